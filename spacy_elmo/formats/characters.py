@@ -1,0 +1,111 @@
+"""Words as character ids, the way the original biLMs see them.
+
+A word is begin-of-word, its UTF-8 bytes, end-of-word, then padding up to `max_characters` positions.
+Every id is stored plus 1, so that 0 is left for positions without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_elmo.errors import ElmoError, Errors, shown
+
+# Ids before 1 is added; 0 to 255 are the bytes.
+BEGIN_OF_SENTENCE = 256
+END_OF_SENTENCE = 257
+BEGIN_OF_WORD = 258
+END_OF_WORD = 259
+PADDING = 260
+# Rows of the embedding in the file; with the mask's row there is one more.
+N_CHARACTERS = 261
+
+MAX_CHARACTERS = 50
+# AllenNLP gives these two words, and only these, the boundaries' characters.
+BEGIN_OF_SENTENCE_WORD = "<S>"
+END_OF_SENTENCE_WORD = "</S>"
+
+Ids = npt.NDArray[np.int64]
+
+
+def words_to_ids(words: Sequence[str], max_characters: int = MAX_CHARACTERS) -> Ids:
+    """Character ids of words: (words, max_characters), each id plus 1.
+
+    A word keeps its first `max_characters` - 2 bytes (see `count_truncated`), even where that splits a
+    character. Lone surrogates have no UTF-8 form and vanish, as they do in AllenNLP.
+
+    Raises ElmoError for something that is not a list of strings.
+    """
+    n_bytes = _n_bytes(max_characters)
+    encoded = [data[:n_bytes] for data in _encode(words)]
+    lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+    table = np.array(encoded, dtype=f"S{n_bytes}").view(np.uint8).reshape(len(encoded), n_bytes)
+    ids = np.full((len(encoded), max_characters), PADDING + 1, dtype=np.int64)
+    ids[:, 0] = BEGIN_OF_WORD + 1
+    inside = np.arange(n_bytes) < lengths[:, None]
+    ids[:, 1:-1][inside] = table[inside].astype(np.int64) + 1
+    ids[np.arange(len(encoded)), lengths + 1] = END_OF_WORD + 1
+    begin, end = boundary_ids(max_characters)
+    for row, word in enumerate(words):
+        if word == BEGIN_OF_SENTENCE_WORD:
+            ids[row] = begin
+        elif word == END_OF_SENTENCE_WORD:
+            ids[row] = end
+    return ids
+
+
+def boundary_ids(max_characters: int = MAX_CHARACTERS) -> Ids:
+    """Character ids of the sentence boundaries: (2, max_characters), row 0 <S>, row 1 </S>, each id plus 1."""
+    _n_bytes(max_characters)
+    ids = np.full((2, max_characters), PADDING + 1, dtype=np.int64)
+    ids[:, 0] = BEGIN_OF_WORD + 1
+    ids[:, 1] = (BEGIN_OF_SENTENCE + 1, END_OF_SENTENCE + 1)
+    ids[:, 2] = END_OF_WORD + 1
+    return ids
+
+
+def batch_to_ids_array(sentences: Sequence[Sequence[str]], max_characters: int = MAX_CHARACTERS) -> Ids:
+    """Character ids of sentences: (sentences, longest, max_characters), each id plus 1, 0 after a sentence's end.
+
+    Raises ElmoError for a sentence that is a string and for a word that is none.
+    """
+    for sentence in sentences:
+        _refuse_string(sentence)
+    lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
+    longest = int(lengths.max(initial=0))
+    flat = words_to_ids([word for sentence in sentences for word in sentence], max_characters)
+    ids = np.zeros((len(sentences), longest, max_characters), dtype=np.int64)
+    ids[np.arange(longest) < lengths[:, None]] = flat
+    return ids
+
+
+def count_truncated(words: Sequence[str], max_characters: int = MAX_CHARACTERS) -> int:
+    """How many of the words lose bytes: those with more than `max_characters` - 2 bytes of UTF-8.
+
+    Raises ElmoError for something that is not a list of strings.
+    """
+    n_bytes = _n_bytes(max_characters)
+    return sum(len(data) > n_bytes for data in _encode(words))
+
+
+def _n_bytes(max_characters: int) -> int:
+    if not isinstance(max_characters, int) or max_characters < 3:
+        raise ElmoError(Errors.CHARACTERS_MAX.format(got=shown(max_characters), limit=3))
+    return max_characters - 2
+
+
+def _encode(words: Sequence[str]) -> list[bytes]:
+    _refuse_string(words)
+    try:
+        return [word.encode("utf-8", "ignore") for word in words]
+    except AttributeError:
+        wrong = next(word for word in words if not isinstance(word, str))
+        raise ElmoError(Errors.CHARACTERS_WORD.format(got=shown(wrong))) from None
+
+
+def _refuse_string(words: object) -> None:
+    # A string is a sequence of strings too, and its letters would silently be taken as words.
+    if isinstance(words, str):
+        raise ElmoError(Errors.CHARACTERS_STRING.format(got=shown(words)))

@@ -1,0 +1,183 @@
+"""Reading float32 datasets out of HDF5 files that nobody vouches for.
+
+Everything is checked before memory is taken for it, so that a small file can't ask for a large array,
+and nothing outside the file is ever opened.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from spacy_elmo.errors import ElmoError, Errors
+from spacy_elmo.formats.hdf5_storage import check_inside, check_storage
+
+Floats = npt.NDArray[np.float32]
+
+# What h5py and zlib raise for damaged files, found by feeding them such.
+_DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, zlib.error)
+
+
+@contextmanager
+def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError]) -> Iterator[h5py.File]:
+    """Open an HDF5 file for reading. Raises `error`, which says that `expected` was expected."""
+    path = Path(path)
+    if not path.exists():
+        raise error(Errors.FILE_MISSING.format(path=path, expected=expected))
+    if not path.is_file():
+        raise error(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))
+    try:
+        file = h5py.File(path, "r")
+    except PermissionError as exc:
+        raise error(Errors.FILE_UNREADABLE.format(path=path, reason=exc, expected=expected)) from exc
+    except _DAMAGE as exc:
+        raise error(Errors.HDF5_OPEN.format(path=path, reason=exc, expected=expected)) from exc
+    with file:
+        yield file
+
+
+def find_dataset(file: h5py.File, name: str, error: type[ElmoError]) -> h5py.Dataset | None:
+    """The dataset at the path `name`, or None where a part of the path is missing.
+
+    Raises `error` where a part of the path is a link to elsewhere or of the wrong kind.
+    """
+    current: h5py.Group = file
+    *groups, last = name.split("/")
+    for depth, part in enumerate(groups, start=1):
+        child = _child(current, part, "/".join(groups[:depth]), file.filename, error)
+        if child is None:
+            return None
+        if not isinstance(child, h5py.Group):
+            raise error(_kind(file, "/".join(groups[:depth]), child, "group"))
+        current = child
+    dataset = _child(current, last, name, file.filename, error)
+    if dataset is not None and not isinstance(dataset, h5py.Dataset):
+        raise error(_kind(file, name, dataset, "dataset"))
+    return dataset
+
+
+def exists(file: h5py.File, name: str, error: type[ElmoError]) -> bool:
+    """Whether there is anything at the path `name`. Raises `error` as `find_dataset` does."""
+    parent, _, last = name.rpartition("/")
+    group = file
+    for depth, part in enumerate(parent.split("/") if parent else [], start=1):
+        path = "/".join(parent.split("/")[:depth])
+        group = _child(group, part, path, file.filename, error)
+        if not isinstance(group, h5py.Group):
+            return False
+    with _reading(file.filename, name, error):
+        return _has_link(group, last)
+
+
+def shape_of(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> tuple[int, ...] | None:
+    """A dataset's shape, None where it has no dataspace. Raises `error` for damage."""
+    with _reading(dataset.file.filename, name, error):
+        shape: tuple[int, ...] | None = dataset.shape
+    return shape
+
+
+def check_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> None:
+    """Check that a dataset holds float32 values of a bounded size in its own file. Raises `error`."""
+    path = dataset.file.filename
+    with _reading(path, name, error):
+        stored = dataset.id.get_type()
+        if stored not in (h5py.h5t.IEEE_F32LE, h5py.h5t.IEEE_F32BE):
+            raise error(Errors.HDF5_DTYPE.format(path=path, name=name, got=_dtype(dataset)))
+        check_storage(dataset, stored.get_size(), name, error)
+
+
+def read_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> Floats:
+    """Read a checked dataset as native float32 of its own shape. Raises `error` for damage, NaN and infinity."""
+    path = dataset.file.filename
+    with _reading(path, name, error):
+        values: Floats = dataset.astype(np.float32)[...]
+    n_bad = int(values.size - np.isfinite(values).sum())
+    if n_bad:
+        raise error(Errors.HDF5_NOT_FINITE.format(path=path, name=name, got=n_bad))
+    return values
+
+
+def read_string(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> str:
+    """Read a dataset of shape (1,) or () that holds one UTF-8 string of any length. Raises `error`."""
+    path = dataset.file.filename
+    with _reading(path, name, error):
+        stored = dataset.id.get_type()
+        is_string = isinstance(stored, h5py.h5t.TypeStringID) and stored.is_variable_str()
+        if not is_string or dataset.shape not in ((1,), ()) or check_inside(dataset, name, error):
+            got = f"{_dtype(dataset)} of shape {dataset.shape}"
+            raise error(Errors.HDF5_STRING.format(path=path, name=name, got=got))
+        # HDF5 takes memory for whatever length the file claims, up to 4 GiB: look at the claim first.
+        offset = dataset.id.get_offset()
+        with open(path, "rb") as raw:
+            raw.seek(offset or 0)
+            length = int.from_bytes(raw.read(4), "little")
+        file_size = dataset.file.id.get_filesize()
+        if offset is None or length > file_size:
+            raise error(Errors.HDF5_BEYOND.format(path=path, name=name, got=length, expected=file_size))
+        values = np.atleast_1d(dataset[()])
+        return bytes(values[0]).decode("utf-8")
+
+
+def list_names(file: h5py.File, error: type[ElmoError]) -> list[str]:
+    """All names at the root of a file. Raises `error` for damage."""
+    try:
+        return list(file)
+    except _DAMAGE as exc:
+        raise error(Errors.HDF5_NAMES.format(path=file.filename, reason=exc)) from exc
+
+
+def root_names(file: h5py.File, limit: int = 20) -> str:
+    """The first names at the root of a file, for a message."""
+    try:
+        names = list(itertools.islice(file, limit + 1))
+    except _DAMAGE:
+        return "names that can't be read"
+    shown = [ascii(name[:80])[1:-1] for name in names[:limit]] + ["..."] * (len(names) > limit)
+    return ", ".join(shown) if shown else "nothing"
+
+
+@contextmanager
+def _reading(path: str, name: str, error: type[ElmoError]) -> Iterator[None]:
+    try:
+        yield
+    except ElmoError:
+        raise
+    except _DAMAGE as exc:
+        raise error(Errors.HDF5_READ.format(path=path, name=name, reason=exc)) from exc
+
+
+def _has_link(group: h5py.Group, part: str) -> bool:
+    # Not `part in group`, which follows a link into another file.
+    return bool(group.id.links.exists(part.encode()))
+
+
+def _child(group: h5py.Group, part: str, name: str, path: str, error: type[ElmoError]) -> object | None:
+    with _reading(path, name, error):
+        if not _has_link(group, part):
+            return None
+        if group.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
+            raise error(Errors.HDF5_LINK.format(path=path, name=name))
+        child: object = group[part]
+        return child
+
+
+def _kind(file: h5py.File, name: str, got: object, expected: str) -> str:
+    kinds = {h5py.Group: "group", h5py.Dataset: "dataset"}
+    return Errors.HDF5_KIND.format(
+        path=file.filename, name=name, got=kinds.get(type(got), "named type"), expected=expected
+    )
+
+
+def _dtype(dataset: h5py.Dataset) -> str:
+    try:
+        return str(dataset.dtype)
+    except _DAMAGE:
+        return "a type that numpy does not have"

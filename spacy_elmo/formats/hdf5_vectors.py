@@ -1,0 +1,149 @@
+"""Files of embedded sentences, in the layout of AllenNLP's ``elmo`` command.
+
+A dataset per sentence, named "0", "1", ... in order: (layers, tokens, width), or (tokens, width) where only
+one vector per token was asked for. The dataset ``sentence_to_index`` (1,) holds JSON: {sentence: "index"}.
+A sentence that comes more than once has all its datasets, and its first index in the JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import final
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from spacy_elmo.errors import Errors, VectorsError, shown
+from spacy_elmo.formats.atomic import replacing, writing
+from spacy_elmo.formats.hdf5_checks import (
+    Floats,
+    check_dataset,
+    find_dataset,
+    list_names,
+    open_hdf5,
+    read_dataset,
+    read_string,
+)
+
+INDEX_NAME = "sentence_to_index"
+_EXPECTED = "a file of embedded sentences"
+
+
+@final
+class VectorsWriter:
+    """Write embedded sentences one by one; the file appears when the ``with`` block succeeds.
+
+    When the block raises, nothing is left behind and an earlier file at `path` stays as it was.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._indices: dict[str, str] = {}
+        self._n_written = 0
+        self._file: h5py.File | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> VectorsWriter:
+        """Open a temporary file beside `path`. Raises VectorsError where it can't be created."""
+        self._indices, self._n_written = {}, 0
+        with ExitStack() as stack:
+            temporary = stack.enter_context(replacing(self.path, VectorsError))
+            with writing(self.path, VectorsError):
+                self._file = stack.enter_context(h5py.File(temporary, "w-"))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        file, self._file = self._file, None
+        if exc is not None or file is None:
+            self._stack.__exit__(kind, exc, trace)
+            return
+        with self._stack, writing(self.path, VectorsError):
+            index = file.create_dataset(INDEX_NAME, (1,), dtype=h5py.string_dtype())
+            index[0] = json.dumps(self._indices)
+            file.flush()
+
+    def write(self, sentence: str, vectors: npt.ArrayLike) -> None:
+        """Add a sentence: its text and its vectors, (layers, tokens, width) or (tokens, width), taken as float32.
+
+        Raises VectorsError for vectors of another rank, not numbers or not finite, and outside a with block.
+        """
+        if self._file is None:
+            raise VectorsError(Errors.VECTORS_CLOSED.format(path=self.path))
+        if not isinstance(sentence, str):
+            raise VectorsError(Errors.VECTORS_SENTENCE.format(got=shown(sentence)))
+        name = str(self._n_written)
+        array = _floats(vectors, f"sentence {name}")
+        with writing(self.path, VectorsError):
+            self._file.create_dataset(name, data=array)
+        self._indices.setdefault(sentence, name)
+        self._n_written += 1
+
+
+def read_vectors(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Floats]]:
+    """Read embedded sentences in order, one at a time: the text, and (layers, tokens, width) or (tokens, width).
+
+    The text is None for a later copy of a sentence, and where the file has no sentence_to_index.
+    Raises VectorsError, when the first sentence is asked for or at a damaged one.
+    """
+    with open_hdf5(path, _EXPECTED, VectorsError) as file:
+        n_sentences = sum(_is_index(name) for name in list_names(file, VectorsError))
+        sentences = _read_index(file, n_sentences)
+        for i in range(n_sentences):
+            dataset = find_dataset(file, str(i), VectorsError)
+            if dataset is None:
+                found = f"{n_sentences:,} datasets with a number as their name"
+                raise VectorsError(Errors.VECTORS_GAP.format(path=path, name=i, found=found))
+            check_dataset(dataset, str(i), VectorsError)
+            if len(dataset.shape) not in (2, 3):
+                source = f"{path}: the dataset {i}"
+                raise VectorsError(Errors.VECTORS_SHAPE.format(source=source, got=dataset.shape))
+            yield sentences.get(i), read_dataset(dataset, str(i), VectorsError)
+
+
+def _floats(vectors: npt.ArrayLike, source: str) -> Floats:
+    try:
+        with np.errstate(over="ignore"):  # a value too large for float32 is found below
+            array: Floats = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as exc:
+        raise VectorsError(Errors.VECTORS_DTYPE.format(source=source, reason=exc)) from exc
+    if array.ndim not in (2, 3):
+        raise VectorsError(Errors.VECTORS_SHAPE.format(source=source, got=array.shape))
+    n_bad = int(array.size - np.isfinite(array).sum())
+    if n_bad:
+        raise VectorsError(Errors.VECTORS_NOT_FINITE.format(source=source, got=n_bad))
+    return array
+
+
+def _is_index(name: str) -> bool:
+    return name.isascii() and name.isdigit() and (name == "0" or name[0] != "0")
+
+
+def _read_index(file: h5py.File, n_sentences: int) -> dict[int, str]:
+    dataset = find_dataset(file, INDEX_NAME, VectorsError)
+    if dataset is None:
+        if not n_sentences:
+            raise VectorsError(Errors.VECTORS_EMPTY.format(path=file.filename))
+        return {}
+    text = read_string(dataset, INDEX_NAME, VectorsError)
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError):
+        entries = None
+    if not isinstance(entries, dict):
+        raise VectorsError(Errors.VECTORS_INDEX.format(path=file.filename, got=shown(text)))
+    sentences = {}
+    for sentence, index in entries.items():
+        if not isinstance(index, str) or not _is_index(index) or len(index) > 18 or int(index) >= n_sentences:
+            message = Errors.VECTORS_INDEX_ENTRY
+            raise VectorsError(message.format(path=file.filename, got=shown(index), last=n_sentences - 1))
+        sentences[int(index)] = sentence
+    return sentences

@@ -1,0 +1,199 @@
+"""The sizes and settings of a biLM, and the official options.json that holds them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from spacy_elmo.errors import Errors, OptionsError, shown
+from spacy_elmo.formats.atomic import replacing, writing
+from spacy_elmo.formats.options_checks import KEYS, MAX_PARAMETERS, check_fields, check_n_characters
+
+# Real files have about 500 bytes; more is not an options file.
+MAX_OPTIONS_BYTES = 2**20
+
+# What bilm-tf takes where a key is absent or null (AllenNLP wants them all).
+DEFAULTS: dict[str, Any] = {"n_highway": 0, "cell_clip": None, "proj_clip": None, "use_skip_connections": False}
+
+
+@dataclass(frozen=True)
+class BiLMOptions:
+    """The sizes and settings of a biLM.
+
+    char_dim: size of a character's embedding.
+    filters: (width in characters, number of filters) of each convolution.
+    n_highway: number of highway layers.
+    activation: "relu" or "tanh", after the max over positions.
+    max_characters: positions per word, begin and end of word included; 50 in the originals.
+    dim: size of an LSTM cell's memory.
+    projection_dim: size of one direction's output.
+    n_layers: LSTM layers per direction.
+    cell_clip, proj_clip: bounds of the memory and of the projection; None clips nothing.
+    use_skip_connections: whether a layer after the first adds its input to its output.
+
+    Raises OptionsError for a value out of its range (see `options_checks`).
+    """
+
+    char_dim: int
+    filters: tuple[tuple[int, int], ...]
+    n_highway: int
+    activation: str
+    max_characters: int
+    dim: int
+    projection_dim: int
+    n_layers: int
+    cell_clip: float | None
+    proj_clip: float | None
+    use_skip_connections: bool
+
+    def __post_init__(self) -> None:
+        self._check("BiLMOptions")
+
+    @property
+    def n_filters(self) -> int:
+        """Outputs of all convolutions together."""
+        return sum(n for _, n in self.filters)
+
+    @property
+    def width(self) -> int:
+        """Size of a token's vector: both directions."""
+        return 2 * self.projection_dim
+
+    @property
+    def layers(self) -> int:
+        """Layers of a token's representation: the character encoder's and the LSTMs'."""
+        return self.n_layers + 1
+
+    @property
+    def has_lstm_projection(self) -> bool:
+        """Whether the LSTM cells must have a projection."""
+        return self.dim != self.projection_dim
+
+    @property
+    def has_char_projection(self) -> bool:
+        """Whether the character encoder must have a projection."""
+        return self.n_filters != self.projection_dim
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of values in the weight file."""
+        f, p, d = self.n_filters, self.projection_dim, self.dim
+        convolutions = sum(n * (width * self.char_dim + 1) for width, n in self.filters)
+        highways = self.n_highway * 2 * f * (f + 1)
+        char_projection = p * (f + 1) if self.has_char_projection else 0
+        cell = 4 * d * (2 * p + 1) + (d * p if self.has_lstm_projection else 0)
+        return 261 * self.char_dim + convolutions + highways + char_projection + 2 * self.n_layers * cell
+
+    @classmethod
+    def from_dict(cls, data: object, source: str = "options") -> BiLMOptions:
+        """Build the options from the official layout; keys it does not know are ignored.
+
+        `source` is named in the errors. Raises OptionsError.
+        """
+        top = _object(data, "the top level", "lstm, char_cnn", source)
+        fields = {}
+        for name, key in KEYS.items():
+            fields[name] = _value(top, key, name, source)
+        check_n_characters(_value(top, "char_cnn.n_characters", "n_characters", source), source)
+        # Checked before construction so that the errors name the file.
+        fields = check_fields(fields, source)
+        options = object.__new__(cls)
+        options.__dict__.update(fields)
+        options._check(source)
+        return options
+
+    def to_dict(self) -> dict[str, Any]:
+        """The official layout; n_characters is 262, as files for prediction have it."""
+        return {
+            "lstm": {
+                "dim": self.dim,
+                "projection_dim": self.projection_dim,
+                "n_layers": self.n_layers,
+                "cell_clip": self.cell_clip,
+                "proj_clip": self.proj_clip,
+                "use_skip_connections": self.use_skip_connections,
+            },
+            "char_cnn": {
+                "embedding": {"dim": self.char_dim},
+                "filters": [list(pair) for pair in self.filters],
+                "n_highway": self.n_highway,
+                "n_characters": 262,
+                "max_characters_per_token": self.max_characters,
+                "activation": self.activation,
+            },
+        }
+
+    def _check(self, source: str) -> None:
+        for name, value in check_fields(asdict(self), source).items():
+            object.__setattr__(self, name, value)  # lists become tuples, integers clip as floats
+        if self.n_parameters > MAX_PARAMETERS:
+            message = Errors.OPTIONS_PARAMETERS
+            raise OptionsError(message.format(source=source, got=self.n_parameters, limit=MAX_PARAMETERS))
+
+
+def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
+    """Read an options.json. Raises OptionsError."""
+    path = Path(path)
+    expected = "the options.json of a biLM"
+    if not path.exists():
+        raise OptionsError(Errors.FILE_MISSING.format(path=path, expected=expected))
+    if not path.is_file():
+        raise OptionsError(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_OPTIONS_BYTES + 1)
+    except OSError as exc:
+        raise OptionsError(Errors.FILE_UNREADABLE.format(path=path, reason=exc, expected=expected)) from exc
+    if len(raw) > MAX_OPTIONS_BYTES:
+        raise OptionsError(Errors.OPTIONS_SIZE.format(path=path, limit=MAX_OPTIONS_BYTES))
+    try:
+        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_unique)
+    except RecursionError:
+        raise OptionsError(Errors.OPTIONS_TOO_DEEP.format(path=path)) from None
+    except ValueError as exc:  # also bytes that are not UTF-8, and integers too long for Python
+        raise OptionsError(Errors.OPTIONS_JSON.format(path=path, reason=exc)) from exc
+    return BiLMOptions.from_dict(data, source=str(path))
+
+
+def write_options(path: str | os.PathLike[str], options: BiLMOptions) -> None:
+    """Write an options.json, whole or not at all. Raises OptionsError."""
+    text = json.dumps(options.to_dict(), indent=2) + "\n"
+    with replacing(path, OptionsError) as temporary, writing(path, OptionsError):
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(Errors.OPTIONS_DUPLICATE.format(key=shown(key)))
+        found[key] = value
+    return found
+
+
+def _object(value: object, key: str, expected: str, source: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        message = Errors.OPTIONS_NOT_OBJECT
+        raise OptionsError(message.format(source=source, key=key, got=shown(value), expected=expected))
+    return value
+
+
+def _value(top: Mapping[str, Any], key: str, name: str, source: str) -> Any:
+    *parents, last = key.split(".")
+    current = top
+    for depth, part in enumerate(parents, start=1):
+        parent = ".".join(parents[:depth])
+        if part not in current:
+            expected = f"an object with {key[len(parent) + 1 :]}"
+            raise OptionsError(Errors.OPTIONS_MISSING.format(source=source, key=parent, expected=expected))
+        current = _object(current[part], parent, key[len(parent) + 1 :], source)
+    value = current.get(last)
+    if value is None and name in DEFAULTS:
+        return DEFAULTS[name]
+    if last not in current:
+        raise OptionsError(Errors.OPTIONS_MISSING.format(source=source, key=key, expected="it in the file"))
+    return value
