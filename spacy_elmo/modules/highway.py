@@ -1,0 +1,30 @@
+"""Highway layer (Srivastava et al. 2015) as the biLM uses it."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class Highway(nn.Module):
+    """y = carry * relu(x W_transform + b_transform) + (1 - carry) * x, carry = sigmoid(x W_carry + b_carry).
+
+    n_filters: width of the input and of the output.
+    """
+
+    def __init__(self, n_filters: int) -> None:
+        super().__init__()
+        self.carry = nn.Linear(n_filters, n_filters)
+        self.transform = nn.Linear(n_filters, n_filters)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """bilm-tf's initialisation: weights N(0, 1/F), carry bias -2 (mostly pass the input on), transform bias 0."""
+        std = math.sqrt(1.0 / self.carry.in_features)
+        for linear, bias in ((self.carry, -2.0), (self.transform, 0.0)):
+            nn.init.normal_(linear.weight, 0.0, std, generator=generator)
+            nn.init.constant_(linear.bias, bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: *Shape:* (words, n_filters). Returns the same shape."""
+        carry = torch.sigmoid(self.carry(x))
+        return x + carry * (torch.relu(self.transform(x)) - x)

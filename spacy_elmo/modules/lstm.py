@@ -1,0 +1,123 @@
+"""The stack of LSTM layers of both directions, with projection, clips and skip connections."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..formats.options import BiLMOptions
+from .lstm_scan import Clips, lstm_scan
+
+
+class LstmState(NamedTuple):
+    """State of all layers and directions.
+
+    h: *Shape:* (n_layers, 2, batch, projection_dim); c: *Shape:* (n_layers, 2, batch, dim).
+    """
+
+    h: Tensor
+    c: Tensor
+
+
+class LstmLayer(nn.Module):
+    """One layer's parameters, as in the files but with the directions stacked: index 0 forward, 1 backward."""
+
+    def __init__(self, options: BiLMOptions, projection: bool) -> None:
+        super().__init__()
+        dim, width = options.dim, options.projection_dim
+        self.input_weight = nn.Parameter(torch.empty(2, width, 4 * dim))
+        self.recurrent_weight = nn.Parameter(torch.empty(2, width, 4 * dim))
+        self.bias = nn.Parameter(torch.empty(2, 4 * dim))
+        self.projection = nn.Parameter(torch.empty(2, dim, width)) if projection else None
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """TensorFlow's default: Glorot uniform over the whole of W_0 and over W_P_0; biases 0."""
+        _, width, gates = self.input_weight.shape
+        bound = math.sqrt(6.0 / (2 * width + gates))
+        nn.init.uniform_(self.input_weight, -bound, bound, generator=generator)
+        nn.init.uniform_(self.recurrent_weight, -bound, bound, generator=generator)
+        nn.init.zeros_(self.bias)
+        if self.projection is not None:
+            bound = math.sqrt(6.0 / (self.projection.shape[1] + self.projection.shape[2]))
+            nn.init.uniform_(self.projection, -bound, bound, generator=generator)
+
+
+class BiLstm(nn.Module):
+    """n_layers of both directions.
+
+    projection: whether the cells' outputs are projected; None: only where dim != projection_dim.
+    """
+
+    def __init__(self, options: BiLMOptions, projection: bool | None = None) -> None:
+        super().__init__()
+        if projection is None:
+            projection = options.has_lstm_projection
+        self.options = options
+        self.layers = nn.ModuleList(LstmLayer(options, projection) for _ in range(options.n_layers))
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Initialise all layers."""
+        for layer in self.layers:
+            assert isinstance(layer, LstmLayer)
+            layer.reset_parameters(generator)
+
+    def zero_state(self, batch: int) -> LstmState:
+        """The state before anything was read."""
+        weight = self.get_parameter("layers.0.bias")
+        layers, dim, width = self.options.n_layers, self.options.dim, self.options.projection_dim
+        return LstmState(weight.new_zeros(layers, 2, batch, width), weight.new_zeros(layers, 2, batch, dim))
+
+    def scan(
+        self, x: Tensor, state: LstmState, keep: Tensor | None = None, *,
+        dropout: float = 0.0,
+    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """Run the stack over steps, each direction in its own reading order.
+
+        x: *Shape:* (2, steps, batch, projection_dim); keep: see lstm_scan; dropout: on each layer's input.
+        Returns three lists, an item a layer: the layer's output (with its skip connection) and the state h, both
+        (2, steps, batch, projection_dim), and the state c (2, steps, batch, dim), after each step.
+        """
+        clips = Clips(self.options.cell_clip, self.options.proj_clip)
+        outputs, hs, cs = [], [], []
+        for k, layer in enumerate(self.layers):
+            assert isinstance(layer, LstmLayer)
+            dropped = nn.functional.dropout(x, dropout) if dropout else x
+            h, c = lstm_scan(
+                dropped, layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection,
+                state.h[k], state.c[k], keep, clips,
+            )
+            x = h + x if k > 0 and self.options.use_skip_connections else h
+            outputs.append(x)
+            hs.append(h)
+            cs.append(c)
+        return outputs, hs, cs
+
+    def forward(self, x: Tensor, lengths: Tensor, state: LstmState) -> tuple[list[Tensor], LstmState]:
+        """Run over rows of different lengths, the backward direction from each row's own end.
+
+        x: *Shape:* (batch, steps, projection_dim); lengths: *Shape:* (batch,).
+        Returns each layer's output (batch, steps, 2 * projection_dim), forward and backward side by side (what lies
+        behind a row's length means nothing), and the state at each row's own end; a row of length 0 keeps its state.
+        """
+        batch, steps, _ = x.shape
+        reverse = reversing_index(lengths, steps)
+        rows = torch.arange(batch, device=x.device)[:, None]
+        both = torch.stack([x, x[rows, reverse]]).transpose(1, 2)
+        outputs, hs, cs = self.scan(both, state)
+        layers = []
+        for output in outputs:
+            forward, backward = output.transpose(1, 2)
+            layers.append(torch.cat([forward, backward[rows, reverse]], 2))
+        last = (lengths - 1).clamp(min=0)
+        read = (lengths > 0)[None, None, :, None]
+        h = torch.stack([h[:, last, rows[:, 0]] for h in hs])
+        c = torch.stack([c[:, last, rows[:, 0]] for c in cs])
+        return layers, LstmState(torch.where(read, h, state.h), torch.where(read, c, state.c))
+
+
+def reversing_index(lengths: Tensor, steps: int) -> Tensor:
+    """*Shape:* (batch, steps): position t of a row reads length - 1 - t; positions behind the end read themselves."""
+    positions = torch.arange(steps, device=lengths.device)[None, :]
+    reversed_ = lengths[:, None] - 1 - positions
+    return torch.where(reversed_ >= 0, reversed_, positions)
