@@ -41,9 +41,7 @@ class Engine:
         self.layers = [[_Direction(bilm, layer, d) for d in (0, 1)] for layer in range(bilm.options.n_layers)]
 
     @torch.no_grad()
-    def run(
-        self, sentences: Sequence[Sequence[str]], state: LstmState | None = None
-    ) -> tuple[list[Layers], LstmState]:
+    def run(self, sentences: Sequence[Sequence[str]], state: LstmState | None = None) -> tuple[list[Layers], LstmState]:
         """Layers of each sentence.
 
         sentences: words; an empty sentence gives (layers, 0, width).
@@ -84,9 +82,7 @@ class Engine:
             outputs.append((pair[0], pair[1]))
         return outputs
 
-    def _scan(
-        self, weights: _Direction, x: Tensor, packing: Packing, h: Tensor, c: Tensor, backward: bool
-    ) -> Tensor:
+    def _scan(self, weights: _Direction, x: Tensor, packing: Packing, h: Tensor, c: Tensor, backward: bool) -> Tensor:
         """One layer in one direction; h (rows, projection_dim) and c (rows, dim) are updated in place."""
         dim, cell_clip, proj_clip = self.options.dim, self.options.cell_clip, self.options.proj_clip
         out = x.new_empty(len(x), self.options.projection_dim)

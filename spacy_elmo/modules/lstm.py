@@ -69,7 +69,11 @@ class BiLstm(nn.Module):
         return LstmState(weight.new_zeros(layers, 2, batch, width), weight.new_zeros(layers, 2, batch, dim))
 
     def scan(
-        self, x: Tensor, state: LstmState, keep: Tensor | None = None, *,
+        self,
+        x: Tensor,
+        state: LstmState,
+        keep: Tensor | None = None,
+        *,
         dropout: float = 0.0,
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """Run the stack over steps, each direction in its own reading order.
@@ -84,8 +88,15 @@ class BiLstm(nn.Module):
             assert isinstance(layer, LstmLayer)
             dropped = nn.functional.dropout(x, dropout) if dropout else x
             h, c = lstm_scan(
-                dropped, layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection,
-                state.h[k], state.c[k], keep, clips,
+                dropped,
+                layer.input_weight,
+                layer.recurrent_weight,
+                layer.bias,
+                layer.projection,
+                state.h[k],
+                state.c[k],
+                keep,
+                clips,
             )
             x = h + x if k > 0 and self.options.use_skip_connections else h
             outputs.append(x)

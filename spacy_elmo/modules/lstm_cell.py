@@ -20,7 +20,13 @@ def cell_forward(
     batch, dim = out.shape
     if kernel is not None:
         kernel.forward(
-            batch, dim, gates.data_ptr(), cell_in.data_ptr(), _address(keep), cell_out.data_ptr(), out.data_ptr(),
+            batch,
+            dim,
+            gates.data_ptr(),
+            cell_in.data_ptr(),
+            _address(keep),
+            cell_out.data_ptr(),
+            out.data_ptr(),
             -1.0 if clip is None else clip,
         )
         return
@@ -35,16 +41,30 @@ def cell_forward(
 
 
 def cell_backward(
-    gates: Tensor, cell_in: Tensor, keep: Tensor | None, cell_out: Tensor, d_out: Tensor, d_cell: Tensor,
-    d_gates: Tensor, clip: float | None,
+    gates: Tensor,
+    cell_in: Tensor,
+    keep: Tensor | None,
+    cell_out: Tensor,
+    d_out: Tensor,
+    d_cell: Tensor,
+    d_gates: Tensor,
+    clip: float | None,
 ) -> Tensor:
     """The gradient of cell_in from those of cell_out, d_cell (overwritten), and of out; fills d_gates."""
     kernel = _kernel(gates)
     batch, dim = d_out.shape
     if kernel is not None:
         kernel.backward(
-            batch, dim, gates.data_ptr(), cell_in.data_ptr(), _address(keep), cell_out.data_ptr(), d_out.data_ptr(),
-            d_cell.data_ptr(), d_gates.data_ptr(), -1.0 if clip is None else clip,
+            batch,
+            dim,
+            gates.data_ptr(),
+            cell_in.data_ptr(),
+            _address(keep),
+            cell_out.data_ptr(),
+            d_out.data_ptr(),
+            d_cell.data_ptr(),
+            d_gates.data_ptr(),
+            -1.0 if clip is None else clip,
         )
         return d_cell
     sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input

@@ -70,8 +70,16 @@ def _forward(tape: _Tape, weight: Tensor, bias: Tensor, w_p: Tensor | None, keep
 
 
 def _backward(
-    tape: _Tape, weight: Tensor, w_p: Tensor | None, keep: Tensor | None, clips: Clips,
-    d_hidden: Tensor | None, d_cells: Tensor | None, d_weight: Tensor, d_wp: Tensor | None, d_inputs: Tensor,
+    tape: _Tape,
+    weight: Tensor,
+    w_p: Tensor | None,
+    keep: Tensor | None,
+    clips: Clips,
+    d_hidden: Tensor | None,
+    d_cells: Tensor | None,
+    d_weight: Tensor,
+    d_wp: Tensor | None,
+    d_inputs: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run one direction back: add to d_weight and d_wp, fill d_inputs (like tape.inputs); d_bias, d_h0, d_c0."""
     steps, batch, dim = tape.outs.shape
@@ -92,9 +100,7 @@ def _backward(
         else:
             d_proj[t] = _stop_where_clipped(d_h, tape.hidden[t + 1], clips.proj)
             d_out = d_proj[t] @ w_p_transposed
-        d_c = cell_backward(
-            tape.gates[t], tape.cells[t], kept, tape.cells[t + 1], d_out, d_c, d_gates[t], clips.cell
-        )
+        d_c = cell_backward(tape.gates[t], tape.cells[t], kept, tape.cells[t + 1], d_out, d_c, d_gates[t], clips.cell)
         d_h = torch.mm(d_gates[t], transposed, out=d_inputs[t])[:, -width:]
         if kept is not None:
             d_h = d_h * kept
@@ -109,8 +115,16 @@ def _backward(
 class _LstmScan(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, w_x: Tensor, w_h: Tensor, bias: Tensor, w_p: Tensor | None, h0: Tensor, c0: Tensor,
-        keep: Tensor | None, clips: Clips,
+        ctx: Any,
+        x: Tensor,
+        w_x: Tensor,
+        w_h: Tensor,
+        bias: Tensor,
+        w_p: Tensor | None,
+        h0: Tensor,
+        c0: Tensor,
+        keep: Tensor | None,
+        clips: Clips,
     ) -> tuple[Tensor, Tensor]:
         _, steps, batch, n_in = x.shape
         dim, width = c0.shape[2], h0.shape[2]
@@ -142,9 +156,16 @@ class _LstmScan(torch.autograd.Function):
         for d in (0, 1):
             firsts.append(
                 _backward(
-                    tape.direction(d), weight[d], None if w_p is None else w_p[d], keep, ctx.clips,
-                    None if d_hidden is None else d_hidden[d], None if d_cells is None else d_cells[d],
-                    d_weight[d], None if d_wp is None else d_wp[d], d_inputs[d],
+                    tape.direction(d),
+                    weight[d],
+                    None if w_p is None else w_p[d],
+                    keep,
+                    ctx.clips,
+                    None if d_hidden is None else d_hidden[d],
+                    None if d_cells is None else d_cells[d],
+                    d_weight[d],
+                    None if d_wp is None else d_wp[d],
+                    d_inputs[d],
                 )
             )
         d_bias, d_h0, d_c0 = (torch.stack(pair) for pair in zip(*firsts))
@@ -154,8 +175,15 @@ class _LstmScan(torch.autograd.Function):
 
 
 def lstm_scan(
-    x: Tensor, w_x: Tensor, w_h: Tensor, bias: Tensor, w_p: Tensor | None, h0: Tensor, c0: Tensor,
-    keep: Tensor | None, clips: Clips,
+    x: Tensor,
+    w_x: Tensor,
+    w_h: Tensor,
+    bias: Tensor,
+    w_p: Tensor | None,
+    h0: Tensor,
+    c0: Tensor,
+    keep: Tensor | None,
+    clips: Clips,
 ) -> tuple[Tensor, Tensor]:
     """Run one layer's two directions over a window of steps.
 

@@ -59,7 +59,8 @@ class ScalarMix(nn.Module):
         if hidden is not None:
             layers = layers.masked_fill(hidden, 0.0)
         if self.layer_norm == "token":
-            layers = _normalised(layers, layers.mean(3, keepdim=True), layers.var(3, correction=0, keepdim=True))
+            mean = layers.mean(3, keepdim=True)
+            layers = _normalised(layers, mean, (layers - mean).square().mean(3, keepdim=True))
         elif self.layer_norm == "batch":
             layers = _normalised(layers, *_batch_statistics(layers, hidden))
         mixed = self.gamma * torch.tensordot(torch.softmax(self.w, 0), layers, 1)

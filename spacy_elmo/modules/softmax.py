@@ -59,9 +59,7 @@ class LogUniform:
             distinct, inverse = torch.unique(words, return_inverse=True)
             if len(distinct) >= self.n_samples:
                 break
-        first = torch.full((len(distinct),), len(words)).scatter_reduce_(
-            0, inverse, torch.arange(len(words)), "amin"
-        )
+        first = torch.full((len(distinct),), len(words)).scatter_reduce_(0, inverse, torch.arange(len(words)), "amin")
         found = torch.sort(first).values[self.n_samples - 1]
         return distinct[first <= found], int(found) + 1
 
@@ -76,9 +74,7 @@ class _SampledLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, offset: Tensor, true_logits: Tensor, hits: Tensor
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, offset: Tensor, true_logits: Tensor, hits: Tensor) -> Tensor:
         d_x, d_weight, d_offset = torch.empty_like(x), torch.zeros_like(weight), torch.zeros_like(offset)
         d_true, losses = torch.empty_like(true_logits), torch.empty_like(true_logits)
         transposed = weight.t().contiguous()
@@ -107,8 +103,15 @@ class _SampledLoss(torch.autograd.Function):
 
 
 def sampled_loss(
-    x: Tensor, targets: Tensor, sample: Tensor, weight: Tensor, bias: Tensor, target_weight: Tensor,
-    target_bias: Tensor, sample_log_expected: Tensor, target_log_expected: Tensor,
+    x: Tensor,
+    targets: Tensor,
+    sample: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    target_weight: Tensor,
+    target_bias: Tensor,
+    sample_log_expected: Tensor,
+    target_log_expected: Tensor,
 ) -> Tensor:
     """The sum over rows of -log p(target) among the target and the sampled words, each corrected by its log
     expected count (Jean et al. 2015); a sampled word that is the row's target is masked. Not a perplexity's loss.

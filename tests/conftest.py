@@ -1,0 +1,44 @@
+"""Fixtures of all folders: the reference files, and the LSTM cell in torch and compiled."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo import kernels
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder of random_a and random_b."""
+    return GOLDEN
+
+
+@pytest.fixture(scope="session")
+def tiny_fixture() -> Path:
+    """The folder of the small model that bilm-tf and AllenNLP test with."""
+    folder = os.environ.get("SPACY_ELMO_REFERENCE")
+    if not folder or not Path(folder, "tiny_fixture").is_dir():
+        pytest.skip("SPACY_ELMO_REFERENCE does not name a folder that holds tiny_fixture")
+    return Path(folder, "tiny_fixture")
+
+
+@pytest.fixture(scope="session")
+def compiled_cell(tmp_path_factory: pytest.TempPathFactory) -> kernels.Cell:
+    """The compiled LSTM cell, built for this run."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler named cc")
+    return kernels.Cell(kernels.build(tmp_path_factory.mktemp("kernels") / "_cell.so"))
+
+
+@pytest.fixture(params=["torch", "compiled"])
+def cell(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Runs the test twice, with the LSTM cell in torch and compiled."""
+    used = request.getfixturevalue("compiled_cell") if request.param == "compiled" else None
+    monkeypatch.setattr(kernels, "load", lambda: used)
+    return str(request.param)

@@ -1,0 +1,216 @@
+"""The frozen fast path against AllenNLP's outputs and against the module."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from bilm_cases import (
+    bilm_of,
+    drawn_options,
+    largest_difference,
+    random_datasets,
+    random_state,
+    run,
+    seeds,
+    sentence_lists,
+)
+from golden_files import GOLDEN_NAMES, SUMS, Golden, bilm_in, read_golden, tiny_batches
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.inference import Engine, engine
+from spacy_elmo.modules import BiLM, LstmState
+
+CLOSE = 1e-5
+TINY_WEIGHTS = "lm_weights.hdf5"
+OPTIONS = BiLMOptions(
+    char_dim=4,
+    filters=((1, 4), (2, 8), (3, 8)),
+    n_highway=1,
+    activation="relu",
+    max_characters=50,
+    dim=24,
+    projection_dim=8,
+    n_layers=2,
+    cell_clip=3.0,
+    proj_clip=3.0,
+    use_skip_connections=True,
+)
+SENTENCES = [
+    ["Stick", "to", "the", "river", "bank", "."],
+    ["."],
+    ["the", "the", "naïve", "東京", "🙂"],
+    [],
+    ["a", "longer", "one", ",", "of", "nine", "words", "in", "all"],
+]
+
+
+def small(**changes: object) -> BiLM:
+    options = dataclasses.replace(OPTIONS, **changes)  # type: ignore[arg-type]
+    return bilm_of(options, random_datasets(options, seed=5))
+
+
+def close(got: list[np.ndarray], expected: list[np.ndarray], tolerance: float = CLOSE) -> None:
+    for a, b in zip(got, expected, strict=True):
+        assert a.dtype == np.float32
+        assert largest_difference(a, b) <= tolerance
+
+
+@pytest.fixture(scope="module", params=GOLDEN_NAMES)
+def reference(request: pytest.FixtureRequest, golden: Path) -> Golden:
+    return read_golden(golden / request.param)
+
+
+def test_zero_state(reference: Golden) -> None:
+    fast = Engine(reference.bilm)
+    expected = [reference.expected[f"zero_state/{i}"] for i in range(len(reference.sentences))]
+    close([fast.run([sentence])[0][0] for sentence in reference.sentences], expected)
+    close(fast.run(reference.sentences)[0], expected)
+
+
+def test_carried_state(reference: Golden) -> None:
+    """The engine takes a row a sentence: the rows of a smaller batch are put back by hand."""
+    fast, state = Engine(reference.bilm), reference.bilm.lstm.zero_state(3)
+    for number, batch in enumerate(reference.carry_batches):
+        n = len(batch)
+        results, end = fast.run(batch, LstmState(state.h[:, :, :n], state.c[:, :, :n]))
+        close(results, [reference.expected[f"carried_state/{number}/{row}"] for row in range(n)])
+        state = LstmState(*(torch.cat([new, old[:, :, n:]], 2) for new, old in zip(end, state, strict=True)))
+
+
+def test_tiny_top_layer(tiny_fixture: Path) -> None:
+    bilm = bilm_in(tiny_fixture, TINY_WEIGHTS)
+    fast, state = Engine(bilm), bilm.lstm.zero_state(3)
+    for sentences, expected in tiny_batches(tiny_fixture):
+        results, state = fast.run(sentences, state)
+        for layers, top in zip(results, expected, strict=True):
+            assert top is None or largest_difference(layers[-1], top) <= 2e-6
+
+
+def test_tiny_sums_of_the_mean(tiny_fixture: Path) -> None:
+    fast = Engine(bilm_in(tiny_fixture, TINY_WEIGHTS))
+    first, state = fast.run([SUMS[0][0].split(), SUMS[1][0].split()])
+    second, _ = fast.run([SUMS[2][0].split()], LstmState(state.h[:, :, :1], state.c[:, :, :1]))
+    for layers, (_, expected) in zip([*first, *second], SUMS, strict=True):
+        np.testing.assert_allclose(layers.mean(0).sum(1), expected, rtol=1e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(drawn_options(), st.booleans(), st.booleans(), seeds, sentence_lists, st.booleans())
+def test_equals_the_module(
+    options: BiLMOptions,
+    char_projection: bool,
+    lstm_projection: bool,
+    seed: int,
+    sentences: list[list[str]],
+    zero: bool,
+) -> None:
+    datasets = random_datasets(options, seed, char_projection=char_projection, lstm_projection=lstm_projection)
+    bilm = bilm_of(options, datasets)
+    state = None if zero else random_state(options, len(sentences), seed, torch.float32)
+    results, end = Engine(bilm).run(sentences, state)
+    expected, expected_end = run(bilm, sentences, state)
+    close(results, expected)
+    for got, wanted in zip(end, expected_end, strict=True):
+        assert largest_difference(got, wanted) <= CLOSE
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"dim": 8},
+        {"cell_clip": None, "proj_clip": None},
+        {"cell_clip": 0.2, "proj_clip": 0.1},
+        {"activation": "tanh"},
+        {"use_skip_connections": False},
+        {"n_layers": 3},
+        {"n_highway": 0},
+        {"projection_dim": 20},
+    ],
+    ids=str,
+)
+def test_variants(changes: dict[str, object]) -> None:
+    bilm = small(**changes)
+    close(Engine(bilm).run(SENTENCES)[0], run(bilm, SENTENCES)[0])
+
+
+def test_alone_or_in_a_batch() -> None:
+    fast = Engine(small())
+    together, end = fast.run(SENTENCES)
+    for row, sentence in enumerate(SENTENCES):
+        (alone,), state = fast.run([sentence])
+        close([together[row]], [alone])
+        assert largest_difference(end.h[:, :, row], state.h[:, :, 0]) <= CLOSE
+        assert largest_difference(end.c[:, :, row], state.c[:, :, 0]) <= CLOSE
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 100])
+def test_the_size_of_the_input_product_changes_nothing(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    bilm = small()
+    monkeypatch.setattr(engine, "INPUT_ROWS", rows)
+    close(Engine(bilm).run(SENTENCES)[0], run(bilm, SENTENCES)[0])
+
+
+def test_the_order_of_sentences_does_not_matter() -> None:
+    fast = Engine(small())
+    close(fast.run(SENTENCES[::-1])[0], fast.run(SENTENCES)[0][::-1])
+
+
+def test_the_same_bits_twice() -> None:
+    fast = Engine(small())
+    state = random_state(OPTIONS, len(SENTENCES), dtype=torch.float32)
+    before = [part.clone() for part in state]
+    (first, end), (second, end_again) = fast.run(SENTENCES, state), fast.run(SENTENCES, state)
+    for a, b in zip([*first, *map(np.asarray, end)], [*second, *map(np.asarray, end_again)], strict=True):
+        assert a.tobytes() == b.tobytes()
+    for part, was in zip(state, before, strict=True):  # what was given is left as it was
+        assert torch.equal(part, was)
+
+
+def test_words_of_ten_thousand_characters() -> None:
+    bilm = small()
+    sentences = [["é" * 10_000, "x"], ["é" * 24, "x"], ["a" * 10_000]]
+    results = Engine(bilm).run(sentences)[0]
+    close(results, run(bilm, sentences)[0])
+    close([results[0]], [results[1]])  # 24 characters of two bytes are all that is seen
+
+
+def test_empty_sentences() -> None:
+    bilm = small()
+    fast = Engine(bilm)
+    (layers,), end = fast.run([[]])
+    assert layers.shape == (3, 0, 16)
+    assert largest_difference(end.h, run(bilm, [[]])[1].h) <= CLOSE  # the boundaries were read
+    assert [result.shape[1] for result in fast.run([[], ["a"], []])[0]] == [0, 1, 0]
+    results, state = fast.run([])
+    assert results == []
+    assert state.h.shape == (2, 2, 0, 8)
+    assert state.c.shape == (2, 2, 0, 24)
+
+
+def test_results_own_their_memory() -> None:
+    results, _ = Engine(small()).run(SENTENCES)
+    kept = [result.copy() for result in results]
+    for result in results:
+        assert torch.from_numpy(result).untyped_storage().nbytes() == result.nbytes
+        owner: object = result
+        while isinstance(owner, np.ndarray) and owner.base is not None:
+            owner = owner.base
+        size = owner.untyped_storage().nbytes() if isinstance(owner, torch.Tensor) else getattr(owner, "nbytes", None)
+        assert size == result.nbytes
+        assert result.flags.writeable
+    results[0][:] = 7
+    for result, was in zip(results[1:], kept[1:], strict=True):
+        np.testing.assert_array_equal(result, was)
+
+
+def test_no_gradients() -> None:
+    _, end = Engine(small()).run(SENTENCES)
+    assert not end.h.requires_grad
+    assert not end.c.requires_grad

@@ -1,0 +1,77 @@
+"""Products with prepacked weights, and without where torch's private operators fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from bilm_cases import largest_difference
+from torch import Tensor
+
+from spacy_elmo.inference.linear import PrepackedLinear
+
+WEIGHT = torch.from_numpy(np.random.default_rng(0).normal(size=(20, 7)).astype(np.float32))
+BIAS = torch.linspace(-1, 1, 20)
+
+
+def expected(x: Tensor, bias: Tensor | None) -> np.ndarray:
+    product = x.double().numpy() @ WEIGHT.double().numpy().T
+    return product if bias is None else product + bias.double().numpy()
+
+
+def check(linear: PrepackedLinear, bias: Tensor | None) -> None:
+    for rows in (0, 1, 2, 5, 33, 600):
+        x = torch.from_numpy(np.random.default_rng(rows).normal(size=(rows, 7)).astype(np.float32))
+        assert largest_difference(linear(x), expected(x, bias)) <= 2e-6
+    wide = torch.ones(4, 14)[:, ::2]
+    assert largest_difference(linear(wide), expected(wide, bias)) <= 2e-6
+
+
+@pytest.mark.parametrize("bias", [None, BIAS], ids=["plain", "bias"])
+@pytest.mark.parametrize("rows", [1, 128, 512])
+def test_prepacked(bias: Tensor | None, rows: int) -> None:
+    linear = PrepackedLinear(WEIGHT, bias, rows)
+    if not linear.prepacked:
+        pytest.skip("this build of torch has no prepacked products")
+    check(linear, bias)
+
+
+@pytest.mark.parametrize("bias", [None, BIAS], ids=["plain", "bias"])
+def test_a_weight_that_is_a_view(bias: Tensor | None) -> None:
+    check(PrepackedLinear(WEIGHT.t().contiguous().t(), bias, 128), bias)
+
+
+def raising(error: type[Exception]) -> Callable[..., Tensor]:
+    def operator(*_: object) -> Tensor:
+        raise error("not in this build")
+
+    return operator
+
+
+def wrong(x: Tensor, *_: object) -> Tensor:
+    return torch.zeros(len(x), len(WEIGHT))
+
+
+@pytest.mark.parametrize("name", ["_reorder_linear_weight", "_linear_pointwise"])
+@pytest.mark.parametrize("error", [RuntimeError, AttributeError, TypeError, NotImplementedError])
+def test_plain_where_an_operator_raises(monkeypatch: pytest.MonkeyPatch, name: str, error: type[Exception]) -> None:
+    monkeypatch.setattr(torch.ops.mkldnn, name, raising(error), raising=False)
+    linear = PrepackedLinear(WEIGHT, BIAS, 128)
+    assert not linear.prepacked
+    check(linear, BIAS)
+
+
+def test_plain_where_the_operator_gives_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", wrong, raising=False)
+    linear = PrepackedLinear(WEIGHT, BIAS, 128)
+    assert not linear.prepacked
+    check(linear, BIAS)
+
+
+def test_plain_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    linear = PrepackedLinear(WEIGHT, None, 128)
+    assert not linear.prepacked
+    check(linear, None)

@@ -1,0 +1,57 @@
+"""Packing rows of different lengths, against plain padding."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_elmo.inference.packing import Packing
+
+lengths_lists = st.lists(st.integers(1, 12), min_size=1, max_size=10)
+
+
+def rows_of(lengths: list[int]) -> list[np.ndarray]:
+    """Rows whose every item is unlike the others."""
+    return [100 * row + np.arange(length) for row, length in enumerate(lengths)]
+
+
+def test_a_case_by_hand() -> None:
+    packing = Packing.of([2, 4, 1])
+    assert packing.order.tolist() == [1, 0, 2]
+    assert packing.lengths.tolist() == [4, 2, 1]
+    assert packing.active == [3, 2, 1, 1]
+    assert packing.offsets == [0, 3, 5, 6]
+    packed = packing.pack([np.array([10, 11]), np.array([20, 21, 22, 23]), np.array([30])])
+    assert packed.tolist() == [20, 10, 30, 21, 11, 22, 23]
+
+
+@given(lengths_lists)
+def test_time_major_without_padding(lengths: list[int]) -> None:
+    packing, rows = Packing.of(lengths), rows_of(lengths)
+    order = sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
+    assert packing.order.tolist() == order
+    expected = [rows[row][t] for t in range(max(lengths)) for row in order if t < lengths[row]]
+    assert packing.pack(rows).tolist() == expected
+
+
+@given(lengths_lists)
+def test_steps_are_slices_of_the_rows_still_active(lengths: list[int]) -> None:
+    packing = Packing.of(lengths)
+    assert packing.active == [sum(length > t for length in lengths) for t in range(max(lengths))]
+    assert packing.offsets[0] == 0
+    ends = [offset + active for offset, active in zip(packing.offsets, packing.active, strict=True)]
+    assert packing.offsets[1:] == ends[:-1]
+    assert ends[-1] == sum(lengths)
+
+
+@given(lengths_lists)
+def test_places_give_each_row_back(lengths: list[int]) -> None:
+    packing, rows = Packing.of(lengths), rows_of(lengths)
+    packed = packing.pack(rows)
+    for rank, row in enumerate(packing.order):
+        np.testing.assert_array_equal(packed[packing.places(rank)], rows[row])
+
+
+def test_equal_lengths_keep_their_order() -> None:
+    assert Packing.of([3] * 50).order.tolist() == list(range(50))

@@ -1,0 +1,225 @@
+"""Gradients of the scan, the character encoder and the whole network against numeric ones."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+import pytest
+import torch
+from bilm_cases import bilm_of, character_ids, largest_difference, random_datasets, random_state
+from torch import Tensor, nn
+
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.modules import BiLM, LstmState
+from spacy_elmo.modules.char_cnn import N_IDS
+from spacy_elmo.modules.lstm_scan import Clips, lstm_scan
+
+STEPS, BATCH, INPUT, DIM, WIDTH = 4, 2, 2, 3, 2
+OPTIONS = BiLMOptions(
+    char_dim=2,
+    filters=((1, 2), (2, 2)),
+    n_highway=1,
+    activation="relu",
+    max_characters=6,
+    dim=3,
+    projection_dim=2,
+    n_layers=2,
+    cell_clip=0.4,
+    proj_clip=0.2,
+    use_skip_connections=True,
+)
+SENTENCES = [["ab", "naïve", "c"], ["b"]]
+KEEP = torch.tensor([[1, 0], [0, 1], [1, 1], [0, 1]], dtype=torch.float64)[:, :, None]
+
+
+def scan_inputs(projection: bool, dtype: torch.dtype = torch.float64) -> list[Tensor | None]:
+    """x, w_x, w_h, bias, w_p, h0, c0, random."""
+    rng = np.random.default_rng(0)
+    width = WIDTH if projection else DIM
+    shapes: list[tuple[int, ...] | None] = [
+        (2, STEPS, BATCH, INPUT),
+        (2, INPUT, 4 * DIM),
+        (2, width, 4 * DIM),
+        (2, 4 * DIM),
+        (2, DIM, WIDTH) if projection else None,
+        (2, BATCH, width),
+        (2, BATCH, DIM),
+    ]
+    made = [None if shape is None else torch.from_numpy(rng.normal(0, 0.8, shape)).to(dtype) for shape in shapes]
+    return [None if x is None else x.requires_grad_() for x in made]
+
+
+def scan_by_autograd(*given: Tensor | None, keep: Tensor | None, clips: Clips) -> tuple[Tensor, Tensor]:
+    """The same scan from torch's own operations."""
+    x, w_x, w_h, bias, w_p, h, c = cast("list[Tensor]", given)
+    hs, cs = [], []
+    for t in range(x.shape[1]):
+        if keep is not None:
+            h, c = h * keep[t], c * keep[t]
+        i, j, f, o = (x[:, t] @ w_x + h @ w_h + bias[:, None]).chunk(4, 2)
+        c = torch.sigmoid(f + 1) * c + torch.sigmoid(i) * torch.tanh(j)
+        if clips.cell is not None:
+            c = c.clamp(-clips.cell, clips.cell)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        if w_p is not None:
+            h = h @ w_p
+            if clips.proj is not None:
+                h = h.clamp(-clips.proj, clips.proj)
+        hs.append(h)
+        cs.append(c)
+    return torch.stack(hs, 1), torch.stack(cs, 1)
+
+
+def assert_same_gradients(got: list[Tensor | None], expected: list[Tensor | None], tolerance: float) -> None:
+    for a, b in zip(got, expected, strict=True):
+        if a is not None and b is not None:
+            assert largest_difference(a.grad, b.grad) <= tolerance  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("projection", [True, False])
+@pytest.mark.parametrize("keep", [None, KEEP], ids=["kept", "forgotten"])
+@pytest.mark.parametrize("clips", [Clips(None, None), Clips(0.5, 0.3), Clips(0.5, None), Clips(None, 0.3)], ids=str)
+def test_scan(projection: bool, keep: Tensor | None, clips: Clips) -> None:
+    """Values and gradients against torch's own."""
+    inputs, same = scan_inputs(projection), scan_inputs(projection)
+    hidden, cells = lstm_scan(*inputs, keep, clips)  # type: ignore[arg-type]
+    expected = scan_by_autograd(*same, keep=keep, clips=clips)
+    for got, wanted in zip((hidden, cells), expected, strict=True):
+        assert largest_difference(got.detach(), wanted.detach()) <= 1e-12
+    if clips.cell is not None:
+        assert (cells.abs() == clips.cell).double().mean() > 0.1
+    if clips.proj is not None and projection:
+        assert (hidden.abs() == clips.proj).double().mean() > 0.1
+    (hidden.sin().sum() + cells.cos().sum()).backward()
+    (expected[0].sin().sum() + expected[1].cos().sum()).backward()
+    assert_same_gradients(inputs, same, 1e-11)
+
+
+@pytest.mark.parametrize(
+    ("projection", "keep", "clips"),
+    [
+        (True, None, Clips(0.5, 0.3)),
+        (True, KEEP, Clips(0.5, 0.3)),
+        (True, KEEP, Clips(None, None)),
+        (False, KEEP, Clips(0.5, 0.3)),
+        (False, None, Clips(None, None)),
+    ],
+)
+def test_scan_by_numeric_gradients(projection: bool, keep: Tensor | None, clips: Clips) -> None:
+    def function(*given: Tensor | None) -> tuple[Tensor, Tensor]:
+        return lstm_scan(*given, keep, clips)  # type: ignore[arg-type]
+
+    assert torch.autograd.gradcheck(function, scan_inputs(projection))
+
+
+@pytest.mark.parametrize("output", [0, 1], ids=["h", "c"])
+def test_scan_where_only_one_output_is_used(output: int) -> None:
+    def function(*given: Tensor | None) -> Tensor:
+        return lstm_scan(*given, KEEP, Clips(0.5, 0.3))[output]  # type: ignore[arg-type]
+
+    assert torch.autograd.gradcheck(function, scan_inputs(True))
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("keep", [None, KEEP.float()], ids=["kept", "forgotten"])
+@pytest.mark.parametrize("projection", [True, False])
+def test_scan_in_float32(projection: bool, keep: Tensor | None) -> None:
+    """The path of training, with and without compiled loops, against autograd in float64."""
+    clips = Clips(0.5, 0.3)
+    inputs, exact = scan_inputs(projection, torch.float32), scan_inputs(projection)
+    got = lstm_scan(*inputs, keep, clips)  # type: ignore[arg-type]
+    wanted = scan_by_autograd(*exact, keep=None if keep is None else keep.double(), clips=clips)
+    (got[0].sin().sum() + got[1].cos().sum()).backward()
+    (wanted[0].sin().sum() + wanted[1].cos().sum()).backward()
+    assert_same_gradients(inputs, exact, 1e-5)
+
+
+def test_keep_starts_anew_from_zero() -> None:
+    with torch.no_grad():
+        inputs = scan_inputs(True)
+        hidden, cells = lstm_scan(*inputs, KEEP, Clips(None, None))  # type: ignore[arg-type]
+        x, *weights = inputs[:5]
+        assert x is not None
+        zero = [x.new_zeros(2, BATCH, WIDTH), x.new_zeros(2, BATCH, DIM)]
+        rest = lstm_scan(x[:, 1:3], *weights, *zero, None, Clips(None, None))  # type: ignore[arg-type]
+    # row 0 forgets before steps 1 and 3
+    assert largest_difference(hidden[:, 1:3, 0], rest[0][:, :, 0]) <= 1e-12
+    assert largest_difference(cells[:, 1:3, 0], rest[1][:, :, 0]) <= 1e-12
+
+
+def check(module: nn.Module, ids: Tensor, state: LstmState | None = None) -> None:
+    """Numeric against analytic gradients of all parameters and of the state, for a random weighting of the outputs."""
+
+    def loss() -> Tensor:
+        output = module(ids) if state is None else module(ids, state)
+        parts = (output,) if isinstance(output, Tensor) else (output.layers, *output.state)
+        return torch.stack([(part * noise(part.shape, i)).sum() for i, part in enumerate(parts)]).sum()
+
+    occurring = torch.cat([ids.flatten(), torch.arange(257, N_IDS)]).unique().tolist()  # with the boundaries'
+    varied = [*module.parameters(), *(state or ())]
+    for tensor in varied:
+        tensor.requires_grad_().grad = None
+    loss().backward()
+    for tensor in varied:
+        assert tensor.grad is not None
+        assert tensor.grad.any()
+        assert largest_difference(tensor.grad, numeric_gradient(loss, tensor, occurring)) <= 1e-7
+
+
+def noise(shape: tuple[int, ...], seed: int) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=shape))
+
+
+@torch.no_grad()
+def numeric_gradient(loss: Callable[[], Tensor], tensor: Tensor, occurring: list[int], step: float = 1e-6) -> Tensor:
+    """Of the embedding only the rows that occur are varied: the others can't have a gradient."""
+    values, gradient = tensor.view(-1), torch.zeros_like(tensor)
+    indices = torch.arange(len(values)).view(tensor.shape)
+    for k in (indices[occurring] if len(tensor) == N_IDS else indices).flatten().tolist():
+        before = float(values[k])
+        sides = []
+        for side in (step, -step):
+            values[k] = before + side
+            sides.append(float(loss()))
+        values[k] = before
+        gradient.view(-1)[k] = (sides[0] - sides[1]) / (2 * step)
+    return gradient
+
+
+def network(**changes: object) -> BiLM:
+    options = dataclasses.replace(OPTIONS, **changes)  # type: ignore[arg-type]
+    return bilm_of(options, random_datasets(options, seed=1, scale=0.8)).double()
+
+
+def with_boundaries(bilm: BiLM, ids: Tensor) -> Tensor:
+    return torch.cat([bilm.boundary, ids.flatten(0, 1)])
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("n_highway", [0, 2])
+def test_character_encoder(activation: str, n_highway: int) -> None:
+    bilm = network(activation=activation, n_highway=n_highway)
+    ids = with_boundaries(bilm, character_ids([["ab", "naïve", "c", "", "ab"]], bilm.options))
+    check(bilm.char_cnn, ids)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"activation": "tanh", "cell_clip": None, "proj_clip": None, "n_highway": 0, "use_skip_connections": False},
+        {"dim": 2, "filters": ((2, 2),)},
+    ],
+    ids=str,
+)
+def test_whole_network(changes: dict[str, object]) -> None:
+    bilm = network(**changes)
+    ids = character_ids(SENTENCES, bilm.options)
+    state = random_state(bilm.options, len(SENTENCES))
+    names = dict(bilm.named_parameters())
+    assert ("lstm.layers.0.projection" in names) is ("dim" not in changes)
+    assert ("char_cnn.projection.weight" in names) is ("filters" not in changes)
+    check(bilm, ids, state)

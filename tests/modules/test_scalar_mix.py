@@ -1,0 +1,160 @@
+"""The mix of layers against AllenNLP's outputs, plain numpy, and numeric gradients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from bilm_cases import character_ids, largest_difference
+from golden_files import GOLDEN_NAMES, read_golden
+from torch import Tensor
+
+from spacy_elmo.errors import SettingsError
+from spacy_elmo.modules.scalar_mix import LayerNorm, ScalarMix
+
+KINDS: tuple[LayerNorm, ...] = get_args(LayerNorm)
+WEIGHTS = [0.3, -0.4, 1.1]
+MASK = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]], dtype=torch.bool)
+
+
+def random_layers(seed: int = 0) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).normal(0.5, 2.0, (3, 2, 4, 5)))
+
+
+def mix_of(kind: LayerNorm, gamma: float = 0.7, dropout: float = 0.0) -> ScalarMix:
+    mix = ScalarMix(3, kind, WEIGHTS, dropout=dropout).double()
+    with torch.no_grad():
+        mix.w.copy_(torch.tensor(WEIGHTS, dtype=torch.float64))
+        mix.gamma.fill_(gamma)
+    return mix
+
+
+def plainly(layers: np.ndarray, mask: np.ndarray, kind: LayerNorm, gamma: float) -> np.ndarray:
+    """The same in numpy, position by position."""
+    weights = np.exp(WEIGHTS) / np.exp(WEIGHTS).sum()
+    mixed = np.zeros(layers.shape[1:])
+    for weight, layer in zip(weights, layers, strict=True):
+        real = layer[mask]  # (positions, width)
+        for at in zip(*np.nonzero(mask), strict=True):
+            vector = layer[at]
+            if kind != "none":
+                values = real if kind == "batch" else vector
+                vector = (vector - values.mean()) / np.sqrt(values.var() + 1e-12)
+            mixed[at] += gamma * weight * vector
+    return mixed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mask", [None, MASK, MASK.long()], ids=["none", "bool", "integers"])
+def test_equals_numpy(kind: LayerNorm, mask: Tensor | None) -> None:
+    layers = random_layers()
+    real = np.ones((2, 4), bool) if mask is None else MASK.numpy()
+    got = mix_of(kind)(layers, mask).detach().numpy()
+    assert largest_difference(got, plainly(layers.numpy(), real, kind, 0.7)) <= 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_masked_means_nothing(kind: LayerNorm) -> None:
+    layers = random_layers()
+    other = layers.clone().requires_grad_()
+    with torch.no_grad():
+        other[:, 1, 2], other[:, 1, 3] = torch.nan, 1e30
+    mixed = mix_of(kind)(other, MASK)
+    assert not mixed[1, 2:].any()
+    torch.testing.assert_close(mixed, mix_of(kind)(layers, MASK), rtol=0, atol=0)
+    mixed.sin().sum().backward()
+    assert other.grad is not None
+    assert not other.grad[:, 1, 2:].any()
+    assert other.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("name", GOLDEN_NAMES)
+@pytest.mark.parametrize("kind", ["plain", "uniform", "layer_norm"])
+def test_golden(golden: Path, name: str, kind: str) -> None:
+    reference = read_golden(golden / name)
+    attributes = reference.attributes[f"mix/{kind}"]
+    mix = ScalarMix(
+        len(attributes["scalar_parameters"]),
+        "batch" if attributes["do_layer_norm"] else "none",
+        attributes["scalar_parameters"].tolist(),
+    )
+    with torch.no_grad():
+        mix.gamma.fill_(float(attributes["gamma"]))
+        output = reference.bilm(character_ids(reference.sentences, reference.bilm.options))
+        mixed = mix(output.layers, output.mask).numpy()  # with <S> and </S>, as AllenNLP's statistics are
+    for row, sentence in enumerate(reference.sentences):
+        expected = reference.expected[f"mix/{kind}"][row, : len(sentence)]
+        assert largest_difference(mixed[row, 1 : len(sentence) + 1], expected) <= 1e-5
+
+
+def test_starts_as_the_mean() -> None:
+    mix, layers = ScalarMix(3), random_layers().float()
+    assert {name: tuple(p.shape) for name, p in mix.named_parameters()} == {"w": (3,), "gamma": (1,)}
+    assert mix.w.tolist() == [0, 0, 0]
+    assert mix.gamma.tolist() == [1]
+    torch.testing.assert_close(mix(layers), layers.mean(0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mask", [None, MASK], ids=["none", "mask"])
+def test_gradients(kind: LayerNorm, mask: Tensor | None) -> None:
+    mix = mix_of(kind)
+
+    def function(layers: Tensor, w: Tensor, gamma: Tensor) -> Tensor:
+        return torch.func.functional_call(mix, {"w": w, "gamma": gamma}, (layers, mask))
+
+    inputs = [random_layers(1), mix.w.detach().clone(), mix.gamma.detach().clone()]
+    assert torch.autograd.gradcheck(function, [x.requires_grad_() for x in inputs])
+
+
+def test_token_norm_depends_on_the_token_alone_and_batch_norm_does_not() -> None:
+    layers = random_layers()
+    for kind, same in (("none", True), ("token", True), ("batch", False)):
+        mix = mix_of(kind)  # type: ignore[arg-type]
+        assert torch.allclose(mix(layers)[:1], mix(layers[:, :1])) is same
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_values_and_nothing_at_all(kind: LayerNorm) -> None:
+    mix = mix_of(kind)
+    mixed = mix(torch.full((3, 1, 2, 4), 2.5, dtype=torch.float64))
+    torch.testing.assert_close(mixed, torch.full_like(mixed, 0.7 * 2.5 if kind == "none" else 0.0))
+    for layers, mask in (
+        (torch.zeros(3, 0, 4, 5), torch.zeros(0, 4, dtype=torch.bool)),
+        (torch.zeros(3, 2, 0, 5), None),
+        (torch.ones(3, 2, 4, 5), torch.zeros(2, 4, dtype=torch.bool)),
+    ):
+        mixed = mix(layers.double().requires_grad_(), mask)
+        assert mixed.shape == layers.shape[1:]
+        assert not mixed.any()
+        mixed.sum().backward()
+    assert mix.w.grad is not None
+    assert mix.w.grad.isfinite().all()
+
+
+def test_dropout_on_the_mix_in_training() -> None:
+    mix, layers = ScalarMix(3, dropout=0.5), torch.ones(3, 2, 50, 20)
+    torch.manual_seed(0)
+    assert set(mix(layers).unique().tolist()) == {0.0, 2.0}
+    assert 0.4 < (mix(layers) == 0).float().mean() < 0.6
+    mix.eval()
+    torch.testing.assert_close(mix(layers), torch.ones(2, 50, 20))
+
+
+def test_not_trainable() -> None:
+    assert not any(p.requires_grad for p in ScalarMix(3, trainable=False).parameters())
+    assert all(p.requires_grad for p in ScalarMix(3).parameters())
+
+
+def test_refused_settings() -> None:
+    with pytest.raises(SettingsError, match=r"initial_scalar_parameters has 2 values\. Expected 3"):
+        ScalarMix(3, initial_scalar_parameters=[0.0, 1.0])
+    with pytest.raises(SettingsError, match="layer_norm is 'layer'"):
+        ScalarMix(3, "layer")  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="dropout is 1"):
+        ScalarMix(3, dropout=1.0)
+    with pytest.raises(SettingsError, match=r"given 3 layers\. Expected 2"):
+        ScalarMix(2)(random_layers().float())
