@@ -1,0 +1,141 @@
+"""The biLM as a Thinc layer: docs -> all layers of every token."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats3d
+
+from ..formats.characters import batch_to_ids_array
+from ..inference import token_batches
+from ..modules import LstmState
+from .shim import BiLMShim
+from .types import BiLMModel, SpanGetter
+from .with_spans import Row, rows_of, to_docs, to_rows
+
+RowLayers = list[npt.NDArray[np.float32]]
+
+
+@dataclass
+class Settings:
+    """See bilm_layer. max_batch_tokens: what runs at once; the component sets it."""
+
+    get_spans: SpanGetter
+    stateful: bool
+    trainable: bool
+    max_batch_tokens: int = 8192
+
+
+def bilm_layer(shim: BiLMShim, get_spans: SpanGetter, stateful: bool, trainable: bool) -> BiLMModel:
+    """Build the layer.
+
+    The settings are an object and no plain attributes, which thinc would save: a loaded model obeys its own config.
+
+    stateful: the spans of one doc are read in order, each from the state in which the one before left the biLM;
+        every doc begins from the zero state.
+    trainable: backprop gathers gradients in the shim. The docs get none.
+    """
+    return Model(
+        "elmo_bilm",
+        forward,
+        init=init,
+        dims={"nO": None},
+        attrs={"settings": Settings(get_spans, stateful, trainable)},
+        shims=[shim],
+    )
+
+
+def init(model: BiLMModel, X: Any = None, Y: Any = None) -> None:
+    """Read the biLM's files and set the width. Raises ElmoError where they can't be used."""
+    shim = _shim(model)
+    if model.has_dim("nO") is None:
+        model.set_dim("nO", shim.bilm.options.width)
+
+
+def forward(
+    model: BiLMModel, X: list[Doc], is_train: bool
+) -> tuple[list[Floats3d], Callable[[list[Floats3d]], list[Doc]]]:
+    """X: docs. Returns (layers, tokens, width) each; whitespace tokens get zeros."""
+    init(model)
+    shim, docs = _shim(model), list(X)
+    settings: Settings = model.attrs["settings"]
+    rows = rows_of(docs, settings.get_spans)
+    if is_train and settings.trainable:
+        row_layers, backprop_rows = _train(shim, rows, settings.max_batch_tokens)
+    else:
+        predict = _predict_stateful if settings.stateful else _predict
+        row_layers, backprop_rows = predict(shim, rows, settings.max_batch_tokens), None
+    options = shim.bilm.options
+    Y = to_docs(docs, rows, row_layers, options.layers, options.width)
+
+    def backprop(dY: list[Floats3d]) -> list[Doc]:
+        if backprop_rows is not None:
+            backprop_rows(to_rows(rows, [model.ops.to_numpy(dy) for dy in dY]))
+        return []
+
+    return [model.ops.asarray3f(y) for y in Y], backprop
+
+
+def _shim(model: BiLMModel) -> BiLMShim:
+    shim = model.shims[0]
+    assert isinstance(shim, BiLMShim)
+    return shim
+
+
+def _predict(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> RowLayers:
+    results: RowLayers = [np.empty(0, np.float32)] * len(rows)
+    for batch in token_batches([len(row.words) for row in rows], max_batch_tokens):
+        layers, _ = shim.engine.run([rows[i].words for i in batch])
+        for i, values in zip(batch, layers):
+            results[i] = values
+    return results
+
+
+def _predict_stateful(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> RowLayers:
+    """The first spans of all docs, then the second ones, and so on; docs run side by side."""
+    results: RowLayers = [np.empty(0, np.float32)] * len(rows)
+    queues: dict[int, list[int]] = {}
+    for i, row in enumerate(rows):
+        queues.setdefault(row.doc, []).append(i)
+    states: dict[int, LstmState] = {}
+    for turn in range(max((len(queue) for queue in queues.values()), default=0)):
+        due = [queue[turn] for queue in queues.values() if turn < len(queue)]
+        for batch in token_batches([len(rows[i].words) for i in due], max_batch_tokens):
+            numbers = [due[k] for k in batch]
+            zero = shim.bilm.lstm.zero_state(1)
+            begin = [states.get(rows[i].doc, zero) for i in numbers]
+            state = LstmState(torch.cat([s.h for s in begin], 2), torch.cat([s.c for s in begin], 2))
+            layers, state = shim.engine.run([rows[i].words for i in numbers], state)
+            for k, i in enumerate(numbers):
+                results[i] = layers[k]
+                states[rows[i].doc] = LstmState(state.h[:, :, k : k + 1], state.c[:, :, k : k + 1])
+    return results
+
+
+def _train(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> tuple[RowLayers, Callable[[RowLayers], None]]:
+    """Through autograd; the callback adds to the parameters' gradients, once."""
+    results: RowLayers = [np.empty(0, np.float32)] * len(rows)
+    outputs = []
+    device = shim.bilm.boundary.device
+    for batch in token_batches([len(row.words) for row in rows], max_batch_tokens):
+        ids = batch_to_ids_array([rows[i].words for i in batch], shim.bilm.options.max_characters)
+        with torch.enable_grad():
+            layers = shim.bilm(torch.from_numpy(ids).to(device)).layers
+        outputs.append((batch, layers))
+        values = layers.detach().cpu().numpy()
+        for k, i in enumerate(batch):
+            results[i] = values[:, k, 1 : 1 + len(rows[i].words)]
+
+    def backprop(d_rows: RowLayers) -> None:
+        for batch, layers in outputs:
+            gradient = torch.zeros_like(layers)
+            for k, i in enumerate(batch):
+                gradient[:, k, 1 : 1 + len(rows[i].words)] = torch.from_numpy(d_rows[i])
+            layers.backward(gradient)
+
+    return results, backprop

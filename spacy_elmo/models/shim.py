@@ -1,0 +1,106 @@
+"""The torch biLM inside a Thinc model: loads its files when first needed, saves itself without pickle."""
+
+import threading
+from typing import Any, cast
+
+import srsly
+from thinc.api import Optimizer, Shim
+from thinc.types import FloatsXd
+from thinc.util import get_torch_default_device, torch2xp, xp2torch
+
+from .. import bilms
+from ..errors import ElmoError, Errors, SettingsError
+from ..formats.hdf5_weights import read_weights
+from ..formats.options import BiLMOptions, read_options
+from ..formats.weights_checks import check_arrays
+from ..inference import Engine
+from ..modules import BiLM
+
+
+class BiLMShim(Shim):
+    """Holds a biLM.
+
+    options_file, weight_file: the official files; both None: the embedded biLM. They are read when the network is
+    first needed, so that a saved pipeline, which brings its own weights, never looks at them.
+    """
+
+    def __init__(self, options_file: str | None, weight_file: str | None) -> None:
+        super().__init__(None)
+        if (options_file is None) != (weight_file is None):
+            names = ("options_file", "weight_file")
+            missing, given = names if options_file is None else names[::-1]
+            raise SettingsError(Errors.ONE_FILE.format(missing=missing, given=given))
+        self.options_file, self.weight_file = options_file, weight_file
+        self._engine: Engine | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def bilm(self) -> BiLM:
+        """The network. Raises ElmoError where its files can't be read."""
+        with self._lock:
+            if self._model is None:
+                self._set(self._read())
+            bilm: BiLM = self._model
+            return bilm
+
+    @property
+    def engine(self) -> Engine:
+        """The fast forward pass over the current weights."""
+        with self._lock:
+            if self._engine is None:
+                self._engine = Engine(self.bilm)
+            return self._engine
+
+    def _read(self) -> BiLM:
+        if self.options_file is None or self.weight_file is None:
+            options_file, weight_file = bilms.paths("en_mini")
+            options = read_options(options_file)
+            return BiLM.from_arrays(options, read_weights(weight_file, options))
+        setting, path = "options_file", self.options_file
+        try:
+            options = read_options(self.options_file)
+            setting, path = "weight_file", self.weight_file
+            return BiLM.from_arrays(options, read_weights(self.weight_file, options))
+        except ElmoError as error:
+            raise type(error)(Errors.FILE_SETTING.format(error=error, setting=setting, path=path)) from error
+
+    def _set(self, bilm: BiLM) -> None:
+        self._model = bilm.to(get_torch_default_device())
+        self._engine = None
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """Apply the gradients that backprop has gathered, and forget them."""
+        if self._model is None:
+            return
+        for name, parameter in self.bilm.named_parameters():
+            if parameter.grad is not None:
+                weights = cast(FloatsXd, torch2xp(parameter.data))
+                updated, _ = optimizer((self.id, name), weights, cast(FloatsXd, torch2xp(parameter.grad)))
+                parameter.data = xp2torch(updated, device=parameter.device)
+                parameter.grad = None
+                self._engine = None
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        """Move the network; "cpu" or "gpu"."""
+        self.bilm.to("cpu" if device_type == "cpu" else f"cuda:{device_id}")
+        self._engine = None
+
+    def to_bytes(self) -> bytes:
+        """Options and arrays in msgpack."""
+        result: bytes = srsly.msgpack_dumps({"options": self.bilm.options.to_dict(), "arrays": self.bilm.to_arrays()})
+        return result
+
+    def from_bytes(self, bytes_data: bytes) -> "BiLMShim":
+        """Become what to_bytes saved. Raises ElmoError where sizes and arrays disagree."""
+        message: dict[str, Any] = srsly.msgpack_loads(bytes_data)
+        options = BiLMOptions.from_dict(message["options"], Errors.SAVED)
+        check_arrays(message["arrays"], options, Errors.SAVED)
+        with self._lock:
+            self._set(BiLM.from_arrays(options, message["arrays"]))
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_engine")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _engine=None, _lock=threading.RLock())

@@ -1,0 +1,79 @@
+"""Docs to the rows that the biLM reads, and the rows' layers back to docs."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from spacy.tokens import Doc, Span
+from thinc.types import Floats3d
+
+from ..errors import Errors, SettingsError
+from .types import SpanGetter
+
+
+class Row(NamedTuple):
+    """What the biLM reads at once. words: without whitespace tokens. doc: its number in the batch.
+
+    tokens: the doc's tokens whose vectors come from this row; places: where in words they stand. Both (n,).
+    """
+
+    doc: int
+    words: list[str]
+    tokens: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+
+
+def rows_of(docs: Sequence[Doc], get_spans: SpanGetter) -> list[Row]:
+    """The rows of all docs, in order. Raises SettingsError where a getter's spans do not fit the docs."""
+    spans_of_docs = get_spans(docs)
+    if len(spans_of_docs) != len(docs):
+        raise SettingsError(Errors.SPANS_DOCS.format(got=len(spans_of_docs), expected=len(docs)))
+    rows = []
+    for number, (doc, spans) in enumerate(zip(docs, spans_of_docs)):
+        shown = np.array([not token.is_space for token in doc], np.bool_)
+        owners = _owners(doc, spans)
+        for k, span in enumerate(spans):
+            indices = np.arange(span.start, span.end)[shown[span.start : span.end]]
+            places = np.flatnonzero(owners[indices] == k)
+            if len(places):
+                rows.append(Row(number, [doc[int(i)].text for i in indices], indices[places], places))
+    return rows
+
+
+def _owners(doc: Doc, spans: Sequence[Span]) -> npt.NDArray[np.int64]:
+    """For each token the span in which it stands furthest from an edge (the first of equals). *Shape:* (tokens,)."""
+    owners = np.full(len(doc), -1, np.int64)
+    depths = np.full(len(doc), -1, np.int64)
+    for k, span in enumerate(spans):
+        if span.doc is not doc:
+            raise SettingsError(Errors.SPANS_OTHER_DOC.format(got=span.text[:50]))
+        inside = np.arange(span.end - span.start)
+        depth = np.minimum(inside, inside[::-1])
+        better = depth > depths[span.start : span.end]
+        owners[span.start : span.end][better] = k
+        depths[span.start : span.end][better] = depth[better]
+    if len(doc) and owners.min() < 0:
+        raise SettingsError(Errors.SPANS_GAP.format(token=doc[int(owners.argmin())].text[:50], i=int(owners.argmin())))
+    return owners
+
+
+def to_docs(
+    docs: Sequence[Doc], rows: Sequence[Row], row_layers: Sequence[npt.NDArray[np.float32]], layers: int, width: int
+) -> list[Floats3d]:
+    """Each doc's layers, *Shape:* (layers, tokens, width), zeros for whitespace tokens; row_layers: one item a row."""
+    results = [np.zeros((layers, len(doc), width), np.float32) for doc in docs]
+    for row, values in zip(rows, row_layers):
+        results[row.doc][:, row.tokens] = values[:, row.places]
+    return results  # type: ignore[return-value]  # thinc's Floats3d is a protocol of numpy and cupy arrays
+
+
+def to_rows(rows: Sequence[Row], doc_layers: Sequence[Floats3d]) -> list[npt.NDArray[np.float32]]:
+    """The transpose of to_docs, for gradients. *Shape:* (layers, words, width) each."""
+    results = []
+    for row in rows:
+        values = np.asarray(doc_layers[row.doc])
+        result = np.zeros((values.shape[0], len(row.words), values.shape[2]), np.float32)
+        result[:, row.places] = values[:, row.tokens]
+        results.append(result)
+    return results

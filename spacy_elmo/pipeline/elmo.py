@@ -1,0 +1,114 @@
+"""The component `elmo`."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.vocab import Vocab
+from thinc.api import Optimizer
+from thinc.types import Floats3d
+
+from ..errors import Errors, SettingsError
+from ..models.types import BiLMModel
+from .attributes import annotate, mix_parameters, register
+from .vectors import set_vector_hooks
+
+Store = Literal["layers", "layers_float16", "mix"]
+
+
+class ElmoPipe(TrainablePipe):
+    """Runs the biLM over docs and keeps all its layers on them; see make_elmo for the settings."""
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: BiLMModel,
+        name: str = "elmo",
+        *,
+        attr: str = "elmo",
+        frozen: bool = True,
+        set_vectors: bool = False,
+        scalar_mix_parameters: Sequence[float] | None = None,
+        max_batch_tokens: int = 8192,
+        store: Store = "layers",
+    ) -> None:
+        if not frozen:
+            raise SettingsError(Errors.NOT_FROZEN)
+        if max_batch_tokens < 1:
+            raise SettingsError(Errors.MAX_BATCH_TOKENS.format(got=max_batch_tokens))
+        register(attr)
+        self.vocab, self.model, self.name = vocab, model, name
+        self.cfg: dict[str, Any] = {}
+        self.attr, self.set_vectors, self.store = attr, set_vectors, store
+        self.scalar_mix_parameters = scalar_mix_parameters
+        self.max_batch_tokens = max_batch_tokens
+        if "settings" in model.attrs:  # a model of one's own may have none
+            model.attrs["settings"].max_batch_tokens = max_batch_tokens
+
+    def predict(self, docs: Iterable[Doc]) -> list[Floats3d]:
+        """Layers of each doc, (layers, tokens, width)."""
+        return self.model.predict(list(docs))
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[Floats3d]) -> None:
+        """Keep the layers, or their mix, on the docs."""
+        for doc, layers in zip(docs, scores):
+            annotate(doc, self.attr, layers, self._weights(layers.shape[0]), self.store)
+            if self.set_vectors:
+                set_vector_hooks(doc, self.attr)
+
+    def _weights(self, layers: int) -> Any:
+        parameters = self.scalar_mix_parameters
+        if parameters is None:
+            parameters = [0.0] * layers
+        if len(parameters) != layers:
+            raise SettingsError(Errors.MIX_LAYERS.format(got=len(parameters), expected=layers))
+        return mix_parameters(parameters)
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Process docs in batches of at most batch_size docs and, docs longer than that aside, max_batch_tokens."""
+        error_handler = self.get_error_handler()
+        for docs in _batches(stream, batch_size, self.max_batch_tokens):
+            try:
+                self.set_annotations(docs, self.predict(docs))
+            except Exception as error:
+                error_handler(self.name, self, docs, error)
+            else:
+                yield from docs
+
+    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
+        """Read the biLM's files, so that a wrong path shows here. Nothing is learnt from the examples."""
+        self.model.initialize()
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Annotate the examples' docs for the components after this one. A frozen biLM learns nothing."""
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        docs = [example.predicted for example in examples]
+        self.set_annotations(docs, self.predict(docs))
+        return losses
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Nothing to apply: the biLM is frozen."""
+
+
+def _batches(stream: Iterable[Doc], batch_size: int, max_tokens: int) -> Iterator[list[Doc]]:
+    batch: list[Doc] = []
+    tokens = 0
+    for doc in stream:
+        if batch and (len(batch) == batch_size or tokens + len(doc) > max_tokens):
+            yield batch
+            batch, tokens = [], 0
+        batch.append(doc)
+        tokens += len(doc)
+    if batch:
+        yield batch

@@ -1,0 +1,76 @@
+"""The factory `elmo`."""
+
+import catalogue
+from spacy.language import Language
+from spacy.util import registry
+
+from ..models.types import BiLMModel
+from .elmo import ElmoPipe, Store
+
+# spaCy has no such registry of its own; spacy-transformers makes the same one
+if not hasattr(registry, "span_getters"):
+    setattr(registry, "span_getters", catalogue.create("spacy", "span_getters", entry_points=True))  # noqa: B010
+
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.BiLM.v1",
+    "options_file": None,
+    "weight_file": None,
+    "get_spans": {"@span_getters": "spacy-elmo.sentences.v1"},
+    "precision": "auto",
+    "stateful": False,
+    "trainable": False,
+}
+
+
+@Language.factory(
+    "elmo",
+    assigns=[
+        "doc._.elmo",
+        "doc._.elmo_layers",
+        "span._.elmo",
+        "span._.elmo_layers",
+        "token._.elmo",
+        "token._.elmo_layers",
+    ],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "attr": "elmo",
+        "frozen": True,
+        "set_vectors": False,
+        "scalar_mix_parameters": None,
+        "max_batch_tokens": 8192,
+        "store": "layers",
+    },
+)
+def make_elmo(
+    nlp: Language,
+    name: str,
+    model: BiLMModel,
+    attr: str,
+    frozen: bool,
+    set_vectors: bool,
+    scalar_mix_parameters: list[float] | None,
+    max_batch_tokens: int,
+    store: Store,
+) -> ElmoPipe:
+    """Create the component.
+
+    model: spacy-elmo.BiLM.v1, or any Model[List[Doc], List[Floats3d]] that returns (layers, tokens, width).
+    attr: name of the extension attributes, so that two embedders can live in one pipeline.
+    frozen: must be true in this version.
+    set_vectors: whether `.vector`, `.has_vector` and `.similarity` of tokens, spans and docs come from ELMo.
+    scalar_mix_parameters: pre-softmax weights of the layers, as AllenNLP's; null: their mean.
+    max_batch_tokens: what runs at once.
+    store: "layers" (float32), "layers_float16" or "mix" (the vectors alone).
+    """
+    return ElmoPipe(
+        nlp.vocab,
+        model,
+        name,
+        attr=attr,
+        frozen=frozen,
+        set_vectors=set_vectors,
+        scalar_mix_parameters=scalar_mix_parameters,
+        max_batch_tokens=max_batch_tokens,
+        store=store,
+    )

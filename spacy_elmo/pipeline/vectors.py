@@ -1,0 +1,48 @@
+"""`.vector`, `.has_vector`, `.vector_norm` and `.similarity` of tokens, spans and docs from ELMo.
+
+spaCy's own `vector_norm` of a span calls its vector, so that hook is left alone.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from spacy.tokens import Doc, Span, Token
+
+from .attributes import doc_vectors
+
+Part = Doc | Span | Token
+
+
+def _vector(part: Part, *, attr: str) -> Any:
+    """A token's vector; of spans and docs the mean over tokens, zeros where there are none. *Shape:* (width,)."""
+    if isinstance(part, Token):
+        return part._.get(attr)
+    vectors: Any = doc_vectors(part, attr=attr) if isinstance(part, Doc) else part._.get(attr)
+    return vectors.mean(0) if len(vectors) else vectors.sum(0)
+
+
+def _has_vector(part: Part) -> bool:
+    return True
+
+
+def _norm(part: Part, *, attr: str) -> float:
+    return float((_vector(part, attr=attr) ** 2).sum() ** 0.5)
+
+
+def _similarity(part: Part, other: Part) -> float:
+    """Cosine; 0 where a vector is zero."""
+    a: Any = part.vector
+    b: Any = other.vector
+    norms = float((a**2).sum() ** 0.5) * float((b**2).sum() ** 0.5)
+    return float(np.clip(float(a @ b) / norms, -1.0, 1.0)) if norms else 0.0
+
+
+def set_vector_hooks(doc: Doc, attr: str) -> None:
+    """Hooks do not survive serialisation, by spaCy's design."""
+    for hooks in (doc.user_hooks, doc.user_span_hooks, doc.user_token_hooks):
+        hooks["vector"] = partial(_vector, attr=attr)
+        hooks["has_vector"] = _has_vector
+        hooks["similarity"] = _similarity
+    for hooks in (doc.user_hooks, doc.user_token_hooks):
+        hooks["vector_norm"] = partial(_norm, attr=attr)

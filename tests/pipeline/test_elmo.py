@@ -1,0 +1,222 @@
+"""The component on text."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from golden_files import GOLDEN_NAMES, read_golden
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_elmo.errors import ElmoError, NotEmbeddedError, SettingsError
+from spacy_elmo.inference import Engine
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+TEXTS = [
+    "Stick to the river bank .",
+    "",
+    " \n ",
+    "one",
+    "x" * 10_000 + " y",
+    "naïve 東京 👩‍👩‍👧 \u200b ok",
+    "a  b\n\nc",
+]
+
+
+def files(name: str) -> dict[str, dict[str, str]]:
+    folder = GOLDEN / name
+    return {"model": {"options_file": str(folder / "options.json"), "weight_file": str(folder / "weights.hdf5")}}
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    return nlp
+
+
+@pytest.mark.parametrize("name", GOLDEN_NAMES)
+def test_official_files_give_allennlps_vectors(name: str) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config=files(name))
+    golden = read_golden(GOLDEN / name)
+    # a Doc takes no empty words, and whitespace is not shown to the biLM
+    chosen = [i for i, words in enumerate(golden.sentences) if all(word.strip() for word in words)]
+    assert len(chosen) > 3
+    docs = [Doc(nlp.vocab, words=golden.sentences[i]) for i in chosen]
+    for i, doc in zip(chosen, nlp.pipe(docs)):
+        expected = golden.expected[f"zero_state/{i}"]
+        np.testing.assert_allclose(doc._.elmo_layers, expected, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(doc._.elmo, expected.mean(0), rtol=0, atol=1e-5)
+
+
+def test_works_at_once_and_after_initialize(nlp: Language) -> None:
+    doc = nlp("Stick to the river bank .")
+    assert doc._.elmo_layers.shape == (3, 6, 256)
+    assert doc._.elmo.dtype == np.float32
+    other = spacy.blank("en")
+    other.add_pipe("elmo")
+    other.initialize()
+    assert (other("Stick to the river bank .")._.elmo == doc._.elmo).all()
+
+
+def test_attributes_of_tokens_and_spans_are_parts_of_the_docs(nlp: Language) -> None:
+    doc = nlp("Stick to the river bank .")
+    layers = doc._.elmo_layers
+    np.testing.assert_allclose(doc._.elmo, layers.mean(0), atol=1e-6)
+    assert (doc[4]._.elmo_layers == layers[:, 4]).all()
+    assert (doc[2:5]._.elmo_layers == layers[:, 2:5]).all()
+    np.testing.assert_allclose(doc[4]._.elmo, doc._.elmo[4], atol=1e-6)
+    np.testing.assert_allclose(doc[2:5]._.elmo, doc._.elmo[2:5], atol=1e-6)
+
+
+def test_any_text_in_any_company(nlp: Language) -> None:
+    together = list(nlp.pipe(TEXTS))
+    assert [doc.text for doc in together] == TEXTS
+    for text, doc in zip(TEXTS, together):
+        alone = nlp(text)
+        assert doc._.elmo_layers.shape == (3, len(doc), 256)
+        np.testing.assert_allclose(doc._.elmo_layers, alone._.elmo_layers, rtol=0, atol=1e-5)
+        assert (nlp(text)._.elmo_layers == alone._.elmo_layers).all()
+        for token in doc:
+            assert bool(doc._.elmo_layers[:, token.i].any()) != token.is_space
+
+
+def test_sentences_are_read_alone(nlp: Language) -> None:
+    words = ["It", "rains", ".", "The", "bank", "closes", "."]
+    whole = Doc(nlp.vocab, words=words, sent_starts=[i in (0, 3) for i in range(7)])
+    parts = [Doc(nlp.vocab, words=words[:3]), Doc(nlp.vocab, words=words[3:])]
+    nlp(whole)
+    vectors = np.concatenate([nlp(part)._.elmo for part in parts])
+    np.testing.assert_allclose(whole._.elmo, vectors, rtol=0, atol=1e-5)
+
+
+def test_batches_stay_under_the_token_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"max_batch_tokens": 20})
+    seen: list[list[int]] = []
+    run = Engine.run
+    monkeypatch.setattr(Engine, "run", lambda self, s, *a: (seen.append([len(w) for w in s]), run(self, s, *a))[1])
+    texts = ["a b c d", "a", "a b c d e f g", "a b", *["a b c"] * 9, " ".join("a" * 30)]
+    docs = list(nlp.pipe(texts))
+    assert [doc.text for doc in docs] == texts
+    assert all(sum(batch) <= 20 or len(batch) == 1 for batch in seen)
+    assert all(batch == sorted(batch, reverse=True) for batch in seen)
+    assert sum(len(batch) for batch in seen) == len(texts)
+
+
+@pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
+def test_store_and_mix(store: str) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={**files("random_a"), "store": store, "scalar_mix_parameters": [0.5, -1.0, 2.0]})
+    plain = spacy.blank("en")
+    plain.add_pipe("elmo", config=files("random_a"))
+    doc, layers = nlp("the bank of the river"), plain("the bank of the river")._.elmo_layers
+    weights = np.exp([0.5, -1.0, 2.0]) / np.exp([0.5, -1.0, 2.0]).sum()
+    tolerance = 2e-3 if store == "layers_float16" else 1e-5
+    np.testing.assert_allclose(doc._.elmo, np.tensordot(weights, layers, 1), atol=tolerance)
+    np.testing.assert_allclose(doc[1]._.elmo, doc._.elmo[1], atol=1e-6)
+    if store == "mix":
+        with pytest.raises(AttributeError, match="store"):
+            _ = doc._.elmo_layers
+    else:
+        assert doc._.elmo_layers.dtype == np.float32
+
+
+def test_docs_without_vectors_say_so(nlp: Language) -> None:
+    doc = nlp.make_doc("never seen")
+    for part in (doc, doc[0], doc[0:1]):
+        for name in ("elmo", "elmo_layers"):
+            with pytest.raises(NotEmbeddedError, match="no elmo pipe with that attr has seen it"):
+                part._.get(name)
+
+
+def test_none_frees_and_nothing_else_can_be_set(nlp: Language) -> None:
+    doc = nlp("a b")
+    with pytest.raises(SettingsError, match="only be set to None"):
+        doc._.elmo = np.zeros(3)
+    doc._.elmo = None
+    assert doc.user_data == {}
+
+
+def test_retokenised_docs_never_give_rows_that_do_not_match(nlp: Language) -> None:
+    doc = nlp("New York is large")
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[:2])
+    with pytest.raises(NotEmbeddedError, match=r"has 3 tokens, but .* those of 4 tokens"):
+        _ = doc._.elmo
+
+
+def test_two_pipes_with_different_attr() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    nlp.add_pipe("elmo", name="second", config={**files("random_b"), "attr": "other"})
+    doc = nlp("the bank")
+    assert doc._.elmo.shape == (2, 256)
+    assert doc._.other_layers.shape == (4, 2, 64)
+
+
+def test_update_annotates_and_learns_nothing(nlp: Language) -> None:
+    example = Example.from_dict(nlp.make_doc("the bank"), {})
+    before = nlp.get_pipe("elmo").to_bytes()
+    losses = nlp.update([example], sgd=nlp.create_optimizer())
+    assert losses == {"elmo": 0.0}
+    assert nlp.get_pipe("elmo").to_bytes() == before
+    assert nlp.get_pipe("elmo").update([example]) == {"elmo": 0.0}
+    assert example.predicted._.elmo.shape == (2, 256)
+
+
+def test_error_handler_keeps_the_rest_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"max_batch_tokens": 3})
+    failed: list[str] = []
+    nlp.set_error_handler(lambda name, pipe, docs, error: failed.extend(doc.text for doc in docs))
+    run = Engine.run
+
+    def failing(self: Engine, sentences: list[list[str]], *rest: object) -> object:
+        if any("bad" in words for words in sentences):
+            raise RuntimeError("no")
+        return run(self, sentences, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Engine, "run", failing)
+    assert [doc.text for doc in nlp.pipe(["a b c", "bad x y", "d e f"])] == ["a b c", "d e f"]
+    assert failed == ["bad x y"]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"frozen": False}, "frozen is false"),
+        ({"max_batch_tokens": 0}, "max_batch_tokens is 0"),
+        ({"attr": "not a name"}, "attr is 'not a name'"),
+    ],
+)
+def test_settings_that_can_not_be_used(config: dict, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        spacy.blank("en").add_pipe("elmo", config=config)
+
+
+def test_mix_parameters_of_another_number_of_layers() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"scalar_mix_parameters": [1.0, 2.0]})
+    with pytest.raises(SettingsError, match=r"has 2 weights\. Expected 3"):
+        nlp("a")
+
+
+def test_attributes_of_others_are_not_overwritten() -> None:
+    Doc.set_extension("mine", default=1, force=True)
+    try:
+        with pytest.raises(SettingsError, match=r"Doc\._\.mine was set by something else"):
+            spacy.blank("en").add_pipe("elmo", config={"attr": "mine"})
+    finally:
+        Doc.remove_extension("mine")
+
+
+def test_missing_files_name_setting_and_path() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"options_file": "gone/o.json", "weight_file": "gone/w.hdf5"}})
+    for use in (lambda: nlp("a"), nlp.initialize):
+        with pytest.raises(ElmoError, match=r"model\.options_file of the component points there: gone/o\.json"):
+            use()

@@ -1,0 +1,93 @@
+"""A saved pipeline holds its biLM and gives the same bits."""
+
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "random_b"
+TEXT = "Stick to the river bank ."
+
+
+@pytest.fixture
+def nlp(tmp_path: Path) -> Language:
+    """A pipeline on files that are gone by the time the tests reload it."""
+    shutil.copytree(GOLDEN, tmp_path / "files")
+    nlp = spacy.blank("en")
+    files = {
+        name: str(tmp_path / "files" / path)
+        for name, path in (("options_file", "options.json"), ("weight_file", "weights.hdf5"))
+    }
+    nlp.add_pipe("elmo", config={"model": files})
+    nlp.initialize()
+    shutil.rmtree(tmp_path / "files")
+    return nlp
+
+
+def assert_same(a: Language, b: Language) -> None:
+    assert (a(TEXT)._.elmo_layers == b(TEXT)._.elmo_layers).all()
+
+
+def test_to_disk_needs_no_other_file(nlp: Language, tmp_path: Path) -> None:
+    nlp.to_disk(tmp_path / "saved")
+    assert_same(nlp, spacy.load(tmp_path / "saved"))
+
+
+def test_to_bytes(nlp: Language) -> None:
+    config = nlp.config
+    other = spacy.blank("en").from_config(config).from_bytes(nlp.to_bytes())
+    assert_same(nlp, other)
+
+
+def test_component_to_disk(nlp: Language, tmp_path: Path) -> None:
+    nlp.get_pipe("elmo").to_disk(tmp_path / "elmo")
+    other = spacy.blank("en")
+    other.add_pipe("elmo").from_disk(tmp_path / "elmo")
+    assert_same(nlp, other)
+
+
+def test_never_used_pipelines_save_too(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    nlp.to_disk(tmp_path / "saved")
+    assert_same(nlp, spacy.load(tmp_path / "saved"))
+
+
+def test_a_loaded_pipeline_obeys_its_config(nlp: Language, tmp_path: Path) -> None:
+    nlp.to_disk(tmp_path / "saved")
+    other = spacy.load(tmp_path / "saved", config={"components.elmo.model.stateful": True})
+    assert other.get_pipe("elmo").model.attrs["settings"].stateful
+
+
+def test_pickle(nlp: Language) -> None:
+    assert_same(nlp, pickle.loads(pickle.dumps(nlp)))
+
+
+@pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
+def test_docs_survive(store: str) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"store": store})
+    doc = nlp(TEXT)
+    docbin = DocBin(store_user_data=True)
+    docbin.add(doc)
+    copies = [
+        Doc(nlp.vocab).from_bytes(doc.to_bytes()),
+        pickle.loads(pickle.dumps(doc)),
+        doc.copy(),
+        *DocBin().from_bytes(docbin.to_bytes()).get_docs(nlp.vocab),
+    ]
+    for copy in copies:
+        np.testing.assert_array_equal(copy._.elmo, doc._.elmo)
+
+
+def test_damaged_bytes_are_refused(nlp: Language) -> None:
+    shim = nlp.get_pipe("elmo").model.shims[0]
+    other = pickle.loads(pickle.dumps(shim))
+    other.bilm.lstm.layers[0].bias.data[0, 0] = float("nan")
+    with pytest.raises(ValueError, match=r"the saved biLM: lstm\.layers\.0\.bias holds 1 values that are NaN"):
+        shim.from_bytes(other.to_bytes())
