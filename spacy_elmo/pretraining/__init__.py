@@ -1,0 +1,1 @@
+"""Training of one's own biLM."""
