@@ -1,1 +1,3 @@
+"""ELMo for spaCy."""
+
 __version__ = "0.1.0"

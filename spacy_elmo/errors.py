@@ -32,6 +32,14 @@ class SettingsError(ElmoError):
     """A setting of a component, an architecture or a training run can't be used."""
 
 
+class CheckpointError(ElmoError):
+    """A checkpoint of a training run can't be read or written."""
+
+
+class CorpusError(ElmoError):
+    """A text can't be used for training."""
+
+
 class NotEmbeddedError(ElmoError, AttributeError):
     """A doc has no vectors that could be read; an AttributeError, as spaCy asks for attributes with hasattr."""
 
@@ -125,7 +133,7 @@ class Errors:
         "model.{given} is set, but model.{missing} is null. Set both to use a biLM of your own, "
         "or neither to use the embedded one."
     )
-    FILE_SETTING = "{error} The setting model.{setting} of the component points there: {path}"
+    FILE_SETTING = "{error} The setting model.{setting} of the component points there."
     BFLOAT16 = 'model.precision is "bfloat16", which this version does not offer. Set it to "float32" or "auto".'
     STATEFUL_TRAINABLE = "model.stateful and model.trainable are both true. Set one of them to false."
     NOT_FROZEN = "frozen is false, but this version does not tune a biLM with its pipeline. Set it to true."
@@ -136,6 +144,12 @@ class Errors:
     MIX_DROPOUT = "dropout is {got}. Expected at least 0 and less than 1."
     MIX_GIVEN = "the mix was given {got} layers. Expected {expected}: set layers to those of the biLM."
     ATTR = "attr is {got!r}. Expected a Python identifier, since it names the attributes doc._.{got} and so on."
+    ATTR_TWICE = (
+        "attr is {attr!r}, but the pipe {other!r} has the same. Set attr of one of them to another name: a doc keeps "
+        "one set of layers under each."
+    )
+    STORE = "store is {got!r}. Expected one of {expected}."
+    PRECISION = "model.precision is {got!r}. Expected one of {expected}."
     ATTR_TAKEN = (
         "attr is {attr!r}, but {owner}._.{name} was set by something else. Set attr to another name, or remove that "
         "extension."
@@ -148,6 +162,33 @@ class Errors:
     CONFIG_PATH = "{path}: paths.{name} is {got}, which is no file. Expected text, one sentence a line."
     CONFIG_UNKNOWN = "{path}: unknown settings in [training]: {got}. Expected some of {expected}."
     CONFIG_NUMBER = "training.{name} is {got!r}. Expected {expected}."
+    FEW_SENTENCES = (
+        "the training text has {got} sentences, but training.streams is {streams}. Expected a sentence for each stream "
+        "at least: set training.streams lower, or give more text."
+    )
+    FEW_WORDS = (
+        "the training text has {got} different words, the special three counted, but training.n_words is {n_words}. "
+        "Set training.n_words to {got} or less."
+    )
+    TEXT_EMPTY = "{path}: no words. Expected text, one sentence a line, words separated by blanks."
+    TEXT_UNREADABLE = "{path}: can't be read ({reason}). Expected text in UTF-8, plain or .xz."
+    CONFIG_UNREADABLE = "{path}: not a configuration ({reason})."
+    DIVERGED = (
+        "the loss of step {step} is not finite: training has diverged. Begin anew with a lower training.learning_rate; "
+        "{path} is of an earlier step."
+    )
+    CHECKPOINT_PARTS = (
+        "{path}: not a checkpoint of this run ({problems}). Delete it to begin anew, or put the right one there."
+    )
+    SAVED_DAMAGED = "the saved biLM is damaged or cut short ({reason}). Save the pipeline again."
+    ATTR_RESERVED = "attr is {got!r}, a name that spaCy or Python keeps to itself. Set attr to another one."
+    WHOLE_NUMBER = "{name} is {got!r}. Expected a whole number."
+    SPANS_KIND = "model.get_spans returned {got} for a doc. Expected a list of spans."
+    RUN_DIFFERS = (
+        "{path}: this run was begun with {key} = {old}, but now it is {new}. Set it back to go on, or give another "
+        "output folder to begin anew."
+    )
+    CHECKPOINT = "{path}: can't be read ({reason}). Delete it to begin anew, or put a whole one there."
     RUN_MISSING = "{path}: no such file. Expected the folder of a pretraining run."
 
     # Docs

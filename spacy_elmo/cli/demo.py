@@ -57,10 +57,10 @@ def demo(
     ),
 ) -> None:
     """Embed sentences with words of several senses: what each layer tells of the sense."""
-    output.mkdir(parents=True, exist_ok=True)
     try:
+        output.mkdir(parents=True, exist_ok=True)
         occurrences = embed_sample(output / "vectors.hdf5")
-    except ElmoError as error:
+    except (ElmoError, OSError) as error:
         msg.fail(str(error), exits=1)
     layers, width = occurrences[0].layers.shape
     msg.text(f"{len(occurrences)} sentences; each token has {layers} layers of {width} numbers, and as")

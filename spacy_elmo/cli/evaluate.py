@@ -9,8 +9,8 @@ from wasabi import msg
 
 from ..errors import ElmoError
 from ..pretraining.corpus import UNKNOWN
-from ..pretraining.loop import load_run
 from ..pretraining.perplexity import perplexity, unigram_perplexity
+from ..pretraining.run_folder import load_run
 
 
 def evaluate(
@@ -19,10 +19,10 @@ def evaluate(
     """Perplexity on the whole held-out text of a run: full softmax, each direction, zero and carried state."""
     try:
         bilm, softmax, corpus = load_run(run)
-    except ElmoError as error:
+    except (ElmoError, OSError) as error:
         msg.fail(str(error), exits=1)
     n_words, heldout = len(softmax.bias), corpus.heldout
-    character_ids = corpus.character_ids()
+    character_ids = corpus.character_ids(bilm.options.max_characters)
     unknown = float(np.mean((heldout.ids >= n_words) | (heldout.ids == UNKNOWN)))
     msg.text(f"{heldout.n_sentences:,} sentences, {len(heldout.ids):,} tokens, vocabulary {n_words:,}")
     msg.text(f"out of vocabulary: {unknown:.2%} of the tokens")

@@ -18,11 +18,14 @@ def read_config(path: Path) -> tuple[BiLMOptions, PretrainConfig, Path, Path]:
 
     Its sections: [paths] train, heldout; [bilm], laid out as options.json; [training], see PretrainConfig.
     """
-    config = Config().from_disk(path)
+    try:
+        config = Config().from_disk(path)
+    except (OSError, ValueError) as error:
+        raise SettingsError(Errors.CONFIG_UNREADABLE.format(path=path, reason=error)) from error
     for section in ("paths", "bilm", "training"):
         if section not in config:
             raise SettingsError(Errors.CONFIG_SECTION.format(path=path, section=section, got=", ".join(config)))
-    paths = {name: Path(str(config["paths"].get(name, ""))) for name in ("train", "heldout")}
+    paths = {name: Path(str(config["paths"].get(name))) for name in ("train", "heldout")}
     for name, text in paths.items():
         if not text.is_file():
             raise SettingsError(Errors.CONFIG_PATH.format(path=path, name=name, got=text))
@@ -45,5 +48,5 @@ def pretrain(
     try:
         options, settings, train, heldout = read_config(config)
         run(options, settings, train, heldout, output, report=msg.text)
-    except ElmoError as error:
+    except (ElmoError, OSError) as error:
         msg.fail(str(error), exits=1)

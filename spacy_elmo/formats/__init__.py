@@ -1,10 +1,10 @@
 """Files and bytes: options, character ids, weights and embedded sentences, in numpy."""
 
-from spacy_elmo.formats.characters import batch_to_ids_array, boundary_ids, count_truncated, words_to_ids
-from spacy_elmo.formats.hdf5_vectors import VectorsWriter, read_vectors
-from spacy_elmo.formats.hdf5_weights import read_weights, write_weights
-from spacy_elmo.formats.options import BiLMOptions, read_options, write_options
-from spacy_elmo.formats.weights_table import expected_parameters, parameter_problems
+from .characters import batch_to_ids_array, boundary_ids, count_truncated, words_to_ids
+from .hdf5_vectors import VectorsWriter, read_vectors
+from .hdf5_weights import read_weights, write_weights
+from .options import BiLMOptions, read_options, write_options
+from .weights_table import expected_parameters, parameter_problems
 
 __all__ = [
     "BiLMOptions",

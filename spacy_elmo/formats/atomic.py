@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from spacy_elmo.errors import ElmoError, Errors
+import h5py
+
+from ..errors import ElmoError, Errors
 
 
 @contextmanager
@@ -38,5 +41,21 @@ def writing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[No
     """Turn what the file system refuses inside the block into `error`, naming `path`."""
     try:
         yield
-    except OSError as exc:
+    except (OSError, RuntimeError) as exc:  # h5py raises RuntimeError where it closes a file on a full disk
         raise error(Errors.FILE_UNWRITABLE.format(path=path, reason=exc)) from exc
+
+
+def write_hdf5(path: str | os.PathLike[str], arrays: Iterable[tuple[str, Any]], error: type[ElmoError]) -> None:
+    """Write datasets as an HDF5 file, whole or not at all, and safe on the disk when this returns.
+
+    The file is made in memory: HDF5 itself can crash the process where the disk is full. Raises `error`.
+    """
+    with h5py.File(str(path), "w", driver="core", backing_store=False) as file:
+        for name, array in arrays:
+            file.create_dataset(name, data=array)
+        file.flush()
+        image = file.id.get_file_image()
+    with replacing(path, error) as temporary, writing(path, error), open(temporary, "wb") as written:
+        written.write(image)
+        written.flush()
+        os.fsync(written.fileno())

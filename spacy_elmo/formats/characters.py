@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spacy_elmo.errors import ElmoError, Errors, shown
+from ..errors import ElmoError, Errors, shown
 
 # Ids before 1 is added; 0 to 255 are the bytes.
 BEGIN_OF_SENTENCE = 256

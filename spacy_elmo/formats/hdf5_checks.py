@@ -17,8 +17,8 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from spacy_elmo.errors import ElmoError, Errors
-from spacy_elmo.formats.hdf5_storage import check_inside, check_storage
+from ..errors import ElmoError, Errors
+from .hdf5_storage import check_inside, check_storage
 
 Floats = npt.NDArray[np.float32]
 

@@ -8,7 +8,7 @@ import zlib
 
 import h5py
 
-from spacy_elmo.errors import ElmoError, Errors
+from ..errors import ElmoError, Errors
 
 # Filters that every HDF5 library has or h5py brings along: no plugin is loaded for a file.
 _FILTERS = {

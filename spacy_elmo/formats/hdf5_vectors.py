@@ -19,9 +19,9 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from spacy_elmo.errors import Errors, VectorsError, shown
-from spacy_elmo.formats.atomic import replacing, writing
-from spacy_elmo.formats.hdf5_checks import (
+from ..errors import Errors, VectorsError, shown
+from .atomic import replacing, writing
+from .hdf5_checks import (
     Floats,
     check_dataset,
     find_dataset,

@@ -9,9 +9,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from spacy_elmo.errors import Errors, WeightsError
-from spacy_elmo.formats.atomic import replacing, writing
-from spacy_elmo.formats.hdf5_checks import (
+from ..errors import Errors, WeightsError
+from .atomic import write_hdf5
+from .hdf5_checks import (
     Floats,
     check_dataset,
     exists,
@@ -21,9 +21,9 @@ from spacy_elmo.formats.hdf5_checks import (
     root_names,
     shape_of,
 )
-from spacy_elmo.formats.options import BiLMOptions
-from spacy_elmo.formats.weights_checks import check_arrays, listed
-from spacy_elmo.formats.weights_table import Entry, table_for, weights_table
+from .options import BiLMOptions
+from .weights_checks import check_arrays, listed
+from .weights_table import Entry, table_for, weights_table
 
 _EXPECTED = "the weights.hdf5 of a biLM"
 
@@ -68,17 +68,15 @@ def write_weights(path: str | os.PathLike[str], options: BiLMOptions, arrays: Ma
     and for a character embedding whose row 0 is not zero: the file has no place for it.
     """
     check_arrays(arrays, options, f"{path}: not written")
-    with (
-        replacing(path, WeightsError) as temporary,
-        writing(path, WeightsError),
-        h5py.File(temporary, "w-") as file,
-    ):
-        for entry in table_for(options, arrays):
-            values = np.empty(entry.shape, dtype="<f4")
-            for part in entry.parts:
-                piece = arrays[part.parameter][part.target]
-                values[part.source] = piece.T if part.transposed else piece
-            file.create_dataset(entry.dataset, data=values)
+    write_hdf5(path, ((entry.dataset, _values(entry, arrays)) for entry in table_for(options, arrays)), WeightsError)
+
+
+def _values(entry: Entry, arrays: Mapping[str, Floats]) -> Floats:
+    values = np.empty(entry.shape, dtype="<f4")
+    for part in entry.parts:
+        piece = arrays[part.parameter][part.target]
+        values[part.source] = piece.T if part.transposed else piece
+    return values
 
 
 def _table_of(file: h5py.File, options: BiLMOptions) -> list[Entry]:

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.errors import Errors, OptionsError, shown
-from spacy_elmo.formats.atomic import replacing, writing
-from spacy_elmo.formats.options_checks import KEYS, MAX_PARAMETERS, check_fields, check_n_characters
+from ..errors import Errors, OptionsError, shown
+from .atomic import replacing, writing
+from .options_checks import KEYS, MAX_PARAMETERS, check_fields, check_n_characters
 
 # Real files have about 500 bytes; more is not an options file.
 MAX_OPTIONS_BYTES = 2**20

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from spacy_elmo.errors import Errors, OptionsError, shown
+from ..errors import Errors, OptionsError, shown
 
 ACTIVATIONS = ("relu", "tanh")
 # Files from training count 261 characters, files for prediction 262 (with the mask).
@@ -24,6 +23,8 @@ MIN_CHARACTERS_PER_TOKEN = 3
 MAX_CHARACTERS_PER_TOKEN = 1_000
 # 4 GiB of float32; the largest published model has 93.6 million.
 MAX_PARAMETERS = 2**30
+# Clips are compared with float32 values.
+FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 
 # Field of BiLMOptions -> key path in options.json.
 KEYS = {
@@ -88,14 +89,14 @@ def _integer(value: object, key: str, low: int, high: int, source: str) -> int:
 def _clip(value: object, key: str, source: str) -> float | None:
     if value is None:
         return None
-    expected = "a positive number, or null for no clipping"
+    expected = "a positive number that float32 can hold, or null for no clipping"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _value_error(value, key, expected, source)
     try:
         number = float(value)
     except OverflowError:
         raise _value_error(value, key, expected, source) from None
-    if not math.isfinite(number) or number <= 0:
+    if not 0 < number <= FLOAT32_MAX:
         raise _value_error(value, key, expected, source)
     return number
 

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from ..formats.characters import words_to_ids
 from ..modules import BiLM, LstmState
+from ..modules.lstm_scan import FORGET_BIAS
 from .linear import PrepackedLinear
 from .packing import Packing
 
-FORGET_BIAS = 1.0
 # rows of the input product at a time: the gates of 512 rows stay in the cache until their step (measured)
 INPUT_ROWS = 512
 

@@ -1,18 +1,35 @@
 """Optional compiled loops over plain arrays. Nothing needs them: where they were not built, torch does the same."""
 
 import ctypes
+import hashlib
+import platform
 import subprocess
 from functools import lru_cache
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "cell.c"
-LIBRARY = Path(__file__).parent / "_cell.so"
 # no -ffast-math: linked into a library it switches off denormal numbers for the whole process
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared")
 
 
-def build(library: Path = LIBRARY, compiler: str = "cc") -> Path:
+def library_path() -> Path:
+    """Where the compiled library belongs: its name tells source, flags and processor, so that none other is loaded."""
+    parts = [SOURCE.read_bytes(), " ".join(FLAGS).encode(), platform.platform().encode(), _processor()]
+    return SOURCE.parent / f"_cell_{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}.so"
+
+
+def _processor() -> bytes:
+    """What -march=native looks at; empty where the system does not tell."""
+    try:
+        lines = Path("/proc/cpuinfo").read_bytes().splitlines()
+    except OSError:
+        return b""
+    return next((line for line in lines if line.startswith((b"flags", b"Features"))), b"")
+
+
+def build(library: Path | None = None, compiler: str = "cc") -> Path:
     """Compile for this machine's processor; written beside and renamed. Raises CalledProcessError or OSError."""
+    library = library_path() if library is None else library
     temporary = library.with_name(library.name + ".part")
     try:
         subprocess.run([compiler, *FLAGS, str(SOURCE), "-o", str(temporary), "-lm"], check=True)
@@ -24,9 +41,13 @@ def build(library: Path = LIBRARY, compiler: str = "cc") -> Path:
 
 
 @lru_cache(maxsize=1)
-def load(library: Path = LIBRARY) -> "Cell | None":
-    """The compiled cell, or None where it was not built."""
-    return Cell(library) if library.exists() else None
+def load() -> "Cell | None":
+    """The compiled cell, or None where it was not built or can't be loaded."""
+    library = library_path()
+    try:
+        return Cell(library) if library.exists() else None
+    except OSError:
+        return None
 
 
 class Cell:

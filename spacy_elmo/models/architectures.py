@@ -1,6 +1,6 @@
 """Registered architectures."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from ..errors import Errors, SettingsError
 from .bilm import bilm_layer
@@ -8,12 +8,14 @@ from .shim import BiLMShim
 from .span_getters import build_sentences
 from .types import BiLMModel, SpanGetter
 
+Precision = Literal["float32", "bfloat16", "auto"]
+
 
 def build_bilm(
     options_file: str | None = None,
     weight_file: str | None = None,
     get_spans: SpanGetter | None = None,
-    precision: Literal["float32", "bfloat16", "auto"] = "auto",
+    precision: Precision = "auto",
     stateful: bool = False,
     trainable: bool = False,
 ) -> BiLMModel:
@@ -25,6 +27,8 @@ def build_bilm(
     stateful: the sentences of a doc are read one after the other, the LSTM's state carried on, from zero at each doc.
     trainable: whether training reaches the biLM's weights where this architecture is part of a trained model.
     """
+    if precision not in get_args(Precision):
+        raise SettingsError(Errors.PRECISION.format(got=precision, expected=", ".join(get_args(Precision))))
     if precision == "bfloat16":
         raise SettingsError(Errors.BFLOAT16)
     if stateful and trainable:

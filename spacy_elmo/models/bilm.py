@@ -64,7 +64,7 @@ def forward(
     init(model)
     shim, docs = _shim(model), list(X)
     settings: Settings = model.attrs["settings"]
-    rows = rows_of(docs, settings.get_spans)
+    rows = rows_of(docs, settings.get_spans, once=settings.stateful)
     if is_train and settings.trainable:
         row_layers, backprop_rows = _train(shim, rows, settings.max_batch_tokens)
     else:

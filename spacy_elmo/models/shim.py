@@ -1,20 +1,27 @@
 """The torch biLM inside a Thinc model: loads its files when first needed, saves itself without pickle."""
 
+import copy
+import os
 import threading
 from typing import Any, cast
 
 import srsly
+import torch
 from thinc.api import Optimizer, Shim
 from thinc.types import FloatsXd
 from thinc.util import get_torch_default_device, torch2xp, xp2torch
 
 from .. import bilms
-from ..errors import ElmoError, Errors, SettingsError
+from ..errors import ElmoError, Errors, SettingsError, WeightsError
 from ..formats.hdf5_weights import read_weights
 from ..formats.options import BiLMOptions, read_options
 from ..formats.weights_checks import check_arrays
 from ..inference import Engine
 from ..modules import BiLM
+
+if hasattr(os, "register_at_fork"):
+    # OpenMP's threads do not survive a fork: a child (nlp.pipe with n_process) that asks for them waits for ever
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 class BiLMShim(Shim):
@@ -56,13 +63,13 @@ class BiLMShim(Shim):
             options_file, weight_file = bilms.paths("en_mini")
             options = read_options(options_file)
             return BiLM.from_arrays(options, read_weights(weight_file, options))
-        setting, path = "options_file", self.options_file
+        setting = "options_file"
         try:
             options = read_options(self.options_file)
-            setting, path = "weight_file", self.weight_file
+            setting = "weight_file"
             return BiLM.from_arrays(options, read_weights(self.weight_file, options))
         except ElmoError as error:
-            raise type(error)(Errors.FILE_SETTING.format(error=error, setting=setting, path=path)) from error
+            raise type(error)(Errors.FILE_SETTING.format(error=error, setting=setting)) from error
 
     def _set(self, bilm: BiLM) -> None:
         self._model = bilm.to(get_torch_default_device())
@@ -92,14 +99,27 @@ class BiLMShim(Shim):
 
     def from_bytes(self, bytes_data: bytes) -> "BiLMShim":
         """Become what to_bytes saved. Raises ElmoError where sizes and arrays disagree."""
-        message: dict[str, Any] = srsly.msgpack_loads(bytes_data)
-        options = BiLMOptions.from_dict(message["options"], Errors.SAVED)
-        check_arrays(message["arrays"], options, Errors.SAVED)
+        try:
+            message = srsly.msgpack_loads(bytes_data)
+            saved_options, arrays = message["options"], dict(message["arrays"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error or type(error).__name__)) from error
+        options = BiLMOptions.from_dict(saved_options, Errors.SAVED)
+        check_arrays(arrays, options, Errors.SAVED)
         with self._lock:
-            self._set(BiLM.from_arrays(options, message["arrays"]))
+            self._set(BiLM.from_arrays(options, arrays))
         return self
 
+    def copy(self) -> "BiLMShim":
+        """A copy with an id of its own, by which an optimizer tells their states apart."""
+        other = copy.deepcopy(self)
+        with Shim.global_id_lock:
+            Shim.global_id += 1
+            other.id = Shim.global_id
+        return other
+
     def __getstate__(self) -> dict[str, Any]:
+        _ = self.bilm  # a pickle holds the weights, as to_bytes does
         return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_engine")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -21,15 +21,15 @@ def windows(doc: Doc, start: int, end: int, window: int, overlap: int) -> list[S
 
 
 def _check(window: int, overlap: int) -> None:
-    if window < 1 or not 0 <= overlap < window:
+    if not isinstance(window, int) or not isinstance(overlap, int) or window < 1 or not 0 <= overlap < window:
         raise SettingsError(Errors.WINDOW.format(window=window, overlap=overlap))
 
 
 def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:
     """spacy-elmo.windows.v1: docs in overlapping windows, whatever their sentences.
 
-    A token in two windows gets its vector from the one where it stands further from an edge, so that it sees at least
-    overlap / 2 tokens on each side (fewer at the doc's own ends).
+    A token in two windows gets its vector from the one where it stands further from an edge, so that it sees
+    about overlap / 2 tokens on each side at least (fewer at the doc's own ends).
     """
     _check(window, overlap)
     return partial(_get_windows, window=window, overlap=overlap)

@@ -9,6 +9,7 @@ from spacy.tokens import Doc, Span
 from thinc.types import Floats3d
 
 from ..errors import Errors, SettingsError
+from ..errors import shown as short
 from .types import SpanGetter
 
 
@@ -24,13 +25,20 @@ class Row(NamedTuple):
     places: npt.NDArray[np.int64]
 
 
-def rows_of(docs: Sequence[Doc], get_spans: SpanGetter) -> list[Row]:
-    """The rows of all docs, in order. Raises SettingsError where a getter's spans do not fit the docs."""
-    spans_of_docs = get_spans(docs)
+def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -> list[Row]:
+    """The rows of all docs, in order. Raises SettingsError where a getter's spans do not fit the docs.
+
+    once: each token is read once: a span begins where the one before it ended, if they overlap.
+    """
+    spans_of_docs = list(get_spans(docs))
     if len(spans_of_docs) != len(docs):
         raise SettingsError(Errors.SPANS_DOCS.format(got=len(spans_of_docs), expected=len(docs)))
     rows = []
     for number, (doc, spans) in enumerate(zip(docs, spans_of_docs)):
+        if not isinstance(spans, (list, tuple)) or not all(isinstance(span, Span) for span in spans):
+            raise SettingsError(Errors.SPANS_KIND.format(got=short(spans)))
+        if once:
+            spans = _without_overlap(doc, spans)
         shown = np.array([not token.is_space for token in doc], np.bool_)
         owners = _owners(doc, spans)
         for k, span in enumerate(spans):
@@ -39,6 +47,14 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter) -> list[Row]:
             if len(places):
                 rows.append(Row(number, [doc[int(i)].text for i in indices], indices[places], places))
     return rows
+
+
+def _without_overlap(doc: Doc, spans: Sequence[Span]) -> list[Span]:
+    cut, read = [], 0
+    for span in spans:
+        cut.append(doc[max(span.start, read) : max(span.end, read)])
+        read = max(span.end, read)
+    return cut
 
 
 def _owners(doc: Doc, spans: Sequence[Span]) -> npt.NDArray[np.int64]:

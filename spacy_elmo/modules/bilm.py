@@ -24,7 +24,7 @@ class BiLMOutput(NamedTuple):
 
 
 class BiLM(nn.Module):
-    """The network of facts: Peters et al. 2018, as bilm-tf trains and AllenNLP reads it.
+    """The network of Peters et al. 2018, as bilm-tf trains and AllenNLP reads it.
 
     options: sizes; char_projection, lstm_projection: see CharCnn and BiLstm.
     """
@@ -48,7 +48,7 @@ class BiLM(nn.Module):
             char_projection="char_cnn.projection.weight" in arrays,
             lstm_projection="lstm.layers.0.projection" in arrays,
         )
-        bilm.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+        bilm.load_state_dict({name: torch.from_numpy(np.array(array, np.float32)) for name, array in arrays.items()})
         return bilm
 
     def to_arrays(self) -> dict[str, np.ndarray]:

@@ -4,18 +4,21 @@ They are plain arrays in doc.user_data under the keys of extension attributes, s
 and DocBin, and spaCy's own tools know whose they are.
 """
 
+import keyword
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc, Span, Token
+from spacy.tokens.underscore import Underscore
 from thinc.api import get_array_module
 from thinc.types import Floats1d, Floats2d, Floats3d
 
 from ..errors import Errors, NotEmbeddedError, SettingsError
 
-LAYERS, VECTORS, MIX = "_layers", "", "_mix"
+# no attribute can end like the last: another pipe's never meets it
+LAYERS, VECTORS, MIX = "_layers", "", ":mix"
 
 
 def _key(attr: str, suffix: str) -> Any:
@@ -33,7 +36,7 @@ def mix_parameters(scalar_mix_parameters: Sequence[float]) -> Any:
 def mix(layers: Floats3d, weights: Any) -> Floats2d:
     """The weighted sum of the layers. layers: (layers, tokens, width), weights: (layers,). Returns (tokens, width)."""
     xp = get_array_module(layers)
-    weighted: Floats2d = xp.tensordot(xp.asarray(weights), layers.astype("f"), axes=1)
+    weighted: Floats2d = xp.tensordot(xp.asarray(weights), layers.astype("f", copy=False), axes=1)
     return weighted
 
 
@@ -55,14 +58,23 @@ def clear(doc: Doc, value: Any, *, attr: str) -> None:
         doc.user_data.pop(_key(attr, suffix), None)
 
 
+def has_values(doc: Doc, *, attr: str) -> bool:
+    """Whether the doc keeps layers or vectors under this name."""
+    return _key(attr, LAYERS) in doc.user_data or _key(attr, VECTORS) in doc.user_data
+
+
 def doc_layers(doc: Doc, *, attr: str) -> Floats3d:
-    """*Shape:* (layers, tokens, width), float32."""
+    """*Shape:* (layers, tokens, width), float32; the doc's own array where it keeps float32."""
+    result: Floats3d = _stored_layers(doc, attr).astype("f", copy=False)
+    return result
+
+
+def _stored_layers(doc: Doc, attr: str) -> Any:
     layers = doc.user_data.get(_key(attr, LAYERS))
     if layers is None:
         message = Errors.STORED_MIX if _key(attr, VECTORS) in doc.user_data else Errors.NOT_EMBEDDED
         raise NotEmbeddedError(message.format(attr=attr))
-    result: Floats3d = _fitting(doc, attr, layers, layers.shape[1]).astype("f", copy=False)
-    return result
+    return _fitting(doc, attr, layers, layers.shape[1])
 
 
 def doc_vectors(doc: Doc, *, attr: str) -> Floats2d:
@@ -71,7 +83,7 @@ def doc_vectors(doc: Doc, *, attr: str) -> Floats2d:
     if vectors is not None:
         result: Floats2d = _fitting(doc, attr, vectors, vectors.shape[0])
         return result
-    return mix(doc_layers(doc, attr=attr), doc.user_data[_key(attr, MIX)])
+    return mix(_stored_layers(doc, attr), doc.user_data[_key(attr, MIX)])
 
 
 def _fitting(doc: Doc, attr: str, array: Any, rows: int) -> Any:
@@ -81,8 +93,10 @@ def _fitting(doc: Doc, attr: str, array: Any, rows: int) -> Any:
 
 
 def _part_layers(part: Span | Token, *, attr: str) -> Any:
-    layers = doc_layers(part.doc, attr=attr)
-    return layers[:, part.i] if isinstance(part, Token) else layers[:, part.start : part.end]
+    """(layers, width) of a token, (layers, tokens, width) of a span; only these are converted to float32."""
+    layers = _stored_layers(part.doc, attr)
+    chosen = layers[:, part.i] if isinstance(part, Token) else layers[:, part.start : part.end]
+    return chosen.astype("f", copy=False)
 
 
 def _span_vectors(span: Span, *, attr: str) -> Floats2d:
@@ -111,11 +125,15 @@ def register(attr: str) -> None:
     """Set the extensions for `attr` on Token, Span and Doc. Raises SettingsError where another package has them."""
     if not attr.isidentifier():
         raise SettingsError(Errors.ATTR.format(got=attr))
+    if keyword.iskeyword(attr) or attr.startswith("_") or hasattr(Underscore, attr):
+        raise SettingsError(Errors.ATTR_RESERVED.format(got=attr))
+    missing = []
     for owner, suffix, getter in _GETTERS:
         name = attr + suffix
-        if owner.has_extension(name):
-            if getattr(owner.get_extension(name)[2], "func", None) is not getter:
-                raise SettingsError(Errors.ATTR_TAKEN.format(attr=attr, owner=owner.__name__, name=name))
-            continue
+        if not owner.has_extension(name):
+            missing.append((owner, name, getter))
+        elif getattr(owner.get_extension(name)[2], "func", None) is not getter:
+            raise SettingsError(Errors.ATTR_TAKEN.format(attr=attr, owner=owner.__name__, name=name))
+    for owner, name, getter in missing:
         setter = partial(clear, attr=attr) if owner is Doc else None
         owner.set_extension(name, getter=partial(getter, attr=attr), setter=setter)

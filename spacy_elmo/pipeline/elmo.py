@@ -1,7 +1,8 @@
 """The component `elmo`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -37,8 +38,12 @@ class ElmoPipe(TrainablePipe):
     ) -> None:
         if not frozen:
             raise SettingsError(Errors.NOT_FROZEN)
+        if not isinstance(max_batch_tokens, int):
+            raise SettingsError(Errors.WHOLE_NUMBER.format(name="max_batch_tokens", got=max_batch_tokens))
         if max_batch_tokens < 1:
             raise SettingsError(Errors.MAX_BATCH_TOKENS.format(got=max_batch_tokens))
+        if store not in get_args(Store):
+            raise SettingsError(Errors.STORE.format(got=store, expected=", ".join(get_args(Store))))
         register(attr)
         self.vocab, self.model, self.name = vocab, model, name
         self.cfg: dict[str, Any] = {}
@@ -96,6 +101,27 @@ class ElmoPipe(TrainablePipe):
         docs = [example.predicted for example in examples]
         self.set_annotations(docs, self.predict(docs))
         return losses
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Save options and weights. Missing files of a biLM that was never used show before anything is written."""
+        self.model.initialize()
+        super().to_disk(path, exclude=exclude)
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
+        """Load what to_bytes saved, a biLM of any width."""
+        self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]  # unknown until loaded
+        loaded: ElmoPipe = super().from_bytes(bytes_data, exclude=exclude)
+        return loaded
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
+        """Load what to_disk saved, a biLM of any width."""
+        self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]  # unknown until loaded
+        loaded: ElmoPipe = super().from_disk(path, exclude=exclude)
+        return loaded
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        register(self.attr)  # a fresh process has no extensions yet
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Nothing to apply: the biLM is frozen."""

@@ -4,6 +4,7 @@ import catalogue
 from spacy.language import Language
 from spacy.util import registry
 
+from ..errors import Errors, SettingsError
 from ..models.types import BiLMModel
 from .elmo import ElmoPipe, Store
 
@@ -63,6 +64,9 @@ def make_elmo(
     max_batch_tokens: what runs at once.
     store: "layers" (float32), "layers_float16" or "mix" (the vectors alone).
     """
+    for other, pipe in nlp.components:
+        if isinstance(pipe, ElmoPipe) and pipe.attr == attr:
+            raise SettingsError(Errors.ATTR_TWICE.format(attr=attr, other=other))
     return ElmoPipe(
         nlp.vocab,
         model,

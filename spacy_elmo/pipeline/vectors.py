@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from spacy.tokens import Doc, Span, Token
 
-from .attributes import doc_vectors
+from .attributes import doc_vectors, has_values
 
 Part = Doc | Span | Token
 
@@ -22,8 +22,8 @@ def _vector(part: Part, *, attr: str) -> Any:
     return vectors.mean(0) if len(vectors) else vectors.sum(0)
 
 
-def _has_vector(part: Part) -> bool:
-    return True
+def _has_vector(part: Part, *, attr: str) -> bool:
+    return has_values(part if isinstance(part, Doc) else part.doc, attr=attr)
 
 
 def _norm(part: Part, *, attr: str) -> float:
@@ -42,7 +42,7 @@ def set_vector_hooks(doc: Doc, attr: str) -> None:
     """Hooks do not survive serialisation, by spaCy's design."""
     for hooks in (doc.user_hooks, doc.user_span_hooks, doc.user_token_hooks):
         hooks["vector"] = partial(_vector, attr=attr)
-        hooks["has_vector"] = _has_vector
+        hooks["has_vector"] = partial(_has_vector, attr=attr)
         hooks["similarity"] = _similarity
     for hooks in (doc.user_hooks, doc.user_token_hooks):
         hooks["vector_norm"] = partial(_norm, attr=attr)

@@ -30,17 +30,17 @@ class PretrainConfig:
     steps: int = 20
     zero_state_share: float = 0.75
     negatives: int = 2_048
-    learning_rate: float = 3e-3
+    learning_rate: float = 4e-3
     beta1: float = 0.9
     beta2: float = 0.99
     clip_norm: float = 1.0
     warmup_steps: int = 300
     decay_share: float = 0.4
-    total_tokens: int = 20_000_000
+    total_tokens: int = 13_500_000
     workers: int = 2
     seed: int = 0
-    evaluate_every: int = 500
-    checkpoint_every: int = 500
+    evaluate_every: int = 400
+    checkpoint_every: int = 200
     evaluation_sentences: int = 1_000
 
     def __post_init__(self) -> None:
@@ -51,12 +51,29 @@ class PretrainConfig:
                 self._refuse(field.name, "a whole number" if whole else "a number")
             if not 0 <= value < math.inf:
                 self._refuse(field.name, "0 or more")
-        for name in ("n_words", "streams", "steps", "negatives", "workers", "evaluate_every", "checkpoint_every"):
+        for name in (
+            "n_words",
+            "streams",
+            "steps",
+            "negatives",
+            "workers",
+            "evaluate_every",
+            "checkpoint_every",
+            "evaluation_sentences",
+        ):
             if getattr(self, name) < 1:
                 self._refuse(name, "1 or more")
-        for name in ("zero_state_share", "decay_share", "beta1", "beta2"):
+        for name in ("zero_state_share", "decay_share"):
             if getattr(self, name) > 1:
                 self._refuse(name, "0 to 1")
+        for name in ("beta1", "beta2"):
+            if getattr(self, name) >= 1:
+                self._refuse(name, "0 or more, and less than 1")
+        for name in ("clip_norm", "learning_rate"):
+            if getattr(self, name) == 0:
+                self._refuse(name, "more than 0")
+        if self.seed >= 2**63:
+            self._refuse("seed", "less than 2 ** 63")
         if self.streams % self.workers:
             self._refuse("streams", f"a multiple of training.workers, {self.workers}")
         if self.n_words < len(SPECIAL):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import CorpusError, Errors
 from ..formats.characters import words_to_ids
 
 START, END, UNKNOWN = 0, 1, 2
@@ -33,13 +34,16 @@ class Sentences(NamedTuple):
 
 
 def read_lines(path: Path) -> Iterator[list[str]]:
-    """The words of each line that has any; `.xz` is unpacked on the fly."""
+    """The words of each line that has any; `.xz` is unpacked on the fly. Raises CorpusError."""
     opener = lzma.open if path.suffix == ".xz" else open
-    with opener(path, "rt", encoding="utf8", newline="\n") as lines:
-        for line in lines:
-            words = line.split()
-            if words:
-                yield words
+    try:
+        with opener(path, "rt", encoding="utf8", newline="\n") as lines:
+            for line in lines:
+                words = line.split()
+                if words:
+                    yield words
+    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
+        raise CorpusError(Errors.TEXT_UNREADABLE.format(path=path, reason=error)) from error
 
 
 class WordIndex:
@@ -50,7 +54,7 @@ class WordIndex:
         self._ids = {word: i for i, word in enumerate(self.words)}
 
     def encode(self, path: Path) -> Sentences:
-        """Read a file; words not met before get the next ids."""
+        """Read a file; words not met before get the next ids. Raises CorpusError."""
         ids, words, chunks, lengths = self._ids, self.words, [], []
         chunk: list[int] = []
         for sentence in read_lines(path):
@@ -64,6 +68,8 @@ class WordIndex:
             if len(chunk) > 1 << 22:
                 chunks.append(np.array(chunk, np.int32))
                 chunk = []
+        if not lengths:
+            raise CorpusError(Errors.TEXT_EMPTY.format(path=path))
         chunks.append(np.array(chunk, np.int32))
         return Sentences(np.concatenate(chunks), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
 
@@ -78,9 +84,10 @@ class Corpus(NamedTuple):
     train: Sentences
     heldout: Sentences
 
-    def character_ids(self) -> npt.NDArray[np.int16]:
-        """(words, characters) of every word, made in parts: int16 is a quarter of int64."""
-        parts = [words_to_ids(self.words[i : i + 65536]).astype(np.int16) for i in range(0, len(self.words), 65536)]
+    def character_ids(self, max_characters: int) -> npt.NDArray[np.int16]:
+        """(words, max_characters) of every word, made in parts: int16 is a quarter of int64."""
+        starts = range(0, len(self.words), 65536)
+        parts = [words_to_ids(self.words[i : i + 65536], max_characters).astype(np.int16) for i in starts]
         return np.concatenate(parts)
 
     def log_unigram(self, n_words: int) -> npt.NDArray[np.float64]:
@@ -126,9 +133,14 @@ def load_corpus(folder: Path) -> Corpus | None:
     """What save_corpus kept; None where there is nothing whole."""
     if not (folder / "words.txt").exists():
         return None
-    words = (folder / "words.txt").read_text(encoding="utf8").split("\n")
-    parts = [
-        Sentences(np.load(folder / f"{name}_ids.npy", mmap_mode="r"), np.load(folder / f"{name}_offsets.npy"))
-        for name in ("train", "heldout")
-    ]
-    return Corpus(words, np.load(folder / "counts.npy"), *parts)
+    try:
+        words = (folder / "words.txt").read_text(encoding="utf8").split("\n")
+        parts = [
+            Sentences(np.load(folder / f"{name}_ids.npy", mmap_mode="r"), np.load(folder / f"{name}_offsets.npy"))
+            for name in ("train", "heldout")
+        ]
+        counts = np.load(folder / "counts.npy")
+    except (OSError, ValueError, EOFError):
+        return None
+    whole = len(counts) == len(words) and all(len(part.ids) == part.offsets[-1] for part in parts)
+    return Corpus(words, counts, *parts) if whole else None

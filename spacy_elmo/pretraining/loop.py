@@ -1,25 +1,26 @@
 """Run, resume, evaluate and export a pretraining run."""
 
 import json
+import math
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
 import numpy as np
-import torch
 
-from ..errors import Errors, SettingsError
+from ..errors import CheckpointError, Errors
 from ..formats.hdf5_weights import write_weights
-from ..formats.options import BiLMOptions, read_options, write_options
-from ..modules import BiLM
-from ..modules.softmax import Softmax
+from ..formats.options import BiLMOptions
 from .checkpoint import read_checkpoint, write_checkpoint
 from .config import PretrainConfig
-from .corpus import Corpus, Sentences, encode_corpus, load_corpus, save_corpus
+from .corpus import Sentences
 from .perplexity import perplexity
+from .run_folder import begin
 from .trainer import Trainer
 
 SMOOTHING = 0.98  # of the running mean of the sampled loss
@@ -33,15 +34,6 @@ def heldout_sample(sentences: Sentences, n: int) -> Sentences:
     return Sentences(np.concatenate(parts), offsets)
 
 
-def prepare_corpus(train: Path, heldout: Path, output: Path) -> Corpus:
-    """Encode the text, or take what an earlier start of the same run encoded."""
-    corpus = load_corpus(output / "corpus")
-    if corpus is None:
-        corpus = encode_corpus(train, heldout)
-        save_corpus(output / "corpus", corpus)
-    return corpus
-
-
 def pretrain(
     options: BiLMOptions,
     config: PretrainConfig,
@@ -53,13 +45,9 @@ def pretrain(
     """Train a biLM; go on from `output/checkpoint.h5` where there is one.
 
     Writes to `output`: options.json and weights.hdf5 (the official format), vocabulary.txt, metrics.jsonl and the
-    checkpoint, which holds the softmax too. SIGINT and SIGTERM write a checkpoint and leave.
+    checkpoint, which holds the softmax too. SIGINT and SIGTERM write a checkpoint and leave. Raises ElmoError.
     """
-    output.mkdir(parents=True, exist_ok=True)
-    write_options(output / "options.json", options)
-    corpus = prepare_corpus(train, heldout, output)
-    (output / "vocabulary.txt").write_text("\n".join(corpus.words[: config.n_words]) + "\n", encoding="utf8")
-    torch.set_num_threads(config.workers)
+    corpus = begin(options, config, train, heldout, output)
     trainer = Trainer(options, config, corpus)
     checkpoint = output / "checkpoint.h5"
     seconds = 0.0
@@ -69,53 +57,57 @@ def pretrain(
         trainer.restore(arrays)
         report(f"resumed at step {trainer.step_number}, {trainer.tokens:,} tokens")
     sample = heldout_sample(corpus.heldout, config.evaluation_sentences)
-    stop: list[int] = []
-
-    def ask_to_stop(number: int, frame: FrameType | None) -> None:
-        stop.append(number)
-
-    handlers = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
     began, first, smoothed = time.perf_counter(), trainer.step_number, 0.0
-    try:
+
+    def keep() -> float:
+        elapsed = seconds + time.perf_counter() - began
+        write_checkpoint(checkpoint, trainer.state_arrays() | {"seconds": np.array(elapsed)})
+        return elapsed
+
+    with _asked_to_stop() as stop, trainer:
         while trainer.step_number < trainer.total_steps and not stop:
             loss = trainer.step()
             number = trainer.step_number
+            if not math.isfinite(loss):
+                raise CheckpointError(Errors.DIVERGED.format(step=number, path=checkpoint))
             smoothed = loss if not smoothed else SMOOTHING * smoothed + (1 - SMOOTHING) * loss
             last = number == trainer.total_steps
-            elapsed = seconds + time.perf_counter() - began
             if number % 50 == 0:
                 speed = (number - first) * config.streams * config.steps / (time.perf_counter() - began)
                 report(
                     f"step {number}/{trainer.total_steps}  {trainer.tokens / 1e6:.2f}M tokens  {speed:,.0f} tokens/s  "
                     f"sampled loss {smoothed:.3f}  rate {config.learning_rate_at(number - 1):.5f}"
                 )
-            if number % config.checkpoint_every == 0 or last:
-                write_checkpoint(checkpoint, trainer.state_arrays() | {"seconds": np.array(elapsed)})
-            if number % config.evaluate_every == 0 or last:
-                _evaluate(trainer, sample, elapsed, output, report)
+            if number % config.checkpoint_every == 0 or number % config.evaluate_every == 0 or last:
+                elapsed = keep()
+                if number % config.evaluate_every == 0 or last:
+                    _evaluate(trainer, sample, elapsed, output, report)
         if stop:
-            elapsed = seconds + time.perf_counter() - began
-            write_checkpoint(checkpoint, trainer.state_arrays() | {"seconds": np.array(elapsed)})
+            keep()
             report(f"stopped at step {trainer.step_number}; run the same command again to go on")
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
     write_weights(output / "weights.hdf5", options, trainer.bilm.to_arrays())
 
 
-def load_run(folder: Path) -> tuple[BiLM, Softmax, Corpus]:
-    """The network, its softmax and the corpus of a run, as of its last checkpoint. Raises SettingsError."""
-    corpus = load_corpus(folder / "corpus")
-    for path in (folder / "options.json", folder / "checkpoint.h5"):
-        if not path.exists():
-            raise SettingsError(Errors.RUN_MISSING.format(path=path))
-    if corpus is None:
-        raise SettingsError(Errors.RUN_MISSING.format(path=folder / "corpus"))
-    arrays = read_checkpoint(folder / "checkpoint.h5")
-    weights = {name.removeprefix("bilm/"): array for name, array in arrays.items() if name.startswith("bilm/")}
-    softmax = Softmax(*arrays["softmax/weight"].shape)
-    softmax.load_state_dict({name: torch.from_numpy(arrays[f"softmax/{name}"]) for name in ("weight", "bias")})
-    return BiLM.from_arrays(read_options(folder / "options.json"), weights), softmax, corpus
+@contextmanager
+def _asked_to_stop() -> Iterator[list[int]]:
+    """A list that is no longer empty once SIGINT or SIGTERM came; a second one interrupts as usual."""
+    stop: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # signals reach the main thread alone
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        stop.append(number)
+        signal.signal(number, handlers[signal.Signals(number)])
+
+    for number in handlers:
+        signal.signal(number, ask)
+    try:
+        yield stop
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _evaluate(trainer: Trainer, sample: Sentences, seconds: float, output: Path, report: Callable[[str], None]) -> None:

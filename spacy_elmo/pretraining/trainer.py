@@ -10,12 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..errors import CheckpointError, Errors, SettingsError
 from ..formats.options import BiLMOptions
 from ..modules import BiLM, LstmState
 from ..modules.softmax import LogUniform, Softmax, sampled_loss
 from .batches import Streams, Window
 from .config import PretrainConfig
-from .corpus import UNKNOWN, Corpus
+from .corpus import SPECIAL, UNKNOWN, Corpus
 
 
 class _Leaves(NamedTuple):
@@ -50,6 +51,11 @@ class Trainer:
     """
 
     def __init__(self, options: BiLMOptions, config: PretrainConfig, corpus: Corpus) -> None:
+        if corpus.train.n_sentences < config.streams:
+            raise SettingsError(Errors.FEW_SENTENCES.format(got=corpus.train.n_sentences, streams=config.streams))
+        known = int((corpus.counts[len(SPECIAL) :] > 0).sum()) + len(SPECIAL)
+        if known < config.n_words:
+            raise SettingsError(Errors.FEW_WORDS.format(got=known, n_words=config.n_words))
         self.config, self.corpus = config, corpus
         generator = torch.Generator().manual_seed(config.seed)
         self.bilm = BiLM(options)
@@ -59,14 +65,14 @@ class Trainer:
         self.sampler = LogUniform(config.n_words, config.negatives, generator)
         betas = (config.beta1, config.beta2)
         self.parameters = list(self.bilm.parameters())
-        self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, betas=betas)
+        self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, betas=betas, fused=True)
         self.softmax_optimizer = torch.optim.SparseAdam(
             [self.softmax.weight, self.softmax.bias], lr=config.learning_rate, betas=betas
         )
         self.streams = Streams(corpus.train, config.streams, config.seed)
         rows = config.streams // config.workers
         self.states = [self.bilm.lstm.zero_state(rows) for _ in range(config.workers)]
-        self.character_ids = corpus.character_ids()
+        self.character_ids = corpus.character_ids(options.max_characters)
         n_zero = round(config.zero_state_share * config.streams)
         # spread over the workers' shares, so that each has as many
         self.zero_state = (np.arange(1, config.streams + 1) * n_zero // config.streams) > (
@@ -74,6 +80,16 @@ class Trainer:
         )
         self.step_number = 0
         self.executor = ThreadPoolExecutor(config.workers, initializer=_one_thread)
+
+    def __enter__(self) -> "Trainer":
+        """The optimisers too run on one thread while training lasts."""
+        self._threads = torch.get_num_threads()
+        _one_thread()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        torch.set_num_threads(self._threads)
+        self.executor.shutdown()
 
     @property
     def tokens(self) -> int:
@@ -88,7 +104,7 @@ class Trainer:
     def step(self) -> float:
         """One update. Returns the mean sampled loss of the batch (no perplexity: see perplexity.py)."""
         window = self.streams.next(self.config.steps)
-        assert window is not None  # shuffled streams never end
+        assert window is not None, "shuffled streams never end"
         sample, tries = self.sampler.draw()
         rows = self.config.streams // self.config.workers
         slices = [slice(k * rows, (k + 1) * rows) for k in range(self.config.workers)]
@@ -172,7 +188,19 @@ class Trainer:
         return arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go to where state_arrays was called; errors of torch name what does not fit."""
+        """Go to where state_arrays was called. Raises CheckpointError where the arrays are not those of such a run."""
+        problems = [f"{name} is missing" for name in self.state_arrays() if name not in arrays]
+        problems += [
+            f"{name} has shape {arrays[name].shape}, expected {array.shape}"
+            for name, array in self.state_arrays().items()
+            if name in arrays and arrays[name].shape != array.shape
+        ]
+        if not problems and int(arrays["step"]) and not {"adam/0/step", "sparse_adam/0/step"} <= arrays.keys():
+            problems = ["the optimisers' states are missing"]
+        if problems:
+            raise CheckpointError(
+                Errors.CHECKPOINT_PARTS.format(path="the checkpoint", problems="; ".join(problems[:5]))
+            )
         parts: dict[str, dict[str, npt.NDArray[Any]]] = {}
         for name, array in arrays.items():
             top, _, rest = name.partition("/")

@@ -69,6 +69,7 @@ def test_pretrain_and_evaluate(config: Path, tmp_path: Path) -> None:
         "corpus",
         "metrics.jsonl",
         "options.json",
+        "run.json",
         "vocabulary.txt",
         "weights.hdf5",
     }

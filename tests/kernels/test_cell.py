@@ -98,14 +98,25 @@ def test_the_compiled_cell_is_what_runs(monkeypatch: pytest.MonkeyPatch, compile
     assert calls == ["forward", "backward"]
 
 
-def test_build_writes_the_library_alone(tmp_path: Path) -> None:
+def test_build_writes_the_library_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler named cc")
     library = kernels.build(tmp_path / "cell.so")
     assert list(tmp_path.iterdir()) == [library]
-    assert kernels.load(tmp_path / "none.so") is None
-    assert isinstance(kernels.load(library), kernels.Cell)
+    (tmp_path / "damaged.so").write_bytes(b"no library")
+    for path, kind in (("none.so", type(None)), ("damaged.so", type(None)), ("cell.so", kernels.Cell)):
+        monkeypatch.setattr(kernels, "library_path", lambda path=path: tmp_path / path)
+        kernels.load.cache_clear()
+        assert isinstance(kernels.load(), kind)
+    monkeypatch.undo()
     kernels.load.cache_clear()
+
+
+def test_another_source_has_another_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kernels.library_path()
+    (tmp_path / "cell.c").write_text("int other;", encoding="utf8")
+    monkeypatch.setattr(kernels, "SOURCE", tmp_path / "cell.c")
+    assert kernels.library_path().name != before.name
 
 
 def test_a_compiler_that_is_missing_or_fails(tmp_path: Path) -> None:

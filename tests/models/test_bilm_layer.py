@@ -105,9 +105,9 @@ def test_to_bytes_holds_all_and_copies_are_equal() -> None:
 
 
 def test_missing_files_name_the_setting() -> None:
-    with pytest.raises(OptionsError, match=r"model\.options_file.*gone/options\.json"):
+    with pytest.raises(OptionsError, match=r"gone/options\.json.*model\.options_file"):
         build_bilm(options_file="gone/options.json", weight_file=FILES["weight_file"]).initialize()
-    with pytest.raises(WeightsError, match=r"model\.weight_file.*gone\.hdf5"):
+    with pytest.raises(WeightsError, match=r"gone\.hdf5.*model\.weight_file"):
         build_bilm(options_file=FILES["options_file"], weight_file="gone.hdf5").predict(docs())
 
 

@@ -1,5 +1,6 @@
 """The component on text."""
 
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from spacy.training import Example
 
 from spacy_elmo.errors import ElmoError, NotEmbeddedError, SettingsError
 from spacy_elmo.inference import Engine
+from spacy_elmo.modules.char_cnn import CharCnn
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TEXTS = [
@@ -93,18 +95,34 @@ def test_sentences_are_read_alone(nlp: Language) -> None:
     np.testing.assert_allclose(whole._.elmo, vectors, rtol=0, atol=1e-5)
 
 
-def test_batches_stay_under_the_token_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_of_many_docs_run_together_under_the_token_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
     nlp.add_pipe("elmo", config={"max_batch_tokens": 20})
     seen: list[list[int]] = []
     run = Engine.run
     monkeypatch.setattr(Engine, "run", lambda self, s, *a: (seen.append([len(w) for w in s]), run(self, s, *a))[1])
-    texts = ["a b c d", "a", "a b c d e f g", "a b", *["a b c"] * 9, " ".join("a" * 30)]
+    texts = ["a b c .", "a", "a b c d e f .", "a b", *["a b c"] * 9, "a b c d e f g h i . " * 9, " ".join("a" * 30)]
     docs = list(nlp.pipe(texts))
     assert [doc.text for doc in docs] == texts
     assert all(sum(batch) <= 20 or len(batch) == 1 for batch in seen)
     assert all(batch == sorted(batch, reverse=True) for batch in seen)
-    assert sum(len(batch) for batch in seen) == len(texts)
+    assert sum(sum(batch) for batch in seen) == sum(len(doc) for doc in docs)
+    assert seen[0] == [7, 4, 3, 3, 2, 1]  # of six docs, longest first
+    assert len(seen) < 14
+
+
+def test_each_distinct_word_of_a_batch_is_encoded_once(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+    forward = CharCnn.forward
+    monkeypatch.setattr(CharCnn, "forward", lambda self, ids: (encoded.append(len(ids)), forward(self, ids))[1])
+    list(nlp.pipe(["the bank of the river", "the bank", "of the the the"]))
+    assert encoded == [2 + 4]  # <S>, </S>, the, bank, of, river
+
+
+def test_endless_streams_flow(nlp: Language) -> None:
+    endless = nlp.pipe(f"text number {i}" for i in count())
+    assert [next(endless)._.elmo.shape for _ in range(3)] == [(3, 256)] * 3
 
 
 @pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
@@ -158,6 +176,13 @@ def test_two_pipes_with_different_attr() -> None:
     assert doc._.other_layers.shape == (4, 2, 64)
 
 
+def test_two_pipes_with_one_attr_are_refused() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    with pytest.raises(SettingsError, match="the pipe 'elmo' has the same"):
+        nlp.add_pipe("elmo", name="second")
+
+
 def test_update_annotates_and_learns_nothing(nlp: Language) -> None:
     example = Example.from_dict(nlp.make_doc("the bank"), {})
     before = nlp.get_pipe("elmo").to_bytes()
@@ -191,6 +216,8 @@ def test_error_handler_keeps_the_rest_of_the_stream(monkeypatch: pytest.MonkeyPa
         ({"frozen": False}, "frozen is false"),
         ({"max_batch_tokens": 0}, "max_batch_tokens is 0"),
         ({"attr": "not a name"}, "attr is 'not a name'"),
+        ({"attr": "class"}, "attr is 'class', a name that spaCy or Python keeps"),
+        ({"attr": "has"}, "attr is 'has', a name that spaCy or Python keeps"),
     ],
 )
 def test_settings_that_can_not_be_used(config: dict, message: str) -> None:
@@ -218,5 +245,7 @@ def test_missing_files_name_setting_and_path() -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {"options_file": "gone/o.json", "weight_file": "gone/w.hdf5"}})
     for use in (lambda: nlp("a"), nlp.initialize):
-        with pytest.raises(ElmoError, match=r"model\.options_file of the component points there: gone/o\.json"):
+        with pytest.raises(
+            ElmoError, match=r"gone/o\.json: no such file.*model\.options_file of the component points there"
+        ):
             use()

@@ -2,6 +2,8 @@
 
 import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,8 @@ import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.errors import ElmoError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_b"
 TEXT = "Stick to the river bank ."
@@ -66,6 +70,44 @@ def test_a_loaded_pipeline_obeys_its_config(nlp: Language, tmp_path: Path) -> No
 
 def test_pickle(nlp: Language) -> None:
     assert_same(nlp, pickle.loads(pickle.dumps(nlp)))
+
+
+def test_pickle_of_a_pipeline_never_used_works_in_a_fresh_process(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "files")
+    nlp = spacy.blank("en")
+    names = {"options_file": "options.json", "weight_file": "weights.hdf5"}
+    nlp.add_pipe("elmo", config={"model": {key: str(tmp_path / "files" / name) for key, name in names.items()}})
+    (tmp_path / "nlp.pickle").write_bytes(pickle.dumps(nlp))
+    shutil.rmtree(tmp_path / "files")
+    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))('a b')._.elmo.shape)"
+    command = [sys.executable, "-c", code, str(tmp_path / "nlp.pickle")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "(2, 64)"
+
+
+def test_a_used_pipe_loads_a_biLM_of_another_width(nlp: Language, tmp_path: Path) -> None:
+    nlp.get_pipe("elmo").to_disk(tmp_path / "elmo")
+    other = spacy.blank("en")
+    other.add_pipe("elmo")
+    assert other("a")._.elmo.shape == (1, 256)
+    other.get_pipe("elmo").from_disk(tmp_path / "elmo")
+    assert_same(nlp, other)
+
+
+def test_missing_files_leave_nothing_half_written(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"options_file": "gone.json", "weight_file": "gone.hdf5"}})
+    with pytest.raises(ElmoError, match=r"gone\.json"):
+        nlp.get_pipe("elmo").to_disk(tmp_path / "elmo")
+    assert not (tmp_path / "elmo").exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"no msgpack at all", None])
+def test_a_damaged_saved_pipeline_says_so(nlp: Language, tmp_path: Path, damage: bytes | None) -> None:
+    nlp.to_disk(tmp_path / "saved")
+    shim = nlp.get_pipe("elmo").model.shims[0]
+    data = shim.to_bytes()
+    with pytest.raises(ElmoError, match="the saved biLM is damaged or cut short"):
+        shim.from_bytes(data[: len(data) // 2] if damage is None else damage)
 
 
 @pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])

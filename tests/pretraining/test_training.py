@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.errors import SettingsError
+from spacy_elmo.errors import CheckpointError, CorpusError, SettingsError
 from spacy_elmo.formats import BiLMOptions, batch_to_ids_array, read_options, read_weights, words_to_ids
 from spacy_elmo.modules import BiLM
 from spacy_elmo.modules.softmax import Softmax
@@ -17,8 +17,9 @@ from spacy_elmo.pretraining.batches import reading
 from spacy_elmo.pretraining.checkpoint import read_checkpoint, write_checkpoint
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus import END, START, UNKNOWN, Corpus, encode_corpus, load_corpus, save_corpus
-from spacy_elmo.pretraining.loop import load_run, pretrain
+from spacy_elmo.pretraining.loop import pretrain
 from spacy_elmo.pretraining.perplexity import perplexity, unigram_perplexity
+from spacy_elmo.pretraining.run_folder import load_run
 from spacy_elmo.pretraining.trainer import Trainer
 
 OPTIONS = BiLMOptions(
@@ -139,7 +140,7 @@ def test_perplexity_from_the_zero_state_is_the_plain_one(run: Path, corpus: Corp
         # forward at position t predicts t + 1, backward at t predicts t - 1; nothing is predicted from the far end
         forward += mean_loss(softmax, output.layers[-1, 0, :-1, :6], [*targets, END])
         backward += mean_loss(softmax, output.layers[-1, 0, 1:, 6:], [START, *targets])
-    result = perplexity(bilm, softmax, corpus.heldout, corpus.character_ids(), batch_tokens=40)
+    result = perplexity(bilm, softmax, corpus.heldout, corpus.character_ids(50), batch_tokens=40)
     assert result.predictions == len(forward) == len(corpus.heldout.ids) + 30
     assert result.forward == pytest.approx(np.exp(np.mean(forward)), rel=1e-5)
     assert result.backward == pytest.approx(np.exp(np.mean(backward)), rel=1e-5)
@@ -157,7 +158,7 @@ def test_perplexity_with_carried_state_is_the_plain_one(run: Path, corpus: Corpu
         for d in (0, 1):
             targets = [int(i) if i < 20 else UNKNOWN for i in rows[2 * d + 1]]
             losses[d].extend(mean_loss(softmax, outputs[-1][d, :, 0], targets))
-    result = perplexity(bilm, softmax, corpus.heldout, corpus.character_ids(), carried_state=True, streams=3)
+    result = perplexity(bilm, softmax, corpus.heldout, corpus.character_ids(50), carried_state=True, streams=3)
     assert result.predictions == len(losses[0])
     assert result.forward == pytest.approx(np.exp(np.mean(losses[0])), rel=1e-5)
     assert result.backward == pytest.approx(np.exp(np.mean(losses[1])), rel=1e-5)
@@ -224,8 +225,94 @@ def test_the_learning_rate_rises_stays_and_falls() -> None:
         ("zero_state_share", 1.5, "0 to 1"),
         ("negatives", 21, "at most training.n_words, 20"),
         ("n_words", 2, "at least 3"),
+        ("beta2", 1.0, "less than 1"),
+        ("clip_norm", 0, "more than 0"),
+        ("evaluation_sentences", 0, "1 or more"),
     ],
 )
 def test_settings_that_can_not_be_used(setting: str, value: object, expected: str) -> None:
     with pytest.raises(SettingsError, match=rf"training\.{setting} is .*{expected}"):
         replace(CONFIG, **{setting: value})
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("options", "config", "message"),
+    [
+        ({"dim": 13}, {}, r"bilm\.lstm\.dim = 12, but now it is 13"),
+        ({"max_characters": 40}, {}, r"bilm\.char_cnn\.max_characters_per_token = 50, but now it is 40"),
+        ({}, {"streams": 8}, r"training\.streams = 16, but now it is 8"),
+        ({}, {"seed": 1}, r"training\.seed = 0, but now it is 1"),
+    ],
+)
+def test_a_run_goes_on_only_as_it_was_begun(
+    run: Path, texts: tuple[Path, Path], options: dict, config: dict, message: str
+) -> None:
+    before = contents(run)
+    with pytest.raises(SettingsError, match=message):
+        pretrain(replace(OPTIONS, **options), replace(CONFIG, **config), *texts, run)
+    assert contents(run) == before
+
+
+def test_a_run_goes_on_only_with_its_text(run: Path, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    other = write_text(tmp_path / "other.txt", 50, 3)
+    with pytest.raises(SettingsError, match=r"paths\.train_bytes"):
+        pretrain(OPTIONS, CONFIG, other, texts[1], run)
+
+
+def test_a_run_may_become_longer(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    short = replace(CONFIG, total_tokens=256, evaluate_every=2)
+    pretrain(OPTIONS, short, *texts, tmp_path, report=lambda line: None)
+    lines: list[str] = []
+    pretrain(OPTIONS, replace(short, total_tokens=512), *texts, tmp_path, report=lines.append)
+    assert lines[0].startswith("resumed at step 2, 256 tokens")
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [row["tokens"] for row in rows] == [256, 512]
+
+
+def test_texts_that_are_too_small_or_none(corpus: Corpus, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"has 400 sentences, but training\.streams is 402"):
+        Trainer(OPTIONS, replace(CONFIG, streams=402), corpus)
+    with pytest.raises(SettingsError, match=r"27 different words.*training\.n_words is 28"):
+        Trainer(OPTIONS, replace(CONFIG, n_words=28), corpus)
+    empty, binary, xz = tmp_path / "empty.txt", tmp_path / "binary.txt", tmp_path / "text.xz"
+    empty.write_text("\n \n", encoding="utf8")
+    binary.write_bytes(b"a b \xff\xfe\n")
+    xz.write_bytes(b"a b c")
+    for path, message in ((empty, "no words"), (binary, "can't be read"), (xz, "can't be read")):
+        with pytest.raises(CorpusError, match=rf"{path.name}: {message}"):
+            pretrain(OPTIONS, CONFIG, texts[0], path, tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
+def test_words_are_cut_where_the_options_say(tmp_path: Path) -> None:
+    for name in ("train.txt", "heldout.txt"):
+        (tmp_path / name).write_text("abcdefgh abcdefgx short\n" * 4, encoding="utf8")
+    corpus = encode_corpus(tmp_path / "train.txt", tmp_path / "heldout.txt")
+    config = replace(CONFIG, n_words=6, negatives=2, streams=2, workers=1)
+    trainer = Trainer(replace(OPTIONS, max_characters=8), config, corpus)
+    a, b = (trainer.character_ids[corpus.words.index(word)] for word in ("abcdefgh", "abcdefgx"))
+    assert a.shape == (8,)
+    assert (a == b).all()
+
+
+def test_divergence_stops_the_run_and_keeps_the_checkpoint(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    config = replace(CONFIG, checkpoint_every=1, learning_rate=1e30, warmup_steps=1)
+    with pytest.raises(CheckpointError, match=r"the loss of step \d+ is not finite.*training\.learning_rate"):
+        pretrain(OPTIONS, config, *texts, tmp_path, report=lambda line: None)
+
+
+def test_damaged_checkpoints_are_named(run: Path, corpus: Corpus, tmp_path: Path) -> None:
+    whole = (run / "checkpoint.h5").read_bytes()
+    for damage in (b"", whole[: len(whole) // 2], b"no HDF5 at all"):
+        (tmp_path / "checkpoint.h5").write_bytes(damage)
+        with pytest.raises(CheckpointError, match=r"checkpoint\.h5: can't be read"):
+            read_checkpoint(tmp_path / "checkpoint.h5")
+    arrays = read_checkpoint(run / "checkpoint.h5")
+    del arrays["softmax/bias"]
+    arrays["state/h"] = arrays["state/h"][:, :, :1]
+    with pytest.raises(CheckpointError, match=r"softmax/bias is missing; state/h has shape"):
+        Trainer(OPTIONS, CONFIG, corpus).restore(arrays)

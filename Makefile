@@ -1,0 +1,33 @@
+# make run:  set up, embed the bundled sentences with the embedded biLM, print and draw what its layers tell
+# make test: set up, then lint, types and all tests
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: run test bench clean
+
+run: $(VENV)/installed
+	$(BIN)/python -m spacy elmo demo out
+
+test: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q
+
+bench: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/peer_speed.py
+
+$(VENV)/installed: setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -q -c constraints.txt torch
+	$(PIP) install -q -c constraints.txt -e .[plot]
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(PIP) install -q -c constraints.txt -e .[dev]
+	touch $@
+
+clean:
+	rm -rf $(VENV) out build *.egg-info
