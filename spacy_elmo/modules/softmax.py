@@ -4,12 +4,11 @@ import math
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 SAMPLED_ROWS = 128  # of a sampled loss: a block of logits stays in the second-level cache
-ROWS = 512  # rows of logits held at a time: 512 x 50,000 float32 are 100 MB
+ROWS = 64  # of the full loss: 64 x 50,000 float32 are 13 MB, within the last-level cache
 
 
 class Softmax(nn.Module):
@@ -31,10 +30,17 @@ class Softmax(nn.Module):
     @torch.no_grad()
     def loss(self, x: Tensor, targets: Tensor) -> Tensor:
         """-log p(target) over all words, not differentiable. x: (rows, projection_dim), targets: (rows,); (rows,)."""
-        losses = []
-        for rows, target in zip(x.split(ROWS), targets.split(ROWS)):
-            losses.append(F.cross_entropy(torch.addmm(self.bias, rows, self.weight.t()), target, reduction="none"))
-        return torch.cat(losses) if losses else x.new_zeros(0)
+        losses = torch.empty(len(x), dtype=x.dtype)
+        buffer = x.new_empty(min(ROWS, len(x)), len(self.bias))
+        for start in range(0, len(x), ROWS):
+            rows, target = x[start : start + ROWS], targets[start : start + ROWS]
+            logits = torch.addmm(self.bias, rows, self.weight.t(), out=buffer[: len(rows)])
+            of_target = logits.gather(1, target[:, None])[:, 0]
+            highest = logits.amax(1)
+            # in place: passes over logits that lie in the cache are twice as fast as F.cross_entropy's (measured)
+            total = logits.sub_(highest[:, None]).exp_().sum(1)
+            losses[start : start + ROWS] = total.log_() + highest - of_target
+        return losses
 
 
 class LogUniform:

@@ -35,8 +35,8 @@ class PretrainConfig:
     beta2: float = 0.99
     clip_norm: float = 1.0
     warmup_steps: int = 300
-    decay_share: float = 0.4
-    total_tokens: int = 13_500_000
+    decay_share: float = 0.47
+    total_tokens: int = 15_300_000
     workers: int = 2
     seed: int = 0
     evaluate_every: int = 400
