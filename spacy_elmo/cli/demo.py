@@ -77,7 +77,7 @@ def demo(
     header = ("word", "layer 0 (characters)", *(f"layer {k}" for k in range(1, layers)))
     msg.table(rows, header=header, divider=True, aligns=("l", *["c"] * layers))
     msg.text("Layer 0 sees the word alone: all its occurrences are equal. The layers above see the sentence:")
-    msg.text("the further the first number is above the second, the better a layer tells the senses apart.")
+    msg.text("the further the first number is above the second, the better a layer tells that word's senses apart.")
     msg.good(f"{output / 'vectors.hdf5'}: all layers of all tokens")
     if plot_senses(occurrences, similarities, output / "senses.png"):
         msg.good(f"{output / 'senses.png'}: the picture of it")
