@@ -13,7 +13,7 @@ from ..modules.lstm_scan import FORGET_BIAS
 from .linear import PrepackedLinear
 from .packing import Packing
 
-# rows of the input product at a time: the gates of 512 rows stay in the cache until their step (measured)
+# rows of the input product at a time: few enough for their gates to stay in the cache until their step
 INPUT_ROWS = 512
 
 Layers = npt.NDArray[np.float32]
@@ -34,7 +34,10 @@ class _Direction:
 
 
 class Engine:
-    """A frozen copy of a biLM's weights, laid out for speed. Thread-safe: calls share nothing but the weights."""
+    """A biLM's LSTMs laid out for speed, beside its own character encoder: to be made anew when weights change.
+
+    Thread-safe: calls share nothing but the weights.
+    """
 
     def __init__(self, bilm: BiLM) -> None:
         self.bilm, self.options = bilm, bilm.options

@@ -41,7 +41,7 @@ class CharCnn(nn.Module):
         self.widest = max(width for width, _ in options.filters)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """bilm-tf's initialisation, with twice its range for relu filters (0.1: learns faster from the start)."""
+        """bilm-tf's initialisation, with twice its range for relu filters (0.1)."""
         nn.init.uniform_(self.embedding.weight, -1.0, 1.0, generator=generator)
         with torch.no_grad():
             self.embedding.weight[0].zero_()
