@@ -12,12 +12,13 @@ ARROWS = {
     "formats": set(),
     "kernels": set(),
     "bilms": set(),
-    "modules": {"formats", "kernels"},
+    "errors": set(),
+    "modules": {"formats", "kernels", "bilms"},
     "inference": {"modules", "formats", "kernels"},
-    "models": {"inference", "modules", "formats", "bilms"},
+    "models": {"inference", "modules", "formats"},
     "pipeline": {"models"},
     "pretraining": {"modules", "formats"},
-    "cli": {"pipeline", "pretraining", "formats"},
+    "cli": {"pipeline", "pretraining", "inference", "modules", "formats"},
 }
 NO_TORCH = ("formats", "bilms", "kernels", "pipeline")
 

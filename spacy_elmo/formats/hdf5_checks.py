@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ElmoError, Errors
+from .addresses import refuse_address
 from .hdf5_storage import check_inside, check_storage
 
 Floats = npt.NDArray[np.float32]
@@ -29,6 +30,7 @@ _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError
 @contextmanager
 def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError]) -> Iterator[h5py.File]:
     """Open an HDF5 file for reading. Raises `error`, which says that `expected` was expected."""
+    refuse_address(path, error)
     path = Path(path)
     if not path.exists():
         raise error(Errors.FILE_MISSING.format(path=path, expected=expected))

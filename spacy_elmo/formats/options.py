@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors, OptionsError, shown
+from .addresses import refuse_address
 from .atomic import replacing, writing
 from .options_checks import KEYS, MAX_PARAMETERS, check_fields, check_n_characters
 
@@ -137,6 +138,7 @@ class BiLMOptions:
 
 def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
     """Read an options.json. Raises OptionsError."""
+    refuse_address(path, OptionsError)
     path = Path(path)
     expected = "the options.json of a biLM"
     if not path.exists():

@@ -11,13 +11,11 @@ from thinc.api import Optimizer, Shim
 from thinc.types import FloatsXd
 from thinc.util import get_torch_default_device, torch2xp, xp2torch
 
-from .. import bilms
-from ..errors import ElmoError, Errors, SettingsError, WeightsError
-from ..formats.hdf5_weights import read_weights
-from ..formats.options import BiLMOptions, read_options
+from ..errors import Errors, WeightsError
+from ..formats.options import BiLMOptions
 from ..formats.weights_checks import check_arrays
 from ..inference import Engine
-from ..modules import BiLM
+from ..modules import BiLM, check_files, load_bilm
 
 if hasattr(os, "register_at_fork"):
     # OpenMP's threads do not survive a fork: a child (nlp.pipe with n_process) that asks for them waits for ever
@@ -33,10 +31,7 @@ class BiLMShim(Shim):
 
     def __init__(self, options_file: str | None, weight_file: str | None) -> None:
         super().__init__(None)
-        if (options_file is None) != (weight_file is None):
-            names = ("options_file", "weight_file")
-            missing, given = names if options_file is None else names[::-1]
-            raise SettingsError(Errors.ONE_FILE.format(missing=missing, given=given))
+        check_files(options_file, weight_file)
         self.options_file, self.weight_file = options_file, weight_file
         self._engine: Engine | None = None
         self._lock = threading.RLock()
@@ -46,7 +41,7 @@ class BiLMShim(Shim):
         """The network. Raises ElmoError where its files can't be read."""
         with self._lock:
             if self._model is None:
-                self._set(self._read())
+                self._set(load_bilm(self.options_file, self.weight_file))
             bilm: BiLM = self._model
             return bilm
 
@@ -57,19 +52,6 @@ class BiLMShim(Shim):
             if self._engine is None:
                 self._engine = Engine(self.bilm)
             return self._engine
-
-    def _read(self) -> BiLM:
-        if self.options_file is None or self.weight_file is None:
-            options_file, weight_file = bilms.paths("en_mini")
-            options = read_options(options_file)
-            return BiLM.from_arrays(options, read_weights(weight_file, options))
-        setting = "options_file"
-        try:
-            options = read_options(self.options_file)
-            setting = "weight_file"
-            return BiLM.from_arrays(options, read_weights(self.weight_file, options))
-        except ElmoError as error:
-            raise type(error)(Errors.FILE_SETTING.format(error=error, setting=setting)) from error
 
     def _set(self, bilm: BiLM) -> None:
         self._model = bilm.to(get_torch_default_device())

@@ -73,10 +73,10 @@ class BiLM(nn.Module):
         x = self.char_cnn(ids)[index]
         start = self.lstm.zero_state(batch)
         if state is not None:
-            start = LstmState(*(torch.cat([s[:, :, :batch], z[:, :, s.shape[2] :]], 2) for s, z in zip(state, start)))
+            start = state.rows(batch, start)
         layers, end = self.lstm(x, lengths + 2, start)
         if state is not None:
-            end = LstmState(*(torch.cat([e, s[:, :, batch:]], 2) for e, s in zip(end, state)))
+            end = end.followed_by(state)
         mask = torch.arange(tokens + 2, device=lengths.device)[None] < (lengths + 2)[:, None]
         stacked = torch.stack([torch.cat([x, x], 2), *layers])
         return BiLMOutput(stacked * mask[None, :, :, None], mask, end)

@@ -19,6 +19,14 @@ class LstmState(NamedTuple):
     h: Tensor
     c: Tensor
 
+    def rows(self, batch: int, zero: "LstmState") -> "LstmState":
+        """The state of the first `batch` rows, where there are fewer filled up from `zero`, of `batch` rows."""
+        return LstmState(*(torch.cat([s[:, :, :batch], z[:, :, s.shape[2] :]], 2) for s, z in zip(self, zero)))
+
+    def followed_by(self, before: "LstmState") -> "LstmState":
+        """This state, then the further rows of `before` unchanged, as a smaller batch leaves them (AllenNLP)."""
+        return LstmState(*(torch.cat([s, b[:, :, s.shape[2] :]], 2) for s, b in zip(self, before)))
+
 
 class LstmLayer(nn.Module):
     """One layer's parameters, as in the files but with the directions stacked: index 0 forward, 1 backward."""

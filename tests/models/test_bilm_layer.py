@@ -114,8 +114,8 @@ def test_missing_files_name_the_setting() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"options_file": "x"}, "model.options_file is set, but model.weight_file is null"),
-        ({"weight_file": "x"}, "model.weight_file is set, but model.options_file is null"),
+        ({"options_file": "x"}, "options_file is set, but weight_file is not"),
+        ({"weight_file": "x"}, "weight_file is set, but options_file is not"),
         ({"precision": "bfloat16"}, 'model.precision is "bfloat16"'),
         ({"stateful": True, "trainable": True}, "model.stateful and model.trainable"),
     ],

@@ -1,0 +1,74 @@
+"""Every exception class and every message of the package, once.
+
+A message says what was got, what was expected, and which key or setting to change.
+Templates are filled with ``str.format`` and keyword arguments.
+"""
+
+from __future__ import annotations
+
+import reprlib
+
+from .commands import CommandMessages
+from .docs import DocMessages
+from .files import FileMessages
+from .settings import SettingMessages
+from .training import TrainingMessages
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
+
+
+class ElmoError(ValueError):
+    """Base class of the package's errors."""
+
+
+class OptionsError(ElmoError):
+    """An options file, or the sizes in it, can't be used."""
+
+
+class WeightsError(ElmoError):
+    """A weight file, or a set of parameters, can't be used."""
+
+
+class VectorsError(ElmoError):
+    """A file of embedded sentences can't be read or written."""
+
+
+class SettingsError(ElmoError):
+    """A setting of a component, an architecture or a training run can't be used."""
+
+
+class CheckpointError(ElmoError):
+    """A checkpoint of a training run can't be read or written."""
+
+
+class CorpusError(ElmoError):
+    """A text can't be used for training."""
+
+
+class CommandError(ElmoError):
+    """What a command was given can't be used."""
+
+
+class DownloadError(ElmoError):
+    """A file can't be downloaded, or is not the one that was asked for."""
+
+
+class NotEmbeddedError(ElmoError, AttributeError):
+    """A doc has no vectors that could be read; an AttributeError, as spaCy asks for attributes with hasattr."""
+
+
+class TruncatedWordsWarning(UserWarning):
+    """Words had more bytes than the biLM reads; the rest of them made no difference."""
+
+
+class Errors(FileMessages, SettingMessages, DocMessages, TrainingMessages, CommandMessages):
+    """All message templates."""
+
+
+def shown(value: object) -> str:
+    """A short representation of an untrusted value, fit for a message."""
+    try:
+        return _REPR.repr(value)
+    except ValueError:  # an integer with more digits than Python converts
+        return f"<{type(value).__name__}>"

@@ -1,0 +1,11 @@
+"""Messages of the commands."""
+
+
+class CommandMessages:
+    """Message templates."""
+
+    # embed and similar
+
+    # info
+
+    # download

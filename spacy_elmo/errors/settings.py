@@ -1,0 +1,37 @@
+"""Messages on settings of components, architectures and mixes."""
+
+
+class SettingMessages:
+    """Message templates."""
+
+    SAVED = "the saved biLM"
+    ONE_FILE = (
+        "{given} is set, but {missing} is not. Set both to use a biLM of your own, or neither to use the embedded "
+        "one (in a component's config they are model.{given} and model.{missing})."
+    )
+    FILE_SETTING = "{error} The setting {setting} (model.{setting} in a component's config) points there."
+    BFLOAT16 = 'model.precision is "bfloat16", which this version does not offer. Set it to "float32" or "auto".'
+    STATEFUL_TRAINABLE = "model.stateful and model.trainable are both true. Set one of them to false."
+    NOT_FROZEN = "frozen is false, but this version does not tune a biLM with its pipeline. Set it to true."
+    MAX_BATCH_TOKENS = "max_batch_tokens is {got}. Expected 1 or more."
+    MIX_LAYERS = "scalar_mix_parameters has {got} weights. Expected {expected}: one for each layer of the biLM."
+    MIX_PARAMETERS = "initial_scalar_parameters has {got} values. Expected {expected}: one for each layer of the mix."
+    MIX_LAYER_NORM = 'layer_norm is {got!r}. Expected "none", "batch" or "token".'
+    MIX_DROPOUT = "dropout is {got}. Expected at least 0 and less than 1."
+    MIX_GIVEN = "the mix was given {got} layers. Expected {expected}: set layers to those of the biLM."
+    ATTR = "attr is {got!r}. Expected a Python identifier, since it names the attributes doc._.{got} and so on."
+    ATTR_TWICE = (
+        "attr is {attr!r}, but the pipe {other!r} has the same. Set attr of one of them to another name: a doc keeps "
+        "one set of layers under each."
+    )
+    STORE = "store is {got!r}. Expected one of {expected}."
+    PRECISION = "model.precision is {got!r}. Expected one of {expected}."
+    ATTR_TAKEN = (
+        "attr is {attr!r}, but {owner}._.{name} was set by something else. Set attr to another name, or remove that "
+        "extension."
+    )
+    WINDOW = "window is {window} and overlap is {overlap}. Expected window >= 1 and 0 <= overlap < window."
+    LONGEST_SENTENCE = "longest_sentence is {got}. Expected at least window, {window}."
+    ATTR_RESERVED = "attr is {got!r}, a name that spaCy or Python keeps to itself. Set attr to another one."
+    WHOLE_NUMBER = "{name} is {got!r}. Expected a whole number."
+    SAVED_DAMAGED = "the saved biLM is damaged or cut short ({reason}). Save the pipeline again."

@@ -1,0 +1,37 @@
+"""A biLM from files."""
+
+import os
+
+from .. import bilms
+from ..errors import ElmoError, Errors, SettingsError
+from ..formats.hdf5_weights import read_weights
+from ..formats.options import read_options
+from .bilm import BiLM
+
+File = str | os.PathLike[str]
+EMBEDDED = "en_mini"
+
+
+def check_files(options_file: File | None, weight_file: File | None) -> None:
+    """Raises SettingsError where one of the two is given and the other is not."""
+    if (options_file is None) != (weight_file is None):
+        names = ("options_file", "weight_file")
+        missing, given = names if options_file is None else names[::-1]
+        raise SettingsError(Errors.ONE_FILE.format(missing=missing, given=given))
+
+
+def load_bilm(options_file: File | None = None, weight_file: File | None = None) -> BiLM:
+    """The biLM of an options.json and a weights.hdf5 in the official format; both None: the embedded one, en_mini.
+
+    Raises ElmoError, which names the setting and says what is wrong with its file.
+    """
+    check_files(options_file, weight_file)
+    if options_file is None or weight_file is None:
+        options_file, weight_file = bilms.paths(EMBEDDED)
+    setting = "options_file"
+    try:
+        options = read_options(options_file)
+        setting = "weight_file"
+        return BiLM.from_arrays(options, read_weights(weight_file, options))
+    except ElmoError as error:
+        raise type(error)(Errors.FILE_SETTING.format(error=error, setting=setting)) from error
