@@ -10,7 +10,11 @@ class SettingMessages:
         "one (in a component's config they are model.{given} and model.{missing})."
     )
     FILE_SETTING = "{error} The setting {setting} (model.{setting} in a component's config) points there."
-    BFLOAT16 = 'model.precision is "bfloat16", which this version does not offer. Set it to "float32" or "auto".'
+    BFLOAT16 = (
+        'model.precision is "bfloat16", but this machine\'s {device} has no products in bfloat16. Set it to "float32", '
+        'or to "auto", which takes bfloat16 only where the machine has it.'
+    )
+    CACHED_WORDS = "model.cached_words is {got!r}. Expected a whole number, 0 or more; 0 keeps no words."
     STATEFUL_TRAINABLE = "model.stateful and model.trainable are both true. Set one of them to false."
     NOT_FROZEN = "frozen is false, but this version does not tune a biLM with its pipeline. Set it to true."
     MAX_BATCH_TOKENS = "max_batch_tokens is {got}. Expected 1 or more."

@@ -2,5 +2,6 @@
 
 from .batches import token_batches
 from .engine import Engine
+from .precision import PRECISIONS, Precision, dtype_of
 
-__all__ = ["Engine", "token_batches"]
+__all__ = ["PRECISIONS", "Engine", "Precision", "dtype_of", "token_batches"]

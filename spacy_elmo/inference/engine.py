@@ -7,11 +7,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..formats.characters import words_to_ids
 from ..modules import BiLM, LstmState
 from ..modules.lstm_scan import FORGET_BIAS
 from .linear import PrepackedLinear
 from .packing import Packing
+from .word_vectors import WordVectors
 
 # rows of the input product at a time: few enough for their gates to stay in the cache until their step
 INPUT_ROWS = 512
@@ -22,26 +22,32 @@ Layers = npt.NDArray[np.float32]
 class _Direction:
     """One layer's weights in one direction, gates reordered from i, j, f, o to i, f, o, j: one sigmoid, one tanh."""
 
-    def __init__(self, bilm: BiLM, layer: int, direction: int) -> None:
+    def __init__(self, bilm: BiLM, layer: int, direction: int, dtype: torch.dtype) -> None:
         dim = bilm.options.dim
         arrays = {name: p.detach()[direction].float() for name, p in bilm.lstm.layers[layer].named_parameters()}
         bias = arrays["bias"].clone()
         bias[2 * dim : 3 * dim] += FORGET_BIAS
         gates = torch.arange(4 * dim).view(4, dim)[[0, 2, 3, 1]].flatten()
-        self.inputs = PrepackedLinear(arrays["input_weight"].t()[gates], bias[gates], INPUT_ROWS)
-        self.recurrent = PrepackedLinear(arrays["recurrent_weight"].t()[gates], None, 128)
-        self.projection = PrepackedLinear(arrays["projection"].t(), None, 128) if "projection" in arrays else None
+        self.inputs = PrepackedLinear(arrays["input_weight"].t()[gates], bias[gates], INPUT_ROWS, dtype)
+        self.recurrent = PrepackedLinear(arrays["recurrent_weight"].t()[gates], None, 128, dtype)
+        projection = arrays.get("projection")
+        self.projection = None if projection is None else PrepackedLinear(projection.t(), None, 128, dtype)
 
 
 class Engine:
-    """A biLM's LSTMs laid out for speed, beside its own character encoder: to be made anew when weights change.
+    """A biLM laid out for speed: to be made anew when weights change.
 
-    Thread-safe: calls share nothing but the weights.
+    dtype: of the LSTMs' products, float32 or bfloat16; the cells, the character encoder and all that is returned are
+        float32 in any case.
+    cached_words: how many words' layer-0 vectors are kept between calls (see WordVectors).
+    Thread-safe: calls share nothing but the weights and that cache.
     """
 
-    def __init__(self, bilm: BiLM) -> None:
+    @torch.no_grad()
+    def __init__(self, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> None:
         self.bilm, self.options = bilm, bilm.options
-        self.layers = [[_Direction(bilm, layer, d) for d in (0, 1)] for layer in range(bilm.options.n_layers)]
+        self.words = WordVectors(bilm, cached_words)
+        self.layers = [[_Direction(bilm, layer, d, dtype) for d in (0, 1)] for layer in range(bilm.options.n_layers)]
 
     @torch.no_grad()
     def run(self, sentences: Sequence[Sequence[str]], state: LstmState | None = None) -> tuple[list[Layers], LstmState]:
@@ -59,8 +65,7 @@ class Engine:
         rows = [
             np.array([0, *(index.setdefault(word, len(index) + 2) for word in sentence), 1]) for sentence in sentences
         ]
-        ids = torch.from_numpy(words_to_ids(list(index), self.options.max_characters))
-        encoded = self.bilm.char_cnn(torch.cat([self.bilm.boundary, ids.to(self.bilm.boundary.device)])).float()
+        encoded = torch.cat([self.words.boundary, self.words(list(index))])
         packing = Packing.of([len(row) for row in rows])
         x = encoded[torch.from_numpy(packing.pack(rows)).to(encoded.device)]
         order = torch.from_numpy(packing.order)

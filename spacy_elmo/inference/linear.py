@@ -4,32 +4,40 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+# largest difference from the plain product, relative and absolute, with which the prepacked one is taken
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
+
 
 class PrepackedLinear:
-    """y = x W^T + b in float32. weight: *Shape:* (out, in); bias: (out,) or None; rows: usual number of rows of x.
+    """y = x W^T + b, x and y float32, the product in `dtype`.
 
+    weight: *Shape:* (out, in); bias: (out,) or None; rows: usual number of rows of x.
     The prepacking operators are private to torch: they are tried once on a row, and left alone where they are
     missing or disagree with the plain product.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, rows: int) -> None:
-        self.bias = bias
-        self.weight = weight.contiguous()
+    def __init__(self, weight: Tensor, bias: Tensor | None, rows: int, dtype: torch.dtype = torch.float32) -> None:
+        self.dtype = dtype
+        self.bias = None if bias is None else bias.to(dtype)
+        self.weight = weight.to(dtype).contiguous()
         self.prepacked = False
         if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
             return
+        probe = torch.linspace(-1, 1, weight.shape[1], dtype=dtype)[None]
         try:
             packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, rows)
-            probe = torch.linspace(-1, 1, weight.shape[1])[None]
-            result = torch.ops.mkldnn._linear_pointwise(probe, packed, bias, "none", [], "")
+            result = torch.ops.mkldnn._linear_pointwise(probe, packed, self.bias, "none", [], "")
         except (RuntimeError, AttributeError, TypeError, NotImplementedError):
             return
-        if torch.allclose(result, F.linear(probe, self.weight, bias), rtol=1e-4, atol=1e-4):
+        tolerance = TOLERANCE[dtype]
+        if torch.allclose(result, F.linear(probe, self.weight, self.bias), rtol=tolerance, atol=tolerance):
             self.weight, self.prepacked = packed, True
 
     def __call__(self, x: Tensor) -> Tensor:
         """x: *Shape:* (rows, in). Returns (rows, out)."""
+        x = x.to(self.dtype)
         if self.prepacked:
             result: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
-            return result
-        return F.linear(x, self.weight, self.bias)
+        else:
+            result = F.linear(x, self.weight, self.bias)
+        return result.float()

@@ -3,6 +3,8 @@
 import copy
 import os
 import threading
+import warnings
+from collections.abc import Sequence
 from typing import Any, cast
 
 import srsly
@@ -11,11 +13,13 @@ from thinc.api import Optimizer, Shim
 from thinc.types import FloatsXd
 from thinc.util import get_torch_default_device, torch2xp, xp2torch
 
-from ..errors import Errors, WeightsError
+from ..errors import Errors, SettingsError, TruncatedWordsWarning, WeightsError, shown
 from ..formats.options import BiLMOptions
 from ..formats.weights_checks import check_arrays
-from ..inference import Engine
+from ..inference import Engine, Precision, dtype_of
 from ..modules import BiLM, check_files, load_bilm
+
+CACHED_WORDS = 16384
 
 if hasattr(os, "register_at_fork"):
     # OpenMP's threads do not survive a fork: a child (nlp.pipe with n_process) that asks for them waits for ever
@@ -27,12 +31,27 @@ class BiLMShim(Shim):
 
     options_file, weight_file: the official files; both None: the embedded biLM. They are read when the network is
     first needed, so that a saved pipeline, which brings its own weights, never looks at them.
+    precision: of the engine's products; cached_words: see Engine.
+    n_truncated: how many tokens were longer than the biLM reads, so far.
     """
 
-    def __init__(self, options_file: str | None, weight_file: str | None) -> None:
+    def __init__(
+        self,
+        options_file: str | None,
+        weight_file: str | None,
+        precision: Precision = "float32",
+        cached_words: int = CACHED_WORDS,
+    ) -> None:
         super().__init__(None)
         check_files(options_file, weight_file)
+        if not isinstance(cached_words, int) or cached_words < 0:
+            raise SettingsError(Errors.CACHED_WORDS.format(got=cached_words))
+        # the device of thinc's ops now, when the layer around this is built; other threads may have other ops
+        self._device = get_torch_default_device()
+        dtype_of(precision, self._device)
         self.options_file, self.weight_file = options_file, weight_file
+        self.precision, self.cached_words = precision, cached_words
+        self.n_truncated = 0
         self._engine: Engine | None = None
         self._lock = threading.RLock()
 
@@ -50,12 +69,25 @@ class BiLMShim(Shim):
         """The fast forward pass over the current weights."""
         with self._lock:
             if self._engine is None:
-                self._engine = Engine(self.bilm)
+                self._engine = Engine(self.bilm, dtype_of(self.precision, self._device), self.cached_words)
             return self._engine
 
     def _set(self, bilm: BiLM) -> None:
-        self._model = bilm.to(get_torch_default_device())
+        self._model = bilm.to(self._device)
         self._engine = None
+
+    def count_truncated(self, words: Sequence[str]) -> None:
+        """Add to n_truncated; the first time, TruncatedWordsWarning."""
+        limit = self.bilm.options.max_characters - 2
+        long = [word for word in words if len(word) * 4 > limit and len(word.encode("utf8")) > limit]
+        if not long:
+            return
+        with self._lock:
+            first, self.n_truncated = self.n_truncated == 0, self.n_truncated + len(long)
+        if first:
+            got = len(long[0].encode("utf8"))
+            message = Errors.TRUNCATED.format(word=shown(long[0]), got=got, limit=limit)
+            warnings.warn(message, TruncatedWordsWarning, stacklevel=2)
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Apply the gradients that backprop has gathered, and forget them."""
@@ -71,8 +103,10 @@ class BiLMShim(Shim):
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the network; "cpu" or "gpu"."""
-        self.bilm.to("cpu" if device_type == "cpu" else f"cuda:{device_id}")
-        self._engine = None
+        with self._lock:
+            self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
+            if self._model is not None:
+                self._set(self._model)
 
     def to_bytes(self) -> bytes:
         """Options and arrays in msgpack."""
@@ -105,4 +139,4 @@ class BiLMShim(Shim):
         return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_engine")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _engine=None, _lock=threading.RLock())
+        self.__dict__.update(state, _engine=None, _lock=threading.RLock(), n_truncated=0)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from spacy.attrs import IDX, ORTH
 from spacy.tokens import Doc, Span, Token
 from spacy.tokens.underscore import Underscore
 from thinc.api import get_array_module
@@ -17,8 +18,8 @@ from thinc.types import Floats1d, Floats2d, Floats3d
 
 from ..errors import Errors, NotEmbeddedError, SettingsError
 
-# no attribute can end like the last: another pipe's never meets it
-LAYERS, VECTORS, MIX = "_layers", "", ":mix"
+# no attribute can end like the last two: another pipe's never meets them
+LAYERS, VECTORS, MIX, TOKENS = "_layers", "", ":mix", ":tokens"
 
 
 def _key(attr: str, suffix: str) -> Any:
@@ -40,9 +41,16 @@ def mix(layers: Floats3d, weights: Any) -> Floats2d:
     return weighted
 
 
+def _tokens(part: Doc | Span) -> Any:
+    """What makes a token the one that was embedded: its text and place in the text. *Shape:* (tokens, 2), uint64."""
+    array: Any = part.to_array([ORTH, IDX])  # type: ignore[union-attr]  # missing in the stub of Span
+    return array
+
+
 def annotate(doc: Doc, attr: str, layers: Floats3d, weights: Any, store: str) -> None:
     """Keep a doc's layers, or with store="mix" only their mix."""
     clear(doc, None, attr=attr)
+    doc.user_data[_key(attr, TOKENS)] = _tokens(doc)
     if store == "mix":
         doc.user_data[_key(attr, VECTORS)] = mix(layers, weights)
     else:
@@ -54,7 +62,7 @@ def clear(doc: Doc, value: Any, *, attr: str) -> None:
     """The setter of the doc's attributes: None frees what is kept."""
     if value is not None:
         raise SettingsError(Errors.SET_VALUE.format(attr=attr, got=type(value).__name__))
-    for suffix in (LAYERS, VECTORS, MIX):
+    for suffix in (LAYERS, VECTORS, MIX, TOKENS):
         doc.user_data.pop(_key(attr, suffix), None)
 
 
@@ -63,61 +71,58 @@ def has_values(doc: Doc, *, attr: str) -> bool:
     return _key(attr, LAYERS) in doc.user_data or _key(attr, VECTORS) in doc.user_data
 
 
-def doc_layers(doc: Doc, *, attr: str) -> Floats3d:
-    """*Shape:* (layers, tokens, width), float32; the doc's own array where it keeps float32."""
-    result: Floats3d = _stored_layers(doc, attr).astype("f", copy=False)
+def _stored(part: Doc | Span, attr: str, suffix: str) -> Any:
+    """The doc's array and the first and last row of the part. Raises NotEmbeddedError where its tokens have changed."""
+    doc, start, end = (part, 0, len(part)) if isinstance(part, Doc) else (part.doc, part.start, part.end)
+    array = doc.user_data.get(_key(attr, suffix))
+    if array is None:
+        message = Errors.STORED_MIX if has_values(doc, attr=attr) else Errors.NOT_EMBEDDED
+        raise NotEmbeddedError(message.format(attr=attr))
+    tokens = doc.user_data[_key(attr, TOKENS)]
+    rows = array.shape[-2]
+    if rows != len(doc):
+        raise NotEmbeddedError(Errors.OTHER_NUMBER.format(attr=attr, rows=rows, tokens=len(doc)))
+    if end > start and (tokens[start:end] != _tokens(part)).any():
+        raise NotEmbeddedError(Errors.OTHER_TOKENS.format(attr=attr))
+    return array[..., start:end, :]
+
+
+def _layers(part: Doc | Span, *, attr: str) -> Floats3d:
+    """*Shape:* (layers, tokens, width), float32; a view of the doc's own array where it keeps float32."""
+    result: Floats3d = _stored(part, attr, LAYERS).astype("f", copy=False)
     return result
 
 
-def _stored_layers(doc: Doc, attr: str) -> Any:
-    layers = doc.user_data.get(_key(attr, LAYERS))
-    if layers is None:
-        message = Errors.STORED_MIX if _key(attr, VECTORS) in doc.user_data else Errors.NOT_EMBEDDED
-        raise NotEmbeddedError(message.format(attr=attr))
-    return _fitting(doc, attr, layers, layers.shape[1])
-
-
-def doc_vectors(doc: Doc, *, attr: str) -> Floats2d:
+def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
     """*Shape:* (tokens, width), float32."""
-    vectors = doc.user_data.get(_key(attr, VECTORS))
-    if vectors is not None:
-        result: Floats2d = _fitting(doc, attr, vectors, vectors.shape[0])
-        return result
-    return mix(_stored_layers(doc, attr), doc.user_data[_key(attr, MIX)])
+    if _key(attr, VECTORS) in (part if isinstance(part, Doc) else part.doc).user_data:
+        vectors: Floats2d = _stored(part, attr, VECTORS)
+        return vectors
+    layers = _stored(part, attr, LAYERS)
+    return mix(layers, (part if isinstance(part, Doc) else part.doc).user_data[_key(attr, MIX)])
 
 
-def _fitting(doc: Doc, attr: str, array: Any, rows: int) -> Any:
-    if rows != len(doc):
-        raise NotEmbeddedError(Errors.OTHER_TOKENS.format(attr=attr, rows=rows, tokens=len(doc)))
-    return array
-
-
-def _part_layers(part: Span | Token, *, attr: str) -> Any:
-    """(layers, width) of a token, (layers, tokens, width) of a span; only these are converted to float32."""
-    layers = _stored_layers(part.doc, attr)
-    chosen = layers[:, part.i] if isinstance(part, Token) else layers[:, part.start : part.end]
-    return chosen.astype("f", copy=False)
-
-
-def _span_vectors(span: Span, *, attr: str) -> Floats2d:
-    if _key(attr, VECTORS) in span.doc.user_data:
-        result: Floats2d = doc_vectors(span.doc, attr=attr)[span.start : span.end]
-        return result
-    return mix(_part_layers(span, attr=attr), span.doc.user_data[_key(attr, MIX)])
+def _token_layers(token: Token, *, attr: str) -> Floats2d:
+    result: Floats2d = _layers(_alone(token), attr=attr)[:, 0]
+    return result
 
 
 def _token_vector(token: Token, *, attr: str) -> Floats1d:
-    result: Floats1d = _span_vectors(token.doc[token.i : token.i + 1], attr=attr)[0]
+    result: Floats1d = vectors_of(_alone(token), attr=attr)[0]
     return result
+
+
+def _alone(token: Token) -> Span:
+    return token.doc[token.i : token.i + 1]
 
 
 _GETTERS = (
     (Token, VECTORS, _token_vector),
-    (Token, LAYERS, _part_layers),
-    (Span, VECTORS, _span_vectors),
-    (Span, LAYERS, _part_layers),
-    (Doc, VECTORS, doc_vectors),
-    (Doc, LAYERS, doc_layers),
+    (Token, LAYERS, _token_layers),
+    (Span, VECTORS, vectors_of),
+    (Span, LAYERS, _layers),
+    (Doc, VECTORS, vectors_of),
+    (Doc, LAYERS, _layers),
 )
 
 

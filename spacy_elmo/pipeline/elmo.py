@@ -53,6 +53,11 @@ class ElmoPipe(TrainablePipe):
         if "settings" in model.attrs:  # a model of one's own may have none
             model.attrs["settings"].max_batch_tokens = max_batch_tokens
 
+    @property
+    def n_truncated(self) -> int:
+        """How many tokens had more bytes than the biLM reads, so far and in this process (TruncatedWordsWarning)."""
+        return sum(getattr(shim, "n_truncated", 0) for shim in self.model.shims)
+
     def predict(self, docs: Iterable[Doc]) -> list[Floats3d]:
         """Layers of each doc, (layers, tokens, width)."""
         return self.model.predict(list(docs))
@@ -73,15 +78,27 @@ class ElmoPipe(TrainablePipe):
         return mix_parameters(parameters)
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Process docs in batches of at most batch_size docs and, docs longer than that aside, max_batch_tokens."""
-        error_handler = self.get_error_handler()
+        """Process docs in batches of at most batch_size docs and, docs longer than that aside, max_batch_tokens.
+
+        Where a batch fails, its docs are tried one by one, and only those that fail go to the error handler.
+        """
         for docs in _batches(stream, batch_size, self.max_batch_tokens):
             try:
                 self.set_annotations(docs, self.predict(docs))
-            except Exception as error:
-                error_handler(self.name, self, docs, error)
+            except Exception:
+                yield from self._one_by_one(docs)
             else:
                 yield from docs
+
+    def _one_by_one(self, docs: list[Doc]) -> Iterator[Doc]:
+        error_handler = self.get_error_handler()
+        for doc in docs:
+            try:
+                self.set_annotations([doc], self.predict([doc]))
+            except Exception as error:
+                error_handler(self.name, self, [doc], error)
+            else:
+                yield doc
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
         """Read the biLM's files, so that a wrong path shows here. Nothing is learnt from the examples."""

@@ -17,9 +17,10 @@ DEFAULT_MODEL = {
     "options_file": None,
     "weight_file": None,
     "get_spans": {"@span_getters": "spacy-elmo.sentences.v1"},
-    "precision": "auto",
+    "precision": "float32",
     "stateful": False,
     "trainable": False,
+    "cached_words": 16384,
 }
 
 

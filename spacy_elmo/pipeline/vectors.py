@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from spacy.tokens import Doc, Span, Token
 
-from .attributes import doc_vectors, has_values
+from ..errors import Errors, NotEmbeddedError
+from .attributes import has_values, register, vectors_of
 
 Part = Doc | Span | Token
 
@@ -18,7 +19,7 @@ def _vector(part: Part, *, attr: str) -> Any:
     """A token's vector; of spans and docs the mean over tokens, zeros where there are none. *Shape:* (width,)."""
     if isinstance(part, Token):
         return part._.get(attr)
-    vectors: Any = doc_vectors(part, attr=attr) if isinstance(part, Doc) else part._.get(attr)
+    vectors: Any = vectors_of(part, attr=attr)
     return vectors.mean(0) if len(vectors) else vectors.sum(0)
 
 
@@ -46,3 +47,18 @@ def set_vector_hooks(doc: Doc, attr: str) -> None:
         hooks["similarity"] = _similarity
     for hooks in (doc.user_hooks, doc.user_token_hooks):
         hooks["vector_norm"] = partial(_norm, attr=attr)
+
+
+def restore_vectors(doc: Doc, attr: str = "elmo") -> Doc:
+    """Make `.vector`, `.has_vector`, `.vector_norm` and `.similarity` of a doc and its parts come from ELMo again.
+
+    For docs that lost them, since spaCy does not keep hooks in bytes: docs out of a DocBin, Doc.from_bytes or
+    nlp.pipe with n_process. attr: the pipe's setting. Returns the doc.
+
+    Raises NotEmbeddedError where the doc has no vectors under `attr`.
+    """
+    register(attr)  # a process that only reads docs has no pipe that did
+    if not has_values(doc, attr=attr):
+        raise NotEmbeddedError(Errors.NOT_EMBEDDED.format(attr=attr))
+    set_vector_hooks(doc, attr)
+    return doc

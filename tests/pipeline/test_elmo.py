@@ -112,12 +112,19 @@ def test_sentences_of_many_docs_run_together_under_the_token_budget(monkeypatch:
     assert len(seen) < 14
 
 
-def test_each_distinct_word_of_a_batch_is_encoded_once(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("cached_words", "second"), [(0, [3]), (2, [1]), (100, [1])])
+def test_each_distinct_word_is_encoded_once(
+    monkeypatch: pytest.MonkeyPatch, cached_words: int, second: list[int]
+) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"cached_words": cached_words}})
     encoded: list[int] = []
     forward = CharCnn.forward
     monkeypatch.setattr(CharCnn, "forward", lambda self, ids: (encoded.append(len(ids)), forward(self, ids))[1])
     list(nlp.pipe(["the bank of the river", "the bank", "of the the the"]))
-    assert encoded == [2 + 4]  # <S>, </S>, the, bank, of, river
+    assert encoded == [2, 4]  # <S>, </S>; the, bank, of, river
+    list(nlp.pipe(["of the river", "rivers"])) if cached_words != 2 else list(nlp.pipe(["of river", "rivers"]))
+    assert encoded[2:] == ([4] if cached_words == 0 else second)
 
 
 def test_endless_streams_flow(nlp: Language) -> None:

@@ -1,0 +1,36 @@
+"""The precision of the products."""
+
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from ..errors import Errors, SettingsError
+
+Precision = Literal["float32", "bfloat16", "auto"]
+PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "auto")
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether the machine itself multiplies in bfloat16 (emulated, it is slower than float32)."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported())
+    check = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private to torch, of x86
+    if check is not None and check():
+        return True
+    cpuinfo = Path("/proc/cpuinfo")  # of Linux; ARM calls it bf16
+    return cpuinfo.is_file() and bool({"avx512_bf16", "amx_bf16", "bf16"} & set(cpuinfo.read_text().split()))
+
+
+def dtype_of(precision: Precision, device: torch.device) -> torch.dtype:
+    """What the products are done in: "auto" is bfloat16 where the machine has it, else float32.
+
+    Raises SettingsError for "bfloat16" where the machine has none, and for an unknown name.
+    """
+    if precision not in PRECISIONS:
+        raise SettingsError(Errors.PRECISION.format(got=precision, expected=", ".join(PRECISIONS)))
+    if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
+        return torch.float32
+    if not has_bfloat16(device):
+        raise SettingsError(Errors.BFLOAT16.format(device=device.type))
+    return torch.bfloat16

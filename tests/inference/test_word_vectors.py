@@ -1,0 +1,81 @@
+"""The cache of layer-0 vectors."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from test_engine import small
+
+from spacy_elmo.formats import words_to_ids
+from spacy_elmo.inference import Engine
+from spacy_elmo.inference.word_vectors import WordVectors
+from spacy_elmo.modules import BiLM
+
+CLOSE = {"rtol": 0, "atol": 1e-5}
+
+
+@pytest.fixture(scope="module")
+def bilm() -> BiLM:
+    return small()
+
+
+def encoded(bilm: BiLM, words: list[str]) -> torch.Tensor:
+    with torch.no_grad():
+        return bilm.char_cnn(torch.from_numpy(words_to_ids(words, bilm.options.max_characters)))
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 1000])
+@torch.no_grad()
+def test_any_size_gives_the_same_vectors(bilm: BiLM, size: int) -> None:
+    vectors = WordVectors(bilm, size)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        words = [f"w{k}" for k in rng.permutation(12)[: rng.integers(0, 9)]]
+        torch.testing.assert_close(vectors(words), encoded(bilm, words), **CLOSE)
+        assert len(vectors) <= size
+
+
+@torch.no_grad()
+def test_the_least_recently_used_word_goes(bilm: BiLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = WordVectors(bilm, 3)
+    seen: list[list[str]] = []
+    encode = WordVectors._encode
+    monkeypatch.setattr(WordVectors, "_encode", lambda self, words: (seen.append(list(words)), encode(self, words))[1])
+    for words in (["a", "b", "c"], ["a"], ["d"], ["a", "c", "d"], ["b"]):
+        vectors(words)
+    assert seen == [["a", "b", "c"], ["d"], ["b"]]
+
+
+@torch.no_grad()
+def test_very_long_words_are_not_kept(bilm: BiLM) -> None:
+    vectors = WordVectors(bilm, 10)
+    vectors(["a", "x" * 51, "y" * 100_000])
+    assert len(vectors) == 1
+
+
+def test_threads_share_it(bilm: BiLM) -> None:
+    vectors = WordVectors(bilm, 5)
+
+    def run(seed: int) -> float:
+        rng, worst = np.random.default_rng(seed), 0.0
+        for _ in range(100):
+            words = [f"w{k}" for k in rng.permutation(12)[:6]]
+            with torch.no_grad():
+                worst = max(worst, float((vectors(words) - encoded(bilm, words)).abs().max()))
+        return worst
+
+    with ThreadPoolExecutor(8) as pool:
+        assert max(pool.map(run, range(8))) <= 1e-5
+    assert len(vectors) == 5
+
+
+def test_an_empty_cache_gives_the_same_bits_and_a_warm_one_nearly(bilm: BiLM) -> None:
+    sentences = [["the", "river", "bank"], ["a", "bank", "."]]
+    first, second = (Engine(bilm, cached_words=100) for _ in range(2))
+    cold = first.run(sentences)[0]
+    for a, b in zip(cold, second.run(sentences)[0]):
+        assert (a == b).all()
+    for a, b, c in zip(cold, first.run(sentences)[0], Engine(bilm).run(sentences)[0]):
+        np.testing.assert_allclose(a, b, **CLOSE)
+        np.testing.assert_allclose(a, c, **CLOSE)

@@ -1,0 +1,24 @@
+"""Pipelines of the tests."""
+
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.language import Language
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def files(name: str, **model: Any) -> dict[str, Any]:
+    """The component's config for a golden biLM."""
+    folder = GOLDEN / name
+    paths = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "weights.hdf5")}
+    return {"model": paths | model}
+
+
+def pipeline(name: str | None = "random_a", model: dict[str, Any] | None = None, **config: Any) -> Language:
+    """A blank pipeline with elmo on a golden biLM, small and fast; None: the embedded one."""
+    nlp = spacy.blank("en")
+    given = {"model": model or {}} if name is None else files(name, **(model or {}))
+    nlp.add_pipe("elmo", config=given | config)
+    return nlp

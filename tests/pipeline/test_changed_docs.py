@@ -1,0 +1,110 @@
+"""Docs cut, joined, retokenised or written after the pipe: rows fit tokens, or an error says what happened."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from pipelines import pipeline
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo import restore_vectors
+from spacy_elmo.errors import ElmoError, NotEmbeddedError
+
+TEXT = "We sat on the river bank . The bank lent money ."
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Language:
+    return pipeline(None, set_vectors=True)
+
+
+def test_a_merged_token_has_no_row(nlp: Language) -> None:
+    doc = nlp(TEXT)
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[4:6])
+    for part in (doc, doc[0], doc[4], doc[2:5]):
+        with pytest.raises(NotEmbeddedError, match=r"11 tokens, but .* those of 12 tokens"):
+            _ = part._.elmo
+    assert nlp(doc)._.elmo.shape == (11, 256)
+
+
+def test_merged_and_split_to_the_same_number_of_tokens(nlp: Language) -> None:
+    doc = nlp(TEXT)
+    before = doc._.elmo_layers.copy()
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[4:6])
+        retokenizer.split(doc[10], ["mo", "ney"], heads=[(doc[10], 1), doc[9]])
+    assert len(doc) == 12
+    assert [token.text for token in doc][4:6] == ["river bank", "."]
+    for part in (doc, doc[3:6], doc[4], doc[5]):  # token 5 is now what token 6 was
+        for name in ("elmo", "elmo_layers"):
+            with pytest.raises(NotEmbeddedError, match="retokenised after the elmo pipe"):
+                part._.get(name)
+    with pytest.raises(NotEmbeddedError, match="retokenised"):
+        _ = doc.vector
+    for i in (0, 3, 11):  # tokens that are what and where they were
+        assert (doc[i]._.elmo_layers == before[:, i]).all()
+
+
+def test_a_span_as_doc_and_joined_docs_say_what_happened(nlp: Language) -> None:
+    a, b = nlp(TEXT), nlp("Another one .")
+    with pytest.raises(NotEmbeddedError, match="as_doc"):
+        _ = a[2:5].as_doc()._.elmo
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # W101: spaCy says that it drops them
+        joined = Doc.from_docs([a, b])
+    with pytest.raises(NotEmbeddedError, match=r"Doc\.from_docs"):
+        _ = joined[0]._.elmo
+    assert nlp(joined)._.elmo.shape == (len(a) + len(b), 256)
+
+
+def test_none_frees_the_layers_and_vectors(nlp: Language) -> None:
+    for name in ("elmo", "elmo_layers"):
+        doc = nlp(TEXT)
+        doc._.set(name, None)
+        assert not doc.user_data
+        with pytest.raises(NotEmbeddedError, match="set to None"):
+            _ = doc[0]._.elmo
+        assert not doc.has_vector
+    with pytest.raises(ElmoError, match="can only be set to None"):
+        nlp(TEXT)._.elmo = 1
+
+
+@pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
+def test_doc_cleaner(store: str) -> None:
+    nlp = pipeline(store=store)
+    nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo": None}})
+    for doc in (nlp(TEXT), *nlp.pipe([TEXT, ""])):
+        assert not doc.user_data
+
+
+@pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
+def test_written_docs_get_their_vectors_back(store: str) -> None:
+    nlp = pipeline(None, set_vectors=True, store=store)
+    doc = nlp(TEXT)
+    docbin = DocBin(docs=[doc], store_user_data=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # W109: spaCy says that hooks are not kept
+        copies = [
+            Doc(nlp.vocab).from_bytes(doc.to_bytes()),
+            *DocBin().from_bytes(docbin.to_bytes()).get_docs(nlp.vocab),
+        ]
+    for copy in copies:
+        assert not copy.has_vector
+        assert restore_vectors(copy) is copy
+        for part, other in ((copy, doc), (copy[5], doc[5]), (copy[3:6], doc[3:6])):
+            assert part.has_vector
+            np.testing.assert_array_equal(part.vector, other.vector)
+            assert part.vector_norm == pytest.approx(other.vector_norm)
+            assert part.similarity(doc[8]) == pytest.approx(other.similarity(doc[8]))
+        assert copy[5].similarity(copy[8]) < 0.99  # two banks
+    for copy in (doc.copy(), pickle.loads(pickle.dumps(doc))):  # these keep hooks
+        assert copy[5].similarity(doc[8]) == pytest.approx(doc[5].similarity(doc[8]))
+
+
+def test_restoring_what_is_not_there(nlp: Language) -> None:
+    for doc, attr in ((nlp.make_doc("a"), "elmo"), (nlp("a"), "other")):
+        with pytest.raises(NotEmbeddedError, match=f"no ELMo layers under '{attr}'"):
+            restore_vectors(doc, attr)

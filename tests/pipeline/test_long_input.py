@@ -1,0 +1,128 @@
+"""Very long docs, windows, whitespace, words longer than the biLM reads."""
+
+import numpy as np
+import pytest
+import spacy
+from pipelines import pipeline
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_elmo.errors import SettingsError, TruncatedWordsWarning
+from spacy_elmo.inference import Engine
+
+WHOLE = {"get_spans": {"@span_getters": "spacy-elmo.whole_doc.v1"}}
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Lengths of the sentences that each run of the biLM got."""
+    seen: list[list[int]] = []
+    run = Engine.run
+    monkeypatch.setattr(Engine, "run", lambda self, s, *a: (seen.append([len(w) for w in s]), run(self, s, *a))[1])
+    return seen
+
+
+def test_a_million_characters_without_a_sentence_end(batches: list[list[int]]) -> None:
+    nlp = pipeline()
+    text = ("we sat on the bank of the river and looked at the water " * 20_000)[:1_000_000]
+    doc = nlp(text)
+    assert len(doc.text) == 1_000_000
+    assert max(sum(batch) for batch in batches) <= 8192
+    assert {length for batch in batches for length in batch[:-1]} == {250}
+    layers = doc._.elmo_layers
+    assert layers.shape == (3, len(doc), 32)
+    for start in (0, 200, 100_000):  # each token's vector comes from the window where it stands furthest from an edge
+        window = nlp(Doc(nlp.vocab, words=[token.text for token in doc[start : start + 250]]))
+        np.testing.assert_allclose(layers[:, start + 25 : start + 225], window._.elmo_layers[:, 25:225], atol=1e-5)
+
+
+def test_windows_as_configured() -> None:
+    getter = {"@span_getters": "spacy-elmo.windows.v1", "window": 10, "overlap": 4}
+    nlp, whole = pipeline(model={"get_spans": getter}), pipeline(model=WHOLE)
+    words = [f"w{k}" for k in range(23)]
+    layers = nlp(Doc(nlp.vocab, words=words))._.elmo_layers
+    # windows 0-10, 6-16, 12-22 and 18-23; tokens 8 and 9 stand further from an edge in the second one, and so on
+    for start, first, last in ((0, 0, 8), (6, 8, 14), (12, 14, 20), (18, 20, 23)):
+        alone = whole(Doc(whole.vocab, words=words[start : start + 10]))._.elmo_layers
+        expected = alone[:, first - start : last - start]
+        np.testing.assert_allclose(layers[:, first:last], expected, rtol=0, atol=1e-5)
+
+
+@spacy.registry.misc("odd_spans.v1")
+def odd_spans(kind: str) -> object:
+    """Span getters of people's own."""
+    chosen = {
+        "overlapping": lambda doc: [doc[0:4], doc[2:6], doc[0:6]],
+        "gap": lambda doc: [doc[0:2], doc[3:6]],
+        "empty": lambda doc: [doc[0:0], doc[0:6], doc[6:6]],
+        "none": lambda doc: [],
+        "other doc": lambda doc: [Doc(doc.vocab, words=["x"] * 6)[:]],
+        "no spans": lambda doc: ["a"],
+        "no list": lambda doc: 3,
+        "reversed": lambda doc: [doc[3:6], doc[0:3]],
+    }[kind]
+    return lambda docs: [chosen(doc) for doc in docs]
+
+
+@pytest.mark.parametrize("kind", ["overlapping", "empty", "reversed"])
+def test_odd_spans_that_cover_the_doc(kind: str) -> None:
+    nlp, whole = pipeline(model={"get_spans": {"@misc": "odd_spans.v1", "kind": kind}}), pipeline(model=WHOLE)
+    words = list("abcdef")
+    got = nlp(Doc(nlp.vocab, words=words))._.elmo_layers
+    parts = {"overlapping": [(0, 6)], "empty": [(0, 6)], "reversed": [(0, 3), (3, 6)]}[kind]
+    expected = [whole(Doc(whole.vocab, words=words[a:b]))._.elmo_layers for a, b in parts]
+    chosen = slice(2, 4) if kind == "overlapping" else slice(None)
+    np.testing.assert_allclose(got[:, chosen], np.concatenate(expected, 1)[:, chosen], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("gap", "no span for token 2 \\('c'\\)"),
+        ("none", "no span for token 0"),
+        ("other doc", "for another doc"),
+        ("no spans", "Expected a list of spans"),
+        ("no list", "returned 3 for a doc"),
+    ],
+)
+def test_odd_spans_that_are_refused(kind: str, message: str) -> None:
+    nlp = pipeline(model={"get_spans": {"@misc": "odd_spans.v1", "kind": kind}})
+    with pytest.raises(SettingsError, match=message):
+        nlp("a b c d e f")
+
+
+def embedded(nlp: Language, words: list[str]) -> np.ndarray:
+    return np.asarray(nlp(Doc(nlp.vocab, words=words))._.elmo_layers)
+
+
+def test_whitespace_is_not_shown_to_the_biLM() -> None:
+    nlp = pipeline(None)
+    words = [" ", "We", "\n\n", "sat", "\t", "\u3000", "down", ".", " \n"]
+    layers = embedded(nlp, words)
+    shown = [i for i, word in enumerate(words) if word.strip()]
+    np.testing.assert_allclose(layers[:, shown], embedded(nlp, ["We", "sat", "down", "."]), rtol=0, atol=1e-5)
+    hidden = [i for i in range(len(words)) if i not in shown]
+    assert not layers[:, hidden].any()
+
+
+def test_words_longer_than_the_biLM_reads_are_counted_and_said_once() -> None:
+    nlp = pipeline(None)
+    elmo = nlp.get_pipe("elmo")
+    list(nlp.pipe(["x" * 48, "no long words"]))
+    assert elmo.n_truncated == 0
+    with pytest.warns(TruncatedWordsWarning, match=r"has 49 bytes in UTF-8.*first 48.*n_truncated") as caught:
+        docs = list(nlp.pipe(["x" * 49 + " " + "x" * 48 + "y", "\u6771" * 17]))
+    assert len(caught) == 1
+    assert elmo.n_truncated == 3
+    np.testing.assert_allclose(docs[0]._.elmo_layers[0, 0], docs[0]._.elmo_layers[0, 1], atol=1e-6)
+    nlp("x" * 49)  # no second warning
+    assert elmo.n_truncated == 4
+    with pytest.warns(TruncatedWordsWarning):
+        pipeline()("x" * 49)
+
+
+def test_truncated_words_in_overlapping_windows_count_once() -> None:
+    nlp = pipeline(model={"get_spans": {"@span_getters": "spacy-elmo.windows.v1", "window": 4, "overlap": 3}})
+    with pytest.warns(TruncatedWordsWarning):
+        nlp("a b c " + "x" * 60 + " d e f")
+    assert nlp.get_pipe("elmo").n_truncated == 1
