@@ -3,12 +3,21 @@
 import typer
 from spacy.cli._util import app as spacy_app
 
+from ..pipeline import registries  # noqa: F401  # so that find-function knows span_getters
 from .demo import demo
+from .download import download
+from .embed import embed
 from .evaluate import evaluate
+from .info import info
 from .pretrain import pretrain
+from .similar import similar
 
 app = typer.Typer(name="elmo", help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
 app.command()(demo)
 app.command()(pretrain)
 app.command()(evaluate)
+app.command()(download)
+app.command()(info)
+app.command()(embed)
+app.command()(similar)
 spacy_app.add_typer(app)

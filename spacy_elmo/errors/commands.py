@@ -5,7 +5,122 @@ class CommandMessages:
     """Message templates."""
 
     # embed and similar
+    EMBED_BYTES = "{source}: opened as bytes. Expected text: open it without the b in its mode."
+    EMBED_ENCODING = (
+        "{source}: line {line} is not {encoding} ({reason}). Expected text in {encoding} throughout: convert the file, "
+        "for example with iconv, or mend that line."
+    )
+    EMBED_UNREADABLE = "{source}: can't be read ({reason}). Expected text, one sentence a line."
+    EMBED_NO_SENTENCES = "{source}: empty. Expected text, one sentence a line, words separated by blanks."
+    EMBED_EMPTY_LINES = (
+        "{source}: these lines are empty: {lines}. Expected a sentence in every line: remove the empty ones, for "
+        "example with grep."
+    )
+    EMBED_KEY = (
+        "{source}: line {line} can't be the key of its vectors: {reason}. Leave --use-sentence-keys "
+        "(use_sentence_keys) off, or change the line."
+    )
+    EMBED_KEY_TWICE = (
+        "{source}: the lines {first} and {line} are the same sentence. Expected each once, as it is to be a key: leave "
+        "--use-sentence-keys (use_sentence_keys) off, or remove one of them."
+    )
+    EMBED_DEVICE = (
+        "the GPU {got} was asked for (cuda_device, or --gpu-id), but torch sees {seen}. Expected {expected}: set it "
+        "to that."
+    )
+    EMBED_FORMAT = "output_format is {got!r}. Expected one of {expected}."
+    EMBED_BATCH_SIZE = "batch_size is {got!r}. Expected a whole number, 1 or more."
+    EMBED_FORMATS = "{got} were given together. Expected one of --all, --top and --average: leave the others away."
+    EMBED_SAME = "{path}: to be read and to be written. Expected another file for the output: change its name."
+    EMBED_STOPPED = "stopped. {path} was not written: whatever was there before is unchanged."
+    PIPE_BOTH = "--pipeline and {other} were given. Expected one of them: a pipeline has its own biLM."
+    PIPE_ALONE = "--pipe is {got!r}, but no pipeline was given. Give one, or leave --pipe away."
+    PIPE_LOAD = (
+        "{pipeline}: can't be loaded ({reason}). Expected the folder of a saved spaCy pipeline, or the name of an "
+        "installed one."
+    )
+    PIPE_NONE = (
+        "{pipeline}: no elmo pipe; the pipeline has {got}. Expected one: give another pipeline, or add the pipe with "
+        'nlp.add_pipe("elmo") and save it.'
+    )
+    PIPE_NAME = "{pipeline}: --pipe is {got!r}. Expected the name of an elmo pipe of the pipeline: {expected}."
+    PIPE_SEVERAL = "{pipeline}: several elmo pipes, {got}. Expected the name of one of them with --pipe."
+    PIPE_NO_BILM = (
+        "{pipeline}: the model of the pipe {name!r} holds no biLM. Expected one made by spacy-elmo.BiLM.v1: give "
+        "another pipeline or pipe."
+    )
+    SIMILAR_MODEL = (
+        "{path}: a folder without config.cfg and without both options.json and weights.hdf5. Expected a saved pipeline "
+        "(which has the first), a biLM (which has the others) or {embedded}, the biLM in this package."
+    )
+    SIMILAR_MISSING = (
+        "{source}: the word {word!r} does not occur. Expected a token of the text, exactly as it stands there: change "
+        "--word, or add --ignore-case."
+    )
+    SIMILAR_ONCE = (
+        "{source}: the word {word!r} occurs once, in line {line}. Expected two occurrences or more, to compare: change "
+        "--word, add --ignore-case, or give more text."
+    )
+    SIMILAR_LINE = "{source}: --sentence is {got}, but that line has no {word!r}. Expected one of the lines {lines}."
+    VECTORS_KEY = "the key {got} can't name a dataset: {reason}. Use another key, or none: a number is taken then."
+    VECTORS_KEY_TWICE = "{path}: the key {got} was written before. Expected each key once: change it, or use none."
+    VECTORS_SPACE = (
+        "{path}: no room on the disk: {got:,} bytes are free and {expected:,} are needed for the next part. Make room, "
+        "or write to another disk."
+    )
 
     # info
+    INFO_OPTIONS_TWICE = (
+        "{got} options files were given with weights: {paths}. Expected one, and the weight files that belong to it; "
+        "give several models as their folders."
+    )
+    INFO_FOLDER = (
+        "{path}: a folder without options.json and weights.hdf5. Expected the folder of a biLM or of a pretraining run."
+    )
+    INFO_UNCHECKED = "{path}: not compared with its options, which can't be read. Give a good options.json with it."
 
     # download
+    DOWNLOAD_URL = "{url}: not an address that can be downloaded ({reason}). Expected http://... or https://..."
+    DOWNLOAD_URL_SCHEME = "the scheme is {got!r}"
+    DOWNLOAD_URL_HOST = "it names no host"
+    DOWNLOAD_SHA256 = (
+        "--sha256 is {got}. Expected 64 hexadecimal digits: the SHA-256 of the file, as those who publish it give it."
+    )
+    DOWNLOAD_NAME = (
+        "{url}: the last part of its path, {got}, can't be the name of a file. Expected the address of a file, "
+        "like https://example.org/weights.hdf5."
+    )
+    DOWNLOAD_FOLDER = "--to is {path}, which can't be used as a folder ({reason}). Give another folder."
+    DOWNLOAD_TARGET = "{path}: a folder or a special file is in the way. Move it, or give another folder with --to."
+    DOWNLOAD_STATUS = "{url}: the server answered {status} {reason}. Expected 200 and the file: check the address."
+    DOWNLOAD_REDIRECTS = (
+        "{url}: more than {limit} redirections, the last one to {new}. Expected the file: give its final address."
+    )
+    DOWNLOAD_SCHEME = (
+        "{url}: the server redirects to {new}, an address with another scheme. Expected the same one. If you trust "
+        "that address, give it to the command in place of the first."
+    )
+    DOWNLOAD_SHORT = "{got:,} of {expected:,} bytes came"
+    DOWNLOAD_CONNECTION = (
+        "{url}: no file came ({reason}). Check the address and the connection, then run the same command again."
+    )
+    DOWNLOAD_CUT = (
+        "{url}: the connection was cut ({reason}). The {got:,} bytes so far are kept in {part}: run the same command "
+        "again, and it goes on from there."
+    )
+    DOWNLOAD_HASH = (
+        "{url}: the SHA-256 of what came is {got}. Expected {expected}, from --sha256. What came was deleted, and "
+        "{path} is as it was before. Check the address and the hash; if both are right, run the same command again."
+    )
+    DOWNLOAD_WRITE = (
+        "{path}: can't be written ({reason}). Make room, or give a folder with --to that can be written to; what came "
+        "so far is in {part}, and the same command goes on from there."
+    )
+    DOWNLOAD_TWICE = (
+        "{part}: in use by another download of the same file. Wait until that has ended, or give another folder "
+        "with --to."
+    )
+    DOWNLOAD_STOPPED = (
+        "stopped. What came so far is kept in the folder {folder}: run the same command again, and it goes on from "
+        "there."
+    )

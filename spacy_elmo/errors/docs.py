@@ -26,8 +26,7 @@ class DocMessages:
     )
     TRUNCATED = (
         "the token {word} has {got:,} bytes in UTF-8, but the biLM reads the first {limit} of a token: the rest makes "
-        "no difference to its vectors. This is said once for each pipe. How many tokens were cut so far stands in the "
-        'pipe\'s n_truncated: nlp.get_pipe("elmo").n_truncated.'
+        "no difference to its vectors. This is said once. How many tokens were cut so far stands in {where}."
     )
     SET_VALUE = "doc._.{attr} can only be set to None, which frees the layers. Got {got}."
     SPANS_KIND = "model.get_spans returned {got} for a doc. Expected a list of spans."

@@ -3,12 +3,14 @@
 A dataset per sentence, named "0", "1", ... in order: (layers, tokens, width), or (tokens, width) where only
 one vector per token was asked for. The dataset ``sentence_to_index`` (1,) holds JSON: {sentence: "index"}.
 A sentence that comes more than once has all its datasets, and its first index in the JSON.
+Instead of a number a dataset can have a name of its own, its key; such sentences are not in the JSON.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,6 +34,7 @@ from .hdf5_checks import (
 )
 
 INDEX_NAME = "sentence_to_index"
+_SPARE = 2**20  # bytes left free for what HDF5 itself writes
 _EXPECTED = "a file of embedded sentences"
 
 
@@ -40,10 +43,12 @@ class VectorsWriter:
     """Write embedded sentences one by one; the file appears when the ``with`` block succeeds.
 
     When the block raises, nothing is left behind and an earlier file at `path` stays as it was.
+
+    index: whether sentence_to_index is written.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], *, index: bool = True) -> None:
+        self.path, self.index = Path(path), index
         self._indices: dict[str, str] = {}
         self._n_written = 0
         self._file: h5py.File | None = None
@@ -67,25 +72,59 @@ class VectorsWriter:
             self._stack.__exit__(kind, exc, trace)
             return
         with self._stack, writing(self.path, VectorsError):
-            index = file.create_dataset(INDEX_NAME, (1,), dtype=h5py.string_dtype())
-            index[0] = json.dumps(self._indices)
+            if self.index:
+                text = json.dumps(self._indices)
+                self._check_space(len(text))
+                index = file.create_dataset(INDEX_NAME, (1,), dtype=h5py.string_dtype())
+                index[0] = text
             file.flush()
 
-    def write(self, sentence: str, vectors: npt.ArrayLike) -> None:
+    def write(self, sentence: str, vectors: npt.ArrayLike, key: str | None = None) -> None:
         """Add a sentence: its text and its vectors, (layers, tokens, width) or (tokens, width), taken as float32.
 
-        Raises VectorsError for vectors of another rank, not numbers or not finite, and outside a with block.
+        key: the dataset's name; None: how many sentences were written before this one.
+
+        Raises VectorsError for vectors of another rank, not numbers or not finite, for a key that HDF5 does not take
+        or that is there already, where the disk has no room, and outside a with block.
         """
         if self._file is None:
             raise VectorsError(Errors.VECTORS_CLOSED.format(path=self.path))
         if not isinstance(sentence, str):
             raise VectorsError(Errors.VECTORS_SENTENCE.format(got=shown(sentence)))
-        name = str(self._n_written)
-        array = _floats(vectors, f"sentence {name}")
+        name = str(self._n_written) if key is None else key
+        problem = key_problem(name)
+        if problem is not None:
+            raise VectorsError(Errors.VECTORS_KEY.format(got=shown(name), reason=problem))
+        array = _floats(vectors, f"sentence {self._n_written}")
         with writing(self.path, VectorsError):
+            if name in self._file:
+                raise VectorsError(Errors.VECTORS_KEY_TWICE.format(path=self.path, got=shown(name)))
+            self._check_space(array.nbytes)
             self._file.create_dataset(name, data=array)
-        self._indices.setdefault(sentence, name)
+        if self.index and key is None:
+            self._indices.setdefault(sentence, name)
         self._n_written += 1
+
+    def _check_space(self, n_bytes: int) -> None:
+        # HDF5 can crash the process where the disk is full
+        free = shutil.disk_usage(self.path.parent).free
+        if free < n_bytes + _SPARE:
+            raise VectorsError(Errors.VECTORS_SPACE.format(path=self.path, got=free, expected=n_bytes + _SPARE))
+
+
+def key_problem(key: object) -> str | None:
+    """Why something can't name a dataset; None where it can."""
+    if not isinstance(key, str) or not key:
+        return "it is no string, or an empty one"
+    if key == ".":
+        return "HDF5 takes a single dot for the folder itself"
+    if "/" in key:
+        return "it has a slash, which HDF5 takes for the end of a folder's name"
+    if "\0" in key:
+        return "it has the character NUL, where HDF5 ends a name"
+    if any("\ud800" <= character <= "\udfff" for character in key):
+        return "it has half a surrogate pair, which has no form in UTF-8"
+    return None
 
 
 def read_vectors(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Floats]]:

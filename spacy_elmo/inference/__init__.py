@@ -3,5 +3,6 @@
 from .batches import token_batches
 from .engine import Engine
 from .precision import PRECISIONS, Precision, dtype_of
+from .word_vectors import CACHED_WORDS
 
-__all__ = ["PRECISIONS", "Engine", "Precision", "dtype_of", "token_batches"]
+__all__ = ["CACHED_WORDS", "PRECISIONS", "Engine", "Precision", "dtype_of", "token_batches"]

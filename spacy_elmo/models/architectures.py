@@ -1,9 +1,9 @@
 """Registered architectures."""
 
 from ..errors import Errors, SettingsError
-from ..inference import Precision
+from ..inference import CACHED_WORDS, Precision
 from .bilm import bilm_layer
-from .shim import CACHED_WORDS, BiLMShim
+from .shim import BiLMShim
 from .span_getters import build_sentences
 from .types import BiLMModel, SpanGetter
 

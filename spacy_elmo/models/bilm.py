@@ -65,7 +65,8 @@ def forward(
     shim, docs = _shim(model), list(X)
     settings: Settings = model.attrs["settings"]
     rows = rows_of(docs, settings.get_spans, once=settings.stateful)
-    shim.count_truncated([row.words[place] for row in rows for place in row.places])
+    read = [row.words[place] for row in rows for place in row.places]
+    shim.truncated.count(read, shim.bilm.options.max_characters)
     if is_train and settings.trainable:
         row_layers, backprop_rows = _train(shim, rows, settings.max_batch_tokens)
     else:

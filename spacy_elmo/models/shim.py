@@ -3,8 +3,6 @@
 import copy
 import os
 import threading
-import warnings
-from collections.abc import Sequence
 from typing import Any, cast
 
 import srsly
@@ -13,13 +11,12 @@ from thinc.api import Optimizer, Shim
 from thinc.types import FloatsXd
 from thinc.util import get_torch_default_device, torch2xp, xp2torch
 
-from ..errors import Errors, SettingsError, TruncatedWordsWarning, WeightsError, shown
+from ..errors import Errors, SettingsError, WeightsError
 from ..formats.options import BiLMOptions
+from ..formats.truncated import TruncatedWords
 from ..formats.weights_checks import check_arrays
-from ..inference import Engine, Precision, dtype_of
+from ..inference import CACHED_WORDS, Engine, Precision, dtype_of
 from ..modules import BiLM, check_files, load_bilm
-
-CACHED_WORDS = 16384
 
 if hasattr(os, "register_at_fork"):
     # OpenMP's threads do not survive a fork: a child (nlp.pipe with n_process) that asks for them waits for ever
@@ -32,7 +29,7 @@ class BiLMShim(Shim):
     options_file, weight_file: the official files; both None: the embedded biLM. They are read when the network is
     first needed, so that a saved pipeline, which brings its own weights, never looks at them.
     precision: of the engine's products; cached_words: see Engine.
-    n_truncated: how many tokens were longer than the biLM reads, so far.
+    truncated: counts the tokens that were longer than the biLM reads.
     """
 
     def __init__(
@@ -51,7 +48,7 @@ class BiLMShim(Shim):
         dtype_of(precision, self._device)
         self.options_file, self.weight_file = options_file, weight_file
         self.precision, self.cached_words = precision, cached_words
-        self.n_truncated = 0
+        self.truncated = TruncatedWords('the pipe\'s n_truncated: nlp.get_pipe("elmo").n_truncated')
         self._engine: Engine | None = None
         self._lock = threading.RLock()
 
@@ -75,19 +72,6 @@ class BiLMShim(Shim):
     def _set(self, bilm: BiLM) -> None:
         self._model = bilm.to(self._device)
         self._engine = None
-
-    def count_truncated(self, words: Sequence[str]) -> None:
-        """Add to n_truncated; the first time, TruncatedWordsWarning."""
-        limit = self.bilm.options.max_characters - 2
-        long = [word for word in words if len(word) * 4 > limit and len(word.encode("utf8")) > limit]
-        if not long:
-            return
-        with self._lock:
-            first, self.n_truncated = self.n_truncated == 0, self.n_truncated + len(long)
-        if first:
-            got = len(long[0].encode("utf8"))
-            message = Errors.TRUNCATED.format(word=shown(long[0]), got=got, limit=limit)
-            warnings.warn(message, TruncatedWordsWarning, stacklevel=2)
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Apply the gradients that backprop has gathered, and forget them."""
@@ -139,4 +123,4 @@ class BiLMShim(Shim):
         return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_engine")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _engine=None, _lock=threading.RLock(), n_truncated=0)
+        self.__dict__.update(state, _engine=None, _lock=threading.RLock())

@@ -56,7 +56,7 @@ class ElmoPipe(TrainablePipe):
     @property
     def n_truncated(self) -> int:
         """How many tokens had more bytes than the biLM reads, so far and in this process (TruncatedWordsWarning)."""
-        return sum(getattr(shim, "n_truncated", 0) for shim in self.model.shims)
+        return sum(shim.truncated.n for shim in self.model.shims if hasattr(shim, "truncated"))
 
     def predict(self, docs: Iterable[Doc]) -> list[Floats3d]:
         """Layers of each doc, (layers, tokens, width)."""

@@ -1,22 +1,22 @@
 """The factory `elmo`."""
 
-import catalogue
 from spacy.language import Language
-from spacy.util import registry
 
 from ..errors import Errors, SettingsError
 from ..models.types import BiLMModel
+from . import registries  # noqa: F401  # the default config names a span getter
 from .elmo import ElmoPipe, Store
-
-# spaCy has no such registry of its own; spacy-transformers makes the same one
-if not hasattr(registry, "span_getters"):
-    setattr(registry, "span_getters", catalogue.create("spacy", "span_getters", entry_points=True))  # noqa: B010
 
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.BiLM.v1",
     "options_file": None,
     "weight_file": None,
-    "get_spans": {"@span_getters": "spacy-elmo.sentences.v1"},
+    "get_spans": {
+        "@span_getters": "spacy-elmo.sentences.v1",
+        "window": 250,
+        "overlap": 50,
+        "longest_sentence": 1000,
+    },
     "precision": "float32",
     "stateful": False,
     "trainable": False,

@@ -1,0 +1,67 @@
+"""`elmo download`: the one command that uses the network."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+import typer
+from wasabi import msg
+
+from ..errors import CommandError, ElmoError, Errors, shown
+from .checksums import sha256_of
+from .fetching import fetch
+
+
+def file_name(url: str) -> str:
+    """The name of the file at a URL: the last part of its path. Raises CommandError for what is no such URL."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises where it is no number
+    except ValueError as error:
+        raise CommandError(Errors.DOWNLOAD_URL.format(url=url, reason=error)) from error
+    if parts.scheme not in ("http", "https"):
+        reason = Errors.DOWNLOAD_URL_SCHEME.format(got=parts.scheme)
+        raise CommandError(Errors.DOWNLOAD_URL.format(url=url, reason=reason))
+    if not parts.hostname:
+        raise CommandError(Errors.DOWNLOAD_URL.format(url=url, reason=Errors.DOWNLOAD_URL_HOST))
+    name = unquote(parts.path.rpartition("/")[2])
+    if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():  # NUL is not printable
+        raise CommandError(Errors.DOWNLOAD_NAME.format(url=url, got=shown(name)))
+    return name
+
+
+def target_in(folder: Path, name: str) -> Path:
+    """The file `name` in a folder, which is made where it is missing. Raises CommandError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / name
+        in_the_way = target.exists() and not target.is_file()
+    except OSError as error:
+        raise CommandError(Errors.DOWNLOAD_FOLDER.format(path=folder, reason=error)) from error
+    if in_the_way:
+        raise CommandError(Errors.DOWNLOAD_TARGET.format(path=target))
+    return target
+
+
+def download(
+    url: Annotated[str, typer.Argument(help="Address of the file, http or https")],
+    sha256: Annotated[str, typer.Option("--sha256", help="SHA-256 of the file: 64 hexadecimal digits")],
+    to: Annotated[Path, typer.Option("--to", help="Folder for the file")] = Path("."),
+) -> None:
+    """Download a file; one that was cut goes on. It is put in place when its SHA-256 is right."""
+    try:
+        if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
+            raise CommandError(Errors.DOWNLOAD_SHA256.format(got=shown(sha256)))
+        name, sha256 = file_name(url), sha256.lower()
+        target = target_in(to, name)
+        if target.is_file() and sha256_of(target) == sha256:
+            msg.good(f"{target}: already there, with this SHA-256")
+            return
+        fetch(url, target, sha256)
+        msg.good(f"{target}: {target.stat().st_size:,} bytes, SHA-256 {sha256}")
+    except (ElmoError, OSError) as error:
+        msg.fail(str(error), exits=1)
+    except KeyboardInterrupt:
+        msg.fail(Errors.DOWNLOAD_STOPPED.format(folder=to))
+        raise typer.Exit(130) from None

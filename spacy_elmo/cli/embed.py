@@ -1,0 +1,102 @@
+"""`elmo embed`"""
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from wasabi import msg
+
+from ..errors import CommandError, ElmoError, Errors, TruncatedWordsWarning
+from ..formats.sentences import read_sentences
+from ..inference.embedder import ElmoEmbedder, OutputFormat, device_of
+from ..modules import load_bilm
+from .inputs import open_text, pipeline_bilm, source_of
+
+
+def output_format(*, all_: bool, top: bool, average: bool) -> OutputFormat:
+    """Which of the three was asked for; none: "all". Raises CommandError for several."""
+    chosen: dict[OutputFormat, bool] = {"all": all_, "top": top, "average": average}
+    given = [name for name, value in chosen.items() if value]
+    if len(given) > 1:
+        raise CommandError(Errors.EMBED_FORMATS.format(got=" and ".join(f"--{name}" for name in given)))
+    return given[0] if given else "all"
+
+
+def check_output(output: Path, inputs: list[Path]) -> None:
+    """Raises CommandError for an output that is one of the inputs, or no regular file."""
+    for path in inputs:
+        if path.exists() and output.exists() and output.samefile(path):
+            raise CommandError(Errors.EMBED_SAME.format(path=output))
+    if output.exists() and not output.is_file():
+        raise CommandError(Errors.FILE_NOT_REGULAR.format(path=output, expected="the name of a file to write"))
+
+
+def load_embedder(
+    options_file: str | None, weight_file: str | None, pipeline: str | None, pipe: str | None, gpu: int, stateful: bool
+) -> ElmoEmbedder:
+    """An embedder of two files, of a saved pipeline, or of the embedded biLM. Raises ElmoError."""
+    device = device_of(gpu)
+    if pipeline is None:
+        if pipe is not None:
+            raise CommandError(Errors.PIPE_ALONE.format(got=pipe))
+        bilm = load_bilm(options_file, weight_file)
+    else:
+        for name, value in (("--options-file", options_file), ("--weight-file", weight_file)):
+            if value is not None:
+                raise CommandError(Errors.PIPE_BOTH.format(other=name))
+        bilm = pipeline_bilm(pipeline, pipe)
+    return ElmoEmbedder.from_bilm(bilm.to(device), stateful=stateful)
+
+
+def embed(
+    input_file: Annotated[
+        Path,
+        typer.Argument(metavar="INPUT", help="Text: one sentence a line, words separated by blanks; - is stdin"),
+    ],
+    output_file: Annotated[Path, typer.Argument(metavar="OUTPUT", help="HDF5 file, replaced when all is embedded")],
+    all_: Annotated[bool, typer.Option("--all", help="Write all layers (the default)")] = False,
+    top: Annotated[bool, typer.Option("--top", help="Write the last layer alone")] = False,
+    average: Annotated[bool, typer.Option("--average", help="Write the mean of the layers")] = False,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sentences that run together")] = 64,
+    use_sentence_keys: Annotated[
+        bool, typer.Option("--use-sentence-keys", help="Name the datasets by the sentences, not by numbers from 0 on")
+    ] = False,
+    forget_sentences: Annotated[
+        bool, typer.Option("--forget-sentences", help="Leave out the dataset sentence_to_index")
+    ] = False,
+    gpu_id: Annotated[int, typer.Option("--gpu-id", min=-1, help="Number of the GPU; -1: the CPU")] = -1,
+    cuda_device: Annotated[int | None, typer.Option("--cuda-device", min=-1, hidden=True)] = None,
+    options_file: Annotated[str | None, typer.Option(help="options.json of a biLM; left out: the embedded one")] = None,
+    weight_file: Annotated[str | None, typer.Option(help="weights.hdf5 of a biLM")] = None,
+    pipeline: Annotated[str | None, typer.Option(help="Saved pipeline whose biLM is used: folder or package")] = None,
+    pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe, where the pipeline has several")] = None,
+    stateful: Annotated[
+        bool, typer.Option("--stateful", help="Carry the LSTMs' state from batch to batch, as AllenNLP does")
+    ] = False,
+) -> None:
+    """Embed a text: a dataset a sentence, (layers, tokens, width), as AllenNLP's elmo command writes them."""
+    source = source_of(input_file)
+    try:
+        chosen = output_format(all_=all_, top=top, average=average)
+        check_output(output_file, [input_file, *(Path(name) for name in (options_file, weight_file) if name)])
+        with open_text(input_file) as file:
+            lines = read_sentences(file, source, keys=use_sentence_keys)
+        if not lines:
+            raise CommandError(Errors.EMBED_NO_SENTENCES.format(source=source))
+        gpu = gpu_id if cuda_device is None else cuda_device
+        embedder = load_embedder(options_file, weight_file, pipeline, pipe, gpu, stateful)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
+            embedder.embed_lines(
+                lines, output_file, chosen, batch_size, forget_sentences, use_sentence_keys, progress=True
+            )
+    except (ElmoError, OSError) as error:
+        msg.fail(str(error), exits=1)
+    except KeyboardInterrupt:
+        msg.fail(Errors.EMBED_STOPPED.format(path=output_file))
+        raise typer.Exit(130) from None
+    if embedder.n_truncated:
+        limit = embedder.elmo_bilm.options.max_characters - 2
+        msg.warn(f"{embedder.n_truncated:,} tokens have more than {limit} bytes: the biLM did not see the rest of them")
+    msg.good(f"{output_file}: {len(lines):,} sentences, {chosen} of {embedder.elmo_bilm.options.layers} layers")

@@ -1,0 +1,103 @@
+"""`elmo info`: what a file holds, and what is wrong with it."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import h5py
+import typer
+from wasabi import msg
+
+from ..errors import CommandError, ElmoError, Errors
+from ..formats.addresses import refuse_address
+from ..formats.options import BiLMOptions, read_options
+from .info_rows import SHA256, Rows, file_rows, holds_vectors, lone_weight_rows, option_rows, vector_rows, weight_rows
+
+OPTIONS, WEIGHTS, VECTORS = "options", "weights", "vectors"
+
+
+def kind_of(path: Path) -> str:
+    """What a file seems to be: HDF5, by its content or its name, is weights or vectors; all else is options."""
+    if path.suffix not in (".hdf5", ".h5") and not (path.is_file() and h5py.is_hdf5(path)):
+        return OPTIONS
+    try:
+        return VECTORS if holds_vectors(path) else WEIGHTS
+    except ElmoError:  # what is wrong is told when it is read
+        return WEIGHTS
+
+
+def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
+    """Files that belong together: each folder's, and all that were given by themselves; and what can't be used."""
+    models: list[list[Path]] = []
+    problems: list[str] = []
+    lone: list[Path] = []
+    for name in paths:
+        path = Path(name)
+        try:
+            refuse_address(name, CommandError)
+        except CommandError as error:
+            problems.append(str(error))
+            continue
+        if not path.is_dir():
+            lone.append(path)
+            continue
+        files = [path / "options.json", path / "weights.hdf5"]
+        if any(file.exists() for file in files):
+            models.append(files)
+        else:
+            problems.append(Errors.INFO_FOLDER.format(path=path))
+    return ([lone] if lone else []) + models, problems
+
+
+def show_model(paths: list[Path]) -> list[str]:
+    """Print what there is to say of files that belong together; returns what is wrong with them, also printed."""
+    kinds = {path: kind_of(path) for path in paths}
+    given = [str(path) for path, kind in kinds.items() if kind == OPTIONS]
+    if len(given) > 1 and WEIGHTS in kinds.values():
+        return fail(Errors.INFO_OPTIONS_TWICE.format(got=len(given), paths=", ".join(given)))
+    problems: list[str] = []
+    options: BiLMOptions | None = None
+    for path in sorted(kinds, key=lambda path: kinds[path] != OPTIONS):  # options first: weights are checked by them
+        msg.divider(str(path))
+        rows: Rows = []
+        with suppress(OSError):  # the reader of its kind says why
+            rows += file_rows(path)
+        sha256 = dict(rows).get(SHA256)
+        problem = ""
+        try:
+            if kinds[path] == OPTIONS:
+                options = read_options(path)
+                rows += option_rows(options, sha256)
+            elif kinds[path] == VECTORS:
+                rows += vector_rows(path)
+            elif given and options is None:
+                problem = Errors.INFO_UNCHECKED.format(path=path)
+            else:
+                rows += weight_rows(path, options, sha256) if options else lone_weight_rows(path, sha256)
+        except (ElmoError, OSError) as error:
+            problem = str(error)
+        if rows:
+            msg.table(rows, max_col=100)
+        if problem:
+            problems += fail(problem)
+        elif kinds[path] == WEIGHTS and options is None:
+            msg.info("not checked: give the options.json of these weights as well to check them")
+    return problems
+
+
+def fail(problem: str) -> list[str]:
+    msg.fail(problem)
+    return [problem]
+
+
+def info(
+    files: Annotated[list[str], typer.Argument(help="options.json, weights.hdf5, embedded sentences, or folders")],
+) -> None:
+    """What files hold: sizes, hashes, whether weights fit their options, and which model it is."""
+    models, problems = models_in(files)
+    for problem in problems:
+        msg.fail(problem)
+    for paths in models:
+        problems += show_model(paths)
+    if problems:
+        raise typer.Exit(1)

@@ -1,0 +1,90 @@
+"""`elmo similar`: the occurrences of a word that are most alike in context."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from wasabi import msg
+
+from ..errors import CommandError, ElmoError, Errors
+from ..formats.sentences import listed, read_lines
+from .inputs import open_text, source_of
+from .occurrences import Occurrence, find_occurrences, reader_of
+from .ranking import most_alike
+
+WIDEST = 120  # characters of a column
+
+
+def read_occurrences(model: str, pipe: str | None, text: Path, word: str, ignore_case: bool) -> list[Occurrence]:
+    """All occurrences of a word in a text, in order. Raises ElmoError, for less than two as well."""
+    wanted = word.lower()
+    source = source_of(text)
+    with open_text(text) as file:
+        found = list(
+            find_occurrences(
+                read_lines(file, source),
+                reader_of(model, pipe),
+                lambda other: other == word or (ignore_case and other.lower() == wanted),
+            )
+        )
+    if not found:
+        raise CommandError(Errors.SIMILAR_MISSING.format(source=source, word=word))
+    if len(found) == 1:
+        raise CommandError(Errors.SIMILAR_ONCE.format(source=source, word=word, line=found[0].line))
+    return found
+
+
+def choose_query(found: list[Occurrence], line: int | None, source: str, word: str) -> int:
+    """Which occurrence is the query: the first, or the first in that line. Raises CommandError where it has none."""
+    if line is None:
+        return 0
+    for i, occurrence in enumerate(found):
+        if occurrence.line == line:
+            return i
+    lines = list(dict.fromkeys(occurrence.line for occurrence in found))
+    raise CommandError(Errors.SIMILAR_LINE.format(source=source, got=line, word=word, lines=listed(lines)))
+
+
+def show(query: Occurrence, others: list[Occurrence], top: int) -> None:
+    """Print a table for each layer in which the occurrences differ."""
+    vectors = np.stack([occurrence.layers for occurrence in others])
+    order, cosines = most_alike(query.layers, vectors, top)
+    msg.text(f"line {query.line}: {query.marked()}")
+    msg.text(f"compared with {len(others):,} other occurrences, by the cosine of their vectors")
+    first = 0
+    # equal words have equal vectors there, but for the last bits
+    if np.allclose(vectors[:, 0], query.layers[0], rtol=1e-3, atol=1e-4):
+        first = 1
+        msg.text("layer 0 is left out: it sees the word alone, so it is the same for all occurrences")
+    for layer in range(first, len(order)):
+        msg.divider(f"layer {layer}")
+        rows = [
+            (f"{cosine:.3f}", others[i].line, others[i].marked())
+            for i, cosine in zip(order[layer].tolist(), cosines[layer].tolist())
+        ]
+        header = ("cosine", "line", "sentence")
+        msg.table(rows, header=header, divider=True, aligns=("r", "r", "l"), max_col=WIDEST)
+
+
+def similar(
+    model: Annotated[
+        str,
+        typer.Argument(help="Saved pipeline (folder or package), folder of options.json and weights.hdf5, or en_mini"),
+    ],
+    text: Annotated[Path, typer.Argument(help="Text: one sentence a line; - is stdin. A biLM splits it at blanks")],
+    word: Annotated[str, typer.Option(help="The word, exactly as the text has it")],
+    sentence: Annotated[
+        int | None, typer.Option(min=1, help="Line of the occurrence to compare with; left out: the first that has one")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Occurrences shown for each layer")] = 5,
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Take the word in any case")] = False,
+    pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe, where the pipeline has several")] = None,
+) -> None:
+    """Show the occurrences of a word whose contexts are most alike, layer by layer."""
+    try:
+        found = read_occurrences(model, pipe, text, word, ignore_case)
+        query = found.pop(choose_query(found, sentence, source_of(text), word))
+    except (ElmoError, OSError) as error:
+        msg.fail(str(error), exits=1)
+    show(query, found, top)

@@ -1,0 +1,41 @@
+"""Words that are longer than a biLM reads: counted, and said once."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import Errors, TruncatedWordsWarning, shown
+
+
+class TruncatedWords:
+    """Counts words of which the biLM does not see all bytes, and warns of the first. Thread-safe.
+
+    where: what holds the count, for the warning. n: how many there were so far.
+    """
+
+    def __init__(self, where: str) -> None:
+        self.where, self.n = where, 0
+        self._lock = threading.Lock()
+
+    def count(self, words: Sequence[str], max_characters: int) -> None:
+        """Add those of the words with more than `max_characters` - 2 bytes of UTF-8."""
+        limit = max_characters - 2
+        # a character has 4 bytes at most: most words need no encoding
+        long = [w for w in words if len(w) * 4 > limit and len(w.encode("utf8", "ignore")) > limit]
+        if not long:
+            return
+        with self._lock:
+            first, self.n = self.n == 0, self.n + len(long)
+        if first:
+            got = len(long[0].encode("utf8", "ignore"))
+            message = Errors.TRUNCATED.format(word=shown(long[0]), got=got, limit=limit, where=self.where)
+            warnings.warn(message, TruncatedWordsWarning, stacklevel=3)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"where": self.where}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["where"])  # type: ignore[misc]  # a copy begins at 0

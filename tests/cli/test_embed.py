@@ -1,0 +1,212 @@
+"""`elmo embed`, through spaCy's own app."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import spacy
+from spacy.cli._util import app
+from typer.testing import CliRunner, Result
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo import ElmoEmbedder
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
+FILES = ("--options-file", str(GOLDEN / "options.json"), "--weight-file", str(GOLDEN / "weights.hdf5"))
+LINES = ["the cat sat .", "a dog ran", "the cat sat .", "yes"]
+
+
+def invoke(*arguments: object, code: int = 0, stdin: bytes | None = None) -> Result:
+    result = CliRunner().invoke(app, ["elmo", "embed", *map(str, arguments)], input=stdin)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def run(*arguments: object, code: int = 0, stdin: bytes | None = None) -> str:
+    return " ".join(invoke(*arguments, code=code, stdin=stdin).output.split())
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(LINES), encoding="utf8")
+    return path
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out" / "vectors.hdf5"
+
+
+@pytest.fixture(scope="module")
+def embedder() -> ElmoEmbedder:
+    return ElmoEmbedder(GOLDEN / "options.json", GOLDEN / "weights.hdf5")
+
+
+def arrays_in(path: Path) -> dict[str, np.ndarray]:
+    with h5py.File(path) as file:
+        return {name: dataset[()] for name, dataset in file.items() if name != "sentence_to_index"}
+
+
+@pytest.mark.parametrize("option", ["--all", "--top", "--average", None])
+def test_formats(text: Path, output: Path, embedder: ElmoEmbedder, option: str | None) -> None:
+    result = invoke(text, output, *FILES, *([option] if option else []), "--batch-size", 3)
+    assert "4 sentences," in " ".join(result.stdout.split())
+    assert "4/4" in result.stderr  # the progress bar
+    found = arrays_in(output)
+    assert sorted(found) == ["0", "1", "2", "3"]
+    for i, line in enumerate(LINES):
+        layers = embedder.embed_sentence(line.split())
+        expected = {"--top": layers[-1], "--average": layers.mean(0)}.get(option or "", layers)
+        np.testing.assert_allclose(found[str(i)], expected, atol=1e-5)
+    with h5py.File(output) as file:
+        assert json.loads(file["sentence_to_index"][0]) == {"the cat sat .": "0", "a dog ran": "1", "yes": "3"}
+
+
+def test_the_embedded_bilm(text: Path, output: Path) -> None:
+    run(text, output, "--forget-sentences", "--cuda-device", -1)
+    assert arrays_in(output)["0"].shape == (3, 4, 256)
+    with h5py.File(output) as file:
+        assert "sentence_to_index" not in file
+
+
+def test_standard_input_and_sentence_keys(output: Path, embedder: ElmoEmbedder) -> None:
+    stdin = "\ufeffnaïve words\r\n東京 .\r\n".encode()
+    run("-", output, *FILES, "--use-sentence-keys", "--top", stdin=stdin)
+    found = arrays_in(output)
+    assert set(found) == {"naïve words", "東京 ."}
+    np.testing.assert_allclose(found["東京 ."], embedder.embed_sentence(["東京", "."])[-1], atol=1e-5)
+    assert "standard input: line 2 is not UTF-8" in run("-", output, *FILES, stdin=b"a\n\xff\n", code=1)
+
+
+def test_stateful(text: Path, output: Path) -> None:
+    run(text, output, *FILES, "--stateful", "--batch-size", 2)
+    embedder = ElmoEmbedder(GOLDEN / "options.json", GOLDEN / "weights.hdf5", stateful=True)
+    expected = list(embedder.embed_sentences([line.split() for line in LINES], 2))
+    found = arrays_in(output)
+    for i, array in enumerate(expected):
+        np.testing.assert_allclose(found[str(i)], array, atol=1e-5)
+    assert np.abs(found["0"] - found["2"]).max() > 1e-3
+
+
+def test_cut_words_are_told(text: Path, output: Path) -> None:
+    text.write_text("a " + "b" * 60 + "\nc " + "d" * 60)
+    assert "2 tokens have more than 48 bytes" in run(text, output, *FILES)
+
+
+# Pipelines
+
+
+@pytest.fixture(scope="module")
+def pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Saved pipelines: with no elmo pipe, with one, and with two."""
+    folder = tmp_path_factory.mktemp("pipelines")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(folder / "none")
+    files = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}
+    nlp.add_pipe("elmo", config={"model": files})
+    nlp.to_disk(folder / "one")
+    nlp.add_pipe("elmo", name="second", config={"attr": "second"})
+    nlp.to_disk(folder / "two")
+    return folder
+
+
+def test_pipelines(pipelines: Path, text: Path, output: Path, embedder: ElmoEmbedder) -> None:
+    expected = embedder.embed_sentence(LINES[0].split())
+    for arguments in ((pipelines / "one",), (pipelines / "two", "--pipe", "elmo")):
+        run(text, output, "--pipeline", *arguments)
+        np.testing.assert_allclose(arrays_in(output)["0"], expected, atol=1e-5)
+    run(text, output, "--pipeline", pipelines / "two", "--pipe", "second")
+    assert arrays_in(output)["0"].shape == (3, 4, 256)
+
+
+def test_pipelines_that_are_refused(pipelines: Path, text: Path, output: Path) -> None:
+    for arguments, part in (
+        (("--pipeline", pipelines / "none"), "no elmo pipe; the pipeline has sentencizer"),
+        (("--pipeline", pipelines / "two"), "several elmo pipes, elmo, second"),
+        (("--pipeline", pipelines / "two", "--pipe", "third"), "--pipe is 'third'"),
+        (("--pipeline", pipelines / "gone"), "can't be loaded"),
+        (("--pipeline", pipelines / "one", *FILES), "--pipeline and --options"),
+        (("--pipeline", pipelines / "one", *FILES[2:]), "--pipeline and --weight"),
+        (("--pipe", "elmo"), "no pipeline was given"),
+    ):
+        assert part in run(text, output, *arguments, code=1)
+    assert list(output.parent.iterdir()) == []
+
+
+# Refusals
+
+
+def test_other_refusals(text: Path, output: Path, tmp_path: Path) -> None:
+    for arguments, part in (
+        ((text, output, "--all", "--top"), "--all and --top were given together"),
+        ((tmp_path / "gone.txt", output), "no such file"),
+        ((tmp_path, output), "a folder or a special file"),
+        ((text, tmp_path / "gone" / "x.hdf5"), "does not exist"),
+        ((text, tmp_path), "a folder or a special file"),
+        ((text, "/dev/null"), "a folder or a special file"),
+        ((text, text), "to be read and to be written"),
+        ((text, output, *FILES[:2]), "weight_file is not"),
+        ((text, output, "--gpu-id", 99), "the GPU 99 was asked for"),
+        ((text, output, "--cuda-device", 99), "the GPU 99 was asked for"),
+        ((text, output, "--use-sentence-keys"), "the lines 1 and 3 are the same"),
+        ((text, output, "--options-file", tmp_path / "gone.json", *FILES[2:]), "no such file"),
+    ):
+        assert part in run(*arguments, code=1)
+    for option in ("--batch-size", "--gpu-id"):
+        assert option in run(text, output, option, -2, code=2)
+    text.write_text("a\n\nb\n")
+    assert "these lines are empty: 2" in run(text, output, code=1)
+    text.write_text("")
+    assert "empty. Expected text" in run(text, output, code=1)
+    assert list(output.parent.iterdir()) == []
+
+
+def test_the_weights_are_not_overwritten(text: Path, tmp_path: Path) -> None:
+    weights = shutil.copy(GOLDEN / "weights.hdf5", tmp_path / "weights.hdf5")
+    message = run(text, weights, *FILES[:2], "--weight-file", weights, code=1)
+    assert "to be read and to be written" in message
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_what_was_there_stays(
+    text: Path, output: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    output.write_text("before")
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise error("on the way")
+
+    monkeypatch.setattr(h5py.Group, "create_dataset", fail)
+    message = run(text, output, *FILES, code=130 if error is KeyboardInterrupt else 1)
+    assert ("stopped" if error is KeyboardInterrupt else "on the way") in message
+    assert output.read_text() == "before"
+    assert list(output.parent.iterdir()) == [output]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signal")
+def test_ctrl_c(text: Path, output: Path) -> None:
+    text.write_text("a sentence of some words\n" * 50_000)
+    command = [sys.executable, "-m", "spacy", "elmo", "embed", str(text), str(output), "--average"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    deadline = time.monotonic() + 120
+    while not any(output.parent.iterdir()) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert process.poll() is None, process.communicate()[0]
+    process.send_signal(signal.SIGINT)
+    printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, printed
+    assert "Traceback" not in printed
+    assert "stopped" in printed
+    assert list(output.parent.iterdir()) == []

@@ -1,0 +1,161 @@
+"""`elmo info`: what is told of files, and what is wrong with them."""
+
+import hashlib
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # registers the commands, as spaCy does through the entry point
+from spacy_elmo.cli.info_rows import weight_rows
+from spacy_elmo.formats import VectorsWriter, write_options
+from spacy_elmo.formats.official import OFFICIAL_MODELS, find_official
+
+SMALL = "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229"
+EN_MINI = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini"
+
+
+def run(*paths: Path | str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["elmo", "info", *map(str, paths)])
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+@pytest.fixture
+def model(golden: Path, tmp_path: Path) -> Path:
+    for name in ("options.json", "weights.hdf5"):
+        shutil.copy(golden / "random_a" / name, tmp_path / name)
+    return tmp_path
+
+
+def test_options_and_weights_in_any_order(model: Path) -> None:
+    files = [model / "options.json", model / "weights.hdf5"]
+    output = run(*files)
+    assert run(*files[::-1]) == output
+    assert run(model) == output
+    for path in files:
+        assert str(path) in output
+        assert f"{path.stat().st_size:,} bytes" in output
+        assert hashlib.sha256(path.read_bytes()).hexdigest() in output
+    for told in (
+        "character vectors 4 ",
+        "4 of width 1, 8 of width 2, 16 of width 3, 32 of width 4, 64 of width 5",
+        "filters together 124, relu",
+        "highway layers 2",
+        "LSTM dim 64",
+        "LSTM projection dim 16",
+        "LSTM layers 2 in each",
+        "clips cell 3, projection 3",
+        "skip connections yes",
+        "vectors 3 layers of 32",
+        "parameters 105,120",
+        "weights all there",
+        "not an official model",
+    ):
+        assert told in output, told
+
+
+def test_several_folders(golden: Path) -> None:
+    output = run(golden / "random_a", golden / "random_b", EN_MINI)
+    assert output.count("weights all there") == 3
+    assert output.count("en_mini, the embedded one") == 2
+
+
+def test_an_options_file_alone(model: Path) -> None:
+    assert "vectors 3 layers of 32" in run(model / "options.json")
+
+
+def test_weights_alone(model: Path) -> None:
+    output = run(model / "weights.hdf5")
+    assert "char_embed 261 x 4" in output
+    assert "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0 64 x 16" in output
+    assert "give the options.json" in output
+
+
+def test_embedded_sentences(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.hdf5"
+    with VectorsWriter(path) as writer:
+        writer.write("a b", np.zeros((3, 2, 8)))
+        writer.write("c", np.zeros((3, 1, 8)))
+    output = run(path)
+    for told in ("embedded sentences 2", "(3, 2, 8), (layers, tokens, width)", "sentence_to_index yes"):
+        assert told in output
+    with h5py.File(path, "a") as file:
+        del file["sentence_to_index"]
+    assert "sentence_to_index no" in run(path)
+    with h5py.File(path, "a") as file:
+        file["3"] = np.zeros((2, 8), np.float32)
+    assert "the dataset 2 is missing" in run(path, code=1)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_official_sizes(tmp_path: Path, place: int) -> None:
+    official = OFFICIAL_MODELS[place]
+    write_options(tmp_path / "options.json", official.options)
+    assert f"the sizes of the official {official.name} model" in run(tmp_path / "options.json")
+
+
+def test_the_table_of_official_models(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [(model.name, round(model.options.n_parameters / 1e6, 1)) for model in OFFICIAL_MODELS]
+    assert sizes == [("small", 13.6), ("medium", 28.0), ("original (and 5.5B)", 93.6)]
+    small = OFFICIAL_MODELS[0]
+    assert find_official(None, SMALL) == (small, True)
+    assert find_official(small.options, "0" * 64) == (small, False)
+    assert find_official(replace(small.options, cell_clip=None)) is None
+    assert small.n_bytes == 54_402_456
+    assert small.options.n_parameters * 4 < small.n_bytes
+    monkeypatch.setattr("spacy_elmo.cli.info_rows.read_weights", lambda path, options: {"all": np.zeros(16)})
+    assert dict(weight_rows(tmp_path, small.options, SMALL))["model"] == "the official small model, by its SHA-256"
+    told = dict(weight_rows(tmp_path, small.options, "0" * 64))["model"]
+    assert told == "the sizes of the official small model; the SHA-256 is not one that this version knows"
+
+
+def test_weights_of_other_sizes(model: Path, golden: Path) -> None:
+    output = run(model / "weights.hdf5", golden / "random_b" / "options.json", code=1)
+    assert "450,528 bytes" in output
+    assert "Expected the weights of a biLM with the sizes of its options" in output
+
+
+def test_a_weight_file_that_was_cut_short(model: Path) -> None:
+    weights = model / "weights.hdf5"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    for paths in ([model], [weights]):
+        output = run(*paths, code=1)
+        assert "449,528 bytes" in output
+        assert "not an HDF5 file, or one cut short" in output
+
+
+def test_an_hdf5_file_of_something_else(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "other", "w") as file:
+        file["values"] = np.zeros(3, np.float32)
+    assert "missing datasets: char_embed" in run(tmp_path / "other", code=1)
+
+
+def test_bad_options(model: Path) -> None:
+    (model / "options.json").write_text("{", encoding="utf8")
+    output = run(model, code=1)
+    assert "not valid JSON" in output
+    assert "not compared with its options" in output
+
+
+def test_what_is_missing(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "a folder without options.json and weights.hdf5" in run(tmp_path / "empty", code=1)
+    assert "no such file" in run(tmp_path / "gone.json", code=1)
+    assert "no such file" in run(tmp_path / "gone.hdf5", code=1)
+    assert "elmo download https://example.org/a" in run("https://example.org/a", code=1)
+    (model / "weights.hdf5").unlink()
+    output = run(model, code=1)
+    assert "parameters 105,120" in output
+    assert "weights.hdf5: no such file" in output
+
+
+def test_two_options_with_weights(model: Path, golden: Path) -> None:
+    both = [model / "options.json", golden / "random_b" / "options.json"]
+    assert "2 options files were given with weights" in run(model / "weights.hdf5", *both, code=1)
+    assert run(*both).count("LSTM dim") == 2

@@ -1,0 +1,171 @@
+"""`elmo similar`, through spaCy's own app."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo import ElmoEmbedder
+from spacy_elmo.cli.occurrences import BATCH, Occurrence
+from spacy_elmo.cli.ranking import most_alike
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
+TEXT = """He sat on the bank of the river .
+
+The bank raised its rates .
+No such word here .
+The bank , a bank of the old kind , closed .
+The Bank lent him money .
+"""
+
+
+def run(*arguments: object, code: int = 0, stdin: str | None = None) -> str:
+    result = CliRunner().invoke(app, ["elmo", "similar", *map(str, arguments)], input=stdin)
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT, encoding="utf8")
+    return path
+
+
+# Ranking
+
+
+def test_ranking() -> None:
+    query = np.array([[1, 0], [0, 2]], np.float32)
+    others = np.array([[[0, 1], [0, 1]], [[3, 0], [1, 1]], [[1, 1], [0, -1]], [[0, 0], [0, 5]]], np.float32)
+    order, cosines = most_alike(query, others, 9)
+    assert order.tolist() == [[1, 2, 0, 3], [0, 3, 1, 2]]  # equal ones in the order of the text
+    np.testing.assert_allclose(cosines, [[1, 0.5**0.5, 0, 0], [1, 1, 0.5**0.5, -1]])
+    order, cosines = most_alike(query, others, 1)
+    assert order.tolist() == [[1], [0]]
+    assert cosines.shape == (2, 1)
+
+
+def test_ranking_of_nothing() -> None:
+    order, cosines = most_alike(np.ones((3, 4), np.float32), np.ones((0, 3, 4), np.float32), 5)
+    assert order.shape == cosines.shape == (3, 0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    arrays(np.float32, (6, 2, 3), elements=st.floats(-100, 100, width=32)),
+    st.floats(0.5, 100),
+)
+def test_ranking_knows_no_length(vectors: np.ndarray, factor: float) -> None:
+    query, others = vectors[0], vectors[1:]
+    order, cosines = most_alike(query, others, 5)
+    assert (np.sort(order, axis=1) == np.arange(5)).all()
+    assert (np.diff(cosines, axis=1) <= 0).all()
+    assert (np.abs(cosines) <= 1).all()
+    _, scaled = most_alike(query * np.float32(factor), others, 5)
+    np.testing.assert_allclose(scaled, cosines, atol=1e-5)
+
+
+# Sentences
+
+
+def test_marked_sentences() -> None:
+    layers = np.zeros((1, 1), np.float32)
+    assert Occurrence(1, ["the", "bank", "."], 1, layers).marked() == "the *bank* ."
+    assert Occurrence(1, ["bank"], 0, layers).marked() == "*bank*"
+    words = [f"w{i}" for i in range(100)]
+    shown = Occurrence(1, words, 50, layers).marked()
+    assert shown.startswith("... w4")
+    assert " w49 *w50* w51 " in shown
+    assert shown.endswith(" ...")
+    assert len(shown) < 90
+    assert len(Occurrence(1, ["x" * 9_000] * 3, 1, layers).marked()) < 90
+
+
+# Commands
+
+
+def test_embedded_bilm(text: Path) -> None:
+    output = run("en_mini", text, "--word", "bank")
+    assert "line 1: He sat on the *bank* of the river . compared with 3 other occurrences" in output
+    assert "layer 0 is left out" in output
+    assert "layer 1 =" in output
+    assert "layer 2 =" in output
+    assert output.count("The *bank* raised its rates .") == 2
+    assert output.count("*bank* , a bank of") == output.count("bank , a *bank* of") == 2
+    assert "Bank" not in output
+
+
+def test_values_and_order(text: Path) -> None:
+    output = run(GOLDEN, text, "--word", "bank", "--top", 1)
+    lines = [(line.split(), line.split().index("bank")) for line in TEXT.splitlines() if "bank" in line]
+    lines.append((lines[2][0], 4))
+    embedder = ElmoEmbedder(GOLDEN / "options.json", GOLDEN / "weights.hdf5")
+    query, *others = [embedder.embed_sentence(words)[:, place] for words, place in lines]
+    for layer in (1, 2):
+        cosine = max(a[layer] @ query[layer] / np.linalg.norm(a[layer]) / np.linalg.norm(query[layer]) for a in others)
+        assert f"layer {layer} " in output
+        assert f"{cosine:.3f}" in output
+    assert output.count("0.") == 2
+
+
+def test_other_query_and_case(text: Path) -> None:
+    assert "line 5: The *bank* , a bank" in run("en_mini", text, "--word", "bank", "--sentence", 5)
+    output = run("en_mini", text, "--word", "BANK", "--ignore-case")
+    assert "layer 0 =" in output
+    assert "left out" not in output
+    assert "The *Bank* lent" in output
+    assert "compared with 4 other" in output
+
+
+def test_standard_input_in_several_batches() -> None:
+    n = 2 * BATCH + 3
+    output = run(GOLDEN, "-", "--word", "bank", "--sentence", n, stdin="\n".join(f"bank {i}" for i in range(n)))
+    assert f"line {n}: *bank* {n - 1} compared with {n - 1} other" in output
+
+
+def test_pipeline(text: Path, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    files = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}
+    nlp.add_pipe("elmo", config={"model": files, "store": "mix"})
+    nlp.to_disk(tmp_path / "saved")
+    text.write_text("The bank's old.\nA river-bank.\nNo   bank  .\n")
+    output = run(tmp_path / "saved", text, "--word", "bank")
+    assert "line 1: The *bank* 's old . compared with 2 other" in output
+    assert "A river - *bank* ." in output
+    assert "No *bank* ." in output
+    assert "no such" in run(tmp_path / "saved", tmp_path / "gone", "--word", "bank", code=1)
+    assert "--pipe is 'x'" in run(tmp_path / "saved", text, "--word", "bank", "--pipe", "x", code=1)
+
+
+def test_refusals(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "half").mkdir()
+    shutil.copy(GOLDEN / "options.json", tmp_path / "half")
+    for arguments, part in (
+        (("en_mini", text, "--word", "lake"), "the word 'lake' does not occur"),
+        (("en_mini", text, "--word", "river"), "occurs once, in line 1"),
+        (
+            ("en_mini", text, "--word", "bank", "--sentence", 4),
+            "--sentence is 4, but that line has no 'bank'. Expected one of the lines 1, 3, 5",
+        ),
+        (("en_mini", tmp_path / "gone", "--word", "bank"), "no such file"),
+        (("en_mini", tmp_path, "--word", "bank"), "a folder or a special file"),
+        (("en_mini", text, "--word", "bank", "--pipe", "elmo"), "no pipeline was given"),
+        ((tmp_path / "empty", text, "--word", "bank"), "a folder without config.cfg"),
+        ((tmp_path / "half", text, "--word", "bank"), "a folder without config.cfg"),
+        ((tmp_path / "gone", text, "--word", "bank"), "can't be loaded"),
+    ):
+        assert part in run(*arguments, code=1)
+    assert "--top" in run("en_mini", text, "--word", "bank", "--top", 0, code=2)
+    assert "--word" in run("en_mini", text, code=2)
+    text.write_bytes(b"the bank\nthe bank \xff\n")
+    assert "line 2 is not UTF-8" in run("en_mini", text, "--word", "bank", code=1)

@@ -1,0 +1,100 @@
+"""spaCy's own commands on a pipeline with elmo."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
+BASE = """
+[nlp]
+lang = "en"
+pipeline = ["sentencizer", "elmo"]
+
+[components]
+
+[components.sentencizer]
+factory = "sentencizer"
+
+[components.elmo]
+factory = "elmo"
+"""
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    """As a user would, in a process of its own: that also checks the entry points."""
+    command = [sys.executable, "-m", "spacy", *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf8")
+    assert result.returncode == code, result.stdout + result.stderr
+    return " ".join((result.stdout + result.stderr).split())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Holds base.cfg, full.cfg filled from it, model assembled from that on golden files, and texts.spacy."""
+    folder = tmp_path_factory.mktemp("spacy")
+    (folder / "base.cfg").write_text(BASE, encoding="utf8")
+    nlp = spacy.blank("en")
+    docs = [Doc(nlp.vocab, words=["We", "sat", "on", "the", "bank", "."], sent_starts=[True] + [False] * 5)] * 10
+    DocBin(docs=docs).to_disk(folder / "texts.spacy")
+    run("init", "fill-config", str(folder / "base.cfg"), str(folder / "full.cfg"))
+    files = [
+        f"--components.elmo.model.{setting}={GOLDEN / name}"
+        for setting, name in (("options_file", "options.json"), ("weight_file", "weights.hdf5"))
+    ]
+    run("assemble", str(folder / "full.cfg"), str(folder / "model"), *files)
+    return folder
+
+
+def test_fill_config_writes_every_setting(folder: Path) -> None:
+    config = spacy.util.load_config(folder / "full.cfg")
+    settings = dict(config["components"]["elmo"])
+    assert settings.pop("factory") == "elmo"
+    assert settings == Language.get_factory_meta("elmo").default_config
+
+
+def test_assembled_pipelines_work(folder: Path) -> None:
+    nlp = spacy.load(folder / "model")
+    doc = nlp("We sat. On the bank.")
+    assert doc._.elmo.shape == (7, 32)
+    np.testing.assert_allclose(nlp("We sat.")._.elmo, doc._.elmo[:3], rtol=0, atol=1e-5)
+
+
+def test_debug_config(folder: Path) -> None:
+    texts = str(folder / "texts.spacy")
+    output = run("debug", "config", str(folder / "full.cfg"), f"--paths.train={texts}", f"--paths.dev={texts}")
+    assert "Config validation" in output
+    broken = folder / "broken.cfg"
+    broken.write_text((folder / "full.cfg").read_text(encoding="utf8").replace("store =", "stoer ="), encoding="utf8")
+    output = run("debug", "config", str(broken), f"--paths.train={texts}", f"--paths.dev={texts}", code=1)
+    assert "Config validation" in output
+    assert "elmo -> stoer" in output, output[:600]
+
+
+def test_info_and_find_function(folder: Path) -> None:
+    assert "['sentencizer', 'elmo']" in run("info", str(folder / "model"))
+    for registry, name in (
+        ("architectures", "spacy-elmo.BiLM.v1"),
+        ("span_getters", "spacy-elmo.windows.v1"),
+    ):
+        assert f"Found registered function '{name}'" in run("find-function", name, "-r", registry)
+
+
+def test_benchmark_speed(folder: Path) -> None:
+    output = run("benchmark", "speed", str(folder / "model"), str(folder / "texts.spacy"), "--batches", "30", "-w", "1")
+    assert "Mean:" in output
+
+
+def test_package(folder: Path) -> None:
+    output = folder / "packages"
+    output.mkdir()
+    run("package", str(folder / "model"), str(output), "--build", "none", "--name", "with_elmo")
+    package = output / "en_with_elmo-0.0.0"
+    assert "spacy-elmo" in (package / "meta.json").read_text(encoding="utf8")  # an installed package brings us along
+    nlp = spacy.load(package / "en_with_elmo" / "en_with_elmo-0.0.0")
+    assert nlp("A bank")._.elmo.shape == (2, 32)
