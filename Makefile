@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test bench clean
+.PHONY: run test docs bench clean
 
 run: $(VENV)/installed
 	$(BIN)/python -m spacy elmo demo out
@@ -15,6 +15,9 @@ test: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q
+
+docs: $(VENV)/installed-dev
+	$(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/peer_speed.py
@@ -30,4 +33,4 @@ $(VENV)/installed-dev: $(VENV)/installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) out build *.egg-info
+	rm -rf $(VENV) out build docs/_build *.egg-info

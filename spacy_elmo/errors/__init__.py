@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import reprlib
 
+from .allennlp import AllenNLPMessages
 from .commands import CommandMessages
 from .docs import DocMessages
 from .files import FileMessages
@@ -62,7 +63,7 @@ class TruncatedWordsWarning(UserWarning):
     """Words had more bytes than the biLM reads; the rest of them made no difference."""
 
 
-class Errors(FileMessages, SettingMessages, DocMessages, TrainingMessages, CommandMessages):
+class Errors(FileMessages, SettingMessages, DocMessages, TrainingMessages, CommandMessages, AllenNLPMessages):
     """All message templates."""
 
 

@@ -67,17 +67,25 @@ class BiLM(nn.Module):
         state: rows to start from; None: the zero state. Where it has more rows than the batch, the further rows are
             handed on unchanged; where it has fewer, the further sentences start from zero (AllenNLP's carried state).
         """
-        batch, tokens, _ = character_ids.shape
         lengths = (character_ids > 0).any(2).sum(1)
         index, ids = self._with_boundaries(character_ids, lengths)
-        x = self.char_cnn(ids)[index]
+        return self.read(self.char_cnn(ids)[index], lengths, state)
+
+    def read(self, x: Tensor, lengths: Tensor, state: LstmState | None = None) -> BiLMOutput:
+        """Run sentences from layer 0 on.
+
+        x: *Shape:* (batch, tokens + 2, projection_dim), the character encoder's vectors, `<S>` before a sentence's
+            words and `</S>` behind them.
+        lengths: *Shape:* (batch,), words of each sentence; state: see forward.
+        """
+        batch, positions, _ = x.shape
         start = self.lstm.zero_state(batch)
         if state is not None:
             start = state.rows(batch, start)
         layers, end = self.lstm(x, lengths + 2, start)
         if state is not None:
             end = end.followed_by(state)
-        mask = torch.arange(tokens + 2, device=lengths.device)[None] < (lengths + 2)[:, None]
+        mask = torch.arange(positions, device=lengths.device)[None] < (lengths + 2)[:, None]
         stacked = torch.stack([torch.cat([x, x], 2), *layers])
         return BiLMOutput(stacked * mask[None, :, :, None], mask, end)
 

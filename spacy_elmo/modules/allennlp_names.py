@@ -1,0 +1,99 @@
+"""A state_dict of AllenNLP's Elmo as one of ours.
+
+AllenNLP's layout: both parts of a highway in one matrix, the transform above minus the carry (it mixes
+g * x + (1 - g) * f(x), the files (1 - g) * x + g * f(x)); gates in the order i, f, j, o with the forget bias in the
+bias; matrices for W x.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .lstm_scan import FORGET_BIAS
+
+_ENCODER = "_elmo_lstm._token_embedder."
+_LSTM = "_elmo_lstm._elmo_lstm."
+_OURS = "_elmo_lstm.bilm."
+# theirs may have them as buffers, and the table of vocab_to_cache: both are made anew
+_DROPPED = (
+    f"{_ENCODER}_beginning_of_sentence_characters",
+    f"{_ENCODER}_end_of_sentence_characters",
+    "_elmo_lstm._word_embedding.weight",
+)
+
+
+def from_allennlp(state_dict: dict[str, Any], prefix: str) -> None:
+    """Replace AllenNLP's names below `prefix` by ours, in place.
+
+    A tensor that is missing, or does not fit together with others, is left away, so that torch names ours as missing.
+    """
+    names = [name.removeprefix(prefix) for name in state_dict if name.startswith(prefix)]
+    if not any(name.startswith((_ENCODER, _LSTM)) or ".scalar_parameters." in name for name in names):
+        return
+    theirs = {name: state_dict.pop(prefix + name) for name in names if not name.startswith(_OURS)}
+    for name in _DROPPED:
+        theirs.pop(name, None)
+    ours = {**_encoder(theirs), **_lstms(theirs), **_mixes(theirs)}
+    # what is left was not AllenNLP's: torch tells of it
+    state_dict.update({prefix + name: tensor for name, tensor in {**theirs, **ours}.items()})
+
+
+def _encoder(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
+    ours = {}
+    renamed = {f"{_ENCODER}_char_embedding_weights": f"{_OURS}char_cnn.embedding.weight"}
+    for kind in ("weight", "bias"):
+        renamed[f"{_ENCODER}_projection.{kind}"] = f"{_OURS}char_cnn.projection.{kind}"
+        for i in _numbers(theirs, f"{_ENCODER}char_conv_", f".{kind}"):
+            renamed[f"{_ENCODER}char_conv_{i}.{kind}"] = f"{_OURS}char_cnn.convolutions.{i}.{kind}"
+        for k in _numbers(theirs, f"{_ENCODER}_highways._layers.", f".{kind}"):
+            both = theirs.pop(f"{_ENCODER}_highways._layers.{k}.{kind}")
+            transform, carry = both.split([len(both) // 2, len(both) - len(both) // 2])
+            ours[f"{_OURS}char_cnn.highways.{k}.transform.{kind}"] = transform
+            ours[f"{_OURS}char_cnn.highways.{k}.carry.{kind}"] = -carry
+    return ours | {name: theirs.pop(old) for old, name in renamed.items() if old in theirs}
+
+
+def _lstms(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
+    ours = {}
+    parts = {
+        "input_weight": "input_linearity.weight",
+        "recurrent_weight": "state_linearity.weight",
+        "bias": "state_linearity.bias",
+        "projection": "state_projection.weight",
+    }
+    for name, part in parts.items():
+        for k in _numbers(theirs, f"{_LSTM}forward_layer_", f".{part}"):
+            names = [f"{_LSTM}{direction}_layer_{k}.{part}" for direction in ("forward", "backward")]
+            if names[1] not in theirs or theirs[names[0]].shape != theirs[names[1]].shape:
+                continue
+            tensors = [theirs.pop(old) for old in names]
+            if name != "projection":
+                tensors = [_reordered(tensor, is_bias=name == "bias") for tensor in tensors]
+            ours[f"{_OURS}lstm.layers.{k}.{name}"] = torch.stack(
+                [tensor.t() if tensor.dim() == 2 else tensor for tensor in tensors]
+            )
+    return ours
+
+
+def _reordered(tensor: Tensor, is_bias: bool) -> Tensor:
+    """Gates, along the first axis, from i, f, j, o to i, j, f, o; the forget bias is added at run time here."""
+    i, f, j, o = tensor.unflatten(0, (4, -1))
+    return torch.cat([i, j, f - FORGET_BIAS if is_bias else f, o])
+
+
+def _mixes(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
+    ours = {}
+    for k in _numbers(theirs, "scalar_mix_", ".scalar_parameters.0"):
+        layers = _numbers(theirs, f"scalar_mix_{k}.scalar_parameters.", "")
+        parameters = [theirs.pop(f"scalar_mix_{k}.scalar_parameters.{layer}") for layer in layers]
+        ours[f"scalar_mix_{k}.w"] = torch.cat([parameter.reshape(-1) for parameter in parameters])
+    return ours
+
+
+def _numbers(names: Mapping[str, Any], before: str, after: str) -> list[int]:
+    """The numbers that stand between the two in any of the names, in order."""
+    found = [name[len(before) : len(name) - len(after)] for name in names if name.startswith(before)]
+    fits = [text for text in found if text.isdigit() and f"{before}{text}{after}" in names]
+    return sorted(map(int, dict.fromkeys(fits)))

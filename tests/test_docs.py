@@ -1,0 +1,119 @@
+"""The pages in docs/: their tables agree with the code, their snippets and messages are real, and they build."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+import spacy.cli  # complete before our commands join it
+from spacy.language import Language
+
+from spacy_elmo import Elmo, ElmoEmbedder, batch_to_ids, bilms
+from spacy_elmo.cli import app
+from spacy_elmo.errors import ElmoError
+from spacy_elmo.inference import precision
+from spacy_elmo.pipeline.attributes import _GETTERS
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+GOLDEN = Path(__file__).parent / "golden" / "random_a"
+
+
+def table(heading: str) -> list[list[str]]:
+    """Cells of the first table under a heading of reference.md, without its head."""
+    text = (DOCS / "reference.md").read_text(encoding="utf8").split(f"## {heading}\n", 1)[1]
+    lines = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert lines
+    return [[cell.strip().strip("`") for cell in line.strip("|\n").split("|")] for line in lines[0].splitlines()[2:]]
+
+
+def test_attributes() -> None:
+    names = [f"{owner.__name__.lower()}._.elmo{suffix}" for owner, suffix, _ in _GETTERS]
+    assert [row[0] for row in table("Attributes")] == names
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    doc = nlp("Stick to it")
+    sizes = {"layers": 3, "tokens": 3, "width": 256}
+    for name, shape, _ in table("Attributes"):
+        part = {"doc": doc, "span": doc[:], "token": doc[0]}[name.split(".")[0]]
+        assert part._.get(name.split(".")[-1]).shape == tuple(sizes[size] for size in re.findall(r"\w+", shape))
+
+
+def test_settings() -> None:
+    defaults = dict(Language.get_factory_meta("elmo").default_config)
+    model = dict(defaults.pop("model"))
+    rows = table("Settings of the component")
+    assert rows[0][:2] == ["model", model.pop("@architectures")]
+    assert {row[0]: json.loads(row[1]) for row in rows[1:]} == defaults
+    getter = dict(model.pop("get_spans"))
+    given = {row[0]: row[1] for row in table("Settings of the model")}
+    assert given.pop("get_spans") == getter.pop("@span_getters")
+    assert {name: json.loads(value) for name, value in given.items()} == model
+    assert dict(re.findall(r"(\w+)` (\d+)", table("What is read as one sentence")[0][1])) == {
+        name: str(value) for name, value in getter.items()
+    }
+
+
+def test_registered_names_and_commands() -> None:
+    points = {(point.group, point.name) for point in distribution("spacy-elmo").entry_points}
+    assert {(row[0], row[1]) for row in table("Registered names")} == points
+    commands = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
+    assert sorted(row[0] for row in table("Commands")) == sorted(commands)
+
+
+def code(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf8"), re.DOTALL)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with the files that the pages speak of."""
+    for name in ("options.json", "weights.hdf5"):
+        shutil.copy(GOLDEN / name, tmp_path)
+    shutil.copy(bilms.paths("en_mini")[1], tmp_path / "en_mini_weights.hdf5")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("snippet", code("coming_from.md"))
+def test_snippets_run(snippet: str, folder: Path) -> None:
+    exec(compile(snippet, "coming_from.md", "exec"), {})
+
+
+MISTAKES = re.findall(
+    r"## (.*?)\n+```python\n(.*?)```\n+```text\n(.*?)```",
+    (DOCS / "mistakes.md").read_text(encoding="utf8"),
+    re.DOTALL,
+)
+
+
+@pytest.mark.parametrize(("snippet", "message"), [m[1:] for m in MISTAKES], ids=[m[0] for m in MISTAKES])
+def test_mistakes_are_told_as_the_page_says(
+    snippet: str, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: False)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    names: dict[str, Any] = {"spacy": spacy, "nlp": nlp, "Path": Path, "Elmo": Elmo, "ElmoEmbedder": ElmoEmbedder}
+    with pytest.raises(ElmoError) as caught:
+        exec(compile(snippet, "mistakes.md", "exec"), names | {"batch_to_ids": batch_to_ids})
+    assert str(caught.value).split() == message.split()
+
+
+def test_there_are_at_least_ten_mistakes() -> None:
+    assert len(MISTAKES) == (DOCS / "mistakes.md").read_text(encoding="utf8").count("\n## ") >= 10
+
+
+def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf8")
+    assert result.returncode == 0, result.stderr
+    page = (tmp_path / "reference.html").read_text(encoding="utf8")
+    for name in ("spacy_elmo.Elmo", "spacy_elmo.batch_to_ids", "spacy_elmo.pipeline.factory.make_elmo"):
+        assert f'id="{name}"' in page
