@@ -158,7 +158,8 @@ def main() -> None:
     write_model(folder, options_of(args.size), args.seed, sentences)
     nlp = spacy.blank("en")
     files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "model.hdf5")}
-    nlp.add_pipe("elmo", config={"model": {**files, "precision": "float32"}})
+    # without the word cache, since the rounds repeat the same sentences
+    nlp.add_pipe("elmo", config={"model": {**files, "precision": "float32", "cached_words": 0}})
     docs = [Doc(nlp.vocab, words=words) for words in sentences]
     peer = Peer(peer_python(RUNS / "peer_venv"), folder, args.batch, args.threads)
     try:
