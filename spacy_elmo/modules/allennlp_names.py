@@ -24,18 +24,22 @@ _DROPPED = (
 )
 
 
-def from_allennlp(state_dict: dict[str, Any], prefix: str) -> None:
+def from_allennlp(state_dict: dict[str, Any], prefix: str, ours_inside: bool) -> None:
     """Replace AllenNLP's names below `prefix` by ours, in place.
 
+    ours_inside: whether the biLM is this package's; else the mixes alone are replaced.
     A tensor that is missing, or does not fit together with others, is left away, so that torch names ours as missing.
     """
     names = [name.removeprefix(prefix) for name in state_dict if name.startswith(prefix)]
     if not any(name.startswith((_ENCODER, _LSTM)) or ".scalar_parameters." in name for name in names):
         return
     theirs = {name: state_dict.pop(prefix + name) for name in names if not name.startswith(_OURS)}
-    for name in _DROPPED:
-        theirs.pop(name, None)
-    ours = {**_encoder(theirs), **_lstms(theirs), **_mixes(theirs)}
+    ours = _mixes(theirs)
+    # where AllenNLP's biLM itself was given as module, its names are the right ones
+    if ours_inside:
+        for name in _DROPPED:
+            theirs.pop(name, None)
+        ours |= _encoder(theirs) | _lstms(theirs)
     # what is left was not AllenNLP's: torch tells of it
     state_dict.update({prefix + name: tensor for name, tensor in {**theirs, **ours}.items()})
 
@@ -48,7 +52,10 @@ def _encoder(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
         for i in _numbers(theirs, f"{_ENCODER}char_conv_", f".{kind}"):
             renamed[f"{_ENCODER}char_conv_{i}.{kind}"] = f"{_OURS}char_cnn.convolutions.{i}.{kind}"
         for k in _numbers(theirs, f"{_ENCODER}_highways._layers.", f".{kind}"):
-            both = theirs.pop(f"{_ENCODER}_highways._layers.{k}.{kind}")
+            name = f"{_ENCODER}_highways._layers.{k}.{kind}"
+            if not theirs[name].dim():
+                continue
+            both = theirs.pop(name)
             transform, carry = both.split([len(both) // 2, len(both) - len(both) // 2])
             ours[f"{_OURS}char_cnn.highways.{k}.transform.{kind}"] = transform
             ours[f"{_OURS}char_cnn.highways.{k}.carry.{kind}"] = -carry
@@ -67,6 +74,8 @@ def _lstms(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
         for k in _numbers(theirs, f"{_LSTM}forward_layer_", f".{part}"):
             names = [f"{_LSTM}{direction}_layer_{k}.{part}" for direction in ("forward", "backward")]
             if names[1] not in theirs or theirs[names[0]].shape != theirs[names[1]].shape:
+                continue
+            if name != "projection" and (not theirs[names[0]].dim() or len(theirs[names[0]]) % 4):
                 continue
             tensors = [theirs.pop(old) for old in names]
             if name != "projection":
@@ -87,8 +96,9 @@ def _mixes(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
     ours = {}
     for k in _numbers(theirs, "scalar_mix_", ".scalar_parameters.0"):
         layers = _numbers(theirs, f"scalar_mix_{k}.scalar_parameters.", "")
-        parameters = [theirs.pop(f"scalar_mix_{k}.scalar_parameters.{layer}") for layer in layers]
-        ours[f"scalar_mix_{k}.w"] = torch.cat([parameter.reshape(-1) for parameter in parameters])
+        names = [f"scalar_mix_{k}.scalar_parameters.{layer}" for layer in layers]
+        if layers == list(range(len(layers))) and all(theirs[name].numel() == 1 for name in names):
+            ours[f"scalar_mix_{k}.w"] = torch.cat([theirs.pop(name).reshape(-1) for name in names])
     return ours
 
 

@@ -91,7 +91,8 @@ class Elmo(nn.Module):
             self.add_module(f"scalar_mix_{k}", mix)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        from_allennlp(state_dict, prefix)  # before this module's parts are looked up
+        # before this module's parts are looked up
+        from_allennlp(state_dict, prefix, isinstance(self._elmo_lstm, ElmoBiLM))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def get_output_dim(self) -> int:
@@ -155,6 +156,7 @@ def _checked(inputs: Tensor, word_inputs: Tensor | None, characters: int) -> Ten
         raise ElmoError(Errors.ELMO_SHAPE.format(got=tuple(inputs.shape), characters=characters))
     if inputs.shape[-1] != characters:
         raise ElmoError(Errors.ELMO_CHARACTERS.format(got=inputs.shape[-1], expected=characters))
+    inputs = inputs.long()
     if inputs.numel():
         least, most = int(inputs.min()), int(inputs.max())
         if least < 0 or most > N_CHARACTERS:

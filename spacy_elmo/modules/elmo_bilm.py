@@ -1,15 +1,33 @@
 """A biLM behind the interface that AllenNLP's Elmo expects of its module."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import ElmoError, Errors, SettingsError, shown
 from ..formats.characters import words_to_ids
-from .bilm import BiLM
+from .bilm import BiLM, BiLMOutput
 from .lstm import LstmState
+
+
+class _Cached(NamedTuple):
+    """vectors: *Shape:* (2 + words, projection_dim), made by parameters of these versions.
+
+    parameters: kept, since another tensor could else come to lie at the address of one that was replaced.
+    """
+
+    parameters: list[Tensor]
+    versions: list[int]
+    vectors: Tensor
+
+    def fits(self, parameters: Sequence[Tensor]) -> bool:
+        """Whether these are the same tensors and nothing was written into them (but for writes to `.data`)."""
+        return len(parameters) == len(self.parameters) and all(
+            (old.data_ptr(), old.device, old.dtype, version) == (new.data_ptr(), new.device, new.dtype, new._version)
+            for old, version, new in zip(self.parameters, self.versions, parameters)
+        )
 
 
 class ElmoBiLM(nn.Module):
@@ -20,11 +38,15 @@ class ElmoBiLM(nn.Module):
     stateful: whether row i of a batch starts from the state in which row i of the batch before left the LSTMs.
     """
 
+    vocabulary: Tensor | None
+
     def __init__(self, bilm: BiLM, vocab_to_cache: Sequence[str] | None = None, stateful: bool = False) -> None:
         super().__init__()
         self.bilm, self.stateful = bilm, stateful
-        self.vocabulary = None if vocab_to_cache is None else _vocabulary_ids(vocab_to_cache, bilm)
-        self._cached: tuple[Any, Tensor] | None = None
+        # AllenNLP takes an empty list for none
+        ids = None if vocab_to_cache is None or vocab_to_cache == [] else _vocabulary_ids(vocab_to_cache, bilm)
+        self.register_buffer("vocabulary", ids, persistent=False)
+        self._cached: _Cached | None = None
         self._state: LstmState | None = None
 
     @property
@@ -50,7 +72,7 @@ class ElmoBiLM(nn.Module):
         if word_inputs is None or self.vocabulary is None:
             output = self.bilm(inputs, state)
         else:
-            output = self.bilm.read(*self._look_up(inputs, word_inputs, self.vocabulary), state)
+            output = self._run_words(inputs, word_inputs.long(), self.vocabulary, state)
         if self.stateful:
             self._state = LstmState(output.state.h.detach(), output.state.c.detach())
         return {"activations": list(output.layers), "mask": output.mask}
@@ -61,9 +83,8 @@ class ElmoBiLM(nn.Module):
             return zero
         return LstmState(*(s.to(z) for s, z in zip(self._state, zero)))  # the module may have moved
 
-    def _look_up(self, inputs: Tensor, words: Tensor, vocabulary: Tensor) -> tuple[Tensor, Tensor]:
-        """Layer 0 with boundaries, *Shape:* (batch, tokens + 2, projection_dim), and the lengths, (batch,)."""
-        vocabulary = vocabulary.to(words.device)
+    def _run_words(self, inputs: Tensor, words: Tensor, vocabulary: Tensor, state: LstmState | None) -> BiLMOutput:
+        """Run sentences given as words (batch, tokens) of the vocabulary (words, characters)."""
         inside, read = words < len(vocabulary), words > 0
         written = (inputs > 0).any(2)
         if (words < 0).any():
@@ -72,9 +93,14 @@ class ElmoBiLM(nn.Module):
             got = int(words[~inside & ~written][0])
             raise ElmoError(Errors.ELMO_WORD_UNKNOWN.format(got=got, size=len(vocabulary)))
         places = torch.where(inside, words, 0)
+        parameters = list(self.bilm.char_cnn.parameters())
+        if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters):
+            # the vectors change with each step: only those of the batch's words are computed, with gradients
+            characters = torch.where(written[..., None], inputs, vocabulary[places])
+            return self.bilm(characters * read[..., None], state)  # type: ignore[no-any-return]
         # what stands in inputs decides: a place in the vocabulary of other characters is an unknown word's
         known = inside & (~written | (vocabulary[places] == inputs).all(2))
-        vectors = self._vectors(vocabulary)
+        vectors = self._vectors(vocabulary, parameters)
         x = vectors[places + 2]
         unknown = read & ~known
         if unknown.any():
@@ -83,20 +109,22 @@ class ElmoBiLM(nn.Module):
         lengths = read.sum(1)
         x = torch.cat([vectors[:1].expand(batch, 1, -1), x, x.new_zeros(batch, 1, x.shape[2])], 1)
         ends = torch.arange(tokens + 2, device=words.device)[None] == (lengths + 1)[:, None]
-        return torch.where(ends[..., None], vectors[1], x), lengths
+        return self.bilm.read(torch.where(ends[..., None], vectors[1], x), lengths, state)
 
-    def _vectors(self, vocabulary: Tensor) -> Tensor:
-        """Of `<S>`, `</S>` and the vocabulary, *Shape:* (2 + words, projection_dim); kept while nothing is trained."""
-        parameters = list(self.bilm.char_cnn.parameters())
-        ids = torch.cat([self.bilm.boundary, vocabulary.to(self.bilm.boundary.device)])
-        if any(parameter.requires_grad for parameter in parameters):
-            vectors: Tensor = self.bilm.char_cnn(ids)
-            return vectors
-        # loading weights counts a parameter's version up, moving the module changes device or dtype
-        key = [(parameter._version, parameter.device, parameter.dtype) for parameter in parameters]
-        if self._cached is None or self._cached[0] != key:
-            self._cached = (key, self.bilm.char_cnn(ids).detach())
-        return self._cached[1]
+    def _vectors(self, vocabulary: Tensor, parameters: Sequence[Tensor]) -> Tensor:
+        """Of `<S>`, `</S>` and the vocabulary, *Shape:* (2 + words, projection_dim); kept while they fit."""
+        if self._cached is not None and self._cached.fits(parameters):
+            return self._cached.vectors
+        vectors: Tensor = self.bilm.char_cnn(torch.cat([self.bilm.boundary, vocabulary])).detach()
+        self._cached = None
+        if not any(parameter.is_inference() for parameter in parameters):  # they have no version
+            kept = [parameter.detach() for parameter in parameters]
+            self._cached = _Cached(kept, [parameter._version for parameter in parameters], vectors)
+        return vectors
+
+    def __getstate__(self) -> dict[str, Any]:
+        # the parameters of a copy count their versions anew
+        return self.__dict__ | {"_cached": None}
 
 
 def _vocabulary_ids(words: Sequence[str], bilm: BiLM) -> Tensor:

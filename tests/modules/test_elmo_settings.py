@@ -160,7 +160,7 @@ def test_tensors_that_can_not_be_used(
         ({"dropout": 1.5}, "dropout is 1.5"),
         ({"scalar_mix_parameters": [1.0]}, "has 1 values. Expected 3"),
         ({"vocab_to_cache": "words"}, "vocab_to_cache is 'words'"),
-        ({"vocab_to_cache": []}, "vocab_to_cache is"),
+        ({"vocab_to_cache": ()}, "vocab_to_cache is"),
         ({"module": Theirs()}, "together with module"),
         ({"weight_file": None}, "options_file is set, but weight_file is not"),
         ({"options_file": "https://example.org/o.json"}, "spacy elmo download https://example.org/o.json"),

@@ -76,6 +76,64 @@ def test_what_does_not_fit_is_named(golden: Path) -> None:
         scrambled(golden, "random_b").load_state_dict(theirs, strict=False)
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (7, 3), (2, 2, 2)])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "_elmo_lstm._elmo_lstm.{}_layer_0.input_linearity.weight",
+        "_elmo_lstm._elmo_lstm.{}_layer_1.state_linearity.bias",
+        "_elmo_lstm._elmo_lstm.{}_layer_1.state_projection.weight",
+        "_elmo_lstm._token_embedder._highways._layers.0.weight",
+        "_elmo_lstm._token_embedder._highways._layers.1.bias",
+        "_elmo_lstm._token_embedder._projection.weight",
+        "_elmo_lstm._token_embedder._char_embedding_weights",
+        "scalar_mix_0.scalar_parameters.1",
+        "scalar_mix_1.gamma",
+    ],
+)
+def test_misshapen_tensors_are_torchs_errors(golden: Path, part: str, shape: tuple[int, ...]) -> None:
+    theirs = allennlp_state(datasets_in(golden / "random_a" / "weights.hdf5"), [[0.0] * 3] * 2)
+    wrong = {part.format(direction): torch.zeros(shape) for direction in ("forward", "backward")}
+    assert set(wrong) <= set(theirs)
+    if part.startswith("scalar_mix") and shape == ():
+        return  # one value is one value
+    with pytest.raises(RuntimeError, match=r"Error\(s\) in loading state_dict for Elmo"):
+        scrambled(golden, "random_a").load_state_dict(theirs | wrong)
+
+
+def test_a_gap_in_a_mix_is_not_closed(golden: Path) -> None:
+    theirs = allennlp_state(datasets_in(golden / "random_a" / "weights.hdf5"), [[0.0] * 3] * 2)
+    del theirs["scalar_mix_1.scalar_parameters.1"]
+    with pytest.raises(RuntimeError, match=r"Missing key.*scalar_mix_1\.w"):
+        scrambled(golden, "random_a").load_state_dict(theirs | {"scalar_mix_1.scalar_parameters.2": torch.zeros(2)})
+
+
+class Foreign(nn.Module):
+    """A biLM with AllenNLP's interface, and its names."""
+
+    num_layers = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._token_embedder = nn.ModuleDict({"char_conv_0": nn.Conv1d(2, 2, 1), "_projection": nn.Linear(2, 2)})
+        self._elmo_lstm = nn.ModuleDict({"forward_layer_0": nn.ModuleDict({"input_linearity": nn.Linear(2, 4)})})
+        self._word_embedding = nn.Embedding(3, 2)
+
+    def get_output_dim(self) -> int:
+        return 4
+
+
+def test_the_state_of_a_module_with_allennlps_names() -> None:
+    elmo, other = (Elmo(None, None, 2, module=Foreign()) for _ in range(2))
+    other.load_state_dict(elmo.state_dict())
+    for a, b in zip(elmo.parameters(), other.parameters(), strict=True):
+        assert torch.equal(a, b)
+    theirs = {name: tensor for name, tensor in elmo.state_dict().items() if not name.endswith(".w")}
+    theirs |= {f"scalar_mix_{k}.scalar_parameters.{j}": torch.tensor([float(j)]) for k in range(2) for j in range(3)}
+    other.load_state_dict(theirs)
+    assert other.state_dict()["scalar_mix_1.w"].tolist() == [0.0, 1.0, 2.0]
+
+
 def test_our_own_state(golden: Path) -> None:
     elmo, other = scrambled(golden, "random_a"), scrambled(golden, "random_a")
     file = io.BytesIO()
