@@ -9,6 +9,7 @@ release = version = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
+html_show_copyright = False
 html_title = f"spacy-elmo {release}"
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"

@@ -13,11 +13,6 @@ from .pretrain import pretrain
 from .similar import similar
 
 app = typer.Typer(name="elmo", help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
-app.command()(demo)
-app.command()(pretrain)
-app.command()(evaluate)
-app.command()(download)
-app.command()(info)
-app.command()(embed)
-app.command()(similar)
+for command in (demo, embed, similar, info, download, pretrain, evaluate):
+    app.command()(command)
 spacy_app.add_typer(app)

@@ -79,7 +79,11 @@ def demo(
     msg.text("Layer 0 sees the word alone: all its occurrences are equal. The layers above see the sentence:")
     msg.text("the further the first number is above the second, the better a layer tells that word's senses apart.")
     msg.good(f"{output / 'vectors.hdf5'}: all layers of all tokens")
-    if plot_senses(occurrences, similarities, output / "senses.png"):
+    try:
+        drawn = plot_senses(occurrences, similarities, output / "senses.png")
+    except OSError as error:
+        msg.fail(str(error), exits=1)
+    if drawn:
         msg.good(f"{output / 'senses.png'}: the picture of it")
     else:
         msg.warn("no picture: matplotlib is missing (pip install spacy-elmo[plot])")

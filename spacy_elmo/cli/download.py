@@ -11,6 +11,7 @@ from wasabi import msg
 from ..errors import CommandError, ElmoError, Errors, shown
 from .checksums import sha256_of
 from .fetching import fetch
+from .stopping import stoppable
 
 
 def file_name(url: str) -> str:
@@ -49,7 +50,10 @@ def download(
     sha256: Annotated[str, typer.Option("--sha256", help="SHA-256 of the file: 64 hexadecimal digits")],
     to: Annotated[Path, typer.Option("--to", help="Folder for the file")] = Path("."),
 ) -> None:
-    """Download a file; one that was cut goes on. It is put in place when its SHA-256 is right."""
+    """Download a file and check its SHA-256.
+
+    A download that was cut goes on. The file is put in place when its SHA-256 is right.
+    """
     try:
         if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
             raise CommandError(Errors.DOWNLOAD_SHA256.format(got=shown(sha256)))
@@ -58,7 +62,8 @@ def download(
         if target.is_file() and sha256_of(target) == sha256:
             msg.good(f"{target}: already there, with this SHA-256")
             return
-        fetch(url, target, sha256)
+        with stoppable():
+            fetch(url, target, sha256)
         msg.good(f"{target}: {target.stat().st_size:,} bytes, SHA-256 {sha256}")
     except (ElmoError, OSError) as error:
         msg.fail(str(error), exits=1)

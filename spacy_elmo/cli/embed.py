@@ -12,6 +12,7 @@ from ..formats.sentences import read_sentences
 from ..inference.embedder import ElmoEmbedder, OutputFormat, device_of
 from ..modules import load_bilm
 from .inputs import open_text, pipeline_bilm, source_of
+from .stopping import stoppable
 
 
 def output_format(*, all_: bool, top: bool, average: bool) -> OutputFormat:
@@ -75,7 +76,11 @@ def embed(
         bool, typer.Option("--stateful", help="Carry the LSTMs' state from batch to batch, as AllenNLP does")
     ] = False,
 ) -> None:
-    """Embed a text: a dataset a sentence, (layers, tokens, width), as AllenNLP's elmo command writes them."""
+    """Write the vectors of a text as HDF5.
+
+    One dataset for each sentence, (layers, tokens, width), named "0", "1" ... as by AllenNLP's elmo command. Every line
+    must have a sentence.
+    """
     source = source_of(input_file)
     try:
         chosen = output_format(all_=all_, top=top, average=average)
@@ -86,7 +91,7 @@ def embed(
             raise CommandError(Errors.EMBED_NO_SENTENCES.format(source=source))
         gpu = gpu_id if cuda_device is None else cuda_device
         embedder = load_embedder(options_file, weight_file, pipeline, pipe, gpu, stateful)
-        with warnings.catch_warnings():
+        with stoppable(), warnings.catch_warnings():
             warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
             embedder.embed_lines(
                 lines, output_file, chosen, batch_size, forget_sentences, use_sentence_keys, progress=True
@@ -98,5 +103,7 @@ def embed(
         raise typer.Exit(130) from None
     if embedder.n_truncated:
         limit = embedder.elmo_bilm.options.max_characters - 2
-        msg.warn(f"{embedder.n_truncated:,} tokens have more than {limit} bytes: the biLM did not see the rest of them")
+        msg.warn(
+            f"tokens with more than {limit} bytes, of which the biLM did not see the rest: {embedder.n_truncated:,}"
+        )
     msg.good(f"{output_file}: {len(lines):,} sentences, {chosen} of {embedder.elmo_bilm.options.layers} layers")

@@ -11,7 +11,9 @@ from wasabi import msg
 from ..errors import CommandError, ElmoError, Errors
 from ..formats.addresses import refuse_address
 from ..formats.options import BiLMOptions, read_options
+from ..modules.loading import EMBEDDED, embedded_files
 from .info_rows import SHA256, Rows, file_rows, holds_vectors, lone_weight_rows, option_rows, vector_rows, weight_rows
+from .inputs import pipeline_bilms
 
 OPTIONS, WEIGHTS, VECTORS = "options", "weights", "vectors"
 
@@ -38,8 +40,14 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
         except CommandError as error:
             problems.append(str(error))
             continue
+        if name == EMBEDDED and not path.exists():
+            models.append([Path(file) for file in embedded_files()])
+            continue
         if not path.is_dir():
             lone.append(path)
+            continue
+        if (path / "config.cfg").is_file():
+            problems += show_pipeline(path)
             continue
         files = [path / "options.json", path / "weights.hdf5"]
         if any(file.exists() for file in files):
@@ -60,8 +68,9 @@ def show_model(paths: list[Path]) -> list[str]:
     for path in sorted(kinds, key=lambda path: kinds[path] != OPTIONS):  # options first: weights are checked by them
         msg.divider(str(path))
         rows: Rows = []
-        with suppress(OSError):  # the reader of its kind says why
-            rows += file_rows(path)
+        if path.is_file():  # else the reader of its kind says what it is
+            with suppress(OSError):
+                rows += file_rows(path)
         sha256 = dict(rows).get(SHA256)
         problem = ""
         try:
@@ -85,15 +94,32 @@ def show_model(paths: list[Path]) -> list[str]:
     return problems
 
 
+def show_pipeline(path: Path) -> list[str]:
+    """Print the sizes of the biLMs in a saved pipeline; returns what is wrong."""
+    try:
+        for name, bilm in pipeline_bilms(str(path)):
+            msg.divider(f"{path}, pipe {name}")
+            msg.table(option_rows(bilm.options, None), max_col=100)
+    except ElmoError as error:
+        return [str(error)]
+    return []
+
+
 def fail(problem: str) -> list[str]:
     msg.fail(problem)
     return [problem]
 
 
 def info(
-    files: Annotated[list[str], typer.Argument(help="options.json, weights.hdf5, embedded sentences, or folders")],
+    files: Annotated[
+        list[str], typer.Argument(help="options.json, weights.hdf5, embedded sentences, folders, or en_mini")
+    ],
 ) -> None:
-    """What files hold: sizes, hashes, whether weights fit their options, and which model it is."""
+    """Tell what files hold, or what is wrong with them.
+
+    Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
+    weights.hdf5), of a pretraining run, or of a saved pipeline.
+    """
     models, problems = models_in(files)
     for problem in problems:
         msg.fail(problem)

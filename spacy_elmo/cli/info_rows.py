@@ -1,19 +1,26 @@
 """What `elmo info` tells of a file: rows of a name and a value."""
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import h5py
 
 from ..errors import Errors, VectorsError, WeightsError
-from ..formats.hdf5_checks import check_dataset, exists, find_dataset, list_names, open_hdf5, root_names
+from ..formats.hdf5_checks import (
+    check_dataset,
+    exists,
+    find_dataset,
+    list_names,
+    open_hdf5,
+    read_dataset,
+    root_names,
+)
 from ..formats.hdf5_vectors import INDEX_NAME, read_vectors
 from ..formats.hdf5_weights import read_weights
 from ..formats.official import find_official
 from ..formats.options import BiLMOptions
 from ..formats.options_checks import MAX_FILTERS, MAX_HIGHWAY, MAX_LAYERS
-from ..modules.loading import EMBEDDED
+from ..modules.loading import EMBEDDED, embedded_files
 from .checksums import sha256_of
 
 Rows = list[tuple[str, str]]
@@ -68,6 +75,10 @@ def lone_weight_rows(path: Path, sha256: str | None) -> Rows:
 
 def vector_rows(path: Path) -> Rows:
     """A file of embedded sentences, read whole. Raises VectorsError."""
+    with open_hdf5(path, "a file of embedded sentences", VectorsError) as file:
+        if keyed := _keyed(file):
+            shapes = [read_dataset(dataset, name, VectorsError).shape for name, dataset in keyed]
+            return [("embedded sentences", f"{len(shapes):,}, each named by its text"), ("first", f"{shapes[0]}")]
     count, first = 0, "none"
     for _, array in read_vectors(path):
         first = first if count else f"{array.shape}, " + ("(layers, tokens, width)", "(tokens, width)")[array.ndim == 2]
@@ -78,9 +89,25 @@ def vector_rows(path: Path) -> Rows:
 
 
 def holds_vectors(path: Path) -> bool:
-    """Whether an HDF5 file has a dataset named by a number, or the index of sentences. Raises VectorsError."""
+    """Whether an HDF5 file has datasets named by numbers, an index of sentences, or nothing but sentences.
+
+    Raises VectorsError.
+    """
     with open_hdf5(path, "weights of a biLM or embedded sentences", VectorsError) as file:
-        return any(name == INDEX_NAME or name.isdecimal() for name in list_names(file, VectorsError))
+        names = list_names(file, VectorsError)
+        return any(name == INDEX_NAME or name.isdecimal() for name in names) or bool(_keyed(file))
+
+
+def _keyed(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
+    """Datasets named by their sentences; none where there is anything else, or they have numbers."""
+    names = list_names(file, VectorsError)
+    if "char_embed" in names or any(name == INDEX_NAME or name.isdecimal() for name in names):
+        return []
+    if any(file.get(name, getclass=True) is not h5py.Dataset for name in names):
+        return []
+    found = [(name, find_dataset(file, name, VectorsError)) for name in names]
+    datasets = [(name, dataset) for name, dataset in found if dataset is not None and len(dataset.shape) in (2, 3)]
+    return datasets if len(datasets) == len(names) else []
 
 
 def _shapes(file: h5py.File) -> Iterator[tuple[str, str]]:
@@ -102,15 +129,15 @@ def _model(options: BiLMOptions | None, sha256: str | None) -> str:
         return embedded
     found = find_official(options, sha256)
     if found and found[1]:
-        return f"the official {found[0].name} model, by its SHA-256"
+        return f"the official {found[0].name} model, by the SHA-256 that is quoted for it"
     if options is None:
         return "not known by its SHA-256"
     return _by_sizes(options) + ("; the SHA-256 is not one that this version knows" if found else "")
 
 
 def _embedded(name: str, sha256: str | None) -> str:
-    own = files("spacy_elmo") / "bilms" / EMBEDDED / name
-    return f"{EMBEDDED}, the embedded one" if sha256 == sha256_of(Path(str(own))) else ""
+    own = next(Path(file) for file in embedded_files() if Path(file).name == name)
+    return f"{EMBEDDED}, the embedded one" if sha256 == sha256_of(own) else ""
 
 
 def _by_sizes(options: BiLMOptions) -> str:

@@ -45,8 +45,7 @@ def source_of(path: Path) -> str:
     return "standard input" if path == STANDARD_INPUT else str(path)
 
 
-def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPipe]:
-    """A saved pipeline, and its elmo pipe of that name, or the only one. Raises CommandError."""
+def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
     try:
         nlp = spacy.load(pipeline)
     except (OSError, ValueError, ImportError) as error:
@@ -54,6 +53,12 @@ def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPip
     pipes = {found: pipe for found, pipe in nlp.components if isinstance(pipe, ElmoPipe)}
     if not pipes:
         raise CommandError(Errors.PIPE_NONE.format(pipeline=pipeline, got=", ".join(nlp.pipe_names) or "no pipes"))
+    return nlp, pipes
+
+
+def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPipe]:
+    """A saved pipeline, and its elmo pipe of that name, or the only one. Raises CommandError."""
+    nlp, pipes = _load(pipeline)
     if name is not None and name not in pipes:
         raise CommandError(Errors.PIPE_NAME.format(pipeline=pipeline, got=name, expected=", ".join(pipes)))
     if name is None and len(pipes) > 1:
@@ -64,6 +69,15 @@ def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPip
 def pipeline_bilm(pipeline: str, name: str | None = None) -> BiLM:
     """The biLM of an elmo pipe; see load_pipe. Raises CommandError where it has none, ElmoError for its files."""
     _, pipe = load_pipe(pipeline, name)
+    return _bilm_of(pipeline, pipe)
+
+
+def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLM]]:
+    """All elmo pipes' names and biLMs. Raises as pipeline_bilm does."""
+    return [(name, _bilm_of(pipeline, pipe)) for name, pipe in _load(pipeline)[1].items()]
+
+
+def _bilm_of(pipeline: str, pipe: ElmoPipe) -> BiLM:
     for shim in pipe.model.shims:
         bilm = getattr(shim, "bilm", None)
         if isinstance(bilm, BiLM):

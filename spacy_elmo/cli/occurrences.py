@@ -73,7 +73,7 @@ def reader_of(model: str, pipe: str | None = None) -> Reader:
         if pipe is not None:
             raise CommandError(Errors.PIPE_ALONE.format(got=pipe))
         return BiLMReader(load_bilm() if model == EMBEDDED else load_bilm(*files))
-    if folder.is_dir() and not (folder / "config.cfg").is_file():
+    if folder.is_file() or (folder.is_dir() and not (folder / "config.cfg").is_file()):
         raise CommandError(Errors.SIMILAR_MODEL.format(path=folder, embedded=EMBEDDED))
     return PipelineReader(model, pipe)
 
@@ -95,7 +95,8 @@ class Occurrence(NamedTuple):
             f"*{word if len(word) <= _SIDE else word[:_SIDE] + _DOTS}*",
             shorten(after, _SIDE, placeholder=f" {_DOTS}"),
         )
-        return " ".join(part for part in parts if part)
+        text = " ".join(part for part in parts if part)
+        return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)  # no codes for the terminal
 
 
 def find_occurrences(

@@ -81,7 +81,10 @@ def similar(
     ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Take the word in any case")] = False,
     pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe, where the pipeline has several")] = None,
 ) -> None:
-    """Show the occurrences of a word whose contexts are most alike, layer by layer."""
+    """Find a word's occurrences in contexts like that of one of them.
+
+    One occurrence, the first or that in line --sentence, is compared with all others, layer by layer.
+    """
     try:
         found = read_occurrences(model, pipe, text, word, ignore_case)
         query = found.pop(choose_query(found, sentence, source_of(text), word))

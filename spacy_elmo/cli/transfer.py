@@ -37,9 +37,17 @@ def transfer(session: requests.Session, url: str, file: BinaryIO, title: str) ->
         total = _total(response.headers, start)
         bar = tqdm(desc=title, initial=start, total=total, unit="B", unit_scale=True, file=sys.stderr)
         with bar:
-            for piece in response.raw.stream(_PIECE, decode_content=False):
-                file.write(piece)
-                bar.update(len(piece))
+            try:
+                for piece in response.raw.stream(_PIECE, decode_content=False):
+                    file.write(piece)
+                    bar.update(len(piece))
+                    if total is not None and file.tell() > total:
+                        file.truncate(0)
+                        raise DownloadError(Errors.DOWNLOAD_LONG.format(url=url, expected=total))
+            except ValueError as error:
+                if isinstance(error, DownloadError):
+                    raise
+                raise DownloadError(Errors.DOWNLOAD_ANSWER.format(url=url, reason=_plain(str(error)))) from error
         got = file.seek(0, 2)
         if total is not None and got != total:
             raise requests.ConnectionError(Errors.DOWNLOAD_SHORT.format(got=got, expected=total))

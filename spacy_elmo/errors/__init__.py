@@ -1,8 +1,4 @@
-"""Every exception class and every message of the package, once.
-
-A message says what was got, what was expected, and which key or setting to change.
-Templates are filled with ``str.format`` and keyword arguments.
-"""
+"""The package's errors and warnings. A message says what was got, what was expected and what to change."""
 
 from __future__ import annotations
 

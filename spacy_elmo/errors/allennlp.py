@@ -23,6 +23,7 @@ class AllenNLPMessages:
     )
     ELMO_NO_VOCABULARY = "word_inputs were given, but vocab_to_cache was not: the characters in inputs are read."
     ELMO_OUTPUTS = "num_output_representations is {got!r}. Expected a whole number, 1 or more."
+    ELMO_DROPOUT = "dropout is {got}. Expected a share, 0 to 1."
     ELMO_MODULE_FILES = "options_file or weight_file was given together with module. Set them to None, or leave it out."
     ELMO_MODULE_STATE = "stateful is true, but module is not a BiLM of this package: a state can't be carried in it."
     ELMO_MODULE_VOCABULARY = (

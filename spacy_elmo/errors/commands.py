@@ -5,6 +5,8 @@ class CommandMessages:
     """Message templates."""
 
     # embed and similar
+    EMBED_FILE = "input_file is {got}. Expected an open file: with open(...) as file, then embed_file(file, ...)."
+    EMBED_LINES = "lines is the string {got}. Expected a list of sentences: split it into lines first."
     EMBED_BYTES = "{source}: opened as bytes. Expected text: open it without the b in its mode."
     EMBED_ENCODING = (
         "{source}: line {line} is not {encoding} ({reason}). Expected text in {encoding} throughout: convert the file, "
@@ -33,7 +35,9 @@ class CommandMessages:
     EMBED_FORMATS = "{got} were given together. Expected one of --all, --top and --average: leave the others away."
     EMBED_SAME = "{path}: to be read and to be written. Expected another file for the output: change its name."
     EMBED_STOPPED = "stopped. {path} was not written: whatever was there before is unchanged."
-    PIPE_BOTH = "--pipeline and {other} were given. Expected one of them: a pipeline has its own biLM."
+    PIPE_BOTH = (
+        "--pipeline and {other} were given. Expected one of them, as a pipeline has its own biLM: leave {other} away."
+    )
     PIPE_ALONE = "--pipe is {got!r}, but no pipeline was given. Give one, or leave --pipe away."
     PIPE_LOAD = (
         "{pipeline}: can't be loaded ({reason}). Expected the folder of a saved spaCy pipeline, or the name of an "
@@ -50,8 +54,8 @@ class CommandMessages:
         "another pipeline or pipe."
     )
     SIMILAR_MODEL = (
-        "{path}: a folder without config.cfg and without both options.json and weights.hdf5. Expected a saved pipeline "
-        "(which has the first), a biLM (which has the others) or {embedded}, the biLM in this package."
+        "{path}: neither a saved pipeline (a folder with config.cfg) nor a biLM (a folder with options.json and "
+        "weights.hdf5). Expected one of these, or {embedded}, the biLM in this package."
     )
     SIMILAR_MISSING = (
         "{source}: the word {word!r} does not occur. Expected a token of the text, exactly as it stands there: change "
@@ -64,10 +68,6 @@ class CommandMessages:
     SIMILAR_LINE = "{source}: --sentence is {got}, but that line has no {word!r}. Expected one of the lines {lines}."
     VECTORS_KEY = "the key {got} can't name a dataset: {reason}. Use another key, or none: a number is taken then."
     VECTORS_KEY_TWICE = "{path}: the key {got} was written before. Expected each key once: change it, or use none."
-    VECTORS_SPACE = (
-        "{path}: no room on the disk: {got:,} bytes are free and {expected:,} are needed for the next part. Make room, "
-        "or write to another disk."
-    )
 
     # info
     INFO_OPTIONS_TWICE = (
@@ -75,7 +75,8 @@ class CommandMessages:
         "give several models as their folders."
     )
     INFO_FOLDER = (
-        "{path}: a folder without options.json and weights.hdf5. Expected the folder of a biLM or of a pretraining run."
+        "{path}: a folder without options.json and weights.hdf5, and without config.cfg. Expected the folder of a "
+        "biLM, of a pretraining run or of a saved pipeline."
     )
     INFO_UNCHECKED = "{path}: not compared with its options, which can't be read. Give a good options.json with it."
 
@@ -100,6 +101,11 @@ class CommandMessages:
         "{url}: the server redirects to {new}, an address with another scheme. Expected the same one. If you trust "
         "that address, give it to the command in place of the first."
     )
+    DOWNLOAD_LONG = (
+        "{url}: the server announced {expected:,} bytes and sends more. Expected the file: check the address, or get "
+        "it elsewhere."
+    )
+    DOWNLOAD_ANSWER = "{url}: the server's answer is no HTTP ({reason}). Check the address, or get the file elsewhere."
     DOWNLOAD_SHORT = "{got:,} of {expected:,} bytes came"
     DOWNLOAD_CONNECTION = (
         "{url}: no file came ({reason}). Check the address and the connection, then run the same command again."
@@ -109,8 +115,8 @@ class CommandMessages:
         "again, and it goes on from there."
     )
     DOWNLOAD_HASH = (
-        "{url}: the SHA-256 of what came is {got}. Expected {expected}, from --sha256. What came was deleted, and "
-        "{path} is as it was before. Check the address and the hash; if both are right, run the same command again."
+        "{url}: the SHA-256 of what came is {got}. Expected {expected}, from --sha256. What came was deleted; nothing "
+        "was put at {path}. Check the address and the hash; if both are right, run the same command again."
     )
     DOWNLOAD_WRITE = (
         "{path}: can't be written ({reason}). Make room, or give a folder with --to that can be written to; what came "

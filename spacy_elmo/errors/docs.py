@@ -4,8 +4,8 @@
 class DocMessages:
     """Message templates."""
 
-    SPANS_DOCS = "model.get_spans returned spans for {got} docs. Expected a list for each of the {expected} docs."
-    SPANS_OTHER_DOC = "model.get_spans returned the span {got!r} for another doc than its own."
+    SPANS_DOCS = "model.get_spans returned {got} lists of spans. Expected a list for each of the {expected} docs."
+    SPANS_OTHER_DOC = "model.get_spans returned the span {got!r} of another doc. Expected spans of the doc itself."
     SPANS_GAP = "model.get_spans returned no span for token {i} ({token!r}). Expected spans that cover every token."
     NOT_EMBEDDED = (
         "this doc has no ELMo layers under {attr!r}: no elmo pipe with that attr has seen it, or they were set to "
@@ -24,9 +24,16 @@ class DocMessages:
         "the tokens here are not those whose ELMo vectors stand under {attr!r}: the doc was retokenised after the elmo "
         "pipe. Run the pipe on it again."
     )
+    OTHER_VECTORS = (
+        "this has an ELMo vector of {width}, but what it is compared with has a vector of {got}: no ELMo vector, or "
+        "one of another biLM. Run the same pipe on it; on a doc that was embedded and then written, or sent by a "
+        "process, call spacy_elmo.restore_vectors(doc)."
+    )
     TRUNCATED = (
         "the token {word} has {got:,} bytes in UTF-8, but the biLM reads the first {limit} of a token: the rest makes "
         "no difference to its vectors. This is said once. How many tokens were cut so far stands in {where}."
     )
     SET_VALUE = "doc._.{attr} can only be set to None, which frees the layers. Got {got}."
+    SET_PART = "the attributes of tokens and spans can't be set. To free what a doc keeps, set doc._.{attr} to None."
+    SPANS_GETTER = "model.get_spans is {got}. Expected a function of docs, such as spacy-elmo.sentences.v1 makes."
     SPANS_KIND = "model.get_spans returned {got} for a doc. Expected a list of spans."

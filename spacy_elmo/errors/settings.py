@@ -17,12 +17,14 @@ class SettingMessages:
     CACHED_WORDS = "model.cached_words is {got!r}. Expected a whole number, 0 or more; 0 keeps no words."
     STATEFUL_TRAINABLE = "model.stateful and model.trainable are both true. Set one of them to false."
     NOT_FROZEN = "frozen is false, but this version does not tune a biLM with its pipeline. Set it to true."
-    MAX_BATCH_TOKENS = "max_batch_tokens is {got}. Expected 1 or more."
+    MAX_BATCH_TOKENS = "max_batch_tokens is {got}. Expected 1 or more; 8192 is the default."
     MIX_LAYERS = "scalar_mix_parameters has {got} weights. Expected {expected}: one for each layer of the biLM."
     MIX_PARAMETERS = "initial_scalar_parameters has {got} values. Expected {expected}: one for each layer of the mix."
+    MIX_FINITE = "{name}_parameters are {got}. Expected finite numbers: to leave a layer out, give it -1e10."
     MIX_LAYER_NORM = 'layer_norm is {got!r}. Expected "none", "batch" or "token".'
     MIX_DROPOUT = "dropout is {got}. Expected at least 0 and less than 1."
     MIX_GIVEN = "the mix was given {got} layers. Expected {expected}: set layers to those of the biLM."
+    MODEL_DOCS = "the model returned {got} arrays for {expected} docs. Expected (layers, tokens, width) for each doc."
     ATTR = "attr is {got!r}. Expected a Python identifier, since it names the attributes doc._.{got} and so on."
     ATTR_TWICE = (
         "attr is {attr!r}, but the pipe {other!r} has the same. Set attr of one of them to another name: a doc keeps "

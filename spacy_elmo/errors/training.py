@@ -31,4 +31,4 @@ class TrainingMessages:
         "output folder to begin anew."
     )
     CHECKPOINT = "{path}: can't be read ({reason}). Delete it to begin anew, or put a whole one there."
-    RUN_MISSING = "{path}: no such file. Expected the folder of a pretraining run."
+    RUN_MISSING = "{path}: no corpus in it. Expected the folder that `spacy elmo pretrain` made."

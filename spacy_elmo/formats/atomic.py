@@ -22,7 +22,7 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
 
     Raises `error` where the folder is missing, `path` is a folder, or the move fails.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # a link stays one, and what it names is replaced
     if not target.parent.is_dir():
         raise error(Errors.FOLDER_MISSING.format(path=target, folder=target.parent))
     if target.is_dir():

@@ -32,7 +32,7 @@ def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError
     """Open an HDF5 file for reading. Raises `error`, which says that `expected` was expected."""
     refuse_address(path, error)
     path = Path(path)
-    if not path.exists():
+    if not os.path.exists(path):  # False for names that are too long, too
         raise error(Errors.FILE_MISSING.format(path=path, expected=expected))
     if not path.is_file():
         raise error(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))

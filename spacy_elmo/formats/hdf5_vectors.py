@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,9 +31,9 @@ from .hdf5_checks import (
     read_dataset,
     read_string,
 )
+from .sink import Sink
 
 INDEX_NAME = "sentence_to_index"
-_SPARE = 2**20  # bytes left free for what HDF5 itself writes
 _EXPECTED = "a file of embedded sentences"
 
 
@@ -52,6 +51,7 @@ class VectorsWriter:
         self._indices: dict[str, str] = {}
         self._n_written = 0
         self._file: h5py.File | None = None
+        self._sink: Sink
         self._stack = ExitStack()
 
     def __enter__(self) -> VectorsWriter:
@@ -60,7 +60,10 @@ class VectorsWriter:
         with ExitStack() as stack:
             temporary = stack.enter_context(replacing(self.path, VectorsError))
             with writing(self.path, VectorsError):
-                self._file = stack.enter_context(h5py.File(temporary, "w-"))
+                raw = stack.enter_context(open(temporary, "x+b", buffering=0))
+                self._sink = Sink(raw)
+                self._file = stack.enter_context(h5py.File(self._sink, "w"))
+                self._sink.check()
             self._stack = stack.pop_all()
         return self
 
@@ -73,11 +76,10 @@ class VectorsWriter:
             return
         with self._stack, writing(self.path, VectorsError):
             if self.index:
-                text = json.dumps(self._indices)
-                self._check_space(len(text))
                 index = file.create_dataset(INDEX_NAME, (1,), dtype=h5py.string_dtype())
-                index[0] = text
-            file.flush()
+                index[0] = json.dumps(self._indices)
+            file.close()  # the last of it is written
+            self._sink.check()
 
     def write(self, sentence: str, vectors: npt.ArrayLike, key: str | None = None) -> None:
         """Add a sentence: its text and its vectors, (layers, tokens, width) or (tokens, width), taken as float32.
@@ -85,7 +87,7 @@ class VectorsWriter:
         key: the dataset's name; None: how many sentences were written before this one.
 
         Raises VectorsError for vectors of another rank, not numbers or not finite, for a key that HDF5 does not take
-        or that is there already, where the disk has no room, and outside a with block.
+        or that is there already, where the file can't be written, and outside a with block.
         """
         if self._file is None:
             raise VectorsError(Errors.VECTORS_CLOSED.format(path=self.path))
@@ -99,17 +101,11 @@ class VectorsWriter:
         with writing(self.path, VectorsError):
             if name in self._file:
                 raise VectorsError(Errors.VECTORS_KEY_TWICE.format(path=self.path, got=shown(name)))
-            self._check_space(array.nbytes)
             self._file.create_dataset(name, data=array)
+            self._sink.check()
         if self.index and key is None:
             self._indices.setdefault(sentence, name)
         self._n_written += 1
-
-    def _check_space(self, n_bytes: int) -> None:
-        # HDF5 can crash the process where the disk is full
-        free = shutil.disk_usage(self.path.parent).free
-        if free < n_bytes + _SPARE:
-            raise VectorsError(Errors.VECTORS_SPACE.format(path=self.path, got=free, expected=n_bytes + _SPARE))
 
 
 def key_problem(key: object) -> str | None:

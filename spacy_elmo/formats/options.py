@@ -141,7 +141,7 @@ def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
     refuse_address(path, OptionsError)
     path = Path(path)
     expected = "the options.json of a biLM"
-    if not path.exists():
+    if not os.path.exists(path):  # False for names that are too long, too
         raise OptionsError(Errors.FILE_MISSING.format(path=path, expected=expected))
     if not path.is_file():
         raise OptionsError(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))

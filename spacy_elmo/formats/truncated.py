@@ -14,11 +14,12 @@ class TruncatedWords:
     """Counts words of which the biLM does not see all bytes, and warns of the first. Thread-safe.
 
     where: what holds the count, for the warning. n: how many there were so far.
+    Where warnings are errors, words that would be the first to be counted are not.
     """
 
     def __init__(self, where: str) -> None:
         self.where, self.n = where, 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def count(self, words: Sequence[str], max_characters: int) -> None:
         """Add those of the words with more than `max_characters` - 2 bytes of UTF-8."""
@@ -28,11 +29,12 @@ class TruncatedWords:
         if not long:
             return
         with self._lock:
-            first, self.n = self.n == 0, self.n + len(long)
-        if first:
-            got = len(long[0].encode("utf8", "ignore"))
-            message = Errors.TRUNCATED.format(word=shown(long[0]), got=got, limit=limit, where=self.where)
-            warnings.warn(message, TruncatedWordsWarning, stacklevel=3)
+            if not self.n:
+                got = len(long[0].encode("utf8", "ignore"))
+                message = Errors.TRUNCATED.format(word=shown(long[0]), got=got, limit=limit, where=self.where)
+                # a registry of its own: else Python would drop what another counter said in the same words
+                warnings.warn_explicit(message, TruncatedWordsWarning, __file__, 1, registry={})
+            self.n += len(long)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"where": self.where}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from ..errors import ElmoError, Errors, SettingsError, shown
+from ..errors import CommandError, ElmoError, Errors, SettingsError, shown
 from ..formats.hdf5_vectors import VectorsWriter
 from ..formats.sentences import read_sentences
 from ..formats.truncated import TruncatedWords
@@ -151,6 +151,8 @@ class ElmoEmbedder:
 
         Raises CommandError for what can't be used of the text, before anything is embedded, and as embed_lines does.
         """
+        if isinstance(input_file, str | os.PathLike):
+            raise CommandError(Errors.EMBED_FILE.format(got=shown(input_file)))
         source = str(getattr(input_file, "name", "the text"))
         lines = read_sentences(input_file, source, keys=use_sentence_keys)
         self.embed_lines(lines, output_file_path, output_format, batch_size, forget_sentences, use_sentence_keys)
@@ -176,6 +178,8 @@ class ElmoEmbedder:
 
         Raises SettingsError for a format or batch size that is none, VectorsError where the file can't be written.
         """
+        if isinstance(lines, str):
+            raise CommandError(Errors.EMBED_LINES.format(got=shown(lines)))
         if output_format not in FORMATS:
             raise SettingsError(Errors.EMBED_FORMAT.format(got=output_format, expected=", ".join(FORMATS)))
         embedded = self.embed_sentences((line.split() for line in lines), batch_size)

@@ -23,7 +23,8 @@ class Packing(NamedTuple):
         """lengths: positions of each row, at least 1."""
         given = np.asarray(lengths, np.int64)
         order = np.argsort(-given, kind="stable")
-        active = (given[None, :] > np.arange(given.max())[:, None]).sum(1)
+        ended = np.cumsum(np.bincount(given))  # how many rows have at most that many positions
+        active = len(given) - ended[: given.max()]
         offsets = np.concatenate([[0], np.cumsum(active)[:-1]])
         return cls(order, given[order], active.tolist(), offsets.tolist())
 

@@ -14,7 +14,8 @@ PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "auto")
 def has_bfloat16(device: torch.device) -> bool:
     """Whether the machine itself multiplies in bfloat16 (emulated, it is slower than float32)."""
     if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported())
+        # AMD's have it; NVIDIA's since Ampere
+        return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
     check = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private to torch, of x86
     if check is not None and check():
         return True

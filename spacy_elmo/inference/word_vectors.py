@@ -26,8 +26,8 @@ class WordVectors:
         self.bilm, self.size = bilm, size
         self._slots: OrderedDict[str, int] = OrderedDict()
         boundary = bilm.boundary
-        # pages are taken as slots are filled
-        self._table = torch.empty(size, bilm.options.projection_dim, device=boundary.device)
+        # grows to `size` rows
+        self._table = torch.empty(min(size, 1024), bilm.options.projection_dim, device=boundary.device)
         self._lock = threading.Lock()
         self.boundary = bilm.char_cnn(boundary).float()
 
@@ -43,12 +43,11 @@ class WordVectors:
             for word, slot in zip(words, slots):
                 if slot >= 0:
                     self._slots.move_to_end(word)
-            index = torch.tensor(slots, dtype=torch.int64, device=self._table.device)
-            vectors = self._table[index.clamp(min=0)]
+            vectors = self._table[self._index(slots).clamp(min=0)]
         missing = [i for i, slot in enumerate(slots) if slot < 0]
         if missing:
             new = self._encode([words[i] for i in missing])
-            vectors[torch.tensor(missing, device=vectors.device)] = new
+            vectors[self._index(missing)] = new
             self._keep([words[i] for i in missing], new)
         return vectors
 
@@ -58,17 +57,22 @@ class WordVectors:
         return encoded
 
     def _keep(self, words: Sequence[str], vectors: Tensor) -> None:
+        """Add words that are not there yet, for the least recently used where it is full."""
         # a text's long tokens are rarely met again, and would make the keys large
-        kept = [i for i, word in enumerate(words) if len(word) <= self.bilm.options.max_characters][-self.size :]
+        short = [i for i, word in enumerate(words) if len(word) <= self.bilm.options.max_characters]
         with self._lock:
+            # another thread may have been faster with some
+            new = [i for i in short if words[i] not in self._slots][-self.size :]
             slots = []
-            for i in kept:
-                slot = self._slots.get(words[i])  # another thread may have been faster
-                if slot is None:
-                    slot = len(self._slots) if len(self._slots) < self.size else self._slots.popitem(last=False)[1]
-                    self._slots[words[i]] = slot
+            for i in new:
+                slot = len(self._slots) if len(self._slots) < self.size else self._slots.popitem(last=False)[1]
+                self._slots[words[i]] = slot
                 slots.append(slot)
-            device = self._table.device
-            self._table[torch.tensor(slots, dtype=torch.int64, device=device)] = vectors[
-                torch.tensor(kept, dtype=torch.int64, device=device)
-            ]
+            if len(self._slots) > len(self._table):
+                rows = min(self.size, max(len(self._slots), 2 * len(self._table)))
+                more = self._table.new_empty(rows - len(self._table), self._table.shape[1])
+                self._table = torch.cat([self._table, more])
+            self._table[self._index(slots)] = vectors[self._index(new)]
+
+    def _index(self, places: list[int]) -> Tensor:
+        return torch.tensor(places, dtype=torch.int64, device=self._table.device)

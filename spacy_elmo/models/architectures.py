@@ -1,6 +1,6 @@
 """Registered architectures."""
 
-from ..errors import Errors, SettingsError
+from ..errors import Errors, SettingsError, shown
 from ..inference import CACHED_WORDS, Precision
 from .bilm import bilm_layer
 from .shim import BiLMShim
@@ -26,6 +26,8 @@ def build_bilm(
     trainable: whether training reaches the biLM's weights where this architecture is part of a trained model.
     cached_words: how many words the character encoder keeps the vectors of, the latest; 0: none.
     """
+    if get_spans is not None and not callable(get_spans):
+        raise SettingsError(Errors.SPANS_GETTER.format(got=shown(get_spans)))
     if stateful and trainable:
         raise SettingsError(Errors.STATEFUL_TRAINABLE)
     shim = BiLMShim(options_file, weight_file, precision, cached_words)

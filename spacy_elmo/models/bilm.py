@@ -65,8 +65,6 @@ def forward(
     shim, docs = _shim(model), list(X)
     settings: Settings = model.attrs["settings"]
     rows = rows_of(docs, settings.get_spans, once=settings.stateful)
-    read = [row.words[place] for row in rows for place in row.places]
-    shim.truncated.count(read, shim.bilm.options.max_characters)
     if is_train and settings.trainable:
         row_layers, backprop_rows = _train(shim, rows, settings.max_batch_tokens)
     else:
@@ -74,6 +72,8 @@ def forward(
         row_layers, backprop_rows = predict(shim, rows, settings.max_batch_tokens), None
     options = shim.bilm.options
     Y = to_docs(docs, rows, row_layers, options.layers, options.width)
+    # at the end, so that docs which fail and are tried again do not count twice
+    shim.truncated.count([row.words[place] for row in rows for place in row.places], options.max_characters)
 
     def backprop(dY: list[Floats3d]) -> list[Doc]:
         if backprop_rows is not None:

@@ -41,20 +41,23 @@ class BiLMShim(Shim):
     ) -> None:
         super().__init__(None)
         check_files(options_file, weight_file)
-        if not isinstance(cached_words, int) or cached_words < 0:
+        if not isinstance(cached_words, int) or isinstance(cached_words, bool) or cached_words < 0:
             raise SettingsError(Errors.CACHED_WORDS.format(got=cached_words))
         # the device of thinc's ops now, when the layer around this is built; other threads may have other ops
         self._device = get_torch_default_device()
         dtype_of(precision, self._device)
         self.options_file, self.weight_file = options_file, weight_file
         self.precision, self.cached_words = precision, cached_words
-        self.truncated = TruncatedWords('the pipe\'s n_truncated: nlp.get_pipe("elmo").n_truncated')
+        self.truncated = TruncatedWords("the n of model.shims[0].truncated")
         self._engine: Engine | None = None
         self._lock = threading.RLock()
 
     @property
     def bilm(self) -> BiLM:
-        """The network. Raises ElmoError where its files can't be read."""
+        """The network. Raises ElmoError where its files can't be read.
+
+        Its weights may change through finish_update and from_bytes alone: the engine keeps copies of them.
+        """
         with self._lock:
             if self._model is None:
                 self._set(load_bilm(self.options_file, self.weight_file))
@@ -77,13 +80,14 @@ class BiLMShim(Shim):
         """Apply the gradients that backprop has gathered, and forget them."""
         if self._model is None:
             return
-        for name, parameter in self.bilm.named_parameters():
-            if parameter.grad is not None:
-                weights = cast(FloatsXd, torch2xp(parameter.data))
-                updated, _ = optimizer((self.id, name), weights, cast(FloatsXd, torch2xp(parameter.grad)))
-                parameter.data = xp2torch(updated, device=parameter.device)
-                parameter.grad = None
-                self._engine = None
+        with self._lock:
+            for name, parameter in self.bilm.named_parameters():
+                if parameter.grad is not None:
+                    weights = cast(FloatsXd, torch2xp(parameter.data))
+                    updated, _ = optimizer((self.id, name), weights, cast(FloatsXd, torch2xp(parameter.grad)))
+                    parameter.data = xp2torch(updated, device=parameter.device)
+                    parameter.grad = None
+                    self._engine = None
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the network; "cpu" or "gpu"."""

@@ -40,7 +40,7 @@ def build_sentences(window: int = 250, overlap: int = 50, longest_sentence: int 
     `longest_sentence` tokens, in windows (see build_windows).
     """
     _check(window, overlap)
-    if longest_sentence < window:
+    if not isinstance(longest_sentence, int) or longest_sentence < window:
         raise SettingsError(Errors.LONGEST_SENTENCE.format(got=longest_sentence, window=window))
     return partial(_get_sentences, window=window, overlap=overlap, longest_sentence=longest_sentence)
 

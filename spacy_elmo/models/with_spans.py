@@ -1,6 +1,6 @@
 """Docs to the rows that the biLM reads, and the rows' layers back to docs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,15 +28,19 @@ class Row(NamedTuple):
 def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -> list[Row]:
     """The rows of all docs, in order. Raises SettingsError where a getter's spans do not fit the docs.
 
-    once: each token is read once: a span begins where the one before it ended, if they overlap.
+    once: each token is read once, in the doc's order: a span begins where the one before it ended, if they overlap.
     """
-    spans_of_docs = list(get_spans(docs))
-    if len(spans_of_docs) != len(docs):
-        raise SettingsError(Errors.SPANS_DOCS.format(got=len(spans_of_docs), expected=len(docs)))
+    spans_of_docs = get_spans(docs)
+    if not isinstance(spans_of_docs, Iterable) or len(spans_of_docs := list(spans_of_docs)) != len(docs):
+        got = len(spans_of_docs) if isinstance(spans_of_docs, list) else short(spans_of_docs)
+        raise SettingsError(Errors.SPANS_DOCS.format(got=got, expected=len(docs)))
     rows = []
     for number, (doc, spans) in enumerate(zip(docs, spans_of_docs)):
         if not isinstance(spans, (list, tuple)) or not all(isinstance(span, Span) for span in spans):
             raise SettingsError(Errors.SPANS_KIND.format(got=short(spans)))
+        for span in spans:
+            if span.doc is not doc:
+                raise SettingsError(Errors.SPANS_OTHER_DOC.format(got=span.text[:50]))
         if once:
             spans = _without_overlap(doc, spans)
         shown = np.array([not token.is_space for token in doc], np.bool_)
@@ -51,7 +55,7 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
 
 def _without_overlap(doc: Doc, spans: Sequence[Span]) -> list[Span]:
     cut, read = [], 0
-    for span in spans:
+    for span in sorted(spans, key=lambda span: (span.start, span.end)):
         cut.append(doc[max(span.start, read) : max(span.end, read)])
         read = max(span.end, read)
     return cut
@@ -62,8 +66,6 @@ def _owners(doc: Doc, spans: Sequence[Span]) -> npt.NDArray[np.int64]:
     owners = np.full(len(doc), -1, np.int64)
     depths = np.full(len(doc), -1, np.int64)
     for k, span in enumerate(spans):
-        if span.doc is not doc:
-            raise SettingsError(Errors.SPANS_OTHER_DOC.format(got=span.text[:50]))
         inside = np.arange(span.end - span.start)
         depth = np.minimum(inside, inside[::-1])
         better = depth > depths[span.start : span.end]

@@ -5,6 +5,7 @@ g * x + (1 - g) * f(x), the files (1 - g) * x + g * f(x)); gates in the order i,
 bias; matrices for W x.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,7 +34,10 @@ def from_allennlp(state_dict: dict[str, Any], prefix: str, ours_inside: bool) ->
     names = [name.removeprefix(prefix) for name in state_dict if name.startswith(prefix)]
     if not any(name.startswith((_ENCODER, _LSTM)) or ".scalar_parameters." in name for name in names):
         return
-    theirs = {name: state_dict.pop(prefix + name) for name in names if not name.startswith(_OURS)}
+    values = {name: state_dict[prefix + name] for name in names if not name.startswith(_OURS)}
+    theirs = {name: value for name, value in values.items() if isinstance(value, Tensor)}
+    for name in theirs:
+        del state_dict[prefix + name]
     ours = _mixes(theirs)
     # where AllenNLP's biLM itself was given as module, its names are the right ones
     if ours_inside:
@@ -105,5 +109,6 @@ def _mixes(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
 def _numbers(names: Mapping[str, Any], before: str, after: str) -> list[int]:
     """The numbers that stand between the two in any of the names, in order."""
     found = [name[len(before) : len(name) - len(after)] for name in names if name.startswith(before)]
-    fits = [text for text in found if text.isdigit() and f"{before}{text}{after}" in names]
+    numbers = [text for text in found if re.fullmatch(r"[0-9]{1,9}", text)]
+    fits = [text for text in numbers if f"{before}{text}{after}" in names]
     return sorted(map(int, dict.fromkeys(fits)))

@@ -69,7 +69,9 @@ class BiLM(nn.Module):
         """
         lengths = (character_ids > 0).any(2).sum(1)
         index, ids = self._with_boundaries(character_ids, lengths)
-        return self.read(self.char_cnn(ids)[index], lengths, state)
+        with _own_precision(ids):
+            x = self.char_cnn(ids)[index]
+        return self.read(x, lengths, state)
 
     def read(self, x: Tensor, lengths: Tensor, state: LstmState | None = None) -> BiLMOutput:
         """Run sentences from layer 0 on.
@@ -82,7 +84,8 @@ class BiLM(nn.Module):
         start = self.lstm.zero_state(batch)
         if state is not None:
             start = state.rows(batch, start)
-        layers, end = self.lstm(x, lengths + 2, start)
+        with _own_precision(x):
+            layers, end = self.lstm(x, lengths + 2, start)
         if state is not None:
             end = end.followed_by(state)
         mask = torch.arange(positions, device=lengths.device)[None] < (lengths + 2)[:, None]
@@ -98,3 +101,8 @@ class BiLM(nn.Module):
         index[:, 1:-1] = inverse.view(batch, tokens) + 2
         index[torch.arange(batch, device=lengths.device), lengths + 1] = 1
         return index, torch.cat([self.boundary, words])
+
+
+def _own_precision(tensor: Tensor) -> torch.autocast:
+    """Leave autocast: the LSTM's state must keep its precision over the steps."""
+    return torch.autocast(tensor.device.type, enabled=False)

@@ -66,8 +66,8 @@ class Elmo(nn.Module):
         super().__init__()
         if not isinstance(num_output_representations, int) or num_output_representations < 1:
             raise SettingsError(Errors.ELMO_OUTPUTS.format(got=num_output_representations))
-        if not 0 <= dropout < 1:
-            raise SettingsError(Errors.MIX_DROPOUT.format(got=dropout))
+        if not 0 <= dropout <= 1:
+            raise SettingsError(Errors.ELMO_DROPOUT.format(got=dropout))
         if module is None:
             bilm = load_bilm(options_file, weight_file).requires_grad_(requires_grad)
             module = ElmoBiLM(bilm, vocab_to_cache, stateful)

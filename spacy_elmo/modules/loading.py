@@ -12,6 +12,11 @@ File = str | os.PathLike[str]
 EMBEDDED = "en_mini"
 
 
+def embedded_files() -> tuple[str, str]:
+    """options.json and weights.hdf5 of the embedded biLM."""
+    return bilms.paths(EMBEDDED)
+
+
 def check_files(options_file: File | None, weight_file: File | None) -> None:
     """Raises SettingsError where one of the two is given and the other is not."""
     if (options_file is None) != (weight_file is None):
@@ -27,7 +32,7 @@ def load_bilm(options_file: File | None = None, weight_file: File | None = None)
     """
     check_files(options_file, weight_file)
     if options_file is None or weight_file is None:
-        options_file, weight_file = bilms.paths(EMBEDDED)
+        options_file, weight_file = embedded_files()
     setting = "options_file"
     try:
         options = read_options(options_file)

@@ -1,5 +1,6 @@
 """The mix of the layers: gamma * sum_j softmax(w)_j h_j."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -39,6 +40,8 @@ class ScalarMix(nn.Module):
             initial_scalar_parameters = [0.0] * layers
         if len(initial_scalar_parameters) != layers:
             raise SettingsError(Errors.MIX_PARAMETERS.format(got=len(initial_scalar_parameters), expected=layers))
+        if not all(map(math.isfinite, initial_scalar_parameters)):
+            raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=list(initial_scalar_parameters)))
         if not 0 <= dropout < 1:
             raise SettingsError(Errors.MIX_DROPOUT.format(got=dropout))
         self.layer_norm, self.dropout = layer_norm, dropout

@@ -66,6 +66,11 @@ def clear(doc: Doc, value: Any, *, attr: str) -> None:
         doc.user_data.pop(_key(attr, suffix), None)
 
 
+def _refuse(part: Span | Token, value: Any, *, attr: str) -> None:
+    """The setter of tokens' and spans' attributes: without one, spaCy would take the value and forget it."""
+    raise SettingsError(Errors.SET_PART.format(attr=attr))
+
+
 def has_values(doc: Doc, *, attr: str) -> bool:
     """Whether the doc keeps layers or vectors under this name."""
     return _key(attr, LAYERS) in doc.user_data or _key(attr, VECTORS) in doc.user_data
@@ -78,11 +83,10 @@ def _stored(part: Doc | Span, attr: str, suffix: str) -> Any:
     if array is None:
         message = Errors.STORED_MIX if has_values(doc, attr=attr) else Errors.NOT_EMBEDDED
         raise NotEmbeddedError(message.format(attr=attr))
-    tokens = doc.user_data[_key(attr, TOKENS)]
-    rows = array.shape[-2]
+    rows, tokens = array.shape[-2], doc.user_data.get(_key(attr, TOKENS))
     if rows != len(doc):
         raise NotEmbeddedError(Errors.OTHER_NUMBER.format(attr=attr, rows=rows, tokens=len(doc)))
-    if end > start and (tokens[start:end] != _tokens(part)).any():
+    if tokens is None or len(tokens) != rows or (end > start and (tokens[start:end] != _tokens(part)).any()):
         raise NotEmbeddedError(Errors.OTHER_TOKENS.format(attr=attr))
     return array[..., start:end, :]
 
@@ -95,11 +99,23 @@ def _layers(part: Doc | Span, *, attr: str) -> Floats3d:
 
 def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
     """*Shape:* (tokens, width), float32."""
-    if _key(attr, VECTORS) in (part if isinstance(part, Doc) else part.doc).user_data:
+    user_data = (part if isinstance(part, Doc) else part.doc).user_data
+    if _key(attr, VECTORS) in user_data:
         vectors: Floats2d = _stored(part, attr, VECTORS)
         return vectors
     layers = _stored(part, attr, LAYERS)
-    return mix(layers, (part if isinstance(part, Doc) else part.doc).user_data[_key(attr, MIX)])
+    if _key(attr, MIX) not in user_data:
+        raise NotEmbeddedError(Errors.NOT_EMBEDDED.format(attr=attr))
+    return mix(layers, user_data[_key(attr, MIX)])
+
+
+def mean_vector(part: Doc | Span, *, attr: str) -> Floats1d:
+    """The mean over tokens but for whitespace; zeros where there are none. *Shape:* (width,), float32."""
+    vectors = vectors_of(part, attr=attr)
+    read = [i for i, token in enumerate(part) if not token.is_space]
+    xp = get_array_module(vectors)
+    result: Floats1d = vectors[xp.asarray(read)].mean(0) if read else xp.zeros(vectors.shape[1], "f")
+    return result
 
 
 def _token_layers(token: Token, *, attr: str) -> Floats2d:
@@ -140,5 +156,5 @@ def register(attr: str) -> None:
         elif getattr(owner.get_extension(name)[2], "func", None) is not getter:
             raise SettingsError(Errors.ATTR_TAKEN.format(attr=attr, owner=owner.__name__, name=name))
     for owner, name, getter in missing:
-        setter = partial(clear, attr=attr) if owner is Doc else None
+        setter = partial(clear if owner is Doc else _refuse, attr=attr)
         owner.set_extension(name, getter=partial(getter, attr=attr), setter=setter)

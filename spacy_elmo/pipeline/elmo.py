@@ -1,6 +1,8 @@
 """The component `elmo`."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -12,7 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Optimizer
 from thinc.types import Floats3d
 
-from ..errors import Errors, SettingsError
+from ..errors import ElmoError, Errors, SettingsError, WeightsError
 from ..models.types import BiLMModel
 from .attributes import annotate, mix_parameters, register
 from .vectors import set_vector_hooks
@@ -44,12 +46,17 @@ class ElmoPipe(TrainablePipe):
             raise SettingsError(Errors.MAX_BATCH_TOKENS.format(got=max_batch_tokens))
         if store not in get_args(Store):
             raise SettingsError(Errors.STORE.format(got=store, expected=", ".join(get_args(Store))))
+        if scalar_mix_parameters is not None and not all(map(math.isfinite, scalar_mix_parameters)):
+            raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=scalar_mix_parameters))
         register(attr)
         self.vocab, self.model, self.name = vocab, model, name
         self.cfg: dict[str, Any] = {}
         self.attr, self.set_vectors, self.store = attr, set_vectors, store
         self.scalar_mix_parameters = scalar_mix_parameters
         self.max_batch_tokens = max_batch_tokens
+        for shim in model.shims:
+            if hasattr(shim, "truncated"):
+                shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({name!r}).n_truncated"
         if "settings" in model.attrs:  # a model of one's own may have none
             model.attrs["settings"].max_batch_tokens = max_batch_tokens
 
@@ -64,6 +71,9 @@ class ElmoPipe(TrainablePipe):
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Floats3d]) -> None:
         """Keep the layers, or their mix, on the docs."""
+        docs = list(docs)
+        if len(docs) != len(scores):
+            raise SettingsError(Errors.MODEL_DOCS.format(got=len(scores), expected=len(docs)))
         for doc, layers in zip(docs, scores):
             annotate(doc, self.attr, layers, self._weights(layers.shape[0]), self.store)
             if self.set_vectors:
@@ -127,13 +137,15 @@ class ElmoPipe(TrainablePipe):
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
         """Load what to_bytes saved, a biLM of any width."""
         self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]  # unknown until loaded
-        loaded: ElmoPipe = super().from_bytes(bytes_data, exclude=exclude)
+        with _loading():
+            loaded: ElmoPipe = super().from_bytes(bytes_data, exclude=exclude)
         return loaded
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
         """Load what to_disk saved, a biLM of any width."""
         self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]  # unknown until loaded
-        loaded: ElmoPipe = super().from_disk(path, exclude=exclude)
+        with _loading():
+            loaded: ElmoPipe = super().from_disk(path, exclude=exclude)
         return loaded
 
     def __setstate__(self, state: Any) -> None:
@@ -142,6 +154,17 @@ class ElmoPipe(TrainablePipe):
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Nothing to apply: the biLM is frozen."""
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """What spaCy and srsly raise for damaged data, as the package's error."""
+    try:
+        yield
+    except ElmoError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error or type(error).__name__)) from error
 
 
 def _batches(stream: Iterable[Doc], batch_size: int, max_tokens: int) -> Iterator[list[Doc]]:

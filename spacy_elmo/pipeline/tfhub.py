@@ -1,10 +1,9 @@
 """The outputs of TF-Hub's ELMo module under their names."""
 
-import numpy as np
 from spacy.tokens import Doc
 from thinc.types import FloatsXd
 
-from .attributes import register
+from .attributes import mean_vector, register
 
 
 def tfhub_outputs(doc: Doc, attr: str = "elmo") -> dict[str, FloatsXd]:
@@ -19,7 +18,6 @@ def tfhub_outputs(doc: Doc, attr: str = "elmo") -> dict[str, FloatsXd]:
     """
     register(attr)
     layers, elmo = doc._.get(f"{attr}_layers"), doc._.get(attr)
-    read = np.array([not token.is_space for token in doc], np.bool_)
     outputs = {"word_emb": layers[0, :, : layers.shape[2] // 2]}
     outputs |= {f"lstm_outputs{k}": layers[k] for k in range(1, len(layers))}
-    return outputs | {"elmo": elmo, "default": elmo[read].mean(0) if read.any() else elmo.sum(0)}
+    return outputs | {"elmo": elmo, "default": mean_vector(doc, attr=attr)}

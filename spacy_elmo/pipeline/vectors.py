@@ -9,22 +9,29 @@ from typing import Any
 import numpy as np
 from spacy.tokens import Doc, Span, Token
 
-from ..errors import Errors, NotEmbeddedError
-from .attributes import has_values, register, vectors_of
+from ..errors import Errors, NotEmbeddedError, SettingsError
+from .attributes import has_values, mean_vector, register
 
 Part = Doc | Span | Token
 
 
 def _vector(part: Part, *, attr: str) -> Any:
-    """A token's vector; of spans and docs the mean over tokens, zeros where there are none. *Shape:* (width,)."""
+    """A token's vector; of spans and docs the mean over tokens but for whitespace, which the biLM does not see.
+
+    *Shape:* (width,), zeros where there is nothing to read.
+    """
     if isinstance(part, Token):
         return part._.get(attr)
-    vectors: Any = vectors_of(part, attr=attr)
-    return vectors.mean(0) if len(vectors) else vectors.sum(0)
+    return mean_vector(part, attr=attr)
 
 
 def _has_vector(part: Part, *, attr: str) -> bool:
-    return has_values(part if isinstance(part, Doc) else part.doc, attr=attr)
+    """Whether there are words in it and their vectors on the doc."""
+    tokens = [part] if isinstance(part, Token) else part
+    try:
+        return any(not token.is_space for token in tokens) and bool(_vector(part, attr=attr).any())
+    except NotEmbeddedError:
+        return False
 
 
 def _norm(part: Part, *, attr: str) -> float:
@@ -32,9 +39,14 @@ def _norm(part: Part, *, attr: str) -> float:
 
 
 def _similarity(part: Part, other: Part) -> float:
-    """Cosine; 0 where a vector is zero."""
+    """Cosine; 0 where a vector is zero. Raises SettingsError where the other's vector is not of this kind."""
     a: Any = part.vector
-    b: Any = other.vector
+    try:
+        b: Any = other.vector
+    except ValueError:  # a lexeme's, of a vocabulary without vectors
+        b = np.zeros(0, "f")
+    if a.shape != b.shape:
+        raise SettingsError(Errors.OTHER_VECTORS.format(width=a.shape[0], got=b.shape[0]))
     norms = float((a**2).sum() ** 0.5) * float((b**2).sum() ** 0.5)
     return float(np.clip(float(a @ b) / norms, -1.0, 1.0)) if norms else 0.0
 

@@ -63,7 +63,7 @@ def load_run(folder: Path) -> tuple[BiLM, Softmax, Corpus]:
     """The network, its softmax and the corpus of a run, as of its last checkpoint. Raises ElmoError."""
     corpus = load_corpus(folder / "corpus")
     if corpus is None:
-        raise SettingsError(Errors.RUN_MISSING.format(path=folder / "corpus"))
+        raise SettingsError(Errors.RUN_MISSING.format(path=folder))
     options = read_options(folder / "options.json")
     arrays = read_checkpoint(folder / "checkpoint.h5")
     weights = {name.removeprefix("bilm/"): array for name, array in arrays.items() if name.startswith("bilm/")}

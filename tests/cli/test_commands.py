@@ -96,7 +96,7 @@ def test_pretrain_refuses(config: Path, tmp_path: Path, old: str, new: str, mess
 
 
 def test_evaluate_refuses_a_folder_without_a_run(tmp_path: Path) -> None:
-    assert "Expected the folder of a pretraining run" in run("evaluate", str(tmp_path), code=1)
+    assert "Expected the folder that `spacy elmo pretrain` made" in run("evaluate", str(tmp_path), code=1)
 
 
 def test_demo(tmp_path: Path) -> None:

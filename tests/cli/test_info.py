@@ -1,6 +1,7 @@
 """`elmo info`: what is told of files, and what is wrong with them."""
 
 import hashlib
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import spacy
 from spacy.cli._util import app
 from typer.testing import CliRunner
 
@@ -110,7 +112,10 @@ def test_the_table_of_official_models(golden: Path, tmp_path: Path, monkeypatch:
     assert small.n_bytes == 54_402_456
     assert small.options.n_parameters * 4 < small.n_bytes
     monkeypatch.setattr("spacy_elmo.cli.info_rows.read_weights", lambda path, options: {"all": np.zeros(16)})
-    assert dict(weight_rows(tmp_path, small.options, SMALL))["model"] == "the official small model, by its SHA-256"
+    assert (
+        dict(weight_rows(tmp_path, small.options, SMALL))["model"]
+        == "the official small model, by the SHA-256 that is quoted for it"
+    )
     told = dict(weight_rows(tmp_path, small.options, "0" * 64))["model"]
     assert told == "the sizes of the official small model; the SHA-256 is not one that this version knows"
 
@@ -159,3 +164,29 @@ def test_two_options_with_weights(model: Path, golden: Path) -> None:
     both = [model / "options.json", golden / "random_b" / "options.json"]
     assert "2 options files were given with weights" in run(model / "weights.hdf5", *both, code=1)
     assert run(*both).count("LSTM dim") == 2
+
+
+def test_sentences_that_name_their_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.hdf5"
+    with VectorsWriter(path, index=False) as writer:
+        for sentence in ("a b", "c"):
+            writer.write(sentence, np.ones((3, len(sentence.split()), 4)), key=sentence)
+    assert "2, each named by its text" in run(path)
+
+
+def test_the_embedded_biLM_by_name_and_a_saved_pipeline(tmp_path: Path) -> None:
+    assert "en_mini, the embedded one" in run("en_mini")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", name="mine")
+    nlp.to_disk(tmp_path / "saved")
+    output = run(tmp_path / "saved")
+    assert "pipe mine" in output
+    assert "3 layers of 256" in output
+    spacy.blank("en").to_disk(tmp_path / "without")
+    assert "no elmo pipe" in run(tmp_path / "without", code=1)
+
+
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+    for name in ("fifo", "fifo.hdf5"):
+        os.mkfifo(tmp_path / name)
+        assert "a folder or a special file" in run(tmp_path / name, code=1)

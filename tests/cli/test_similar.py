@@ -160,8 +160,8 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
         (("en_mini", tmp_path / "gone", "--word", "bank"), "no such file"),
         (("en_mini", tmp_path, "--word", "bank"), "a folder or a special file"),
         (("en_mini", text, "--word", "bank", "--pipe", "elmo"), "no pipeline was given"),
-        ((tmp_path / "empty", text, "--word", "bank"), "a folder without config.cfg"),
-        ((tmp_path / "half", text, "--word", "bank"), "a folder without config.cfg"),
+        ((tmp_path / "empty", text, "--word", "bank"), "neither a saved pipeline"),
+        ((tmp_path / "half", text, "--word", "bank"), "neither a saved pipeline"),
         ((tmp_path / "gone", text, "--word", "bank"), "can't be loaded"),
     ):
         assert part in run(*arguments, code=1)

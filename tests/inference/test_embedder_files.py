@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
-from collections import namedtuple
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -92,13 +93,50 @@ def test_nothing_half_written(embedder: ElmoEmbedder, tmp_path: Path, monkeypatc
         patch.setattr(embedder, "embed_batch", stop)
         with pytest.raises(KeyboardInterrupt):
             embedder.embed_file(io.StringIO("a\nb"), path)
-    usage = namedtuple("usage", ["total", "used", "free"])
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "disk_usage", lambda folder: usage(2**30, 0, 2**20 + 3 * 32 * 4 - 1))
-        with pytest.raises(VectorsError, match=r"1,048,959 bytes are free and 1,048,960 are needed"):
-            embedder.embed_file(io.StringIO("a\nb"), path)
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+WRITE_TOO_MUCH = """
+import resource, sys
+import numpy as np
+from spacy_elmo.formats import VectorsWriter
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
+try:
+    with VectorsWriter(sys.argv[1]) as writer:
+        for k in range(100):
+            writer.write(str(k), np.ones((3, 100, 32)))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of a file's size to set")
+def test_a_file_that_can_not_grow(tmp_path: Path) -> None:
+    path = tmp_path / "x.hdf5"
+    path.write_text("before")
+    command = [sys.executable, "-c", WRITE_TOO_MUCH, str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0  # HDF5 itself would crash the process at its end
+    assert re.match(r"VectorsError .*x\.hdf5: can't be written .*too large", result.stdout)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_stays_one(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link.hdf5").symlink_to(tmp_path / "folder" / "x.hdf5")
+    embedder.embed_file(io.StringIO("a"), tmp_path / "link.hdf5")
+    assert (tmp_path / "link.hdf5").is_symlink()
+    with h5py.File(tmp_path / "folder" / "x.hdf5") as file:
+        assert "0" in file
+
+
+def test_a_name_is_not_taken_for_a_file(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="Expected an open file"):
+        embedder.embed_file("text.txt", tmp_path / "x.hdf5")  # type: ignore[arg-type]
+    with pytest.raises(CommandError, match="Expected a list of sentences"):
+        embedder.embed_lines("a b", tmp_path / "x.hdf5")
 
 
 # The writer

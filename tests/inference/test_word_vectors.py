@@ -70,6 +70,44 @@ def test_threads_share_it(bilm: BiLM) -> None:
     assert len(vectors) == 5
 
 
+def test_threads_that_turn_out_each_others_words(bilm: BiLM) -> None:
+    """A cache that is full all the time, and batches so large that torch writes them with several threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        vectors, words = WordVectors(bilm, 1500), [f"w{k}" for k in range(3000)]
+        expected = encoded(bilm, words)
+
+        def run(seed: int) -> float:
+            rng, worst = np.random.default_rng(seed), 0.0
+            for _ in range(8):
+                chosen = rng.permutation(3000)[:1400]
+                with torch.no_grad():
+                    got = vectors([words[k] for k in chosen])
+                worst = max(worst, float((got - expected[torch.from_numpy(chosen)]).abs().max()))
+            return worst
+
+        with ThreadPoolExecutor(4) as pool:
+            assert max(pool.map(run, range(4))) <= 1e-5
+        for word, slot in vectors._slots.items():
+            assert float((vectors._table[slot] - expected[int(word[1:])]).abs().max()) <= 1e-5
+        assert len(set(vectors._slots.values())) == len(vectors) == 1500
+    finally:
+        torch.set_num_threads(threads)
+
+
+@torch.no_grad()
+def test_words_that_another_thread_kept_meanwhile(bilm: BiLM) -> None:
+    vectors, words = WordVectors(bilm, 300), [f"w{k}" for k in range(600)]
+    expected = encoded(bilm, words)
+    for start in (0, 100, 290, 5, 250):
+        chosen = words[start : start + 280]
+        vectors._keep(chosen, expected[start : start + 280])
+        for word, slot in vectors._slots.items():
+            assert torch.equal(vectors._table[slot], expected[int(word[1:])])
+    assert len(vectors) == 300
+
+
 def test_an_empty_cache_gives_the_same_bits_and_a_warm_one_nearly(bilm: BiLM) -> None:
     sentences = [["the", "river", "bank"], ["a", "bank", "."]]
     first, second = (Engine(bilm, cached_words=100) for _ in range(2))

@@ -54,7 +54,7 @@ def test_spans_of_another_doc_are_refused() -> None:
 
 
 def test_a_getter_that_forgets_docs_is_refused() -> None:
-    with pytest.raises(SettingsError, match="spans for 0 docs"):
+    with pytest.raises(SettingsError, match="returned 0 lists of spans"):
         rows_of([Doc(VOCAB, words=["a"])], lambda docs: [])
 
 

@@ -158,3 +158,9 @@ def test_refused_settings() -> None:
         ScalarMix(3, dropout=1.0)
     with pytest.raises(SettingsError, match=r"given 3 layers\. Expected 2"):
         ScalarMix(2)(random_layers().float())
+
+
+def test_parameters_that_are_no_numbers() -> None:
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(SettingsError, match="Expected finite numbers"):
+            ScalarMix(2, initial_scalar_parameters=[value, 0.0])

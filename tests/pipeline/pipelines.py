@@ -5,6 +5,7 @@ from typing import Any
 
 import spacy
 from spacy.language import Language
+from spacy.tokens import Doc, Span
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -22,3 +23,13 @@ def pipeline(name: str | None = "random_a", model: dict[str, Any] | None = None,
     given = {"model": model or {}} if name is None else files(name, **(model or {}))
     nlp.add_pipe("elmo", config=given | config)
     return nlp
+
+
+@spacy.registry.misc("refuses_bad.v1")
+def refuses_bad() -> object:
+    def get_spans(docs: list[Doc]) -> list[list[Span]]:
+        if any("bad" in doc.text for doc in docs):
+            raise RuntimeError("no")
+        return [[doc[:]] if len(doc) else [] for doc in docs]
+
+    return get_spans

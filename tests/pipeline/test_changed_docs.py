@@ -68,8 +68,13 @@ def test_none_frees_the_layers_and_vectors(nlp: Language) -> None:
         with pytest.raises(NotEmbeddedError, match="set to None"):
             _ = doc[0]._.elmo
         assert not doc.has_vector
+    doc = nlp(TEXT)
     with pytest.raises(ElmoError, match="can only be set to None"):
-        nlp(TEXT)._.elmo = 1
+        doc._.elmo = 1
+    for part in (doc[0], doc[0:2]):
+        with pytest.raises(ElmoError, match=r"set doc\._\.elmo to None"):
+            part._.elmo = None
+    assert doc._.elmo.shape == (12, 256)
 
 
 @pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
@@ -108,3 +113,12 @@ def test_restoring_what_is_not_there(nlp: Language) -> None:
     for doc, attr in ((nlp.make_doc("a"), "elmo"), (nlp("a"), "other")):
         with pytest.raises(NotEmbeddedError, match=f"no ELMo layers under '{attr}'"):
             restore_vectors(doc, attr)
+
+
+@pytest.mark.parametrize("suffix", [":tokens", ":mix"])
+def test_parts_that_were_taken_out_by_hand(nlp: Language, suffix: str) -> None:
+    doc = nlp(TEXT)
+    del doc.user_data["._.", "elmo" + suffix, None, None]
+    with pytest.raises(NotEmbeddedError):
+        _ = doc._.elmo
+    assert not hasattr(doc[0]._, "elmo")

@@ -10,10 +10,12 @@ from golden_files import GOLDEN_NAMES, read_golden
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
+from thinc.api import Model
 
 from spacy_elmo.errors import ElmoError, NotEmbeddedError, SettingsError
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules.char_cnn import CharCnn
+from spacy_elmo.pipeline.elmo import ElmoPipe
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TEXTS = [
@@ -39,6 +41,7 @@ def nlp() -> Language:
     return nlp
 
 
+@pytest.mark.filterwarnings("ignore::spacy_elmo.errors.TruncatedWordsWarning")
 @pytest.mark.parametrize("name", GOLDEN_NAMES)
 def test_official_files_give_allennlps_vectors(name: str) -> None:
     nlp = spacy.blank("en")
@@ -74,6 +77,7 @@ def test_attributes_of_tokens_and_spans_are_parts_of_the_docs(nlp: Language) -> 
     np.testing.assert_allclose(doc[2:5]._.elmo, doc._.elmo[2:5], atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::spacy_elmo.errors.TruncatedWordsWarning")
 def test_any_text_in_any_company(nlp: Language) -> None:
     together = list(nlp.pipe(TEXTS))
     assert [doc.text for doc in together] == TEXTS
@@ -237,6 +241,19 @@ def test_mix_parameters_of_another_number_of_layers() -> None:
     nlp.add_pipe("elmo", config={"scalar_mix_parameters": [1.0, 2.0]})
     with pytest.raises(SettingsError, match=r"has 2 weights\. Expected 3"):
         nlp("a")
+
+
+@pytest.mark.parametrize("weights", [[float("nan"), 0.0, 0.0], [float("inf"), 0.0, 0.0]])
+def test_mix_parameters_that_are_no_numbers(nlp: Language, weights: list[float]) -> None:
+    with pytest.raises(SettingsError, match=r"Expected finite numbers"):
+        ElmoPipe(nlp.vocab, nlp.get_pipe("elmo").model, attr="other", scalar_mix_parameters=weights)
+
+
+def test_models_that_forget_a_doc(nlp: Language) -> None:
+    model: Model = Model("forgets", lambda model, docs, is_train: ([np.zeros((3, 1, 4), "f")], lambda d: []))
+    pipe, docs = ElmoPipe(nlp.vocab, model, attr="other"), [nlp.make_doc("a"), nlp.make_doc("b")]
+    with pytest.raises(SettingsError, match="the model returned 1 arrays for 2 docs"):
+        pipe.set_annotations(docs, pipe.predict(docs))
 
 
 def test_attributes_of_others_are_not_overwritten() -> None:

@@ -8,7 +8,7 @@ import pytest
 import spacy
 from pipelines import files, pipeline
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 
 from spacy_elmo import restore_vectors
 from spacy_elmo.inference import Engine
@@ -81,16 +81,6 @@ def test_as_tuples_and_select_pipes(nlp: Language) -> None:
     with nlp.select_pipes(disable="elmo"), pytest.raises(AttributeError, match="no elmo pipe"):
         _ = nlp("a")._.elmo
     assert nlp("a")._.elmo.shape == (1, 256)
-
-
-@spacy.registry.misc("refuses_bad.v1")
-def refuses_bad() -> object:
-    def get_spans(docs: list[Doc]) -> list[list[Span]]:
-        if any("bad" in doc.text for doc in docs):
-            raise RuntimeError("no")
-        return [[doc[:]] if len(doc) else [] for doc in docs]
-
-    return get_spans
 
 
 def test_one_bad_doc_does_not_lose_its_batch() -> None:

@@ -60,8 +60,9 @@ def odd_spans(kind: str) -> object:
         "no spans": lambda doc: ["a"],
         "no list": lambda doc: 3,
         "reversed": lambda doc: [doc[3:6], doc[0:3]],
+        "nothing": lambda doc: None,
     }[kind]
-    return lambda docs: [chosen(doc) for doc in docs]
+    return lambda docs: None if kind == "nothing" else [chosen(doc) for doc in docs]
 
 
 @pytest.mark.parametrize("kind", ["overlapping", "empty", "reversed"])
@@ -80,13 +81,15 @@ def test_odd_spans_that_cover_the_doc(kind: str) -> None:
     [
         ("gap", "no span for token 2 \\('c'\\)"),
         ("none", "no span for token 0"),
-        ("other doc", "for another doc"),
+        ("other doc", "of another doc"),
         ("no spans", "Expected a list of spans"),
         ("no list", "returned 3 for a doc"),
+        ("nothing", "returned None lists of spans"),
     ],
 )
-def test_odd_spans_that_are_refused(kind: str, message: str) -> None:
-    nlp = pipeline(model={"get_spans": {"@misc": "odd_spans.v1", "kind": kind}})
+@pytest.mark.parametrize("stateful", [False, True])
+def test_odd_spans_that_are_refused(kind: str, message: str, stateful: bool) -> None:
+    nlp = pipeline(model={"get_spans": {"@misc": "odd_spans.v1", "kind": kind}, "stateful": stateful})
     with pytest.raises(SettingsError, match=message):
         nlp("a b c d e f")
 
@@ -117,8 +120,10 @@ def test_words_longer_than_the_biLM_reads_are_counted_and_said_once() -> None:
     np.testing.assert_allclose(docs[0]._.elmo_layers[0, 0], docs[0]._.elmo_layers[0, 1], atol=1e-6)
     nlp("x" * 49)  # no second warning
     assert elmo.n_truncated == 4
-    with pytest.warns(TruncatedWordsWarning):
-        pipeline()("x" * 49)
+    for _ in range(2):  # another pipe says it too, in its own name
+        other = pipeline()
+        with pytest.warns(TruncatedWordsWarning):
+            other("x" * 49)
 
 
 def test_truncated_words_in_overlapping_windows_count_once() -> None:
@@ -126,3 +131,30 @@ def test_truncated_words_in_overlapping_windows_count_once() -> None:
     with pytest.warns(TruncatedWordsWarning):
         nlp("a b c " + "x" * 60 + " d e f")
     assert nlp.get_pipe("elmo").n_truncated == 1
+
+
+def test_the_warning_names_the_pipe_and_counts_docs_once_that_were_tried_again() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", name="mine", config={"model": {"get_spans": {"@misc": "refuses_bad.v1"}}})
+    nlp.set_error_handler(lambda *_: None)
+    with pytest.warns(TruncatedWordsWarning, match=r"nlp\.get_pipe\('mine'\)\.n_truncated"):
+        docs = list(nlp.pipe(["x" * 60, "bad", "y" * 60]))
+    assert len(docs) == 2
+    assert nlp.get_pipe("mine").n_truncated == 2
+
+
+def test_where_the_warning_is_an_error_it_stays_one() -> None:
+    nlp = pipeline()
+    for use in (lambda: nlp("x" * 60), lambda: list(nlp.pipe(["a", "x" * 60]))):
+        with pytest.raises(TruncatedWordsWarning):
+            use()
+
+
+def test_stateful_reads_spans_in_the_docs_order() -> None:
+    getter = {"@misc": "odd_spans.v1", "kind": "reversed"}
+    nlp = pipeline(model={"get_spans": getter, "stateful": True})
+    words = list("abcdef")
+    doc = Doc(nlp.vocab, words=words, sent_starts=[True, False, False, True, False, False])
+    plain = pipeline(model={"stateful": True})
+    expected = plain(Doc(plain.vocab, words=words, sent_starts=[True, False, False, True, False, False]))
+    np.testing.assert_allclose(nlp(doc)._.elmo_layers, expected._.elmo_layers, rtol=0, atol=1e-5)

@@ -133,3 +133,15 @@ def test_damaged_bytes_are_refused(nlp: Language) -> None:
     other.bilm.lstm.layers[0].bias.data[0, 0] = float("nan")
     with pytest.raises(ValueError, match=r"the saved biLM: lstm\.layers\.0\.bias holds 1 values that are NaN"):
         shim.from_bytes(other.to_bytes())
+
+
+@pytest.mark.parametrize("damage", [b"", b"no msgpack at all", b"\x81\xa5model\xc0", None])
+def test_damaged_folders_and_bytes(nlp: Language, tmp_path: Path, damage: bytes | None) -> None:
+    nlp.to_disk(tmp_path / "saved")
+    path = tmp_path / "saved" / "elmo" / "model"
+    path.write_bytes(path.read_bytes()[:1000] if damage is None else damage)
+    with pytest.raises(ElmoError, match="the saved biLM is damaged or cut short"):
+        spacy.load(tmp_path / "saved")
+    if damage:
+        with pytest.raises(ElmoError, match="the saved biLM is damaged or cut short"):
+            nlp.get_pipe("elmo").from_bytes(damage)

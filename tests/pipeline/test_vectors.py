@@ -3,6 +3,8 @@ import pytest
 import spacy
 from spacy.language import Language
 
+from spacy_elmo.errors import SettingsError
+
 
 @pytest.fixture(scope="module")
 def nlp() -> Language:
@@ -42,3 +44,32 @@ def test_without_the_setting_vectors_stay_spacys() -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     assert not nlp("bank").has_vector
+
+
+def test_whitespace_does_not_count(nlp: Language) -> None:
+    spaced, plain = nlp("We sat\n\n on  the bank ."), nlp("We sat on the bank .")
+    np.testing.assert_allclose(spaced.vector, plain.vector, rtol=0, atol=1e-5)
+    blank = spaced[2]
+    assert blank.is_space
+    assert not blank.has_vector
+    assert not blank.vector.any()
+    assert not spaced[2:3].has_vector
+    assert spaced[1:4].has_vector
+    assert not nlp(" \n").has_vector
+
+
+def test_vectors_that_can_not_be_compared(nlp: Language) -> None:
+    doc, other = nlp("the bank"), spacy.blank("en")("the bank")
+    for a in (doc, doc[1], doc[0:2]):
+        with pytest.raises(SettingsError, match=r"has a vector of 0: .*restore_vectors\(doc\)"):
+            a.similarity(other)
+        with pytest.raises(SettingsError, match="has a vector of 0"):
+            a.similarity(nlp.vocab["bank"])
+
+
+def test_has_vector_after_retokenising(nlp: Language) -> None:
+    doc = nlp("the river bank")
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[1:3])
+    assert not doc.has_vector
+    assert not doc[1].has_vector
