@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import numpy as np
@@ -93,8 +94,22 @@ def test_benchmark_speed(folder: Path) -> None:
 def test_package(folder: Path) -> None:
     output = folder / "packages"
     output.mkdir()
-    run("package", str(folder / "model"), str(output), "--build", "none", "--name", "with_elmo")
+    run("package", str(folder / "model"), str(output), "--build", "wheel", "--name", "with_elmo")
     package = output / "en_with_elmo-0.0.0"
     assert "spacy-elmo" in (package / "meta.json").read_text(encoding="utf8")  # an installed package brings us along
-    nlp = spacy.load(package / "en_with_elmo" / "en_with_elmo-0.0.0")
-    assert nlp("A bank")._.elmo.shape == (2, 32)
+    # a fresh environment, that sees the packages of this one but for the pipeline's
+    fresh = folder / "fresh"
+    venv.create(fresh, with_pip=True)
+    python = str(fresh / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+    site = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True
+    )
+    paths = "\n".join(f"import site; site.addsitedir({path!r})" for path in sys.path if path.endswith("site-packages"))
+    Path(site.stdout.strip(), "others.pth").write_text(paths, encoding="utf8")
+    wheel = str(next(package.glob("dist/*.whl")))
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel], check=True)
+    code = "import spacy; print(spacy.load('en_with_elmo')('We sat on the bank .')._.elmo.sum())"
+    result = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False, cwd=fresh)
+    assert result.returncode == 0, result.stderr
+    expected = spacy.load(folder / "model")("We sat on the bank .")._.elmo.sum()
+    assert float(result.stdout) == pytest.approx(float(expected), abs=1e-4)
