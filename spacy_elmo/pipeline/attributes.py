@@ -77,7 +77,7 @@ def has_values(doc: Doc, *, attr: str) -> bool:
 
 
 def _stored(part: Doc | Span, attr: str, suffix: str) -> Any:
-    """The doc's array and the first and last row of the part. Raises NotEmbeddedError where its tokens have changed."""
+    """The part's rows of the doc's array. Raises NotEmbeddedError where there is none, or the tokens have changed."""
     doc, start, end = (part, 0, len(part)) if isinstance(part, Doc) else (part.doc, part.start, part.end)
     array = doc.user_data.get(_key(attr, suffix))
     if array is None:
