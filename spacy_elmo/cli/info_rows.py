@@ -12,10 +12,9 @@ from ..formats.hdf5_checks import (
     find_dataset,
     list_names,
     open_hdf5,
-    read_dataset,
     root_names,
 )
-from ..formats.hdf5_vectors import INDEX_NAME, read_vectors
+from ..formats.hdf5_vectors import INDEX_NAME, keyed_datasets, read_vectors
 from ..formats.hdf5_weights import read_weights
 from ..formats.official import find_official
 from ..formats.options import BiLMOptions
@@ -76,9 +75,10 @@ def lone_weight_rows(path: Path, sha256: str | None) -> Rows:
 def vector_rows(path: Path) -> Rows:
     """A file of embedded sentences, read whole. Raises VectorsError."""
     with open_hdf5(path, "a file of embedded sentences", VectorsError) as file:
-        if keyed := _keyed(file):
-            shapes = [read_dataset(dataset, name, VectorsError).shape for name, dataset in keyed]
-            return [("embedded sentences", f"{len(shapes):,}, each named by its text"), ("first", f"{shapes[0]}")]
+        keyed = bool(keyed_datasets(file))
+    if keyed:
+        shapes = [array.shape for _, array in read_vectors(path)]
+        return [("embedded sentences", f"{len(shapes):,}, each named by its text"), ("first", f"{shapes[0]}")]
     count, first = 0, "none"
     for _, array in read_vectors(path):
         first = first if count else f"{array.shape}, " + ("(layers, tokens, width)", "(tokens, width)")[array.ndim == 2]
@@ -95,19 +95,7 @@ def holds_vectors(path: Path) -> bool:
     """
     with open_hdf5(path, "weights of a biLM or embedded sentences", VectorsError) as file:
         names = list_names(file, VectorsError)
-        return any(name == INDEX_NAME or name.isdecimal() for name in names) or bool(_keyed(file))
-
-
-def _keyed(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
-    """Datasets named by their sentences; none where there is anything else, or they have numbers."""
-    names = list_names(file, VectorsError)
-    if "char_embed" in names or any(name == INDEX_NAME or name.isdecimal() for name in names):
-        return []
-    if any(file.get(name, getclass=True) is not h5py.Dataset for name in names):
-        return []
-    found = [(name, find_dataset(file, name, VectorsError)) for name in names]
-    datasets = [(name, dataset) for name, dataset in found if dataset is not None and len(dataset.shape) in (2, 3)]
-    return datasets if len(datasets) == len(names) else []
+        return any(name == INDEX_NAME or name.isdecimal() for name in names) or bool(keyed_datasets(file))
 
 
 def _shapes(file: h5py.File) -> Iterator[tuple[str, str]]:

@@ -31,6 +31,10 @@ class SettingMessages:
         "one set of layers under each."
     )
     STORE = "store is {got!r}. Expected one of {expected}."
+    STORE_FLOAT16 = (
+        'store is "layers_float16", but this biLM gives values beyond 65504, the largest of float16. '
+        'Set store to "layers".'
+    )
     PRECISION = "model.precision is {got!r}. Expected one of {expected}."
     ATTR_TAKEN = (
         "attr is {attr!r}, but {owner}._.{name} was set by something else. Set attr to another name, or remove that "

@@ -2,7 +2,7 @@
 
 A dataset per sentence, named "0", "1", ... in order: (layers, tokens, width), or (tokens, width) where only
 one vector per token was asked for. The dataset ``sentence_to_index`` (1,) holds JSON: {sentence: "index"}.
-A sentence that comes more than once has all its datasets, and its first index in the JSON.
+A sentence that comes more than once has all its datasets, and its last index in the JSON.
 Instead of a number a dataset can have a name of its own, its key; such sentences are not in the JSON.
 """
 
@@ -104,7 +104,7 @@ class VectorsWriter:
             self._file.create_dataset(name, data=array)
             self._sink.check()
         if self.index and key is None:
-            self._indices.setdefault(sentence, name)
+            self._indices[sentence] = name
         self._n_written += 1
 
 
@@ -126,10 +126,18 @@ def key_problem(key: object) -> str | None:
 def read_vectors(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Floats]]:
     """Read embedded sentences in order, one at a time: the text, and (layers, tokens, width) or (tokens, width).
 
-    The text is None for a later copy of a sentence, and where the file has no sentence_to_index.
+    The text is None for an earlier copy of a sentence, and where the file has no sentence_to_index. Where datasets are
+    named by their sentences, these are the texts, in HDF5's order of names.
     Raises VectorsError, when the first sentence is asked for or at a damaged one.
     """
+    n_keyed = 0
     with open_hdf5(path, _EXPECTED, VectorsError) as file:
+        for key, dataset in keyed_datasets(file):
+            check_dataset(dataset, key, VectorsError)
+            yield key, read_dataset(dataset, key, VectorsError)
+            n_keyed += 1
+        if n_keyed:
+            return
         n_sentences = sum(_is_index(name) for name in list_names(file, VectorsError))
         sentences = _read_index(file, n_sentences)
         for i in range(n_sentences):
@@ -142,6 +150,20 @@ def read_vectors(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Flo
                 source = f"{path}: the dataset {i}"
                 raise VectorsError(Errors.VECTORS_SHAPE.format(source=source, got=dataset.shape))
             yield sentences.get(i), read_dataset(dataset, str(i), VectorsError)
+
+
+def keyed_datasets(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
+    """Datasets that are named by their sentences; none where the file has numbers, an index or anything else."""
+    names = list_names(file, VectorsError)
+    if any(name == INDEX_NAME or name == "char_embed" or _is_index(name) for name in names):
+        return []
+    if any(file.get(name, getclass=True, getlink=True) is not h5py.HardLink for name in names):
+        return []
+    if any(file.get(name, getclass=True) is not h5py.Dataset for name in names):
+        return []
+    found = [(name, find_dataset(file, name, VectorsError)) for name in names]
+    datasets = [(name, dataset) for name, dataset in found if dataset is not None and len(dataset.shape) in (2, 3)]
+    return datasets if len(datasets) == len(names) else []
 
 
 def _floats(vectors: npt.ArrayLike, source: str) -> Floats:

@@ -10,14 +10,21 @@ from .types import SpanGetter
 
 
 def windows(doc: Doc, start: int, end: int, window: int, overlap: int) -> list[Span]:
-    """Windows of `window` tokens over doc[start:end], neighbours sharing `overlap` tokens."""
-    spans = []
-    while True:
-        stop = min(start + window, end)
-        spans.append(doc[start:stop])
-        if stop == end:
-            return spans
-        start = stop - overlap
+    """Windows of `window` words over doc[start:end], neighbours sharing `overlap` words; whitespace does not count."""
+    words = [i for i in range(start, end) if not doc[i].is_space]
+    spans, begin = [], 0
+    while begin < len(words):
+        stop = min(begin + window, len(words))
+        spans.append(doc[words[begin] : words[stop - 1] + 1])
+        if stop == len(words):
+            break
+        begin = stop - overlap
+    return spans
+
+
+def _is_longer(sentence: Span, words: int) -> bool:
+    """Whether it has more words than that; whitespace does not count."""
+    return len(sentence) > words and sum(not token.is_space for token in sentence) > words
 
 
 def _check(window: int, overlap: int) -> None:
@@ -28,8 +35,9 @@ def _check(window: int, overlap: int) -> None:
 def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:
     """spacy-elmo.windows.v1: docs in overlapping windows, whatever their sentences.
 
-    A token in two windows gets its vector from the one where it stands further from an edge, so that it sees
-    about overlap / 2 tokens on each side at least (fewer at the doc's own ends).
+    window, overlap: in words; whitespace does not count.
+    A word in two windows gets its vector from the one where it stands further from an edge, so that it sees
+    overlap // 2 words on each side at least (fewer at the doc's own ends).
     """
     _check(window, overlap)
     return partial(_get_windows, window=window, overlap=overlap)
@@ -37,7 +45,7 @@ def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:
 
 def build_sentences(window: int = 250, overlap: int = 50, longest_sentence: int = 1000) -> SpanGetter:
     """spacy-elmo.sentences.v1: doc.sents where they are set; docs without, and sentences of more than
-    `longest_sentence` tokens, in windows (see build_windows).
+    `longest_sentence` words, in windows (see build_windows).
     """
     _check(window, overlap)
     if not isinstance(longest_sentence, int) or longest_sentence < window:
@@ -54,7 +62,7 @@ def build_whole_doc() -> SpanGetter:
 
 
 def _get_windows(docs: Iterable[Doc], *, window: int, overlap: int) -> list[list[Span]]:
-    return [windows(doc, 0, len(doc), window, overlap) if len(doc) else [] for doc in docs]
+    return [windows(doc, 0, len(doc), window, overlap) for doc in docs]
 
 
 def _get_sentences(docs: Iterable[Doc], *, window: int, overlap: int, longest_sentence: int) -> list[list[Span]]:
@@ -65,10 +73,10 @@ def _get_sentences(docs: Iterable[Doc], *, window: int, overlap: int, longest_se
             continue
         spans: list[Span] = []
         for sentence in doc.sents:
-            if len(sentence) <= longest_sentence:
-                spans.append(sentence)
-            else:
+            if _is_longer(sentence, longest_sentence):
                 spans.extend(windows(doc, sentence.start, sentence.end, window, overlap))
+            else:
+                spans.append(sentence)
         result.append(spans)
     return result
 

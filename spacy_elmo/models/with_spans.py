@@ -44,7 +44,7 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
         if once:
             spans = _without_overlap(doc, spans)
         shown = np.array([not token.is_space for token in doc], np.bool_)
-        owners = _owners(doc, spans)
+        owners = _owners(doc, spans, shown)
         for k, span in enumerate(spans):
             indices = np.arange(span.start, span.end)[shown[span.start : span.end]]
             places = np.flatnonzero(owners[indices] == k)
@@ -61,18 +61,23 @@ def _without_overlap(doc: Doc, spans: Sequence[Span]) -> list[Span]:
     return cut
 
 
-def _owners(doc: Doc, spans: Sequence[Span]) -> npt.NDArray[np.int64]:
-    """For each token the span in which it stands furthest from an edge (the first of equals). *Shape:* (tokens,)."""
+def _owners(doc: Doc, spans: Sequence[Span], shown: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """For each word the span in which it stands furthest from an edge (the first of equals). *Shape:* (tokens,).
+
+    shown: *Shape:* (tokens,), false at whitespace, which neither counts nor needs a span.
+    """
     owners = np.full(len(doc), -1, np.int64)
     depths = np.full(len(doc), -1, np.int64)
     for k, span in enumerate(spans):
-        inside = np.arange(span.end - span.start)
+        words = np.arange(span.start, span.end)[shown[span.start : span.end]]
+        inside = np.arange(len(words))
         depth = np.minimum(inside, inside[::-1])
-        better = depth > depths[span.start : span.end]
-        owners[span.start : span.end][better] = k
-        depths[span.start : span.end][better] = depth[better]
-    if len(doc) and owners.min() < 0:
-        raise SettingsError(Errors.SPANS_GAP.format(token=doc[int(owners.argmin())].text[:50], i=int(owners.argmin())))
+        better = depth > depths[words]
+        owners[words[better]] = k
+        depths[words[better]] = depth[better]
+    left_out = np.flatnonzero(shown & (owners < 0))
+    if len(left_out):
+        raise SettingsError(Errors.SPANS_GAP.format(token=doc[int(left_out[0])].text[:50], i=int(left_out[0])))
     return owners
 
 

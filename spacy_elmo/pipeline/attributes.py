@@ -54,8 +54,16 @@ def annotate(doc: Doc, attr: str, layers: Floats3d, weights: Any, store: str) ->
     if store == "mix":
         doc.user_data[_key(attr, VECTORS)] = mix(layers, weights)
     else:
-        doc.user_data[_key(attr, LAYERS)] = layers.astype("float16") if store == "layers_float16" else layers
+        doc.user_data[_key(attr, LAYERS)] = _half(layers) if store == "layers_float16" else layers
         doc.user_data[_key(attr, MIX)] = weights
+
+
+def _half(layers: Floats3d) -> Any:
+    with np.errstate(over="ignore"):  # what is too large is found below
+        half: Any = layers.astype("float16")
+    if get_array_module(half).isinf(half).any():
+        raise SettingsError(Errors.STORE_FLOAT16)
+    return half
 
 
 def clear(doc: Doc, value: Any, *, attr: str) -> None:

@@ -69,7 +69,7 @@ def test_formats(text: Path, output: Path, embedder: ElmoEmbedder, option: str |
         expected = {"--top": layers[-1], "--average": layers.mean(0)}.get(option or "", layers)
         np.testing.assert_allclose(found[str(i)], expected, atol=1e-5)
     with h5py.File(output) as file:
-        assert json.loads(file["sentence_to_index"][0]) == {"the cat sat .": "0", "a dog ran": "1", "yes": "3"}
+        assert json.loads(file["sentence_to_index"][0]) == {"the cat sat .": "2", "a dog ran": "1", "yes": "3"}
 
 
 def test_the_embedded_bilm(text: Path, output: Path) -> None:

@@ -34,7 +34,7 @@ def test_embed_file(embedder: ElmoEmbedder, tmp_path: Path, output_format: str) 
     expected = embedder.embed_batch([line.split() for line in TEXT.splitlines()])
     with h5py.File(path) as file:
         assert set(file) == {"0", "1", "2", "3", "sentence_to_index"}
-        assert json.loads(file["sentence_to_index"][0]) == {"the cat sat .": "0", "a  dog\tran": "1", "yes": "3"}
+        assert json.loads(file["sentence_to_index"][0]) == {"the cat sat .": "2", "a  dog\tran": "1", "yes": "3"}
         for i, layers in enumerate(expected):
             wanted = {"all": layers, "top": layers[-1], "average": layers.mean(0)}[output_format]
             assert file[str(i)].dtype == np.float32

@@ -154,6 +154,13 @@ def test_store_and_mix(store: str) -> None:
         assert doc._.elmo_layers.dtype == np.float32
 
 
+def test_values_that_float16_does_not_hold(nlp: Language) -> None:
+    model: Model = Model("large", lambda model, docs, is_train: ([np.full((3, 1, 4), 1e5, "f")], lambda d: []))
+    pipe, doc = ElmoPipe(nlp.vocab, model, attr="other", store="layers_float16"), nlp.make_doc("a")
+    with pytest.raises(SettingsError, match="beyond 65504"):
+        pipe.set_annotations([doc], pipe.predict([doc]))
+
+
 def test_docs_without_vectors_say_so(nlp: Language) -> None:
     doc = nlp.make_doc("never seen")
     for part in (doc, doc[0], doc[0:1]):

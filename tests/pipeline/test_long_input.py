@@ -108,6 +108,49 @@ def test_whitespace_is_not_shown_to_the_biLM() -> None:
     assert not layers[:, hidden].any()
 
 
+WORDS = [f"w{k % 300}" for k in range(990)]
+LONG = {
+    "default, no sentences": (WORDS[:245], {}, None),
+    "default, windows": (WORDS[:700], {}, None),
+    "one sentence just short enough": (WORDS, {}, [0]),
+    "small windows": (WORDS[:100], {"@span_getters": "spacy-elmo.windows.v1", "window": 10, "overlap": 4}, None),
+    "one long sentence": (
+        WORDS[:60],
+        {"@span_getters": "spacy-elmo.sentences.v1", "window": 10, "overlap": 4, "longest_sentence": 20},
+        [0, 5],
+    ),
+}
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+@pytest.mark.parametrize("case", LONG)
+def test_whitespace_does_not_move_windows(case: str, stateful: bool) -> None:
+    words, getter, starts = LONG[case]
+    nlp = pipeline(model={"stateful": stateful} | ({"get_spans": getter} if getter else {}))
+    rng = np.random.default_rng(0)
+    spaced: list[str] = ["\n"]
+    sent_starts = [starts is not None]
+    for i, word in enumerate(words):
+        spaced.append(word)
+        sent_starts.append(starts is not None and i in starts and i > 0)
+        blanks = int(rng.choice([0, 0, 0, 1, 12]))
+        spaced += ["\n"] * blanks
+        sent_starts += [False] * blanks
+    plain = Doc(nlp.vocab, words=words, sent_starts=starts and [i in starts for i in range(len(words))])
+    doc = Doc(nlp.vocab, words=spaced, sent_starts=sent_starts if starts else None)
+    read = [i for i, word in enumerate(spaced) if word.strip()]
+    layers = nlp(doc)._.elmo_layers
+    np.testing.assert_allclose(layers[:, read], nlp(plain)._.elmo_layers, rtol=0, atol=1e-5)
+    assert not np.delete(layers, read, axis=1).any()
+
+
+def test_a_getter_may_leave_out_whitespace() -> None:
+    nlp = pipeline(model={"get_spans": {"@misc": "odd_spans.v1", "kind": "gap"}})
+    doc = nlp(Doc(nlp.vocab, words=["a", "b", "\n", "c", "d", "e"]))
+    assert doc._.elmo_layers[:, [0, 1, 3, 4, 5]].any(2).all()
+    assert not doc._.elmo_layers[:, 2].any()
+
+
 def test_words_longer_than_the_biLM_reads_are_counted_and_said_once() -> None:
     nlp = pipeline(None)
     elmo = nlp.get_pipe("elmo")
