@@ -40,4 +40,4 @@ class TruncatedWords:
         return {"where": self.where}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["where"])  # type: ignore[misc]  # a copy begins at 0
+        self.where, self.n, self._lock = state["where"], 0, threading.RLock()  # a copy begins at 0

@@ -97,7 +97,8 @@ class ElmoBiLM(nn.Module):
         if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters):
             # the vectors change with each step: only those of the batch's words are computed, with gradients
             characters = torch.where(written[..., None], inputs, vocabulary[places])
-            return self.bilm(characters * read[..., None], state)  # type: ignore[no-any-return]
+            output: BiLMOutput = self.bilm(characters * read[..., None], state)
+            return output
         # what stands in inputs decides: a place in the vocabulary of other characters is an unknown word's
         known = inside & (~written | (vocabulary[places] == inputs).all(2))
         vectors = self._vectors(vocabulary, parameters)

@@ -93,22 +93,20 @@ class ElmoPipe(TrainablePipe):
         Where a batch fails, its docs are tried one by one, and only those that fail go to the error handler.
         """
         for docs in _batches(stream, batch_size, self.max_batch_tokens):
-            try:
-                self.set_annotations(docs, self.predict(docs))
-            except Exception:
-                yield from self._one_by_one(docs)
-            else:
-                yield from docs
+            yield from self._annotated(docs)
 
-    def _one_by_one(self, docs: list[Doc]) -> Iterator[Doc]:
-        error_handler = self.get_error_handler()
+    def _annotated(self, docs: list[Doc]) -> Iterator[Doc]:
+        try:
+            self.set_annotations(docs, self.predict(docs))
+        except Exception as error:  # whatever it is belongs to the error handler
+            if len(docs) == 1:
+                self.get_error_handler()(self.name, self, docs, error)
+                return
+        else:
+            yield from docs
+            return
         for doc in docs:
-            try:
-                self.set_annotations([doc], self.predict([doc]))
-            except Exception as error:
-                error_handler(self.name, self, [doc], error)
-            else:
-                yield doc
+            yield from self._annotated([doc])
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
         """Read the biLM's files, so that a wrong path shows here. Nothing is learnt from the examples."""

@@ -105,6 +105,19 @@ def test_without_a_handler_errors_are_raised(monkeypatch: pytest.MonkeyPatch) ->
             use()
 
 
+def test_a_doc_that_fails_alone_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp, calls = pipeline(), []
+
+    def failing(self: Engine, sentences: list[list[str]], *rest: object) -> None:
+        calls.append(sentences)
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(Engine, "run", failing)
+    nlp.set_error_handler(ignore)
+    assert not list(nlp.pipe(["a b"]))
+    assert calls == [[["a", "b"]]]
+
+
 def test_memory_zone() -> None:
     nlp = pipeline()
     before = nlp("the bank of xyzzy")._.elmo
