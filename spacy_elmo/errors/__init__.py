@@ -5,9 +5,11 @@ from __future__ import annotations
 import reprlib
 
 from .allennlp import AllenNLPMessages
+from .cache import CacheMessages
 from .commands import CommandMessages
 from .docs import DocMessages
 from .files import FileMessages
+from .listening import ListeningMessages
 from .settings import SettingMessages
 from .training import TrainingMessages
 
@@ -51,6 +53,10 @@ class DownloadError(ElmoError):
     """A file can't be downloaded, or is not the one that was asked for."""
 
 
+class CacheError(ElmoError):
+    """The file that keeps a frozen biLM's layers can't be used."""
+
+
 class NotEmbeddedError(ElmoError, AttributeError):
     """A doc has no vectors that could be read; an AttributeError, as spaCy asks for attributes with hasattr."""
 
@@ -59,7 +65,24 @@ class TruncatedWordsWarning(UserWarning):
     """Words had more bytes than the biLM reads; the rest of them made no difference."""
 
 
-class Errors(FileMessages, SettingMessages, DocMessages, TrainingMessages, CommandMessages, AllenNLPMessages):
+class ChangedBiLMWarning(UserWarning):
+    """A component predicts with another biLM than it was trained with."""
+
+
+class CacheWarning(UserWarning):
+    """Layers are no longer written to the file that keeps them."""
+
+
+class Errors(
+    FileMessages,
+    SettingMessages,
+    DocMessages,
+    ListeningMessages,
+    TrainingMessages,
+    CommandMessages,
+    AllenNLPMessages,
+    CacheMessages,
+):
     """All message templates."""
 
 

@@ -16,7 +16,6 @@ class SettingMessages:
     )
     CACHED_WORDS = "model.cached_words is {got!r}. Expected a whole number, 0 or more; 0 keeps no words."
     STATEFUL_TRAINABLE = "model.stateful and model.trainable are both true. Set one of them to false."
-    NOT_FROZEN = "frozen is false, but this version does not tune a biLM with its pipeline. Set it to true."
     MAX_BATCH_TOKENS = "max_batch_tokens is {got}. Expected 1 or more; 8192 is the default."
     MIX_LAYERS = "scalar_mix_parameters has {got} weights. Expected {expected}: one for each layer of the biLM."
     MIX_PARAMETERS = "initial_scalar_parameters has {got} values. Expected {expected}: one for each layer of the mix."

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats3d
 
+from ..errors import Errors, SettingsError
 from ..formats.characters import batch_to_ids_array
-from ..inference import token_batches
+from ..inference import LayerCache, token_batches
 from ..modules import LstmState
+from .cached import with_cache
 from .shim import BiLMShim
 from .types import BiLMModel, SpanGetter
 from .with_spans import Row, rows_of, to_docs, to_rows
@@ -23,15 +26,23 @@ RowLayers = list[npt.NDArray[np.float32]]
 
 @dataclass
 class Settings:
-    """See bilm_layer. max_batch_tokens: what runs at once; the component sets it."""
+    """See bilm_layer. The component sets the rest.
+
+    tuned: as trainable, but not for copies that replace listeners; max_batch_tokens: what runs at once.
+    cache: where layers are kept while a component is trained on a frozen biLM.
+    """
 
     get_spans: SpanGetter
     stateful: bool
     trainable: bool
+    tuned: bool = False
     max_batch_tokens: int = 8192
+    cache: LayerCache | None = None
 
 
-def bilm_layer(shim: BiLMShim, get_spans: SpanGetter, stateful: bool, trainable: bool) -> BiLMModel:
+def bilm_layer(
+    shim: BiLMShim, get_spans: SpanGetter, stateful: bool, trainable: bool, width: int | None = None
+) -> BiLMModel:
     """Build the layer.
 
     The settings are an object and no plain attributes, which thinc would save: a loaded model obeys its own config.
@@ -39,12 +50,13 @@ def bilm_layer(shim: BiLMShim, get_spans: SpanGetter, stateful: bool, trainable:
     stateful: the spans of one doc are read in order, each from the state in which the one before left the biLM;
         every doc begins from the zero state.
     trainable: backprop gathers gradients in the shim. The docs get none.
+    width: what the files are expected to give; None: not known before they are read.
     """
     return Model(
         "elmo_bilm",
         forward,
         init=init,
-        dims={"nO": None},
+        dims={"nO": width},
         attrs={"settings": Settings(get_spans, stateful, trainable)},
         shims=[shim],
     )
@@ -52,9 +64,11 @@ def bilm_layer(shim: BiLMShim, get_spans: SpanGetter, stateful: bool, trainable:
 
 def init(model: BiLMModel, X: Any = None, Y: Any = None) -> None:
     """Read the biLM's files and set the width. Raises ElmoError where they can't be used."""
-    shim = _shim(model)
+    width = _shim(model).bilm.options.width
     if model.has_dim("nO") is None:
-        model.set_dim("nO", shim.bilm.options.width)
+        model.set_dim("nO", width)
+    elif model.get_dim("nO") != width:
+        raise SettingsError(Errors.BILM_WIDTH.format(width=model.get_dim("nO"), got=width))
 
 
 def forward(
@@ -65,11 +79,11 @@ def forward(
     shim, docs = _shim(model), list(X)
     settings: Settings = model.attrs["settings"]
     rows = rows_of(docs, settings.get_spans, once=settings.stateful)
-    if is_train and settings.trainable:
+    if is_train and (settings.trainable or settings.tuned):
         row_layers, backprop_rows = _train(shim, rows, settings.max_batch_tokens)
     else:
-        predict = _predict_stateful if settings.stateful else _predict
-        row_layers, backprop_rows = predict(shim, rows, settings.max_batch_tokens), None
+        run = partial(_predict_stateful if settings.stateful else _predict, shim, settings.max_batch_tokens)
+        row_layers, backprop_rows = with_cache(settings.cache, shim, rows, run, settings.stateful), None
     options = shim.bilm.options
     Y = to_docs(docs, rows, row_layers, options.layers, options.width)
     # at the end, so that docs which fail and are tried again do not count twice
@@ -89,7 +103,7 @@ def _shim(model: BiLMModel) -> BiLMShim:
     return shim
 
 
-def _predict(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> RowLayers:
+def _predict(shim: BiLMShim, max_batch_tokens: int, rows: list[Row]) -> RowLayers:
     results: RowLayers = [np.empty(0, np.float32)] * len(rows)
     for batch in token_batches([len(row.words) for row in rows], max_batch_tokens):
         layers, _ = shim.engine.run([rows[i].words for i in batch])
@@ -98,7 +112,7 @@ def _predict(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> RowLayer
     return results
 
 
-def _predict_stateful(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> RowLayers:
+def _predict_stateful(shim: BiLMShim, max_batch_tokens: int, rows: list[Row]) -> RowLayers:
     """The first spans of all docs, then the second ones, and so on; docs run side by side."""
     results: RowLayers = [np.empty(0, np.float32)] * len(rows)
     queues: dict[int, list[int]] = {}
@@ -135,6 +149,8 @@ def _train(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> tuple[RowL
 
     def backprop(d_rows: RowLayers) -> None:
         for batch, layers in outputs:
+            if not layers.requires_grad:  # all parameters are still to be unfrozen
+                continue
             gradient = torch.zeros_like(layers)
             for k, i in enumerate(batch):
                 gradient[:, k, 1 : 1 + len(rows[i].words)] = torch.from_numpy(d_rows[i])

@@ -1,13 +1,17 @@
 """The torch biLM inside a Thinc model: loads its files when first needed, saves itself without pickle."""
 
 import copy
+import hashlib
+import json
 import os
 import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 import srsly
 import torch
-from thinc.api import Optimizer, Shim
+from thinc.api import Model, Optimizer, Shim
 from thinc.types import FloatsXd
 from thinc.util import get_torch_default_device, torch2xp, xp2torch
 
@@ -30,6 +34,8 @@ class BiLMShim(Shim):
     first needed, so that a saved pipeline, which brings its own weights, never looks at them.
     precision: of the engine's products; cached_words: see Engine.
     truncated: counts the tokens that were longer than the biLM reads.
+    learn_rate_factor: what the optimizer's learning rate is multiplied with for this biLM.
+    before_use: called before the weights are read; a pipe that tunes the biLM applies here what it still holds.
     """
 
     def __init__(
@@ -49,7 +55,10 @@ class BiLMShim(Shim):
         self.options_file, self.weight_file = options_file, weight_file
         self.precision, self.cached_words = precision, cached_words
         self.truncated = TruncatedWords("the n of model.shims[0].truncated")
+        self.learn_rate_factor = 1.0
+        self.before_use: Callable[[], None] | None = None
         self._engine: Engine | None = None
+        self._fingerprint: str | None = None
         self._lock = threading.RLock()
 
     @property
@@ -59,6 +68,8 @@ class BiLMShim(Shim):
         Its weights may change through finish_update and from_bytes alone: the engine keeps copies of them.
         """
         with self._lock:
+            if self.before_use is not None:
+                self.before_use()
             if self._model is None:
                 self._set(load_bilm(self.options_file, self.weight_file))
             bilm: BiLM = self._model
@@ -68,13 +79,31 @@ class BiLMShim(Shim):
     def engine(self) -> Engine:
         """The fast forward pass over the current weights."""
         with self._lock:
+            bilm = self.bilm  # may drop the engine
             if self._engine is None:
-                self._engine = Engine(self.bilm, dtype_of(self.precision, self._device), self.cached_words)
+                self._engine = Engine(bilm, dtype_of(self.precision, self._device), self.cached_words)
             return self._engine
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of options and weights: the same for the same network, wherever it was loaded from."""
+        with self._lock:
+            bilm = self.bilm
+            if self._fingerprint is None:
+                digest = hashlib.blake2b(json.dumps(bilm.options.to_dict(), sort_keys=True).encode(), digest_size=16)
+                for name, array in sorted(bilm.to_arrays().items()):
+                    digest.update(name.encode())
+                    digest.update(array.tobytes())
+                self._fingerprint = digest.hexdigest()
+            return self._fingerprint
 
     def _set(self, bilm: BiLM) -> None:
         self._model = bilm.to(self._device)
-        self._engine = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was derived from the weights."""
+        self._engine = self._fingerprint = None
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Apply the gradients that backprop has gathered, and forget them."""
@@ -84,10 +113,39 @@ class BiLMShim(Shim):
             for name, parameter in self.bilm.named_parameters():
                 if parameter.grad is not None:
                     weights = cast(FloatsXd, torch2xp(parameter.data))
-                    updated, _ = optimizer((self.id, name), weights, cast(FloatsXd, torch2xp(parameter.grad)))
+                    gradient = cast(FloatsXd, torch2xp(parameter.grad))
+                    updated, _ = optimizer((self.id, name), weights, gradient, lr_scale=self.learn_rate_factor)
                     parameter.data = xp2torch(updated, device=parameter.device)
                     parameter.grad = None
-                    self._engine = None
+                    self._forget()
+
+    def train_from_top(self, parts: int) -> None:
+        """Let training reach the topmost parts alone: LSTM layers, and below them the character encoder."""
+        bilm = self.bilm
+        for number, part in enumerate([*reversed(bilm.lstm.layers), bilm.char_cnn]):
+            part.requires_grad_(number < parts)
+
+    @contextmanager
+    def use_params(self, params: Mapping[tuple[int, str], Any]) -> Iterator[None]:
+        """Other weights for a while, an optimizer's averages for one. params: (this shim's id, name) -> array."""
+        names = [name for shim, name in params if shim == self.id]
+        if not names:
+            yield
+            return
+        parameters = dict(self.bilm.named_parameters())
+        before = {name: parameters[name].data for name in names}
+
+        def put(values: Mapping[str, torch.Tensor]) -> None:
+            with self._lock:
+                for name, value in values.items():
+                    parameters[name].data = value
+                self._forget()
+
+        put({name: xp2torch(params[self.id, name], device=before[name].device).clone() for name in names})
+        try:
+            yield
+        finally:
+            put(before)
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the network; "cpu" or "gpu"."""
@@ -116,7 +174,7 @@ class BiLMShim(Shim):
 
     def copy(self) -> "BiLMShim":
         """A copy with an id of its own, by which an optimizer tells their states apart."""
-        other = copy.deepcopy(self)
+        other = copy.deepcopy(self)  # without before_use: what it holds belongs to this one
         with Shim.global_id_lock:
             Shim.global_id += 1
             other.id = Shim.global_id
@@ -124,7 +182,12 @@ class BiLMShim(Shim):
 
     def __getstate__(self) -> dict[str, Any]:
         _ = self.bilm  # a pickle holds the weights, as to_bytes does
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_engine")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_engine", "before_use")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _engine=None, _lock=threading.RLock())
+        self.__dict__.update(state, _engine=None, before_use=None, _lock=threading.RLock())
+
+
+def bilm_shims(model: Model[Any, Any]) -> list[BiLMShim]:
+    """Those of a layer itself; a model of someone else's may have none."""
+    return [shim for shim in model.shims if isinstance(shim, BiLMShim)]

@@ -99,7 +99,7 @@ def _stored(part: Doc | Span, attr: str, suffix: str) -> Any:
     return array[..., start:end, :]
 
 
-def _layers(part: Doc | Span, *, attr: str) -> Floats3d:
+def layers_of(part: Doc | Span, *, attr: str) -> Floats3d:
     """*Shape:* (layers, tokens, width), float32; a view of the doc's own array where it keeps float32."""
     result: Floats3d = _stored(part, attr, LAYERS).astype("f", copy=False)
     return result
@@ -127,7 +127,7 @@ def mean_vector(part: Doc | Span, *, attr: str) -> Floats1d:
 
 
 def _token_layers(token: Token, *, attr: str) -> Floats2d:
-    result: Floats2d = _layers(_alone(token), attr=attr)[:, 0]
+    result: Floats2d = layers_of(_alone(token), attr=attr)[:, 0]
     return result
 
 
@@ -144,9 +144,9 @@ _GETTERS = (
     (Token, VECTORS, _token_vector),
     (Token, LAYERS, _token_layers),
     (Span, VECTORS, vectors_of),
-    (Span, LAYERS, _layers),
+    (Span, LAYERS, layers_of),
     (Doc, VECTORS, vectors_of),
-    (Doc, LAYERS, _layers),
+    (Doc, LAYERS, layers_of),
 )
 
 

@@ -1,10 +1,9 @@
 """The component `elmo`."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -14,15 +13,17 @@ from spacy.vocab import Vocab
 from thinc.api import Optimizer
 from thinc.types import Floats3d
 
-from ..errors import ElmoError, Errors, SettingsError, WeightsError
-from ..models.types import BiLMModel
+from ..errors import ElmoError, Errors, NotEmbeddedError, SettingsError, WeightsError
+from ..models.shim import bilm_shims
+from ..models.types import BiLMModel, LayerCache
 from .attributes import annotate, mix_parameters, register
+from .checks import Store, check_settings
+from .listening import Listening
+from .tuning import Tuning
 from .vectors import set_vector_hooks
 
-Store = Literal["layers", "layers_float16", "mix"]
 
-
-class ElmoPipe(TrainablePipe):
+class ElmoPipe(Listening, TrainablePipe):
     """Runs the biLM over docs and keeps all its layers on them; see make_elmo for the settings."""
 
     def __init__(
@@ -37,33 +38,42 @@ class ElmoPipe(TrainablePipe):
         scalar_mix_parameters: Sequence[float] | None = None,
         max_batch_tokens: int = 8192,
         store: Store = "layers",
+        learn_rate_factor: float = 0.1,
+        cache_mb: int = 1024,
+        cache_file: str | None = None,
     ) -> None:
-        if not frozen:
-            raise SettingsError(Errors.NOT_FROZEN)
-        if not isinstance(max_batch_tokens, int):
-            raise SettingsError(Errors.WHOLE_NUMBER.format(name="max_batch_tokens", got=max_batch_tokens))
-        if max_batch_tokens < 1:
-            raise SettingsError(Errors.MAX_BATCH_TOKENS.format(got=max_batch_tokens))
-        if store not in get_args(Store):
-            raise SettingsError(Errors.STORE.format(got=store, expected=", ".join(get_args(Store))))
-        if scalar_mix_parameters is not None and not all(map(math.isfinite, scalar_mix_parameters)):
-            raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=scalar_mix_parameters))
+        check_settings(model, frozen, max_batch_tokens, store, scalar_mix_parameters, learn_rate_factor, cache_mb)
         register(attr)
         self.vocab, self.model, self.name = vocab, model, name
         self.cfg: dict[str, Any] = {}
-        self.attr, self.set_vectors, self.store = attr, set_vectors, store
+        self.attr, self.set_vectors, self.store, self.frozen = attr, set_vectors, store, frozen
         self.scalar_mix_parameters = scalar_mix_parameters
-        self.max_batch_tokens = max_batch_tokens
-        for shim in model.shims:
-            if hasattr(shim, "truncated"):
-                shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({name!r}).n_truncated"
-        if "settings" in model.attrs:  # a model of one's own may have none
-            model.attrs["settings"].max_batch_tokens = max_batch_tokens
+        self.max_batch_tokens, self.learn_rate_factor = max_batch_tokens, learn_rate_factor
+        self.cache = LayerCache(cache_mb * 2**20, cache_file)
+        self._connect()
+
+    def _connect(self) -> None:
+        """What this pipe and its model know of each other."""
+        self._listen_as(self.attr, self._fingerprint)
+        self.tuning = Tuning(self.model, self.source)
+        for shim in bilm_shims(self.model):
+            shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({self.name!r}).n_truncated"
+            shim.learn_rate_factor = self.learn_rate_factor
+            shim.before_use = None if self.frozen else self.tuning.settle
+        if "settings" in self.model.attrs:  # a model of one's own may have none
+            settings = self.model.attrs["settings"]
+            settings.max_batch_tokens, settings.tuned = self.max_batch_tokens, not self.frozen
+
+    def _fingerprint(self) -> str:
+        """Names the weights; "" where they change, or the model has no such name."""
+        if not self.frozen:
+            return ""
+        return next((shim.fingerprint for shim in bilm_shims(self.model)), "")
 
     @property
     def n_truncated(self) -> int:
         """How many tokens had more bytes than the biLM reads, so far and in this process (TruncatedWordsWarning)."""
-        return sum(shim.truncated.n for shim in self.model.shims if hasattr(shim, "truncated"))
+        return sum(shim.truncated.n for shim in bilm_shims(self.model))
 
     def predict(self, docs: Iterable[Doc]) -> list[Floats3d]:
         """Layers of each doc, (layers, tokens, width)."""
@@ -109,8 +119,16 @@ class ElmoPipe(TrainablePipe):
             yield from self._annotated([doc])
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
-        """Read the biLM's files, so that a wrong path shows here. Nothing is learnt from the examples."""
+        """Read the biLM's files, so that a wrong path shows here. Nothing is learnt from the examples.
+
+        Raises SettingsError where a component's listener does not fit, CacheError where cache_file can't be used.
+        """
         self.model.initialize()
+        self.source.layers = next(
+            (shim.bilm.options.layers for shim in self.model.shims if hasattr(shim, "bilm")), None
+        )
+        self.check_listeners(nlp)
+        self.cache.get([b""])  # a file that can't be used shows here
 
     def update(
         self,
@@ -120,12 +138,29 @@ class ElmoPipe(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Annotate the examples' docs for the components after this one. A frozen biLM learns nothing."""
+        """Annotate the examples' docs for the components after this one.
+
+        A frozen biLM learns nothing, and each sentence is read once: its layers are kept (cache_mb, cache_file).
+        One that is not frozen learns from its listeners' gradients.
+        """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         docs = [example.predicted for example in examples]
-        self.set_annotations(docs, self.predict(docs))
+        if self.store == "mix" and self.listeners:
+            raise NotEmbeddedError(Errors.STORED_MIX.format(attr=self.attr))
+        if self.frozen:
+            if "settings" in self.model.attrs:
+                self.model.attrs["settings"].cache = self.cache
+            layers = self.predict(docs)
+        else:
+            layers = self.tuning.begin(docs, [listener.id for listener in self.listeners])
+        self.set_annotations(docs, layers)
         return losses
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Apply what the listeners have called back, unless the biLM is frozen."""
+        if not self.frozen:
+            self.tuning.finish(sgd)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save options and weights. Missing files of a biLM that was never used show before anything is written."""
@@ -149,9 +184,7 @@ class ElmoPipe(TrainablePipe):
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
         register(self.attr)  # a fresh process has no extensions yet
-
-    def finish_update(self, sgd: Optimizer) -> None:
-        """Nothing to apply: the biLM is frozen."""
+        self._connect()
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from spacy.language import Language
 from ..errors import Errors, SettingsError
 from ..models.types import BiLMModel
 from . import registries  # noqa: F401  # the default config names a span getter
-from .elmo import ElmoPipe, Store
+from .checks import Store
+from .elmo import ElmoPipe
 
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.BiLM.v1",
@@ -21,6 +22,7 @@ DEFAULT_MODEL = {
     "stateful": False,
     "trainable": False,
     "cached_words": 16384,
+    "width": None,
 }
 
 
@@ -42,6 +44,9 @@ DEFAULT_MODEL = {
         "scalar_mix_parameters": None,
         "max_batch_tokens": 8192,
         "store": "layers",
+        "learn_rate_factor": 0.1,
+        "cache_mb": 1024,
+        "cache_file": None,
     },
 )
 def make_elmo(
@@ -54,16 +59,22 @@ def make_elmo(
     scalar_mix_parameters: list[float] | None,
     max_batch_tokens: int,
     store: Store,
+    learn_rate_factor: float,
+    cache_mb: int,
+    cache_file: str | None,
 ) -> ElmoPipe:
     """Create the component.
 
     model: spacy-elmo.BiLM.v1, or any Model[List[Doc], List[Floats3d]] that returns (layers, tokens, width).
     attr: name of the extension attributes, so that two embedders can live in one pipeline.
-    frozen: must be true in this version.
+    frozen: whether training leaves the biLM as it is; false: it learns from all components that listen.
     set_vectors: whether `.vector`, `.has_vector` and `.similarity` of tokens, spans and docs come from ELMo.
     scalar_mix_parameters: pre-softmax weights of the layers, as AllenNLP's; null: their mean.
     max_batch_tokens: what runs at once.
     store: "layers" (float32), "layers_float16" or "mix" (the vectors alone).
+    learn_rate_factor: what the learning rate is multiplied with for a biLM that is not frozen.
+    cache_mb: while components are trained on a frozen biLM, how much of its layers is kept in memory, in MiB.
+    cache_file: a file that keeps all of them, for later epochs and runs; null: none.
     """
     for other, pipe in nlp.components:
         if isinstance(pipe, ElmoPipe) and pipe.attr == attr:
@@ -78,4 +89,7 @@ def make_elmo(
         scalar_mix_parameters=scalar_mix_parameters,
         max_batch_tokens=max_batch_tokens,
         store=store,
+        learn_rate_factor=learn_rate_factor,
+        cache_mb=cache_mb,
+        cache_file=cache_file,
     )

@@ -11,6 +11,7 @@ from thinc.api import SGD
 
 from spacy_elmo.errors import OptionsError, SettingsError, WeightsError
 from spacy_elmo.formats import batch_to_ids_array, read_options, read_weights
+from spacy_elmo.inference import precision
 from spacy_elmo.models.architectures import build_bilm
 from spacy_elmo.models.shim import BiLMShim
 from spacy_elmo.models.span_getters import build_whole_doc
@@ -138,6 +139,7 @@ def test_missing_files_name_the_setting() -> None:
         ({"stateful": True, "trainable": True}, "model.stateful and model.trainable"),
     ],
 )
-def test_settings_that_do_not_go_together(settings: dict, message: str) -> None:
+def test_settings_that_do_not_go_together(settings: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: False)
     with pytest.raises(SettingsError, match=message):
         build_bilm(**settings)

@@ -231,7 +231,7 @@ def test_error_handler_keeps_the_rest_of_the_stream(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"frozen": False}, "frozen is false"),
+        ({"cache_mb": -1}, "cache_mb is -1"),
         ({"max_batch_tokens": 0}, "max_batch_tokens is 0"),
         ({"attr": "not a name"}, "attr is 'not a name'"),
         ({"attr": "class"}, "attr is 'class', a name that spaCy or Python keeps"),

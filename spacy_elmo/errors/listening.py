@@ -1,0 +1,67 @@
+"""Messages on listeners, their mixes, and biLMs that are tuned."""
+
+
+class ListeningMessages:
+    """Message templates."""
+
+    LISTENER_ALONE = (
+        "a component listens to an elmo pipe{named}, but there is none before it: the pipeline has no such pipe, "
+        'or has it later, or under another name. Put it first, nlp.add_pipe("elmo", first=True), or set upstream, '
+        "which is {upstream!r}, in the component's spacy-elmo.Listener.v1 to its name."
+    )
+    LISTENER_SEVERAL = (
+        'upstream is "*", but there are several elmo pipes before this component: {got}. Set upstream in its '
+        "spacy-elmo.Listener.v1 to one of these names."
+    )
+    LISTENER_NOTHING = (
+        "a component listens to the pipe {pipe!r}, but found nothing to read in doc._.{attr}_layers: the pipe is "
+        "disabled, removed or comes later, or the component works on copies of the docs (as entity_linker does: "
+        "give it spacy-elmo.BiLM.v1 as source). Run {pipe!r} first. In detail: {reason}"
+    )
+    LISTENER_UNTRAINED = (
+        "a component that is trained listens to the pipe {pipe!r}, but found nothing to read in doc._.{attr}_layers: "
+        "the pipe did not run in this update. If it stands in frozen_components, add it to annotating_components as "
+        "well, or in neither (frozen = true in its own config is enough); if it is disabled, enable it. An "
+        "entity_linker works on copies of the docs: give it spacy-elmo.BiLM.v1 as source. In detail: {reason}"
+    )
+    LISTENER_WIDTH = (
+        "width is {width} in a component's spacy-elmo.Listener.v1, but the biLM of the pipe {pipe!r} gives {got}. Set "
+        "width to {got}, or use the biLM that the component was trained with."
+    )
+    LISTENER_WIDTH_KIND = (
+        "width is {got!r} in spacy-elmo.Listener.v1. Expected the width of the biLM, a whole number: 256 for the "
+        "embedded one, else twice its projection_dim."
+    )
+    LISTENER_UPSTREAM = 'upstream is {got!r} in spacy-elmo.Listener.v1. Expected the name of an elmo pipe, or "*".'
+    LISTENER_CHANGED = (
+        "the biLM of the pipe {pipe!r} is not the one with which this component was trained: what it predicts may be "
+        "worth nothing. Use that biLM, or train the component again. This is said once."
+    )
+    LISTENER_LINKER = (
+        "the component {name!r} is an entity_linker, which works on copies of the docs that leave the layers behind. "
+        "Give it spacy-elmo.BiLM.v1 as source, in place of spacy-elmo.Listener.v1."
+    )
+    TUNED_LATE = (
+        "a listener gave a gradient to a biLM that had been updated already in this step. Use a listener of its own "
+        "for each place."
+    )
+    MIX_NUMBER = "layers is {got!r}. Expected a whole number, 1 or more, or null: as many as the source gives."
+    MIX_L2 = "l2 is {got!r}. Expected a finite number, 0 or more."
+    MIX_GAMMA = "gamma is {got!r}. Expected a finite number."
+    MIX_LAYERS_SET = "scalar_mix_parameters has {got} weights, but layers is {expected}. Give a weight for each layer."
+    MIX_AXES = (
+        "the mix was given an array of shape {got}. Expected (layers, tokens, width): its source must be "
+        "spacy-elmo.Listener.v1 or spacy-elmo.BiLM.v1."
+    )
+    BILM_WIDTH = "width is {width} in spacy-elmo.BiLM.v1, but its files give {got}. Set width to {got}, or to null."
+    OUTPUT_WIDTH = (
+        "{name} has no width before its files are read, but is needed now. Set width in its spacy-elmo.BiLM.v1."
+    )
+    LOGGER_FILE = "{path}: can't be written ({reason}). Set output_file of spacy-elmo.MixLogger.v1 to another path."
+    CACHE_MB = "cache_mb is {got}. Expected a whole number of MiB, 0 or more; 0 keeps nothing in memory."
+    FACTOR = "learn_rate_factor is {got}. Expected a finite number above 0."
+    STATEFUL_TUNED = "model.stateful is true and frozen is false. Set stateful to false, or frozen to true."
+    UNFREEZE_PIPE = "pipe is {got!r}. Expected the name of an elmo pipe with frozen = false; there is {expected}."
+    UNFREEZE_EVERY = "every is {got}. Expected a whole number, 1 or more."
+    UNFREEZE_START = "start is {got}. Expected a whole number, 0 or more."
+    UNFREEZE_UNIT = 'unit is {got}. Expected "epoch" or "step".'

@@ -1,0 +1,36 @@
+"""Settings of the component that can't be used."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from ..errors import Errors, SettingsError, shown
+from ..models.types import BiLMModel
+
+Store = Literal["layers", "layers_float16", "mix"]
+
+
+def check_settings(
+    model: BiLMModel,
+    frozen: bool,
+    max_batch_tokens: int,
+    store: str,
+    scalar_mix_parameters: Sequence[float] | None,
+    learn_rate_factor: float,
+    cache_mb: int,
+) -> None:
+    """See make_elmo for what they mean. Raises SettingsError."""
+    if not frozen and "settings" in model.attrs and model.attrs["settings"].stateful:
+        raise SettingsError(Errors.STATEFUL_TUNED)
+    if not isinstance(max_batch_tokens, int):
+        raise SettingsError(Errors.WHOLE_NUMBER.format(name="max_batch_tokens", got=max_batch_tokens))
+    if max_batch_tokens < 1:
+        raise SettingsError(Errors.MAX_BATCH_TOKENS.format(got=max_batch_tokens))
+    if store not in get_args(Store):
+        raise SettingsError(Errors.STORE.format(got=store, expected=", ".join(get_args(Store))))
+    if scalar_mix_parameters is not None and not all(map(math.isfinite, scalar_mix_parameters)):
+        raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=scalar_mix_parameters))
+    if not (math.isfinite(learn_rate_factor) and learn_rate_factor > 0):
+        raise SettingsError(Errors.FACTOR.format(got=shown(learn_rate_factor)))
+    if not isinstance(cache_mb, int) or isinstance(cache_mb, bool) or cache_mb < 0:
+        raise SettingsError(Errors.CACHE_MB.format(got=shown(cache_mb)))

@@ -1,0 +1,445 @@
+"""The file of cached layers: values, other people's files, damage, full and read-only places, processes."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import random
+import resource
+import signal
+import sqlite3
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_elmo.errors import CacheError, CacheWarning
+from spacy_elmo.formats.layers_file import LayersFile
+
+NOBODY = 65534
+
+
+def made(number: int, words: int = 20) -> dict[bytes, np.ndarray]:
+    """Random layers under keys of 32 bytes; the same ones for the same numbers."""
+    rng = np.random.default_rng(words)
+    arrays = (rng.standard_normal((3, words, 256)).astype(np.float32) for _ in range(number))
+    return {bytes([words]) + i.to_bytes(31, "big"): array for i, array in enumerate(arrays)}
+
+
+def assert_same(got: dict[bytes, np.ndarray], expected: dict[bytes, np.ndarray]) -> None:
+    assert got.keys() == expected.keys()
+    for key, array in expected.items():
+        assert got[key].dtype == np.float32
+        assert got[key].shape == array.shape
+        assert got[key].tobytes() == array.tobytes()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "layers.sqlite"
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other users can read."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+        os.chmod(folder, 0o755)
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Without the rights of root, for whom nothing is read-only."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def forked(target: Callable[[], None]) -> BaseProcess:
+    process = multiprocessing.get_context("fork").Process(target=target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons': other threads are just what is tested
+        process.start()
+    return process
+
+
+def joined(process: BaseProcess) -> None:
+    process.join(60)
+    if process.exitcode is None:
+        process.kill()
+    assert process.exitcode == 0
+
+
+def test_values_come_back_bit_for_bit(path: Path) -> None:
+    items = made(1200)
+    odd = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-45, 3.4e38], np.float32)
+    odd.view(np.int32)[0] |= 0x1234  # a NaN with a payload
+    items |= {b"odd": odd.reshape(3, 1, 2), b"empty": np.zeros((3, 0, 256), np.float32)}
+    LayersFile(path).write(items)
+    file = LayersFile(path)
+    assert_same(file.read([*items, b"unknown"]), items)
+    assert file.read([]) == {}
+    assert file.read([b"unknown"]) == {}
+    assert not file.read([b"odd"])[b"odd"].flags.writeable
+
+
+def test_views_and_other_types_are_written_as_float32(path: Path) -> None:
+    whole = np.arange(48, dtype=np.float64).reshape(4, 3, 4) / 3
+    LayersFile(path).write({b"view": whole.transpose(1, 0, 2)[:, ::2]})
+    expected = np.stack([whole[0], whole[2]], axis=1).astype(np.float32)
+    assert_same(LayersFile(path).read([b"view"]), {b"view": expected})
+
+
+def test_what_stands_in_the_file(path: Path) -> None:
+    array = np.arange(6, dtype=np.float32).reshape(3, 1, 2)
+    LayersFile(path).write({b"key": array})
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (int.from_bytes(b"eLMo", "big"),)
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        ((key, shape, _, data),) = connection.execute("SELECT key, shape, crc, data FROM layers").fetchall()
+    assert key == b"key"
+    assert shape == b"".join(size.to_bytes(8, "little") for size in (3, 1, 2))
+    assert data == array.astype("<f4").tobytes()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_what_is_too_large_for_sqlite_is_left_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spacy_elmo.formats.layers_file._LARGEST", 3 * 20 * 256 * 4)
+    LayersFile(path).write(made(2) | made(2, 21))
+    assert_same(LayersFile(path).read([*made(2), *made(2, 21)]), made(2))
+
+
+def test_the_first_writer_wins(path: Path) -> None:
+    first, second = (np.full((3, 1, 2), value, np.float32) for value in (1, 2))
+    LayersFile(path).write({b"a": first})
+    LayersFile(path).write({b"a": second, b"b": second})
+    assert_same(LayersFile(path).read([b"a", b"b"]), {b"a": first, b"b": second})
+
+
+def test_nothing_is_written_of_a_set_with_a_bad_array(path: Path) -> None:
+    file = LayersFile(path)
+    with pytest.raises(Exception, match="expected 3 items"):
+        file.write({b"a": np.zeros((3, 1, 2), np.float32), b"b": np.zeros(4, np.float32)})
+    assert file.read([b"a", b"b"]) == {}
+
+
+@pytest.mark.parametrize("address", ["https://example.org/layers", "s3://bucket/layers"])
+def test_an_address_is_refused_at_once(address: str) -> None:
+    with pytest.raises(CacheError, match="an address on the network"):
+        LayersFile(address)
+
+
+def test_a_folder_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(CacheError, match=r"a folder or a special file. Set cache_file"):
+        LayersFile(tmp_path)
+
+
+def test_a_missing_folder_is_named_at_the_first_use(tmp_path: Path) -> None:
+    file = LayersFile(tmp_path / "no" / "layers")
+    for use in (lambda: file.read([b"a"]), lambda: file.write(made(1))):
+        with pytest.raises(CacheError, match=f"the folder {tmp_path / 'no'} does not exist.*cache_file"):
+            use()
+    assert not (tmp_path / "no").exists()
+
+
+def test_an_empty_file_is_used(path: Path) -> None:
+    path.touch()
+    LayersFile(path).write(made(2))
+    assert_same(LayersFile(path).read(list(made(2))), made(2))
+
+
+@pytest.mark.parametrize("content", [b"x", b"text\n" * 1000, b"SQLite format 3\0", bytes(4096)])
+def test_another_kind_of_file_is_refused_and_untouched(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    file = LayersFile(path)
+    for use in (lambda: file.read([b"a"]), lambda: file.write(made(1))):
+        with pytest.raises(CacheError, match=r"no SQLite database.*Set cache_file to another file, or delete"):
+            use()
+    assert path.read_bytes() == content
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("application", [0, 7])
+def test_another_database_is_refused_and_untouched(path: Path, application: int) -> None:
+    """Even one in use, a part of which stands in its journal."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA application_id = {application}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE layers (key BLOB PRIMARY KEY, mine TEXT)")
+        connection.execute("INSERT INTO layers VALUES (?, 'mine')", [b"a"])
+        connection.commit()
+        before = {file: file.read_bytes() for file in path.parent.iterdir()}
+        assert len(before) == 3
+        for use in (lambda: LayersFile(path).read([b"a"]), lambda: LayersFile(path).write(made(1))):
+            with pytest.raises(CacheError, match=f"the application_id {application}, not .*delete"):
+                use()
+        assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+def test_another_version_is_refused(path: Path) -> None:
+    LayersFile(path).write(made(1))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    before = path.read_bytes()
+    with pytest.raises(CacheError, match=r"version 2 of their format. Expected version 1: delete the file"):
+        LayersFile(path).read([b"a"])
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [1, 20])  # within its page, and beyond
+def test_a_damaged_row_is_missing_and_replaced(path: Path, words: int) -> None:
+    items = made(5, words)
+    file = LayersFile(path)
+    file.write(items)
+    victim = list(items)[2]
+    content = bytearray(path.read_bytes())
+    at = content.index(items[victim].tobytes()[-64:-32])
+    content[at + 5] ^= 0x10
+    path.write_bytes(content)
+    others = {key: array for key, array in items.items() if key != victim}
+    assert_same(file.read(list(items)), others)
+    file.write({victim: items[victim]})
+    assert_same(LayersFile(path).read(list(items)), items)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "shape = x'0300000000000000'",
+        "shape = substr(shape, 1, 16) || x'0200000000000000'",
+        "shape = 3",
+        "data = substr(data, 5)",
+        "data = NULL",
+        "data = CAST(substr(data, 5) AS TEXT)",
+        "crc = crc + 1",
+        "crc = NULL",
+        "key = x'01'",
+    ],
+)
+def test_a_row_that_was_changed_is_missing(path: Path, change: str) -> None:
+    LayersFile(path).write(made(3))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE layers SET {change} WHERE key = ?", [next(iter(made(3)))])
+        connection.commit()
+    assert_same(LayersFile(path).read([*made(3), b"\x01"]), dict(list(made(3).items())[1:]))
+
+
+def test_no_damage_gives_wrong_values(path: Path) -> None:
+    """Any byte may be hit: a row is whole, or missing, or the file is refused."""
+    items = made(40, 1) | made(10, 20)
+    LayersFile(path).write(items)
+    whole = path.read_bytes()
+    rng = random.Random(0)
+    refused = 0
+    for _ in range(150):
+        content = bytearray(whole)
+        for _ in range(rng.choice([1, 1, 50])):
+            # half of the hits among the tables' own pages
+            content[rng.randrange(rng.choice([len(whole), 12288]))] ^= 1 << rng.randrange(8)
+        path.write_bytes(content)
+        for _ in range(2):
+            file = LayersFile(path)
+            try:
+                got = file.read(list(items))
+            except CacheError:
+                refused += 1
+                break
+            assert_same(got, {key: items[key] for key in got})
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CacheWarning)
+                file.write({key: array for key, array in items.items() if key not in got})
+    assert 0 < refused < 150
+
+
+@pytest.mark.parametrize("share", [0.0002, 0.02, 0.5, 0.99])
+def test_a_truncated_file_is_refused(path: Path, share: float) -> None:
+    LayersFile(path).write(made(10))
+    os.truncate(path, int(share * path.stat().st_size))
+    with pytest.raises(CacheError, match="delete"):
+        LayersFile(path).read(list(made(10)))
+
+
+def test_a_file_that_is_deleted_meanwhile_is_made_anew(path: Path) -> None:
+    file = LayersFile(path)
+    file.write(made(2))
+    path.unlink()
+    assert file.read(list(made(2))) == {}
+    file.write(made(2))
+    assert_same(file.read(list(made(2))), made(2))
+
+
+@pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o755), (0o444, 0o555), (0o644, 0o555)])
+def test_a_read_only_place_is_read(open_folder: Path, file_mode: int, folder_mode: int) -> None:
+    items, path = made(3), open_folder / "layers"
+    LayersFile(path).write(items)
+    before = path.read_bytes()
+    os.chmod(path, file_mode)
+    os.chmod(open_folder, folder_mode)
+    with unprivileged():
+        file = LayersFile(path)
+        assert_same(file.read(list(items)), items)
+        with pytest.warns(CacheWarning, match="no more layers are written there.*cache_file"):
+            file.write(made(4, 2))
+        file.write(made(4, 2))  # said once: warnings are errors here
+        assert_same(file.read([*items, *made(4, 2)]), items)
+    assert path.read_bytes() == before
+    assert [file.name for file in open_folder.iterdir()] == [path.name]
+
+
+def test_a_file_that_can_not_be_read_or_made(open_folder: Path) -> None:
+    path = open_folder / "layers"
+    LayersFile(path).write(made(1))
+    os.chmod(path, 0)
+    with unprivileged(), pytest.raises(CacheError, match="Permission denied"):
+        LayersFile(path).read([b"a"])
+    os.chmod(open_folder, 0o555)
+    with unprivileged(), pytest.raises(CacheError, match=r"set cache_file|Set cache_file"):
+        LayersFile(open_folder / "other").read([b"a"])
+
+
+def test_a_full_disk_stops_the_writing_only(path: Path) -> None:
+    first, second = made(5), made(60, 30)
+    file = LayersFile(path)
+    file.write(first)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, hard))
+    try:
+        with pytest.warns(CacheWarning, match="no more layers are written there"):
+            file.write(second)
+        assert_same(file.read([*first, *second]), first)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    file.write(second)  # room again, but it was said that no more is written
+    assert_same(LayersFile(path).read([*first, *second]), first)
+    LayersFile(path).write(second)
+    assert_same(LayersFile(path).read([*first, *second]), first | second)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_that_another_process_holds(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spacy_elmo.formats.layers_file._TIMEOUT", 0.05)
+    file = LayersFile(path)
+    file.write(made(1))
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(CacheError, match="locked"):
+            file.read([b"a"])
+        with pytest.warns(CacheWarning, match="locked"):
+            file.write(made(2, 2))
+
+
+def test_a_process_that_is_killed_while_it_writes(path: Path) -> None:
+    """Also while it makes the file. The file opens, and each row is whole."""
+    items = made(200, 30)
+
+    def write() -> None:
+        for start in range(0, 200, 10):
+            LayersFile(path).write(dict(list(items.items())[start : start + 10]))
+
+    partly = 0
+    for size in np.linspace(0, 17e6, 25):  # of 18.6 MB
+        path.unlink(missing_ok=True)
+        process = forked(write)
+        while process.is_alive() and (not path.exists() or path.stat().st_size < size):
+            time.sleep(1e-4)
+        os.kill(process.pid, signal.SIGKILL)
+        process.join(60)
+        got = LayersFile(path).read(list(items))
+        assert len(got) % 10 == 0  # all of a call, or none
+        assert_same(got, {key: items[key] for key in got})
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        partly += 0 < len(got) < 200
+    assert partly
+    LayersFile(path).write(items)
+    assert_same(LayersFile(path).read(list(items)), items)
+
+
+def test_processes_that_write_at_once(path: Path) -> None:
+    """The same keys with other values each, and keys of their own, from the making of the file on."""
+    barrier = multiprocessing.get_context("fork").Barrier(3)
+
+    def write(number: int) -> None:
+        file = LayersFile(path)
+        barrier.wait(60)
+        for i in range(30):
+            value = np.full((3, 5, 64), number, np.float32)
+            file.write({b"same%d" % i: value, b"own%d %d" % (number, i): value})
+            assert file.read([b"same%d" % i])[b"same%d" % i][0, 0, 0] in (0, 1, 2)
+
+    for process in [forked(lambda number=number: write(number)) for number in range(3)]:
+        joined(process)
+    own = {b"own%d %d" % (k, i): np.full((3, 5, 64), k, np.float32) for k in range(3) for i in range(30)}
+    assert_same(LayersFile(path).read(list(own)), own)
+    same = LayersFile(path).read([b"same%d" % i for i in range(30)])
+    assert len(same) == 30
+    for array in same.values():
+        assert array[0, 0, 0] in (0, 1, 2)
+        assert (array == array[0, 0, 0]).all()
+
+
+def test_forks_while_threads_read_and_write(path: Path) -> None:
+    file, items = LayersFile(path), made(100)
+    file.write(items)
+    stop = threading.Event()
+
+    def busy(number: int) -> int:
+        count = 0
+        while not stop.is_set():
+            file.write({b"%d %d" % (number, count): np.zeros((3, 2, 4), np.float32)})
+            assert len(file.read(list(items)[:20])) == 20
+            count += 1
+        return count
+
+    def child(number: int) -> None:
+        assert_same(file.read(list(items)), items)
+        file.write({b"child %d" % number: np.full((3, 2, 4), number, np.float32)})
+
+    with ThreadPoolExecutor(2) as pool:
+        counts = [pool.submit(busy, number) for number in range(2)]
+        try:
+            for process in [forked(lambda number=number: child(number)) for number in range(8)]:
+                joined(process)
+        finally:
+            stop.set()
+        for number, count in enumerate(counts):
+            keys = [b"%d %d" % (number, i) for i in range(count.result())]
+            assert keys
+            assert len(file.read(keys)) == len(keys)
+    children = {b"child %d" % number: np.full((3, 2, 4), number, np.float32) for number in range(8)}
+    assert_same(file.read(list(children)), children)
+
+
+def test_it_pickles_and_copies(path: Path) -> None:
+    file = LayersFile(path)
+    file.write(made(2))
+    for other in (pickle.loads(pickle.dumps(file)), copy.deepcopy(file)):
+        assert_same(other.read(list(made(2))), made(2))
+        other.write(made(3, 2))
+    assert_same(file.read(list(made(3, 2))), made(3, 2))
+
+
+@pytest.mark.parametrize("name", [":memory:", "file:x?mode=memory", "a b#%41?.é", "-"])
+def test_names_that_sqlite_reads_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = LayersFile(name)
+    monkeypatch.chdir("/")
+    file.write(made(1))
+    assert_same(LayersFile(tmp_path / name).read(list(made(1))), made(1))
+    assert [file.name for file in tmp_path.iterdir()] == [name]

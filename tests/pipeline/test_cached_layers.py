@@ -1,0 +1,213 @@
+"""While a biLM is frozen, what it reads in training is read once."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from pipelines import files
+from spacy_elmo.errors import CacheError
+from spacy_elmo.inference import Engine
+from tasks import examples, train, with_tasks
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The sentences that the biLM reads."""
+    sentences: list[list[str]] = []
+    run = Engine.run
+
+    def counted(self: Engine, batch: Any, *args: Any) -> Any:
+        sentences.extend(list(sentence) for sentence in batch)
+        return run(self, batch, *args)
+
+    monkeypatch.setattr(Engine, "run", counted)
+    return sentences
+
+
+def pipe_of(**config: Any) -> Any:
+    nlp = spacy.blank("en")
+    return nlp, nlp.add_pipe("elmo", config=files("random_a", **config.pop("model", {})) | config)
+
+
+def update(nlp: Any, pipe: Any, texts: list[str]) -> list[Any]:
+    """Layers of the docs that an update annotates."""
+    docs = [nlp.make_doc(text) for text in texts]
+    pipe.update([Example(doc, doc.copy()) for doc in docs])
+    return [doc._.elmo_layers for doc in docs]
+
+
+TEXTS = ["The bank of the river", "Ham is  bad", "The bank of the river", "One more"]
+
+
+def test_each_sentence_is_read_once(read: list[list[str]]) -> None:
+    nlp, pipe = pipe_of()
+    first = update(nlp, pipe, TEXTS)
+    assert len(read) == 3  # one of them stands there twice
+    again = update(nlp, pipe, [*reversed(TEXTS), "New words"])
+    assert read[3:] == [["New", "words"]]
+    for a, b in zip(first, reversed(again[:4])):
+        np.testing.assert_array_equal(a, b)
+    assert not first[1][:, 2].any()  # whitespace
+
+
+def test_as_without_a_cache(read: list[list[str]]) -> None:
+    nlp, pipe = pipe_of()
+    update(nlp, pipe, TEXTS[:2])
+    cached = update(nlp, pipe, TEXTS)
+    plain_nlp, plain = pipe_of(cache_mb=0)
+    read.clear()
+    for _ in range(2):
+        for a, b in zip(cached, update(plain_nlp, plain, TEXTS)):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+    assert len(read) == 2 * 3
+
+
+def test_evaluation_in_training_reads_once_too(read: list[list[str]]) -> None:
+    nlp, pipe = pipe_of()
+    update(nlp, pipe, TEXTS)
+    read.clear()
+    list(nlp.pipe(TEXTS))
+    assert read == []
+
+
+def test_a_pipeline_that_is_not_trained_keeps_nothing(read: list[list[str]]) -> None:
+    nlp, pipe = pipe_of()
+    for _ in range(2):
+        list(nlp.pipe(TEXTS))
+    assert len(read) == 2 * len(TEXTS)
+    assert len(pipe.cache) == 0
+
+
+def test_a_doc_may_be_changed_without_harm() -> None:
+    nlp, pipe = pipe_of()
+    first = update(nlp, pipe, TEXTS[:1])[0]
+    kept = first.copy()
+    first[:] = 7.0
+    np.testing.assert_array_equal(update(nlp, pipe, TEXTS[:1])[0], kept)
+
+
+def test_budget(read: list[list[str]]) -> None:
+    nlp, pipe = pipe_of(cache_mb=1)
+    words = 2**20 // (3 * 32 * 4)  # what a MiB holds
+    texts = [" ".join(f"w{i}x{k}" for k in range(200)) for i in range(words // 200 + 3)]
+    update(nlp, pipe, texts)
+    assert 0.9 * 2**20 < pipe.cache.nbytes <= 2**20
+    kept, before = len(pipe.cache), len(read)
+    update(nlp, pipe, texts)
+    assert len(read) - before == len(texts) - kept == 3 + words // 200 - kept
+
+
+def test_a_later_run_reuses_the_file(tmp_path: Path, read: list[list[str]]) -> None:
+    file = str(tmp_path / "layers.cache")
+    nlp, pipe = pipe_of(cache_file=file, cache_mb=0)
+    first = update(nlp, pipe, TEXTS)
+    assert len(read) == 3
+    for model in ({}, {"cached_words": 0, "get_spans": {"@span_getters": "spacy-elmo.whole_doc.v1"}}):
+        later_nlp, later = pipe_of(cache_file=file, model=model)
+        for a, b in zip(first, update(later_nlp, later, TEXTS)):
+            np.testing.assert_array_equal(a, b)
+    assert len(read) == 3
+
+
+def test_another_bilm_or_precision_or_state_reads_anew(tmp_path: Path, read: list[list[str]]) -> None:
+    file = str(tmp_path / "layers.cache")
+    nlp, pipe = pipe_of(cache_file=file)
+    update(nlp, pipe, TEXTS[:1])
+    other = spacy.blank("en")
+    embedded = other.add_pipe("elmo", config={"cache_file": file})
+    assert update(other, embedded, TEXTS[:1])[0].shape[2] == 256
+    assert len(read) == 2
+    pipe.model.shims[0].precision = "auto"
+    update(nlp, pipe, TEXTS[:1])
+    assert len(read) == 3
+    stateful_nlp, stateful = pipe_of(cache_file=file, model={"stateful": True})
+    update(stateful_nlp, stateful, ["A first sentence"])
+    assert len(read) == 4
+
+
+def two_sentences(nlp: Any, first: str, second: str) -> Doc:
+    words = [*first.split(), *second.split()]
+    starts = [i in (0, len(first.split())) for i in range(len(words))]
+    return Doc(nlp.vocab, words=words, sent_starts=starts)
+
+
+def test_stateful_depends_on_what_came_before(read: list[list[str]]) -> None:
+    nlp, pipe = pipe_of(model={"stateful": True})
+    plain_nlp, plain = pipe_of(model={"stateful": True}, cache_mb=0)
+    pairs = [("I swim", "The bank"), ("I pay", "The bank"), ("I swim", "The bank"), ("I swim", "A shore")]
+    for pair in pairs:
+        doc, other = two_sentences(nlp, *pair), two_sentences(plain_nlp, *pair)
+        pipe.update([Example(doc, doc.copy())])
+        plain.update([Example(other, other.copy())])
+        np.testing.assert_allclose(doc._.elmo_layers, other._.elmo_layers, atol=1e-5)
+    # the third pair is known; of the fourth the second sentence is new, so that the doc is read again
+    assert [" ".join(sentence) for sentence in read[0::2]].count("I swim") >= 2
+    doc = two_sentences(nlp, *pairs[0])
+    read.clear()
+    pipe.update([Example(doc, doc.copy())])
+    assert read == []
+
+
+def trained(seed: int, **elmo: Any) -> Any:
+    spacy.util.fix_random_seed(seed)
+    nlp = with_tasks("tagger", "ner", **elmo)
+    train(nlp, 8, drop=0.2)
+    return nlp
+
+
+def test_same_seed_and_cache_agree_in_every_bit(tmp_path: Path) -> None:
+    file = str(tmp_path / "layers.cache")
+    runs = [trained(1, cache_file=file), trained(1, cache_file=file), trained(1), trained(1)]
+    saved = [[nlp.get_pipe(name).model.to_bytes() for name in ("tagger", "ner")] for nlp in runs]
+    # node ids are no part of it
+    assert [len(data) for data in saved[0]] == [len(data) for data in saved[1]]
+    for a, b in ((0, 1), (2, 3)):
+        for name in ("tagger", "ner"):
+            nodes = [list(nlp.get_pipe(name).model.walk()) for nlp in (runs[a], runs[b])]
+            for one, two in zip(*nodes):
+                for parameter in one.param_names:
+                    if one.has_param(parameter):
+                        np.testing.assert_array_equal(one.get_param(parameter), two.get_param(parameter))
+
+
+def test_a_bad_file_is_told_before_training(tmp_path: Path) -> None:
+    with pytest.raises(CacheError, match="https://example.org/x"):
+        pipe_of(cache_file="https://example.org/x")
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(b"no database" * 100)
+    nlp, pipe = pipe_of(cache_file=str(garbage))
+    with pytest.raises(CacheError, match="garbage"):
+        pipe.initialize(lambda: [], nlp=nlp)
+    assert garbage.read_bytes() == b"no database" * 100
+
+
+def test_a_copy_of_the_file_works(tmp_path: Path, read: list[list[str]]) -> None:
+    nlp, pipe = pipe_of(cache_file=str(tmp_path / "a"))
+    update(nlp, pipe, TEXTS)
+    shutil.copy(tmp_path / "a", tmp_path / "b")
+    other_nlp, other = pipe_of(cache_file=str(tmp_path / "b"))
+    update(other_nlp, other, TEXTS)
+    assert len(read) == 3
+
+
+def test_loaded_bytes_are_another_bilm(read: list[list[str]]) -> None:
+    nlp = with_tasks("tagger")
+    gold = examples(nlp)
+    nlp.initialize(lambda: gold)
+    nlp.update(gold)
+    read.clear()
+    shim = nlp.get_pipe("elmo").model.shims[0]
+    shim.from_bytes(shim.to_bytes())
+    nlp.update(gold)
+    assert read == []  # the same weights
+    arrays = shim.bilm.to_arrays()
+    shim.bilm.load_state_dict({name: shim.bilm.state_dict()[name] * 0.5 for name in arrays})
+    shim.from_bytes(shim.to_bytes())
+    nlp.update(gold)
+    assert len(read) == 3

@@ -1,0 +1,359 @@
+"""Components that train on [x; ELMo] through listeners, on a frozen biLM."""
+
+import logging
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from pipelines import files
+from spacy.tokens import DocBin
+from spacy.training.initialize import init_nlp
+from tasks import EMBEDS, ENCODES, TEXTS, add_task, elmo_block, examples, tok2vec, train, with_tasks
+from thinc.api import Config
+
+from spacy_elmo.errors import ChangedBiLMWarning, NotEmbeddedError, SettingsError
+
+TEXT = "Paris likes green ham"
+COMPONENTS = (
+    "tagger",
+    "morphologizer",
+    "parser",
+    "ner",
+    "spancat",
+    "span_finder",
+    "textcat",
+    "textcat_multilabel",
+    "senter",
+    "trainable_lemmatizer",
+)
+
+
+def output(nlp: Any, text: str = TEXT) -> Any:
+    """All that components of a pipeline say of a text."""
+    return said_of(nlp(text))
+
+
+def said_of(doc: Any) -> Any:
+    """The annotations but for ELMo's own. Scores rounded: a word from the cache and one encoded anew differ a bit."""
+    data = doc.to_json()
+    data.pop("_", None)
+    return data | {"cats": {name: round(score, 3) for name, score in data.get("cats", {}).items()}}
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_component_trains_saves_and_replaces(component: str, tmp_path: Path) -> None:
+    nlp = with_tasks(component, block=tok2vec(output=True))
+    first = train(nlp, 1)[component]
+    losses = train(nlp, 25)
+    assert losses["elmo"] == 0.0
+    assert losses[component] < first
+    assert nlp.get_pipe("elmo").listening_components == [component]
+    said = output(nlp)
+    nlp.to_disk(tmp_path / "a")
+    loaded = spacy.load(tmp_path / "a")
+    assert output(loaded) == said
+    assert output(spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())) == said
+    loaded.replace_listeners("elmo", component, ["model.tok2vec", "model.tok2vec"])
+    assert loaded.get_pipe("elmo").listeners == []
+    loaded.remove_pipe("elmo")
+    assert output(loaded) == said
+    loaded.to_disk(tmp_path / "b")
+    assert output(spacy.load(tmp_path / "b")) == said
+
+
+@pytest.mark.parametrize("embed", EMBEDS)
+@pytest.mark.parametrize("encode", ENCODES)
+def test_embeddings_and_encoders(embed: str, encode: str, tmp_path: Path) -> None:
+    nlp = with_tasks("tagger", block=tok2vec(embed, encode, output=True))
+    if embed == "vectors":
+        nlp.vocab.set_vector("ham", np.ones(8, "f"))
+    first = train(nlp, 1)["tagger"]
+    assert train(nlp, 15)["tagger"] < first
+    nlp.to_disk(tmp_path)
+    assert output(spacy.load(tmp_path)) == output(nlp)
+
+
+def test_learns_what_elmo_alone_can_tell() -> None:
+    """Without words of its own the component has nothing but the listener."""
+    nlp = with_tasks("tagger", block=elmo_block())
+    gold = examples(nlp)
+    nlp.initialize(lambda: gold)
+    optimizer = nlp.create_optimizer()
+    optimizer.learn_rate = 0.05
+    for _ in range(60):
+        nlp.update(gold, sgd=optimizer)
+    for example in gold:
+        predicted = nlp(example.text)
+        assert [t.tag_ for t in predicted if not t.is_space] == [t.tag_ for t in example.reference if not t.is_space]
+    mix = next(node for node in nlp.get_pipe("tagger").model.walk() if node.name == "scalar_mix")
+    assert np.abs(mix.get_param("w")).max() > 0.01
+    assert abs(float(mix.get_param("gamma")[0]) - 1) > 0.01
+
+
+def test_the_linear_layer_stands_where_widths_differ() -> None:
+    def linear(encode: str) -> Any:
+        nlp = with_tasks("tagger", block=tok2vec(encode=encode))
+        train(nlp, 1)
+        return next(node for node in nlp.get_pipe("tagger").model.walk() if node.name == "linear")
+
+    assert linear("maxout").get_param("W").shape == (16, 48)
+    assert linear("same_width").has_param("W") is None
+
+
+def test_widths() -> None:
+    for encode, width in (("maxout", 16), ("same_width", 48), ("none", 48)):
+        for with_output in (False, True):
+            nlp = with_tasks("tagger", block=tok2vec(encode=encode, output=with_output))
+            train(nlp, 1)
+            t2v = nlp.get_pipe("tagger").model.get_ref("tok2vec")
+            assert t2v.get_dim("nO") == width + 32 * with_output
+            assert t2v.predict([nlp(TEXT)])[0].shape == (4, width + 32 * with_output)
+
+
+def test_several_components_with_several_listeners() -> None:
+    nlp = with_tasks("tagger", "ner", "textcat", block=tok2vec(output=True))
+    losses = train(nlp, 20)
+    assert set(losses) == {"elmo", "tagger", "ner", "textcat"}
+    assert len(nlp.get_pipe("elmo").listeners) == 6
+
+
+def test_frozen_weights_do_not_change_and_spacy_has_nothing_to_warn_of(caplog: Any, tmp_path: Path) -> None:
+    nlp = with_tasks("tagger", "ner")
+    before = nlp.get_pipe("elmo").model.shims[0].to_bytes()
+    DocBin(docs=[eg.reference for eg in examples(nlp)]).to_disk(tmp_path / "train.spacy")
+    paths = {"train": str(tmp_path / "train.spacy"), "dev": str(tmp_path / "train.spacy")}
+    config = Config(nlp.config).merge({"paths": paths, "training": {"frozen_components": []}})
+    with caplog.at_level(logging.WARNING, logger="spacy"):
+        started = init_nlp(config.interpolate())
+    assert not caplog.records
+    started.update(examples(started))
+    assert started.get_pipe("elmo").model.shims[0].to_bytes() == before
+
+
+def test_spacys_frozen_components() -> None:
+    nlp = with_tasks("tagger")
+    train(nlp, 1)
+    gold = examples(nlp)
+    losses: dict[str, float] = {}
+    nlp.update(gold, exclude=["elmo"], annotates=["elmo"], losses=losses)
+    assert losses["tagger"] > 0
+    with pytest.raises(NotEmbeddedError, match="annotating_components"):
+        nlp.update(gold, exclude=["elmo"])
+
+
+@pytest.mark.parametrize("how", ["disable", "exclude", "remove"])
+def test_without_the_pipe_an_error_names_it(how: str, tmp_path: Path) -> None:
+    nlp = with_tasks("tagger")
+    train(nlp, 1)
+    nlp.to_disk(tmp_path)
+    if how == "remove":
+        other = spacy.load(tmp_path)
+        other.remove_pipe("elmo")
+    else:
+        other = spacy.load(tmp_path, **{how: "elmo"})
+    expected = "there is none before it" if how == "exclude" else "disabled, removed or comes later"
+    with pytest.raises(NotEmbeddedError, match=expected):
+        other("A text")
+    with nlp.select_pipes(disable="elmo"), pytest.raises(NotEmbeddedError, match=r"'elmo'.*doc\._\.elmo_layers"):
+        nlp("A text")
+    assert nlp("A text").has_annotation("TAG")
+
+
+def test_sample_docs_alone_get_zeros() -> None:
+    nlp = with_tasks("tagger")
+    gold = examples(nlp)
+    nlp.initialize(lambda: gold)
+    tagger = nlp.get_pipe("tagger")
+    for docs in ([example.predicted for example in gold], [nlp.make_doc("other")]):
+        with pytest.raises(NotEmbeddedError, match="found nothing to read"):
+            tagger.predict(docs)
+
+
+def test_a_listener_without_a_pipeline() -> None:
+    config = {"model": elmo_block()}
+    model = spacy.registry.resolve(config)["model"]
+    docs = [spacy.blank("en").make_doc(text) for text in TEXTS]
+    model.initialize(X=docs)
+    assert [(y.shape, y.any()) for y in model.predict(docs)] == [((len(doc), 32), False) for doc in docs]
+    with pytest.raises(NotEmbeddedError, match="there is none before it"):
+        model.predict([docs[0].copy()])
+    with pytest.raises(NotEmbeddedError, match="there is none before it"):
+        model.begin_update([docs[0].copy()])
+
+
+def test_wrong_width() -> None:
+    nlp = with_tasks("tagger", block=tok2vec(width=64))
+    with pytest.raises(SettingsError, match=r"width is 64.*'elmo' gives 32. Set width to 32"):
+        train(nlp, 1)
+
+
+def test_wrong_upstream() -> None:
+    nlp = with_tasks("tagger", block=tok2vec(upstream="embedder"))
+    with pytest.raises(NotEmbeddedError, match="named 'embedder'"):
+        train(nlp, 1)
+
+
+def test_elmo_after_the_component() -> None:
+    nlp = spacy.blank("en")
+    add_task(nlp, "tagger", tok2vec())
+    nlp.add_pipe("elmo", config=files("random_a"))
+    with pytest.raises(NotEmbeddedError, match="there is none before it"):
+        train(nlp, 1)
+
+
+def two_embedders(second: str = "random_b") -> Any:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", name="a", config=files("random_a") | {"attr": "a"})
+    nlp.add_pipe("elmo", name="b", config=files(second) | {"attr": "b"})
+    return nlp
+
+
+def test_two_embedders(tmp_path: Path) -> None:
+    nlp = two_embedders()
+    width = nlp("x")._.b.shape[1]
+    block = tok2vec(upstream="a") | {"output_elmo": elmo_block("b", width)}
+    add_task(nlp, "tagger", block)
+    train(nlp, 5)
+    assert nlp.get_pipe("a").listening_components == nlp.get_pipe("b").listening_components == ["tagger"]
+    mixes = [node for node in nlp.get_pipe("tagger").model.walk() if node.name == "scalar_mix"]
+    assert sorted(len(mix.get_param("w")) for mix in mixes) == [3, 4]
+    said = output(nlp)
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    assert output(loaded) == said
+    loaded.replace_listeners("a", "tagger", ["model.tok2vec"])
+    loaded.remove_pipe("a")
+    assert output(loaded) == said
+    assert len(loaded.get_pipe("b").listeners) == 1
+
+
+def test_any_upstream_with_two_embedders() -> None:
+    nlp = two_embedders("random_a")
+    add_task(nlp, "tagger", tok2vec())
+    with pytest.raises(SettingsError, match="several elmo pipes before this component: 'a', 'b'"):
+        train(nlp, 1)
+    for name, other in (("b", "a"), ("a", "c")):
+        nlp.remove_pipe(name)
+        if other == "c":
+            nlp.add_pipe("elmo", name="c", first=True, config=files("random_a") | {"attr": "c"})
+        train(nlp, 1)
+        assert nlp.get_pipe(other).listening_components == ["tagger"]
+    nlp.add_pipe("elmo", name="d", first=True, config=files("random_a") | {"attr": "d"})
+    with pytest.raises(SettingsError, match="several elmo pipes before this component: 'd', 'c'"):
+        train(nlp, 1)
+
+
+def test_renamed_pipe() -> None:
+    nlp = with_tasks("tagger", block=tok2vec(upstream="elmo"))
+    train(nlp, 1)
+    nlp.rename_pipe("elmo", "embedder")
+    assert nlp.get_pipe("embedder").listening_components == []
+    with pytest.raises(NotEmbeddedError, match="named 'elmo'"):
+        nlp(TEXT)
+    nlp.rename_pipe("embedder", "elmo")
+    nlp(TEXT)
+
+
+def test_sourced_component(tmp_path: Path) -> None:
+    source = with_tasks("tagger")
+    train(source, 10)
+    said = output(source)
+    source.to_disk(tmp_path / "source")
+    other = with_tasks()
+    other.add_pipe("tagger", source=spacy.load(tmp_path / "source"))
+    assert output(other) == said
+    config: dict[str, Any] = {
+        "nlp": {"lang": "en", "pipeline": ["tagger"]},
+        "components": {"tagger": {"source": str(tmp_path / "source"), "replace_listeners": ["model.tok2vec"]}},
+    }
+    standalone = spacy.blank("en").from_config(config)
+    assert output(standalone) == said
+    standalone.to_disk(tmp_path / "standalone")
+    assert output(spacy.load(tmp_path / "standalone")) == said
+    both = {"elmo": {"source": str(tmp_path / "source")}, "tagger": {"source": str(tmp_path / "source")}}
+    whole = spacy.blank("en").from_config({"nlp": {"lang": "en", "pipeline": ["elmo", "tagger"]}, "components": both})
+    assert output(whole) == said
+    assert whole.get_pipe("elmo").listening_components == ["tagger"]
+
+
+def test_swapped_bilm(tmp_path: Path) -> None:
+    nlp = with_tasks("tagger")
+    train(nlp, 2)
+    nlp.to_disk(tmp_path)
+
+    def swapped(config: dict[str, Any]) -> Any:
+        other = spacy.load(tmp_path)
+        other.remove_pipe("elmo")
+        other.add_pipe("elmo", first=True, config=config)
+        return other
+
+    swapped(files("random_a"))(TEXT)  # the same one, from its files
+    with pytest.raises(SettingsError, match="width is 32"):
+        swapped({})(TEXT)
+    weights = tmp_path / "weights.hdf5"
+    original = files("random_a")["model"]
+    from spacy_elmo.formats import read_options, read_weights, write_weights
+
+    options = read_options(original["options_file"])
+    arrays = read_weights(original["weight_file"], options)
+    arrays["char_cnn.embedding.weight"] = arrays["char_cnn.embedding.weight"] * 2
+    write_weights(weights, options, arrays)
+    other = swapped({"model": {"options_file": original["options_file"], "weight_file": str(weights)}})
+    with pytest.warns(ChangedBiLMWarning, match="'elmo' is not the one with which this component was trained"):
+        other(TEXT)
+    other(TEXT)  # said once
+
+
+def test_deep_in_a_chain() -> None:
+    linear = {"@layers": "with_array.v1", "layer": {"@layers": "Linear.v1", "nO": 8}}
+    inner: dict[str, Any] = {"@layers": "chain.v1", "*": {"a": elmo_block(), "b": linear}}
+    block = {"@layers": "concatenate.v1", "*": {"elmo": inner, "x": EMBEDS["multi_hash"]}}
+    nlp = with_tasks("tagger", block=block)
+    first = train(nlp, 1)["tagger"]
+    assert train(nlp, 20)["tagger"] < first
+
+
+def test_bilm_of_its_own(tmp_path: Path) -> None:
+    block = tok2vec()
+    block["elmo"]["source"] = {"@architectures": "spacy-elmo.BiLM.v1"} | files("random_a")["model"]
+    for name in ("tagger", "ner", "parser", "textcat"):
+        nlp = spacy.blank("en")
+        add_task(nlp, name, block)
+        first = train(nlp, 1)[name]
+        assert train(nlp, 20)[name] < first
+        nlp.to_disk(tmp_path / name)
+        assert output(spacy.load(tmp_path / name)) == output(nlp)
+
+
+def test_store_mix_has_no_layers_to_listen_to() -> None:
+    nlp = with_tasks("tagger", store="mix")
+    with pytest.raises(NotEmbeddedError, match='store = "mix"'):
+        train(nlp, 1)
+
+
+def test_store_float16_trains() -> None:
+    assert train(with_tasks("tagger", store="layers_float16"), 5)["tagger"] > 0
+
+
+def test_processes_and_pickle() -> None:
+    nlp = with_tasks("tagger", "ner")
+    train(nlp, 20)
+    said = [output(nlp, text) for text in TEXTS]
+    for doc, expected in zip(nlp.pipe(TEXTS, n_process=2, batch_size=1), said):
+        assert said_of(doc) == expected
+    assert [output(pickle.loads(pickle.dumps(nlp)), text) for text in TEXTS] == said
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"width": 0}, "width is 0"),
+        ({"width": 2, "upstream": ""}, "upstream is ''"),
+    ],
+)
+def test_bad_settings_of_a_listener(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        spacy.registry.resolve({"model": {"@architectures": "spacy-elmo.Listener.v1"} | settings})

@@ -1,0 +1,288 @@
+"""A biLM that is not frozen learns through its listeners: one backward pass, in the same step."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from pipelines import files
+from spacy.training import Example
+from tasks import add_task, elmo_block, examples, tok2vec, train, with_tasks
+from thinc.api import SGD, Adam
+
+from spacy_elmo.errors import SettingsError
+from spacy_elmo.formats import batch_to_ids_array
+from spacy_elmo.models.shim import BiLMShim
+from spacy_elmo.modules import load_bilm
+from spacy_elmo.modules.scalar_mix import ScalarMix
+
+
+def shim_of(nlp: Any, name: str = "elmo") -> BiLMShim:
+    shim = nlp.get_pipe(name).model.shims[0]
+    assert isinstance(shim, BiLMShim)
+    return shim
+
+
+def gradients(nlp: Any) -> dict[str, Any]:
+    """Of the biLM; what is still held back is computed first."""
+    return {name: p.grad.numpy().copy() for name, p in shim_of(nlp).bilm.named_parameters() if p.grad is not None}
+
+
+def weights(nlp: Any) -> dict[str, Any]:
+    return shim_of(nlp).bilm.to_arrays()
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    return [name for name in before if (before[name] != after[name]).any()]
+
+
+def tuned(*components: str, **elmo: Any) -> Any:
+    nlp = with_tasks(*components, frozen=False, **elmo)
+    gold = examples(nlp)
+    nlp.initialize(lambda: gold)
+    for _ in range(3):  # spaCy's output layers start from zero, and hand no gradient down then
+        nlp.update(gold, exclude=["elmo"], annotates=["elmo"])
+    return nlp
+
+
+@pytest.fixture
+def backward_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Counts the backward passes through a biLM."""
+    calls: list[int] = []
+    backward = torch.Tensor.backward
+
+    def counted(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        return backward(self, *args, **kwargs)
+
+    monkeypatch.setattr(torch.Tensor, "backward", counted)
+    return calls
+
+
+def test_sum_equals_one_torch_graph(backward_calls: list[int]) -> None:
+    """Three listeners in two models, their gradients given, against the same network in torch alone."""
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("elmo", config=files("random_a") | {"frozen": False})
+    parameters = ([0.5, -0.3, 0.1], [0.0, 0.0, 0.0], [-1.0, 2.0, 0.0])
+    models = [
+        spacy.registry.resolve({"m": elmo_block(scalar_mix_parameters=list(w), layer_norm=norm)})["m"]
+        for w, norm in zip(parameters, ("none", "token", "none"))
+    ]
+    for number, model in enumerate(models):
+        for listener in model.walk():
+            if listener.name == "elmo_listener":
+                pipe.add_listener(listener, f"component {number // 2}")
+    docs = [nlp.make_doc(text) for text in ("The bank of the river", "Ham", "a  b")]
+    pipe.update([Example(doc, doc.copy()) for doc in docs])
+    random = np.random.default_rng(0)
+    dY = [[random.normal(size=(len(doc), 32)).astype("f") for doc in docs] for _ in models]
+    # the second gives no gradient for the last doc: it was trained on a part
+    results = [model.begin_update(docs if k != 1 else docs[:2]) for k, model in enumerate(models)]
+    for (Y, backprop), d in zip(reversed(results), reversed(dY)):
+        backprop(d[: len(Y)])
+    assert len(backward_calls) == 1
+
+    bilm = load_bilm(*files("random_a")["model"].values())
+    total = torch.zeros(())
+    for i, doc in enumerate(docs):
+        shown = [token.i for token in doc if not token.is_space]
+        ids = torch.from_numpy(batch_to_ids_array([[doc[k].text for k in shown]]))
+        layers = bilm(ids).layers[:, :, 1:-1]
+        for k, (w, norm) in enumerate(zip(parameters, ("none", "token", "none"))):
+            if k != 1 or i < 2:
+                total = total + (ScalarMix(3, norm, w)(layers)[0] * torch.from_numpy(dY[k][i][shown])).sum()
+    total.backward()
+    got = gradients(nlp)
+    for name, parameter in bilm.named_parameters():
+        assert parameter.grad is not None
+        np.testing.assert_allclose(got[name], parameter.grad, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("order", [("tagger", "textcat", "senter"), ("senter", "tagger", "textcat")])
+def test_components_gradients_are_summed(order: tuple[str, ...], backward_calls: list[int]) -> None:
+    nlp = tuned(*order, model={"cached_words": 0})
+    gold = examples(nlp)
+    parts: dict[str, Any] = {}
+    for name in order:
+        nlp.update(gold, sgd=False, exclude=[other for other in order if other != name])
+        for key, gradient in gradients(nlp).items():
+            parts[key] = parts.get(key, 0) + gradient
+        shim_of(nlp).bilm.zero_grad()
+    backward_calls.clear()
+    nlp.update(gold, sgd=False)
+    assert len(backward_calls) == 1
+    for key, gradient in gradients(nlp).items():
+        np.testing.assert_allclose(gradient, parts[key], rtol=1e-4, atol=1e-5)
+
+
+def test_applied_in_the_same_step_under_nlp_update() -> None:
+    nlp = tuned("tagger", "senter", learn_rate_factor=1.0)
+    gold = examples(nlp)
+    before = weights(nlp)
+    nlp.update(gold, sgd=False)
+    gradient = gradients(nlp)
+    shim_of(nlp).bilm.zero_grad()
+    for name in ("tagger", "senter"):  # forget theirs
+        nlp.get_pipe(name).model.finish_update(SGD(0.0))
+    nlp.update(gold, sgd=SGD(0.5, grad_clip=0.0, L2=0.0))
+    model = shim_of(nlp)._model  # as it stands, whoever looks
+    for name, parameter in model.named_parameters():
+        np.testing.assert_allclose(parameter.detach(), before[name] - 0.5 * gradient[name], atol=1e-5)
+    assert not gradients(nlp)
+
+
+def test_applied_in_the_same_step_as_spacy_train_does() -> None:
+    nlp = tuned("tagger", "ner")
+    gold = examples(nlp)
+    before = weights(nlp)
+    for example in gold:  # accumulate_gradient
+        nlp.update([example], sgd=False)
+    assert not changed(before, weights(nlp))
+    optimizer = Adam(0.001)
+    for _, pipe in nlp.pipeline:
+        pipe.finish_update(optimizer)
+    assert len(changed(before, weights(nlp))) == len(before)
+    assert not gradients(nlp)
+    key = (shim_of(nlp).id, "char_cnn.embedding.weight")
+    assert optimizer.nr_update[key] == 1
+
+
+@pytest.mark.parametrize("how", ["nothing to learn", "exclude", "disabled"])
+@pytest.mark.parametrize("through_train", [False, True])
+def test_a_component_that_skips_does_not_block(how: str, through_train: bool) -> None:
+    nlp = tuned("tagger", "ner")
+    gold = examples(nlp)
+    before = weights(nlp)
+    optimizer = Adam(0.001)
+    update: dict[str, Any] = {"sgd": False if through_train else optimizer}
+    if how == "nothing to learn":
+        # no gold entities, so that ner's update returns at once
+        gold = [Example.from_dict(nlp.make_doc(e.text), {"tags": [t.tag_ for t in e.reference]}) for e in gold]
+        nlp.update(gold, **update)
+    elif how == "exclude":
+        nlp.update(gold, exclude=["ner"], **update)
+    else:
+        with nlp.select_pipes(disable=["ner"]):
+            nlp.update(gold, **update)
+    if through_train:
+        for _, pipe in nlp.pipeline:
+            pipe.finish_update(optimizer)
+    assert changed(before, weights(nlp))
+    assert optimizer.nr_update[shim_of(nlp).id, "char_cnn.embedding.weight"] == 1
+    saved = shim_of(nlp).to_bytes()
+    nlp.get_pipe("elmo").update([])
+    assert shim_of(nlp).to_bytes() == saved
+
+
+def test_nothing_is_lost_before_saving() -> None:
+    """What a skipped component left behind is in the bytes that are saved right after the update."""
+    nlp = tuned("tagger", "ner")
+    before = weights(nlp)
+    nlp.update(examples(nlp), exclude=["ner"])
+    loaded = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    assert changed(before, weights(loaded))
+    assert not changed(weights(loaded), weights(nlp))
+
+
+def test_learn_rate_factor() -> None:
+    changes = {}
+    for factor in (1.0, 0.25):
+        spacy.util.fix_random_seed(0)
+        nlp = tuned("tagger", learn_rate_factor=factor)
+        before = weights(nlp)
+        nlp.update(examples(nlp), sgd=SGD(0.5, grad_clip=0.0, L2=0.0))
+        changes[factor] = {name: array - before[name] for name, array in weights(nlp).items()}
+    for name, change in changes[1.0].items():
+        np.testing.assert_allclose(changes[0.25][name], 0.25 * change, atol=1e-6)
+
+
+def test_tuning_helps_the_task_and_shows_in_the_vectors() -> None:
+    nlp = with_tasks("tagger", block=elmo_block(), frozen=False, learn_rate_factor=1.0)
+    gold = examples(nlp)
+    nlp.initialize(lambda: gold)
+    first = nlp(gold[0].text)._.elmo.copy()
+    losses: list[float] = []
+    optimizer = Adam(0.01)
+    for _ in range(40):
+        step: dict[str, float] = {}
+        nlp.update(gold, losses=step, sgd=optimizer)
+        losses.append(step["tagger"])
+    assert losses[-1] < losses[0]
+    assert np.abs(nlp(gold[0].text)._.elmo - first).max() > 1e-3
+
+
+def test_averages_reach_the_bilm() -> None:
+    nlp = tuned("tagger", learn_rate_factor=1.0)
+    optimizer = Adam(0.01, use_averages=True)
+    for _ in range(3):
+        nlp.update(examples(nlp), sgd=optimizer)
+    now = weights(nlp)
+    with nlp.use_params(optimizer.averages):
+        averaged = weights(nlp)
+        for name, array in averaged.items():
+            np.testing.assert_array_equal(array, optimizer.averages[shim_of(nlp).id, name])
+        inside = nlp("Ham is bad")._.elmo
+    assert not changed(now, weights(nlp))
+    assert np.abs(nlp("Ham is bad")._.elmo - inside).max() > 0
+
+
+def test_gradual_unfreezing() -> None:
+    nlp = tuned("tagger")
+    config = {"@callbacks": "spacy-elmo.GradualUnfreezing.v1", "start": 2, "every": 3, "unit": "step"}
+    unfreeze = spacy.registry.resolve({"c": config})["c"]
+    parts = ("char_cnn", "lstm.layers.0", "lstm.layers.1")
+    expected = {0: 0, 1: 0, 2: 1, 4: 1, 5: 2, 7: 2, 8: 3, 100: 3}
+    for step, number in expected.items():
+        unfreeze(nlp, {"step": step, "epoch": 0})
+        before = weights(nlp)
+        nlp.update(examples(nlp), sgd=Adam(0.001))
+        got = {
+            name.rsplit(".", 1)[0] if name.startswith("lstm") else "char_cnn" for name in changed(before, weights(nlp))
+        }
+        assert got == set(parts[len(parts) - number :])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"start": -1}, "start is -1"), ({"every": 0}, "every is 0"), ({"unit": "day"}, "unit is 'day'")],
+)
+def test_bad_settings_of_unfreezing(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        spacy.registry.callbacks.get("spacy-elmo.GradualUnfreezing.v1")(**settings)
+
+
+def test_unfreezing_what_is_frozen() -> None:
+    unfreeze = spacy.registry.callbacks.get("spacy-elmo.GradualUnfreezing.v1")()
+    with pytest.raises(SettingsError, match=r"'elmo'.*frozen = false; there is none"):
+        unfreeze(with_tasks("tagger"), {"step": 0, "epoch": 0})
+
+
+def test_bad_settings() -> None:
+    for factor in (0.0, -1.0):
+        with pytest.raises(SettingsError, match="learn_rate_factor"):
+            with_tasks(frozen=False, learn_rate_factor=factor)
+    with pytest.raises(SettingsError, match="stateful"):
+        with_tasks(frozen=False, model={"stateful": True})
+
+
+def test_replaced_listener_is_frozen_unless_its_config_says_otherwise() -> None:
+    for trainable in (False, True):
+        nlp = with_tasks("tagger", frozen=False, model={"trainable": trainable})
+        train(nlp, 2)
+        nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+        own = next(node for node in nlp.get_pipe("tagger").model.walk() if node.name == "elmo_bilm").shims[0]
+        before = own.to_bytes()
+        nlp.update(examples(nlp))
+        assert (own.to_bytes() != before) is trainable
+
+
+def test_one_tuned_and_one_frozen() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", name="a", config=files("random_a") | {"attr": "a", "frozen": False})
+    nlp.add_pipe("elmo", name="b", config=files("random_a") | {"attr": "b"})
+    add_task(nlp, "tagger", tok2vec(upstream="a") | {"output_elmo": elmo_block("b")})
+    before = {name: shim_of(nlp, name).bilm.to_arrays() for name in "ab"}
+    train(nlp, 2)
+    assert changed(before["a"], shim_of(nlp, "a").bilm.to_arrays())
+    assert not changed(before["b"], shim_of(nlp, "b").bilm.to_arrays())
