@@ -80,6 +80,56 @@ class CommandMessages:
     )
     INFO_UNCHECKED = "{path}: not compared with its options, which can't be read. Give a good options.json with it."
 
+    # init-config
+    INIT_LANGUAGE = (
+        "--lang is {got!r}, which can't be used ({reason}). Expected the code of a language that spaCy knows, like en."
+    )
+    INIT_EMPTY = "--pipeline names no component that is trained. Expected some of {expected}, with commas between."
+    INIT_TWICE = "--pipeline names {got!r} twice. Expected each component once: leave one away."
+    INIT_ELMO = "--pipeline names 'elmo'. Expected the components that are to listen to it: elmo is added by itself."
+    INIT_EMBEDDER = (
+        "--pipeline names {got!r}, in whose place the components here have elmo and a network of their own. Leave it "
+        "away; for a pipeline without ELMo there is python -m spacy init config."
+    )
+    INIT_UNKNOWN = "--pipeline names {got!r}, which spaCy does not know for the language {lang!r}. Expected {expected}."
+    INIT_NO_TASK = (
+        "--pipeline names {got!r}, which is not trained on a tok2vec: it follows rules or tables, changes the tokens, "
+        "or is a part of another component. Expected {expected}. Leave it away, and add it to the trained pipeline "
+        "with nlp.add_pipe."
+    )
+    INIT_SENTENCES_TWICE = (
+        "--pipeline names 'sentencizer' and {other!r}, and both set the sentences' boundaries, so that {other!r} could "
+        "not learn its own. Leave one of them away."
+    )
+    INIT_SENTENCES_NONE = (
+        "--pipeline names 'entity_linker', which needs sentences, but none before it sets them. Add 'sentencizer', "
+        "'senter' or 'parser' before it."
+    )
+    INIT_KB_NONE = (
+        "--pipeline names 'entity_linker', which can't be trained without a knowledge base. Give the folder of one, "
+        "saved with its to_disk, with --knowledge-base, or leave 'entity_linker' away."
+    )
+    INIT_KB_UNUSED = (
+        "--knowledge-base was given, but --pipeline has no 'entity_linker'. Add it, or leave --knowledge-base away."
+    )
+    INIT_KB = (
+        "--knowledge-base is {path}, which can't be used ({reason}). Expected the folder that to_disk of spaCy's "
+        "InMemoryLookupKB wrote, with entities and aliases."
+    )
+    INIT_EXISTS = "{path}: exists. Give another file, or add --force, and it is replaced."
+
+    # weights
+    WEIGHTS_NO_MIX = (
+        "{pipeline}: no mix of a biLM's layers in the components {got}. Expected a component that has been trained on "
+        "spacy-elmo.Tok2Vec.v1 or spacy-elmo.ElmoTok2Vec.v1: python -m spacy elmo init-config writes a config for one."
+    )
+    WEIGHTS_NOT_FINITE = (
+        "{pipeline}: the mix of {component!r} ({place}) has w {w} and gamma {gamma}. Expected finite numbers: the "
+        "training diverged or the file is damaged. Train again, with a lower learn_rate, or get the file again."
+    )
+    PLOT_MISSING = "--plot needs matplotlib, which is missing. Get it with pip install spacy-elmo[plot]."
+    PLOT_FORMAT = "--plot is {path}, of the format {got!r}, which can't be drawn. Expected a name that ends in .png."
+
     # download
     DOWNLOAD_URL = "{url}: not an address that can be downloaded ({reason}). Expected http://... or https://..."
     DOWNLOAD_URL_SCHEME = "the scheme is {got!r}"

@@ -1,0 +1,69 @@
+"""`elmo init-config`: a config that trains components on elmo."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from spacy.cli._util import string_to_list
+from spacy.cli.init_config import Optimizations
+from wasabi import msg
+
+from ..errors import CommandError, ElmoError, Errors
+from ..formats.atomic import replacing, writing
+from .task_configs import Files, task_config
+
+STANDARD_OUTPUT = Path("-")
+
+
+def check_output(path: Path, force: bool) -> None:
+    """Raise CommandError where a file must not be written."""
+    if path.exists() and not path.is_file():
+        raise CommandError(Errors.FILE_NOT_REGULAR.format(path=path, expected="the name of a file to write"))
+    if path.exists() and not force:
+        raise CommandError(Errors.INIT_EXISTS.format(path=path))
+    if not path.parent.is_dir():
+        raise CommandError(Errors.FOLDER_MISSING.format(path=path, folder=path.parent))
+
+
+def write(text: str, path: Path) -> None:
+    """Whole or not at all. Raises CommandError."""
+    with replacing(path, CommandError) as temporary, writing(path, CommandError):
+        temporary.write_text(text, encoding="utf8")
+
+
+def init_config(
+    output_file: Annotated[Path, typer.Argument(help="The config to write; - is standard output", allow_dash=True)],
+    lang: Annotated[str, typer.Option(help="Code of the language")] = "en",
+    pipeline: Annotated[
+        str, typer.Option(help="Components to train, in order, with commas between; sentencizer too: it runs first")
+    ] = "tagger,parser,ner",
+    optimize: Annotated[
+        Optimizations,
+        typer.Option(help="Sizes of the components' own networks; accuracy: ELMo at the networks' output as well"),
+    ] = Optimizations.efficiency,
+    options_file: Annotated[
+        Path | None, typer.Option(help="options.json of a biLM, in place of the embedded one")
+    ] = None,
+    weight_file: Annotated[Path | None, typer.Option(help="Its weights.hdf5")] = None,
+    knowledge_base: Annotated[Path | None, typer.Option(help="Saved knowledge base, for entity_linker")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file where there is one")] = False,
+) -> None:
+    """Write a config for spacy train whose components each listen to an elmo pipe.
+
+    Each has features and a network of its own and its own mix of the biLM's layers; all else is as spaCy sets it.
+    """
+    try:
+        if output_file != STANDARD_OUTPUT:
+            check_output(output_file, force)
+        names = [name.strip() for name in string_to_list(pipeline)]
+        config = task_config(lang, names, optimize.value, Files(options_file, weight_file, knowledge_base))
+        if output_file == STANDARD_OUTPUT:
+            typer.echo(config.to_str())
+            return
+        write(config.to_str() + "\n", output_file)
+    except (ElmoError, OSError) as error:
+        msg.fail(str(error), exits=1)
+    if options_file is None and config["nlp"]["lang"] != "en":
+        msg.warn("the embedded biLM knows English: for another language give --options-file and --weight-file")
+    msg.good(f"{output_file}: train it with")
+    typer.echo(f"python -m spacy train {output_file} --paths.train train.spacy --paths.dev dev.spacy --output out")

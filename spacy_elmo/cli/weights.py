@@ -1,0 +1,71 @@
+"""`elmo weights`: what the mixes of a trained pipeline have learnt."""
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated
+
+import spacy
+import typer
+from wasabi import msg
+
+from ..errors import CommandError, ElmoError, Errors
+from ..pipeline.mixes import LearnedMix, learned_mixes
+from .weights_plot import plot_weights
+
+
+def read_mixes(pipeline: str) -> list[LearnedMix]:
+    """All mixes of a saved pipeline, one or more. Raises CommandError."""
+    try:
+        nlp = spacy.load(pipeline)
+    except Exception as error:  # damaged files raise EOFError, KeyError, TokenError and more
+        reason = str(error) or type(error).__name__
+        raise CommandError(Errors.PIPE_LOAD.format(pipeline=pipeline, reason=reason)) from error
+    mixes = learned_mixes(nlp)
+    if not mixes:
+        got = ", ".join(nlp.component_names) or "(none)"
+        raise CommandError(Errors.WEIGHTS_NO_MIX.format(pipeline=pipeline, got=got))
+    for mix in mixes:
+        if not all(map(math.isfinite, [*mix.w, mix.gamma])):
+            raise CommandError(
+                Errors.WEIGHTS_NOT_FINITE.format(
+                    pipeline=pipeline, component=mix.component, place=mix.place, w=mix.w, gamma=mix.gamma
+                )
+            )
+    return mixes
+
+
+def show(mixes: list[LearnedMix]) -> None:
+    """Print a row for each mix."""
+    layers = max(len(mix.weights) for mix in mixes)
+    rows = []
+    for mix in mixes:
+        weights = [f"{weight:.3f}" for weight in mix.weights]
+        blanks = [""] * (layers - len(weights))
+        rows.append((mix.component, mix.place, mix.source, *weights, *blanks, f"{mix.gamma:.3f}"))
+    header = ("component", "place", "upstream", *(f"layer {k}" for k in range(layers)), "gamma")
+    msg.table(rows, header=header, divider=True, aligns=("l", "l", "l", *["r"] * (layers + 1)))
+    msg.text("Weights of the layers after the softmax; layer 0 is the character encoder's. gamma scales their sum.")
+
+
+def weights(
+    pipeline: Annotated[str, typer.Argument(help="Saved pipeline: folder, or package")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw them to this file, weights.png for example")] = None,
+) -> None:
+    """Show how each component mixes the biLM's layers.
+
+    A row for each component and place (input and output of its network): the layers' weights and gamma.
+    """
+    try:
+        mixes = read_mixes(pipeline)
+        if plot is not None:
+            plot_weights(mixes, plot)
+    except (ElmoError, OSError) as error:
+        msg.fail(str(error), exits=1)
+    if as_json:
+        typer.echo(json.dumps([mix.to_dict() for mix in mixes], indent=2, ensure_ascii=False))
+        return
+    show(mixes)
+    if plot is not None:
+        msg.good(f"{plot}: the picture of it")

@@ -1,0 +1,314 @@
+"""`elmo init-config`, through spaCy's own app: what it writes trains as it stands."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from spacy.cli._util import app
+from spacy.cli.init_config import fill_config
+from spacy.cli.init_config import init_config as spacy_init_config
+from spacy.cli.train import train
+from spacy.kb import InMemoryLookupKB
+from spacy.tokens import Doc, DocBin, Span
+from spacy.util import load_config
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
+GOLDEN_WIDTH = 32
+TASKS = (
+    "beam_ner",
+    "beam_parser",
+    "morphologizer",
+    "ner",
+    "parser",
+    "senter",
+    "span_finder",
+    "spancat",
+    "spancat_singlelabel",
+    "tagger",
+    "textcat",
+    "textcat_multilabel",
+    "trainable_lemmatizer",
+)
+TOK2VEC = "spacy-elmo.ElmoTok2Vec.v1"
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["elmo", "init-config", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def error(*arguments: object) -> str:
+    return " ".join(run(*arguments, code=1).split())
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """texts.spacy with all annotations, and the folder kb: a knowledge base for its entities."""
+    folder = tmp_path_factory.mktemp("data")
+    nlp = spacy.blank("en")
+    docs = []
+    for verb, cat in (("likes", 1.0), ("hates", 0.0)):
+        words = ["Ada", verb, "eggs", ".", "She", "eats", "."]
+        doc = Doc(
+            nlp.vocab,
+            words=words,
+            tags=["NNP", "VBZ", "NNS", ".", "PRP", "VBZ", "."],
+            pos=["PROPN", "VERB", "NOUN", "PUNCT", "PRON", "VERB", "PUNCT"],
+            morphs=["Number=Sing", "Person=3", "Number=Plur", "", "Person=3", "Person=3", ""],
+            lemmas=["Ada", verb[:-1], "egg", ".", "she", "eat", "."],
+            heads=[1, 1, 1, 1, 5, 5, 5],
+            deps=["nsubj", "ROOT", "obj", "punct", "nsubj", "ROOT", "punct"],
+        )
+        doc.cats = {"GOOD": cat, "BAD": 1 - cat}
+        doc.ents = [Span(doc, 0, 1, label="PERSON", kb_id="Q7259")]
+        doc.spans["sc"] = [Span(doc, 0, 1, label="PERSON"), Span(doc, 2, 3, label="FOOD")]
+        docs.append(doc)
+    DocBin(docs=docs * 20).to_disk(folder / "texts.spacy")
+    knowledge_base = InMemoryLookupKB(nlp.vocab, entity_vector_length=4)
+    knowledge_base.add_entity("Q7259", freq=5, entity_vector=[1, 0, 0, 1])
+    knowledge_base.add_entity("Q10", freq=5, entity_vector=[0, 1, 1, 0])
+    knowledge_base.add_alias("Ada", ["Q7259", "Q10"], [0.5, 0.4])
+    knowledge_base.to_disk(folder / "kb")
+    return folder
+
+
+def trained(config: Path, data: Path) -> Any:
+    """The pipeline after some steps of `spacy train` with nothing but paths given, and the number of steps."""
+    texts = str(data / "texts.spacy")
+    paths = {"paths.train": texts, "paths.dev": texts}
+    output = config.parent / "out"
+    train(config, output, overrides=paths | {"training.max_steps": 4, "training.eval_frequency": 2})
+    return spacy.load(output / "model-last")
+
+
+def networks(config: Any) -> dict[str, Any]:
+    """The tok2vec block of each component that has one."""
+    return {name: block["model"]["tok2vec"] for name, block in config["components"].items() if name != "elmo"}
+
+
+# What is written trains
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_each_component_trains(name: str, data: Path, tmp_path: Path) -> None:
+    run("--pipeline", name, tmp_path / "task.cfg")
+    config = load_config(tmp_path / "task.cfg")
+    assert config["nlp"]["pipeline"] == ["elmo", name]
+    assert networks(config)[name]["@architectures"] == TOK2VEC
+    nlp = trained(tmp_path / "task.cfg", data)
+    assert nlp.get_pipe("elmo").listening_components == [name]
+    mix = next(node for node in nlp.get_pipe(name).model.walk() if node.name == "scalar_mix")
+    assert mix.get_param("gamma")[0] != 1  # it has learnt: the listener's layers reach the component
+    doc = nlp("Ada likes eggs. She eats.")
+    assert len(doc._.elmo_layers) == len(mix.get_param("w")) == 3
+
+
+def test_all_components_train_for_accuracy(data: Path, tmp_path: Path) -> None:
+    names = ("tagger", "parser", "ner", "spancat", "textcat")
+    run("--pipeline", ", ".join(names), "--optimize", "accuracy", tmp_path / "all.cfg")
+    assert load_config(tmp_path / "all.cfg")["nlp"]["pipeline"] == ["elmo", *names]
+    nlp = trained(tmp_path / "all.cfg", data)
+    assert {name: len(listeners) for name, listeners in nlp.get_pipe("elmo").listener_map.items()} == dict.fromkeys(
+        names, 2
+    )
+    assert nlp("Ada likes eggs.").cats.keys() == {"GOOD", "BAD"}
+
+
+def test_entity_linker_trains_on_a_bilm_of_its_own(data: Path, tmp_path: Path) -> None:
+    run("--pipeline", "entity_linker,sentencizer", "--knowledge-base", data / "kb", tmp_path / "nel.cfg")
+    config = load_config(tmp_path / "nel.cfg")
+    assert config["nlp"]["pipeline"] == ["sentencizer", "elmo", "entity_linker"]
+    assert config["training"]["annotating_components"] == ["sentencizer"]
+    source = networks({"components": {"x": config["components"]["entity_linker"]}})["x"]["elmo"]["source"]
+    assert (source["@architectures"], source["width"]) == ("spacy-elmo.BiLM.v1", 256)
+    nlp = trained(tmp_path / "nel.cfg", data)
+    assert nlp.get_pipe("elmo").listening_components == []
+    doc = nlp.make_doc("Ada likes eggs .")
+    doc.ents = [Span(doc, 0, 1, label="PERSON")]
+    assert nlp(doc).ents[0].kb_id_ in ("Q7259", "Q10")
+
+
+def test_entity_linker_reads_the_sentences_of_another_component(data: Path, tmp_path: Path) -> None:
+    run("--pipeline", "senter,entity_linker", "--knowledge-base", data / "kb", tmp_path / "nel.cfg")
+    assert load_config(tmp_path / "nel.cfg")["training"]["annotating_components"] == ["senter"]
+    nlp = trained(tmp_path / "nel.cfg", data)
+    assert nlp.get_pipe("elmo").listening_components == ["senter"]
+
+
+def test_the_sentencizer_runs_first_also_in_training(data: Path, tmp_path: Path) -> None:
+    run("--pipeline", "ner,sentencizer", tmp_path / "ner.cfg")
+    config = load_config(tmp_path / "ner.cfg")
+    assert config["nlp"]["pipeline"] == ["sentencizer", "elmo", "ner"]
+    assert config["training"]["annotating_components"] == ["sentencizer"]
+    nlp = trained(tmp_path / "ner.cfg", data)
+    both = nlp("Ada likes eggs. She eats.")
+    alone = nlp("Ada likes eggs.")
+    assert abs(both._.elmo[:4] - alone._.elmo).max() < 1e-5
+
+
+def test_another_bilm(data: Path, tmp_path: Path) -> None:
+    files = ["--options-file", GOLDEN / "options.json", "--weight-file", GOLDEN / "weights.hdf5"]
+    linker = ["--pipeline", "sentencizer,tagger,entity_linker", "--knowledge-base", data / "kb"]
+    run(*linker, *files, tmp_path / "other.cfg")
+    config = load_config(tmp_path / "other.cfg", interpolate=True)
+    for block in (
+        config["components"]["elmo"]["model"],
+        config["components"]["entity_linker"]["model"]["tok2vec"]["elmo"]["source"],
+    ):
+        assert block["options_file"] == str(GOLDEN / "options.json")
+        assert block["weight_file"] == str(GOLDEN / "weights.hdf5")
+    assert config["components"]["tagger"]["model"]["tok2vec"]["elmo"]["source"]["width"] == GOLDEN_WIDTH
+    assert trained(tmp_path / "other.cfg", data)("Ada eats.")._.elmo.shape == (3, GOLDEN_WIDTH)
+
+
+# What is in it
+
+
+def test_sizes_are_the_quickstarts(tmp_path: Path) -> None:
+    for optimize in ("efficiency", "accuracy"):
+        run("--pipeline", "tagger", "--optimize", optimize, tmp_path / f"{optimize}.cfg")
+        network = networks(load_config(tmp_path / f"{optimize}.cfg"))["tagger"]
+        quickstart = spacy_init_config(pipeline=["tagger"], optimize=optimize).interpolate()
+        expected = quickstart["components"]["tok2vec"]["model"]
+        assert network["embed"] == expected["embed"] | {"include_static_vectors": False}
+        assert network["encode"] == expected["encode"]
+        assert (network["output_elmo"] is not None) == (optimize == "accuracy")
+
+
+def test_all_but_the_components_is_as_spacy_has_it(tmp_path: Path) -> None:
+    for pipeline in (["tagger", "parser", "ner"], ["textcat_multilabel", "spancat"]):
+        run("--pipeline", ",".join(pipeline), tmp_path / "task.cfg", "--force")
+        config, expected = load_config(tmp_path / "task.cfg"), spacy_init_config(pipeline=pipeline)
+        for section in ("paths", "system", "corpora", "training", "initialize"):
+            assert config[section] == expected[section]
+        assert config["nlp"] == expected["nlp"] | {"pipeline": ["elmo", *pipeline]}
+
+
+def test_components_keep_their_defaults(tmp_path: Path) -> None:
+    run("--pipeline", "parser,textcat", tmp_path / "task.cfg")
+    components = load_config(tmp_path / "task.cfg")["components"]
+    nlp = spacy.blank("en")
+    for name in ("parser", "textcat"):
+        nlp.add_pipe(name)
+        expected = nlp.get_pipe_config(name)
+        for block in (components[name]["model"], expected["model"]):
+            del block["tok2vec"]
+        assert components[name] == expected | {"factory": name}
+
+
+def test_the_same_text_twice(tmp_path: Path) -> None:
+    arguments = ["--pipeline", "textcat,ner", "--optimize", "accuracy"]
+    run(*arguments, tmp_path / "a.cfg")
+    run(*arguments, tmp_path / "b.cfg")
+    text = (tmp_path / "a.cfg").read_text(encoding="utf8")
+    assert (tmp_path / "b.cfg").read_text(encoding="utf8") == text
+    assert run(*arguments, "-") == text  # and nothing but the config
+
+
+def test_nothing_is_left_to_fill(tmp_path: Path) -> None:
+    run("--pipeline", "tagger,spancat,textcat", "--optimize", "accuracy", tmp_path / "task.cfg")
+    before, after = fill_config(tmp_path / "filled.cfg", tmp_path / "task.cfg", silent=True)
+    assert before == after
+
+
+def test_debug_config_and_a_process_of_its_own(data: Path, tmp_path: Path) -> None:
+    texts = data / "texts.spacy"
+    commands = (
+        ["elmo", "init-config", "--pipeline", "ner", "task.cfg"],
+        ["debug", "config", "task.cfg", f"--paths.train={texts}", f"--paths.dev={texts}"],
+    )
+    for command in commands:
+        command = [sys.executable, "-m", "spacy", *command]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, encoding="utf8")
+        assert result.returncode == 0, result.stdout + result.stderr
+    assert "Config validation" in result.stdout
+
+
+def test_another_language(tmp_path: Path) -> None:
+    output = run("--lang", "de", "--pipeline", "ner", tmp_path / "de.cfg")
+    assert "the embedded biLM knows English" in " ".join(output.split())
+    assert load_config(tmp_path / "de.cfg")["nlp"]["lang"] == "de"
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        ("", "--pipeline names no component that is trained. Expected some of beam_ner, beam_parser, entity_linker"),
+        ("sentencizer", "--pipeline names no component that is trained"),
+        ("ner,tagger,ner", "--pipeline names 'ner' twice"),
+        ("elmo,ner", "elmo is added by itself"),
+        ("tok2vec,ner", "--pipeline names 'tok2vec', in whose place"),
+        ("transformer,ner", "--pipeline names 'transformer', in whose place"),
+        ("ner,nre", "--pipeline names 'nre', which spaCy does not know for the language 'en'. Expected beam_ner,"),
+        ("ner,", "--pipeline names '', which spaCy does not know"),
+        ("ner,entity_ruler", "--pipeline names 'entity_ruler', which is not trained on a tok2vec"),
+        ("ner,lemmatizer", "--pipeline names 'lemmatizer', which is not trained"),
+        ("ner,merge_entities", "--pipeline names 'merge_entities', which is not trained"),
+        ("nn_labeller", "--pipeline names 'nn_labeller', which is not trained"),
+        ("sentencizer,parser", "--pipeline names 'sentencizer' and 'parser'"),
+        ("senter,sentencizer", "--pipeline names 'sentencizer' and 'senter'"),
+        ("sentencizer,entity_linker", "'entity_linker', which can't be trained without a knowledge base"),
+        ("entity_linker,parser", "'entity_linker', which needs sentences, but none before it sets them"),
+    ],
+)
+def test_pipelines_that_are_refused(pipeline: str, message: str, tmp_path: Path) -> None:
+    assert message in error("--pipeline", pipeline, tmp_path / "task.cfg")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_known_components_are_told() -> None:
+    expected = ", ".join(sorted([*TASKS, "entity_linker", "sentencizer"]))
+    assert f"Expected some of {expected}, with commas" in error("--pipeline", "", "-")
+
+
+@pytest.mark.parametrize("lang", ["qqq", "", "lex_attrs", "../en", "english"])
+def test_languages_that_are_refused(lang: str, tmp_path: Path) -> None:
+    assert f"--lang is {lang!r}, which can't be used" in error("--lang", lang, tmp_path / "task.cfg")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_are_refused(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "task.cfg"
+    options, weights = GOLDEN / "options.json", GOLDEN / "weights.hdf5"
+    assert "weight_file" in error("--options-file", options, output)
+    assert "no such file" in error("--options-file", tmp_path / "no.json", "--weight-file", weights, output)
+    assert "not an HDF5 file" in error("--options-file", options, "--weight-file", options, output)
+    linker = ("--pipeline", "sentencizer,entity_linker", output, "--knowledge-base")
+    assert "which can't be used" in error(*linker, tmp_path / "no")
+    assert "which can't be used" in error(*linker, options)
+    InMemoryLookupKB(spacy.blank("en").vocab, entity_vector_length=4).to_disk(tmp_path / "empty")
+    assert "it is empty" in error(*linker, tmp_path / "empty")
+    shutil.copytree(data / "kb", tmp_path / "cut")
+    for damaged in (b"", (data / "kb" / "contents").read_bytes()[:20]):
+        (tmp_path / "cut" / "contents").write_bytes(damaged)
+        assert "which can't be used" in error(*linker, tmp_path / "cut")
+    assert "--pipeline has no 'entity_linker'" in error("--knowledge-base", data / "kb", output)
+    assert not output.exists()
+
+
+def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
+    output = tmp_path / "task.cfg"
+    output.write_text("mine", encoding="utf8")
+    assert "exists. Give another file, or add --force" in error("--pipeline", "ner", output)
+    error("--pipeline", "nre", output, "--force")
+    assert output.read_text(encoding="utf8") == "mine"
+    run("--pipeline", "ner", output, "--force")
+    assert load_config(output)["nlp"]["pipeline"] == ["elmo", "ner"]
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_places_that_are_refused(tmp_path: Path) -> None:
+    assert f"the folder {tmp_path / 'no'} does not exist" in error(tmp_path / "no" / "task.cfg")
+    assert "a folder or a special file" in error("--force", tmp_path)
+    assert list(tmp_path.iterdir()) == []

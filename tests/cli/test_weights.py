@@ -1,0 +1,265 @@
+"""`elmo weights`, through spaCy's own app: tables, JSON and pictures of mixes whose parameters are set by hand."""
+
+import json
+import math
+import shutil
+import struct
+import sys
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.cli._util import app
+from spacy.language import Language
+from spacy.training import Example
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
+FILES = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}
+BILM = {"@architectures": "spacy-elmo.BiLM.v1", "width": 32, **FILES}
+LISTENER = {"@architectures": "spacy-elmo.Listener.v1", "width": 32, "upstream": "elmo"}
+PARAMETERS = {  # component and place: w and gamma
+    ("tagger", "input"): ([0.0, math.log(2.0), 0.0], 0.5),
+    ("tagger", "output"): ([-50.0, 0.0, -50.0], 2.0),
+    ("ner", "input"): ([1.0, 1.0, 1.0], -1.25),
+}
+
+
+def tok2vec(source: dict[str, Any], both: bool) -> dict[str, Any]:
+    elmo = {
+        "@architectures": "spacy-elmo.Tok2Vec.v1",
+        "source": source,
+        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
+    }
+    return {
+        "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
+        "embed": {
+            "@architectures": "spacy.MultiHashEmbed.v2",
+            "width": 8,
+            "attrs": ["NORM"],
+            "rows": [50],
+            "include_static_vectors": False,
+        },
+        "elmo": elmo,
+        "encode": {
+            "@architectures": "spacy.MaxoutWindowEncoder.v2",
+            "width": 8,
+            "depth": 1,
+            "window_size": 1,
+            "maxout_pieces": 2,
+        },
+        "output_elmo": deepcopy(elmo) if both else None,
+    }
+
+
+def initialize(nlp: Language) -> None:
+    annotations = {"tags": ["N", "V", "N"], "entities": [(0, 1, "PERSON")]}
+    nlp.initialize(lambda: [Example.from_dict(nlp.make_doc("I like eggs"), annotations)])
+
+
+def places(nlp: Language) -> dict[tuple[str, str], Any]:
+    """The Thinc layer of each mix, reached through the refs of ElmoTok2Vec."""
+    found = {}
+    for name in ("tagger", "ner"):
+        network = next(node for node in nlp.get_pipe(name).model.walk() if node.has_ref("elmo"))
+        for place, ref in (("input", "elmo"), ("output", "output_elmo")):
+            if network.has_ref(ref):
+                found[name, place] = next(n for n in network.get_ref(ref).walk() if n.name == "scalar_mix")
+    return found
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tagger with two listeners and an ner with a biLM of its own; their mixes as in PARAMETERS."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": FILES})
+    nlp.add_pipe("tagger", config={"model": {"tok2vec": tok2vec(LISTENER, True)}})
+    nlp.add_pipe("ner", config={"model": {"tok2vec": tok2vec(BILM, False)}})
+    initialize(nlp)
+    mixes = places(nlp)
+    assert mixes.keys() == PARAMETERS.keys()
+    for key, (w, gamma) in PARAMETERS.items():
+        mixes[key].set_param("w", np.array(w, "f"))
+        mixes[key].set_param("gamma", np.array([gamma], "f"))
+    path = tmp_path_factory.mktemp("weights") / "model"
+    nlp.to_disk(path)
+    return path
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["elmo", "weights", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def error(*arguments: object) -> str:
+    return " ".join(run(*arguments, code=1).split())
+
+
+def test_the_table(saved: Path) -> None:
+    rows = [line.split() for line in run(saved).splitlines()]
+    assert ["component", "place", "upstream", "layer", "0", "layer", "1", "layer", "2", "gamma"] in rows
+    assert ["tagger", "input", "elmo", "0.250", "0.500", "0.250", "0.500"] in rows
+    assert ["tagger", "output", "elmo", "0.000", "1.000", "0.000", "2.000"] in rows
+    assert ["ner", "input", "biLM", "0.333", "0.333", "0.333", "-1.250"] in rows
+
+
+def test_json_is_alone_and_holds_the_parameters(saved: Path, tmp_path: Path) -> None:
+    for arguments in ((), ("--plot", tmp_path / "weights.png")):
+        mixes = json.loads(run(saved, "--json", *arguments))
+        assert [(mix["component"], mix["place"]) for mix in mixes] == list(PARAMETERS)
+        assert [mix["source"] for mix in mixes] == ["elmo", "elmo", "biLM"]
+        for mix, (w, gamma) in zip(mixes, PARAMETERS.values()):
+            np.testing.assert_allclose(mix["w"], w, rtol=1e-6)
+            assert mix["gamma"] == gamma
+            exponentials = [math.exp(x) for x in w]
+            np.testing.assert_allclose(mix["weights"], np.divide(exponentials, sum(exponentials)), rtol=0, atol=1e-6)
+
+
+def test_no_elmo_pipe_is_needed(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tagger", config={"model": {"tok2vec": tok2vec(BILM, True)}})
+    initialize(nlp)
+    nlp.to_disk(tmp_path / "model")
+    mixes = json.loads(run(tmp_path / "model", "--json"))
+    assert [(mix["place"], mix["source"]) for mix in mixes] == [("input", "biLM"), ("output", "biLM")]
+
+
+def test_mixes_of_different_depths(tmp_path: Path) -> None:
+    """The shorter row stays in line: gamma is the last column in both."""
+    nlp = spacy.blank("en")
+    for name in ("tagger", "ner"):
+        nlp.add_pipe(name, config={"model": {"tok2vec": tok2vec(BILM, False)}})
+    initialize(nlp)
+    for (name, _), mix in places(nlp).items():
+        mix.set_param("w", np.zeros({"tagger": 2, "ner": 4}[name], "f"))
+    nlp.to_disk(tmp_path / "model")
+    output = run(tmp_path / "model", "--plot", tmp_path / "weights.png")
+    lines = {line.split()[0]: line for line in output.splitlines() if line.strip()}
+    assert lines["tagger"].split()[3:] == ["0.500", "0.500", "1.000"]
+    assert lines["ner"].split()[3:] == ["0.250", "0.250", "0.250", "0.250", "1.000"]
+    assert len(lines["tagger"]) == len(lines["ner"]) == len(lines["component"])
+    assert (tmp_path / "weights.png").is_file()
+
+
+def png_size(path: Path) -> tuple[int, int]:
+    """Width and height from the header."""
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", data[16:24])
+    return width, height
+
+
+def test_the_picture(saved: Path, tmp_path: Path) -> None:
+    from matplotlib.image import imread
+
+    output = run(saved, "--plot", tmp_path / "weights.png")
+    assert "weights.png: the picture of it" in " ".join(output.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["weights.png"]
+    width, height = png_size(tmp_path / "weights.png")
+    assert width > 400
+    assert height > 200
+    assert np.ptp(imread(tmp_path / "weights.png")) > 0.5
+
+
+def test_what_the_picture_shows(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    drawn: list[Figure] = []
+    savefig = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (drawn.append(self), savefig(self, *a, **k)))
+    run(saved, "--plot", tmp_path / "weights.png")
+    axes = drawn[0].axes[0]
+    texts = {(text.get_position()[1], text.get_position()[0]): text.get_text() for text in axes.texts}
+    assert [texts[0, k] for k in range(3)] == ["0.25", "0.50", "0.25"]
+    assert [texts[1, k] for k in range(3)] == ["0.00", "1.00", "0.00"]
+    assert [texts[2, k] for k in range(3)] == ["0.33", "0.33", "0.33"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["tagger, input", "tagger, output", "ner, input"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["layer 0", "layer 1", "layer 2"]
+    (gammas,) = axes.child_axes
+    assert [label.get_text() for label in gammas.get_yticklabels()] == ["gamma 0.50", "gamma 2.00", "gamma -1.25"]
+    np.testing.assert_allclose(axes.images[0].get_array()[0], [0.25, 0.5, 0.25], atol=1e-6)
+
+
+def test_pictures_that_cannot_be_drawn(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "does not exist" in error(saved, "--plot", tmp_path / "no" / "weights.png")
+    (tmp_path / "folder.png").mkdir()
+    assert "it is a folder" in error(saved, "--plot", tmp_path / "folder.png")
+    assert "of the format 'doc'" in error(saved, "--plot", tmp_path / "weights.doc")
+    assert "of the format ''" in error(saved, "--plot", tmp_path / "weights")
+    (tmp_path / "weights.png").write_text("mine", encoding="utf8")
+    for name in ("matplotlib.figure", "matplotlib.backends.backend_agg"):
+        monkeypatch.setitem(sys.modules, name, None)
+    message = error(saved, "--plot", tmp_path / "weights.png")
+    assert "--plot needs matplotlib" in message
+    assert "pip install spacy-elmo[plot]" in message
+    assert (tmp_path / "weights.png").read_text(encoding="utf8") == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.png", "weights.png"]
+
+
+def test_a_full_disk_leaves_nothing(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    def fail(self: Figure, path: Path, **_: Any) -> None:
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", fail)
+    assert "No space left on device" in error(saved, "--plot", tmp_path / "weights.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pipelines_without_a_mix(tmp_path: Path) -> None:
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    assert "no mix of a biLM's layers in the components (none)" in error(tmp_path / "blank")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": FILES})
+    nlp.to_disk(tmp_path / "elmo")
+    message = error(tmp_path / "elmo", "--plot", tmp_path / "weights.png")
+    assert "no mix of a biLM's layers in the components elmo" in message
+    assert not (tmp_path / "weights.png").exists()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: cut(folder / "config.cfg"),
+        lambda folder: cut(folder / "meta.json"),
+        lambda folder: cut(folder / "tagger" / "model"),
+        lambda folder: cut(folder / "elmo" / "model"),
+        lambda folder: cut(folder / "ner" / "moves"),
+        lambda folder: (folder / "tagger" / "model").write_bytes(b"\x93\x01\x02\x03"),
+        lambda folder: (folder / "tagger" / "model").unlink(),
+        lambda folder: (folder / "config.cfg").unlink(),
+        lambda folder: (folder / "vocab" / "strings.json").write_bytes(b"\xff"),
+    ],
+    ids=["config", "meta", "tagger", "elmo", "moves", "other bytes", "no model", "no config", "strings"],
+)
+def test_damaged_pipelines(damage: Callable[[Path], object], saved: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(saved, folder)
+    damage(folder)
+    assert "can't be loaded (" in error(folder)
+
+
+def test_wrong_paths(tmp_path: Path) -> None:
+    for path in (tmp_path / "no", tmp_path, "no_such_package"):
+        assert f"{path}: can't be loaded (" in error(path)
+
+
+def test_mixes_that_are_not_finite(saved: Path, tmp_path: Path) -> None:
+    nlp = spacy.load(saved)
+    places(nlp)["ner", "input"].set_param("gamma", np.array([np.nan], "f"))
+    nlp.to_disk(tmp_path / "model")
+    message = error(tmp_path / "model", "--json")
+    assert "the mix of 'ner' (input) has w [1.0, 1.0, 1.0] and gamma nan. Expected finite numbers" in message
