@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc, Span
 from thinc.types import Floats3d
 
@@ -43,7 +44,7 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
                 raise SettingsError(Errors.SPANS_OTHER_DOC.format(got=span.text[:50]))
         if once:
             spans = _without_overlap(doc, spans)
-        shown = np.array([not token.is_space for token in doc], np.bool_)
+        shown = doc.to_array(IS_SPACE) == 0
         owners = _owners(doc, spans, shown)
         for k, span in enumerate(spans):
             indices = np.arange(span.start, span.end)[shown[span.start : span.end]]

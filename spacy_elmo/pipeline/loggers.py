@@ -23,6 +23,8 @@ def build_mix_logger(logger: Logger | None = None, output_file: str | None = Non
         like "elmo_ner_input_w0" and "elmo_ner_input_gamma"; null: spacy.ConsoleLogger.v1.
     output_file: a file that gets a line of JSON for each evaluation (step, epoch, score, mixes); an earlier one is
         replaced. null: the mixes are printed.
+
+    These are the weights as training has them; with use_averages the optimizer saves their averages.
     """
     inner: Logger = console_logger() if logger is None else logger
 

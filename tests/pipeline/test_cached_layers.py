@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
+from pipelines import files
 from spacy.tokens import Doc
 from spacy.training import Example
+from tasks import examples, train, with_tasks
 
-from pipelines import files
 from spacy_elmo.errors import CacheError
 from spacy_elmo.inference import Engine
-from tasks import examples, train, with_tasks
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_same_seed_and_cache_agree_in_every_bit(tmp_path: Path) -> None:
 
 
 def test_a_bad_file_is_told_before_training(tmp_path: Path) -> None:
-    with pytest.raises(CacheError, match="https://example.org/x"):
+    with pytest.raises(CacheError, match=r"https://example\.org/x"):
         pipe_of(cache_file="https://example.org/x")
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"no database" * 100)

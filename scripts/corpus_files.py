@@ -1,0 +1,35 @@
+"""Lines read and docs written, for the scripts that convert corpora."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from messages import Messages
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.errors import CorpusError
+from spacy_elmo.formats.atomic import replacing
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a file; only the line feed ends one, as tokens may hold other separators.
+
+    Raises CorpusError where it can't be read.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(Messages.CORPUS_UNREADABLE.format(path=path, reason=error)) from error
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def write_docs(source: Path, docs: Iterable[Doc], target: Path) -> None:
+    """Write the docs of a source as a DocBin, whole or not at all. Raises CorpusError where there are none."""
+    binary = DocBin(docs=docs, store_user_data=False)
+    if not len(binary):
+        raise CorpusError(Messages.CORPUS_EMPTY.format(path=source))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target, CorpusError) as temporary:
+        temporary.write_bytes(binary.to_bytes())
+    print(f"{source}: {len(binary):,} docs -> {target}")

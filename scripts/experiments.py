@@ -1,0 +1,51 @@
+"""What is trained and measured, and where project.yml puts it.
+
+training/TASK/KIND/seed-N/   model-best, model-last, run.json (seconds, dev scores)
+metrics/TASK/KIND/seed-N.json   what `spacy evaluate` wrote for the test part
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Measure(NamedTuple):
+    """key: in spaCy's metrics. name: in tables."""
+
+    key: str
+    name: str
+
+
+class Task(NamedTuple):
+    """name: of the folders. kinds: of networks, the baseline first. measures: the first one is drawn."""
+
+    name: str
+    title: str
+    kinds: tuple[str, ...]
+    measures: tuple[Measure, ...]
+
+
+BASELINE = "baseline"
+KINDS = {
+    BASELINE: "without ELMo",
+    "elmo": "with ELMo",
+    "random": "with a biLM of random weights",
+}
+_ENTITIES = (Measure("ents_f", "F1"), Measure("ents_p", "precision"), Measure("ents_r", "recall"))
+TASKS = (
+    Task("ner", "Entities, Broad Twitter", (BASELINE, "elmo", "random"), _ENTITIES),
+    Task("ner_wnut17", "Entities, WNUT-17", (BASELINE, "elmo"), _ENTITIES),
+    Task(
+        "tagger",
+        "Tags, morphology and dependencies, UD English EWT",
+        (BASELINE, "elmo"),
+        (
+            Measure("dep_las", "LAS"),
+            Measure("dep_uas", "UAS"),
+            Measure("tag_acc", "tags"),
+            Measure("pos_acc", "universal tags"),
+            Measure("morph_acc", "morphology"),
+        ),
+    ),
+    Task("textcat", "Sentiment, SST-5", (BASELINE, "elmo"), (Measure("cats_micro_f", "accuracy"),)),
+)

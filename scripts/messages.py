@@ -1,0 +1,31 @@
+"""Messages of the project's scripts. A message says what was got, what was expected and what to change."""
+
+from __future__ import annotations
+
+
+class Messages:
+    """Message templates."""
+
+    # Corpora
+    CORPUS_UNREADABLE = "{path}: can't be read ({reason}). Expected a corpus in UTF-8."
+    CORPUS_EMPTY = "{path}: no sentences in it. Expected one or more: get the file again."
+    CORPUS_COLUMNS = "{path}, line {line}: {got} columns. Expected a word, a tab and a tag."
+    CORPUS_TAG = "{path}, line {line}: the tag is {got}. Expected O, or B- or I- and a type."
+    CORPUS_NO_WORD = "{path}, line {line}: the tag {got} without a word. Expected a word, or the tag O."
+    CORPUS_LABEL = "{path}, line {line}: no label. Expected __label__, a name, a tab and a text; got {got}."
+    CORPUS_NO_TEXT = "{path}, line {line}: no text after the label. Expected words separated by blanks."
+
+    # Assets
+    DATA_FOLDER = "{path}: no such folder. Expected one with files of the project: change vars.data, or leave it empty."
+    ASSETS_MISSING = (
+        "These files of the project did not come. Check the connection and run the same command again, or put them "
+        "into a folder and name it with --vars.data FOLDER:"
+    )
+    ASSET_MISSING = "  {path} (MD5 {md5}), from {url}"
+
+    # Runs
+    SEEDS = "--seeds is {got!r}. Expected whole numbers separated by blanks, like 0 1 2: change vars.seeds."
+    TRAIN_FAILED = "{output}: training failed; what it said stands above. The command was: {command}"
+    NO_RUNS = "{path}: no trained run in it. Expected folders seed-0, seed-1 ...: train first."
+    METRICS = "{path}: can't be used ({reason}). Expected JSON with numbers for {keys}: delete it and evaluate again."
+    NO_METRICS = "{path}: no scores in it. Expected TASK/KIND/seed-N.json: train and evaluate first."

@@ -1,0 +1,88 @@
+"""Write docs/results.md and its plots from the metrics of the runs that are there, and name those that are missing.
+
+python scripts/results.py --seeds "0 1 2"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from command import run_command
+from experiments import TASKS, Task
+from messages import Messages
+from mixes import Mix, learned_mixes
+from results_plots import plot_mixes, plot_scores
+from results_tables import minutes_table, mixes_table, scores_table
+from run_files import Run, Runs, read_runs
+from train_runs import seeds_of
+
+from spacy_elmo.errors import CommandError
+from spacy_elmo.formats.atomic import replacing
+
+_INTRODUCTION = """\
+# Results
+
+Written by `python -m spacy project run results` from the metrics of the runs; not edited by hand. Each network was
+chosen on the development part during its training and scored once on the test part. Networks of a task differ in ELMo
+alone; the biLM of random weights tells what its architecture gives without pretraining. Deviation: of a sample. Error
+cut: 1 - (1 - F) / (1 - F of the baseline), of the means. Minutes: of this machine, and it may have had other work."""
+
+
+def task_page(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
+    """Paragraphs on a task; draws its plots beside the output."""
+    parts = [f"## {task.title}"]
+    if runs.found:
+        plot = output.with_name(f"{output.stem}_{task.name}.png")
+        plot_scores(plot, task, runs)
+        parts += [scores_table(task, runs), minutes_table(task, runs), f"![{task.title}]({plot.name})"]
+        parts += _mixes_part(task, runs, output)
+    if runs.missing:
+        listed = "\n".join(f"- `{path.relative_to(project).as_posix()}`" for path in runs.missing)
+        parts.append(f"Not there when this page was written:\n\n{listed}")
+    return [part for part in parts if part]
+
+
+def _mixes_part(task: Task, runs: Runs, output: Path) -> list[str]:
+    mixes: list[tuple[Run, Sequence[Mix]]] = []
+    for run in runs.found:
+        if run.model is not None and (found := list(learned_mixes(run.model))):
+            mixes.append((run, found))
+    if not mixes:
+        return []
+    plot = output.with_name(f"{output.stem}_{task.name}_weights.png")
+    plot_mixes(plot, task, mixes)
+    return ["What the mixes learned:", mixes_table(mixes), f"![weights of {task.title}]({plot.name})"]
+
+
+def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Path]:
+    """Write the page and its plots and give the files that were missing. Raises CommandError where no run is there."""
+    runs = {task: read_runs(project, task, seeds) for task in TASKS}
+    missing = [path for found in runs.values() for path in found.missing]
+    if not any(found.found for found in runs.values()):
+        raise CommandError(Messages.NO_METRICS.format(path=project / "metrics"))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    parts = [_INTRODUCTION]
+    for task in TASKS:
+        parts += task_page(project, task, runs[task], output)
+    with replacing(output, CommandError) as temporary:
+        temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return missing
+
+
+def main(
+    project: Annotated[Path, typer.Argument(help="Folder with training and metrics")] = Path("."),
+    output: Annotated[Path, typer.Option(help="The page; plots are put beside it")] = Path("docs/results.md"),
+    seeds: Annotated[str, typer.Option(help="Separated by blanks")] = "0 1 2",
+) -> None:
+    """Write the page of results."""
+    missing = write_results(project, output, seeds_of(seeds))
+    print(f"wrote {output}")
+    for path in missing:
+        print(f"missing: {path}")
+
+
+if __name__ == "__main__":
+    run_command(main)

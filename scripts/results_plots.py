@@ -1,0 +1,54 @@
+"""Plots of docs/results.md."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from experiments import KINDS, Task
+from mixes import Mix
+from run_files import Run, Runs
+
+matplotlib.use("Agg")  # draws without a display; must be chosen before pyplot is imported
+from matplotlib import pyplot as plt
+
+_DPI = 120
+
+
+def plot_scores(path: Path, task: Task, runs: Runs) -> None:
+    """The first measure: a dot a run, a line at the mean, a column a kind."""
+    measure = task.measures[0]
+    kinds = [kind for kind in task.kinds if runs.of(kind)]
+    figure, axes = plt.subplots(figsize=(1.2 + 1.8 * len(kinds), 3.2), layout="constrained")
+    for x, kind in enumerate(kinds):
+        values = [100 * run.scores[measure.key] for run in runs.of(kind)]
+        axes.plot([x - 0.25, x + 0.25], [statistics.mean(values)] * 2, color="0.3")
+        axes.plot([x] * len(values), values, "o", alpha=0.7)
+    axes.set(title=task.title, ylabel=f"test {measure.name}, %", xlim=(-0.5, len(kinds) - 0.5))
+    axes.set_xticks(range(len(kinds)), [KINDS[kind].replace(" of ", "\nof ") for kind in kinds])
+    axes.grid(axis="y", alpha=0.3)
+    figure.savefig(path, dpi=_DPI)
+    plt.close(figure)
+
+
+def plot_mixes(path: Path, task: Task, mixes: Sequence[tuple[Run, Sequence[Mix]]]) -> None:
+    """Softmax weights: a row a mix, a column a layer, darker for more."""
+    rows = [(f"{run.kind}, seed {run.seed}, {mix.component} {mix.place}", mix) for run, found in mixes for mix in found]
+    layers = max(len(mix.weights) for _, mix in rows)
+    values = np.full((len(rows), layers), np.nan)
+    for row, (_, mix) in zip(values, rows):
+        row[: len(mix.weights)] = mix.weights
+    figure, axes = plt.subplots(figsize=(3.5 + 0.9 * layers, 1.2 + 0.32 * len(rows)), layout="constrained")
+    image = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for (y, x), value in np.ndenumerate(values):
+        if not np.isnan(value):
+            axes.text(x, y, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.6 else "black")
+    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+    axes.set_xticks(range(layers), [f"layer {layer}" for layer in range(layers)])
+    axes.set_title(f"{task.title}: softmax weights")
+    figure.colorbar(image)
+    figure.savefig(path, dpi=_DPI)
+    plt.close(figure)

@@ -1,0 +1,71 @@
+"""Tables of docs/results.md."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from experiments import BASELINE, KINDS, Task
+from mixes import Mix
+from run_files import Run, Runs
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean, sample standard deviation and range, of values between 0 and 1 in percent."""
+    percents = [100 * value for value in values]
+    mean = f"{statistics.mean(percents):.2f}"
+    if len(percents) == 1:
+        return mean
+    return f"{mean} ± {statistics.stdev(percents):.2f} ({min(percents):.2f} to {max(percents):.2f})"
+
+
+def error_cut(baseline: Sequence[float], values: Sequence[float]) -> float | None:
+    """Share of the baseline's error that is gone, of the means: 1 - (1 - F) / (1 - F of the baseline)."""
+    left = 1 - statistics.mean(baseline) if baseline else 0.0
+    return 1 - (1 - statistics.mean(values)) / left if left else None
+
+
+def scores_table(task: Task, runs: Runs) -> str:
+    """Mean, spread and relative error cut of each measure and kind, and the minutes of training."""
+    rows = []
+    for measure in task.measures:
+        base = [run.scores[measure.key] for run in runs.of(BASELINE)]
+        for kind in task.kinds:
+            values = [run.scores[measure.key] for run in runs.of(kind)]
+            if values:
+                cut = error_cut(base, values) if kind != BASELINE else None
+                shown_cut = "" if cut is None else f"{100 * cut:.1f} %"
+                rows.append([measure.name, KINDS[kind], spread(values), shown_cut, str(len(values))])
+    return table(["measure", "network", "test, %: mean ± deviation (range)", "error cut", "runs"], rows)
+
+
+def minutes_table(task: Task, runs: Runs) -> str:
+    """Minutes of training: mean and range."""
+    rows = []
+    for kind in task.kinds:
+        minutes = [run.seconds / 60 for run in runs.of(kind) if run.seconds is not None]
+        if minutes:
+            between = f"{min(minutes):.1f} to {max(minutes):.1f}"
+            rows.append([KINDS[kind], f"{statistics.mean(minutes):.1f}", between, str(len(minutes))])
+    return table(["network", "minutes of training, mean", "range", "runs"], rows) if rows else ""
+
+
+def mixes_table(mixes: Iterable[tuple[Run, Sequence[Mix]]]) -> str:
+    """Softmax weights and gamma of each run's mixes."""
+    rows = [
+        [KINDS[run.kind], str(run.seed), mix.component, str(mix.place), _numbers(mix.weights), f"{mix.gamma:.3f}"]
+        for run, found in mixes
+        for mix in found
+    ]
+    head = ["network", "seed", "component", "place", "weights of the layers, from 0 on", "gamma"]
+    return table(head, rows) if rows else ""
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return ", ".join(f"{value:.3f}" for value in values)

@@ -1,0 +1,82 @@
+"""The configs of the experiments: a baseline and its ELMo form differ in ELMo alone; nothing is left to defaults."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import srsly
+from spacy import registry
+from spacy.schemas import ConfigSchemaTraining
+from spacy.util import load_config, load_model_from_config
+from thinc.api import Config
+
+ROOT = Path(__file__).parents[1]
+NAMES = ("tagger", "ner", "ner_wnut17", "textcat")
+FORMS = [f"{name}{form}" for name in NAMES for form in ("", "_elmo")]
+ELMO = {
+    "@architectures": "spacy-elmo.Tok2Vec.v1",
+    "source": {"@architectures": "spacy-elmo.Listener.v1", "width": 256, "upstream": "elmo"},
+}
+
+
+def load(name: str, *, interpolate: bool = False) -> Config:
+    return load_config(ROOT / "configs" / f"{name}.cfg", interpolate=interpolate)
+
+
+def without_elmo(tree: Any) -> Any:
+    """The same settings with the baseline's block in the place of each ElmoTok2Vec."""
+    if not isinstance(tree, dict):
+        return tree
+    if tree.get("@architectures") == "spacy-elmo.ElmoTok2Vec.v1":
+        assert tree.keys() == {"@architectures", "output_elmo", "embed", "elmo", "encode"}
+        return {"@architectures": "spacy.Tok2Vec.v2", "embed": tree["embed"], "encode": tree["encode"]}
+    return {key: without_elmo(value) for key, value in tree.items()}
+
+
+def elmo_blocks(tree: Any) -> list[dict[str, Any]]:
+    if not isinstance(tree, dict):
+        return []
+    own = [tree] if tree.get("@architectures") == "spacy-elmo.ElmoTok2Vec.v1" else []
+    return own + [block for value in tree.values() for block in elmo_blocks(value)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_elmo_differs(name: str) -> None:
+    baseline, elmo = load(name), load(f"{name}_elmo")
+    assert elmo["nlp"]["pipeline"] == ["elmo", *baseline["nlp"]["pipeline"]]
+    assert elmo["components"].pop("elmo")["factory"] == "elmo"
+    elmo["nlp"]["pipeline"].remove("elmo")
+    for component in elmo["components"].values():  # each with ELMo once, at the input
+        (block,) = elmo_blocks(component)
+        assert block["output_elmo"] is None
+        mix = block["elmo"].pop("mix")
+        assert block["elmo"] == ELMO
+        assert mix["@layers"] == "spacy-elmo.ScalarMix.v1"
+        assert (mix["layers"], mix["layer_norm"], mix["trainable"]) == (None, "none", True)
+        assert (mix["dropout"], mix["l2"]) == (0.0, 0.0)
+    assert without_elmo(dict(elmo)) == dict(baseline)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_setting_is_written(name: str) -> None:
+    config = load(name)
+    nlp = load_model_from_config(config, auto_fill=True, validate=True)
+    assert nlp.config.to_str() == config.to_str()
+    resolved = load(name, interpolate=True)
+    training = registry.resolve(resolved["training"], schema=ConfigSchemaTraining)
+    assert training["patience"] > 0  # stops early, on the development part
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_paths_are_what_the_project_makes(name: str) -> None:
+    project = srsly.read_yaml(ROOT / "project.yml")
+    made = {path for command in project["commands"] for path in command.get("outputs", [])}
+    paths = load(name)["paths"]
+    assert {paths["train"], paths["dev"]} <= made
+
+
+def test_settings_that_the_tasks_need() -> None:
+    assert load("textcat")["components"]["textcat"]["factory"] == "textcat"  # exclusive classes
+    assert load("textcat")["training"]["score_weights"]["cats_micro_f"] == 1.0  # accuracy chooses the best step
+    for name in ("tagger", "tagger_elmo"):
+        assert all(corpus["gold_preproc"] for corpus in load(name)["corpora"].values())

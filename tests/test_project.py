@@ -1,0 +1,124 @@
+"""project.yml: its steps fit together, and a part of it runs on a tiny corpus as a user runs it."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import srsly
+from spacy.util import load_config
+from weasel.cli.run import check_rerun
+from weasel.util import load_project_config
+
+ROOT = Path(__file__).parents[1]
+PROJECT = srsly.read_yaml(ROOT / "project.yml")
+COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
+NAMES = ("Anna", "Bert", "Clara", "Emil", "Frieda", "Gustav")
+TWEETS = "".join(f"@\tO\n{name}\tB-PER\nlives\tO\nin\tO\nBonn\tB-LOC\n!\tO\n\n" for name in NAMES)
+SETTINGS = {
+    "training.max_steps": 4,
+    "training.eval_frequency": 2,
+    "components.ner.model.tok2vec.encode.width": 32,
+    "components.ner.model.tok2vec.embed.width": 32,
+}
+STEPS = ("assets", "convert_ner", "random_bilm", "train_ner_baseline", "train_ner_random")
+SCORED = ("evaluate_ner_baseline", "evaluate_ner_random")
+
+
+@pytest.mark.parametrize("workflow", PROJECT["workflows"].values(), ids=PROJECT["workflows"].keys())
+def test_each_step_finds_what_it_needs(workflow: list[str]) -> None:
+    made: set[str] = set()
+    for name in workflow:
+        for path in COMMANDS[name].get("deps", []):
+            assert path in made or (ROOT / path).exists(), f"{name} needs {path}"
+        made |= set(COMMANDS[name].get("outputs", []))
+    assert workflow[0] == "assets"
+    assert workflow[-1] == "results"
+
+
+def test_all_runs_every_command() -> None:
+    assert sorted(PROJECT["workflows"]["all"]) == sorted(COMMANDS)
+
+
+def test_steps_name_their_scripts_and_files() -> None:
+    for name, command in COMMANDS.items():
+        text = " ".join(command["script"])
+        for path in re.findall(r"(?:scripts|configs|corpus|assets|training)/[\w./-]+", text):
+            declared = {*command.get("deps", []), *command.get("outputs", [])}
+            known = path in declared or any(one.startswith(f"{path}/") for one in declared)
+            assert known or name == "results", f"{name} does not name {path}"
+
+
+def test_assets() -> None:
+    for asset in PROJECT["assets"]:
+        assert re.fullmatch(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{7,40}/.+", asset["url"])
+        assert re.fullmatch(r"[0-9a-f]{32}", asset["checksum"])
+        assert asset["dest"] in COMMANDS["assets"]["outputs"]
+        assert Path(asset["dest"]).name == Path(asset["url"]).name
+
+
+def test_what_is_made_is_not_committed() -> None:
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+    made = {Path(path).parts[0] for command in COMMANDS.values() for path in command.get("outputs", [])}
+    assert {f"/{folder}/" for folder in made} <= set(ignored)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """The project with tiny corpora as its assets and a training of a few steps."""
+    folder = tmp_path / "clone"
+    shutil.copytree(ROOT / "scripts", folder / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "spacy_elmo").mkdir()
+    shutil.copytree(ROOT / "spacy_elmo" / "bilms", folder / "spacy_elmo" / "bilms")  # a dependency of steps
+    (folder / "configs").mkdir()
+    for name in ("ner.cfg", "ner_elmo.cfg"):
+        load_config(ROOT / "configs" / name, SETTINGS).to_disk(folder / "configs" / name)
+    checksum = hashlib.md5(TWEETS.encode()).hexdigest()
+    tweets = [one for one in PROJECT["assets"] if "broad_twitter" in one["dest"]]
+    assets = [{**one, "checksum": checksum, "url": "nowhere"} for one in tweets]
+    workflows = {"tiny": [*STEPS, *SCORED, "results"]}
+    srsly.write_yaml(folder / "project.yml", {**PROJECT, "assets": assets, "workflows": workflows})
+    (tmp_path / "data").mkdir()
+    for one in assets:
+        (tmp_path / "data" / Path(one["dest"]).name).write_text(TWEETS, encoding="utf-8")
+    return folder
+
+
+def run(clone: Path, what: str, *more: str) -> None:
+    """`spacy project run`, which must succeed."""
+    command = [sys.executable, "-m", "spacy", "project", "run", what, str(clone), *more]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_tiny_corpus_from_assets_to_results(clone: Path) -> None:
+    given = ("--vars.data", str(clone.parent / "data"), "--vars.seeds", "3")
+    run(clone, "tiny", *given)
+    for kind in ("baseline", "random"):
+        assert 0 <= srsly.read_json(clone / f"metrics/ner/{kind}/seed-3.json")["ents_f"] <= 1
+        trained = clone / f"training/ner/{kind}/seed-3"
+        assert srsly.read_json(trained / "run.json")["seconds"] > 0
+        config = load_config(trained / "model-best" / "config.cfg", interpolate=True)
+        assert config["training"]["seed"] == config["system"]["seed"] == 3
+    page = (clone / "docs/results.md").read_text(encoding="utf-8")
+    assert "| F1 | without ELMo |" in page
+    assert "| with a biLM of random weights | 3 | ner | 0 | 0.3" in page  # from the mean of three layers on
+    assert "- `metrics/ner/elmo/seed-3.json`" in page
+    assert (clone / "docs/results_ner.png").stat().st_size > 1000
+
+    overrides = {"vars.data": given[1], "vars.seeds": 3}
+    commands = {one["name"]: one for one in load_project_config(clone, overrides=overrides)["commands"]}
+    assert [name for name in (*STEPS, *SCORED) if check_rerun(clone, commands[name])] == []
+    with (clone / "assets/broad_twitter/btc.test").open("a", encoding="utf-8") as file:
+        file.write(TWEETS)
+    again = [name for name in (*STEPS, *SCORED) if check_rerun(clone, commands[name])]
+    assert again == ["assets", "convert_ner"]  # and what follows once the corpus has changed
+    with (clone / "corpus/ner/test.spacy").open("ab") as binary:
+        binary.write(b"x")
+    again = [name for name in (*STEPS, *SCORED) if check_rerun(clone, commands[name])]
+    assert again == ["assets", "convert_ner", *SCORED]
