@@ -14,15 +14,14 @@ class ListeningMessages:
         "spacy-elmo.Listener.v1 to one of these names."
     )
     LISTENER_NOTHING = (
-        "a component listens to the pipe {pipe!r}, but found nothing to read in doc._.{attr}_layers: the pipe is "
-        "disabled, removed or comes later, or the component works on copies of the docs (as entity_linker does: "
-        "give it spacy-elmo.BiLM.v1 as source). Run {pipe!r} first. In detail: {reason}"
+        "a component listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: the pipe is disabled, "
+        "removed or comes later, or the doc is a copy that left them behind (Doc.from_docs, as_doc, what an "
+        "entity_linker works on). Run {pipe!r} on it first."
     )
     LISTENER_UNTRAINED = (
-        "a component that is trained listens to the pipe {pipe!r}, but found nothing to read in doc._.{attr}_layers: "
-        "the pipe did not run in this update. If it stands in frozen_components, add it to annotating_components as "
-        "well, or in neither (frozen = true in its own config is enough); if it is disabled, enable it. An "
-        "entity_linker works on copies of the docs: give it spacy-elmo.BiLM.v1 as source. In detail: {reason}"
+        "a component that is trained listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: the "
+        "pipe did not run in this update. If it stands in frozen_components, add it to annotating_components as well, "
+        "or in neither (frozen = true in its own config is enough); if it is disabled, enable it."
     )
     LISTENER_WIDTH = (
         "width is {width} in a component's spacy-elmo.Listener.v1, but the biLM of the pipe {pipe!r} gives {got}. Set "

@@ -89,13 +89,12 @@ def _read(upstream: Upstream, source: Source | None, doc: Doc, is_train: bool) -
             return None
         name = "" if upstream.name == "*" else f" named {upstream.name!r}"
         raise NotEmbeddedError(Errors.LISTENER_ALONE.format(named=name, upstream=upstream.name))
-    try:
+    if source.has_values(doc):
         return source.read(doc)
-    except NotEmbeddedError as error:
-        if upstream.is_sample(doc):
-            return None
-        message = Errors.LISTENER_UNTRAINED if is_train else Errors.LISTENER_NOTHING
-        raise NotEmbeddedError(message.format(pipe=source.name, attr=source.attr, reason=error)) from error
+    if upstream.is_sample(doc):
+        return None
+    message = Errors.LISTENER_UNTRAINED if is_train else Errors.LISTENER_NOTHING
+    raise NotEmbeddedError(message.format(pipe=source.name, attr=source.attr))
 
 
 def _compare(model: BiLMModel, source: Source, fingerprint: Callable[[], str], is_train: bool) -> None:

@@ -14,17 +14,22 @@ from .step import Step
 class Source:
     """An elmo pipe as its listeners see it.
 
-    name: the pipe's; attr: where it keeps the layers; read: a doc's layers, (layers, tokens, width), or raises
-        NotEmbeddedError.
+    name: the pipe's; attr: where it keeps the layers.
+    has_values: whether a doc has any; read: its layers, (layers, tokens, width), or raises NotEmbeddedError.
     layers: how many; None where that is not known yet.
     fingerprint: gives the name of the biLM's weights; "" where it can't be named. None after unpickling.
     step: the batch that is being trained on, where the biLM is tuned.
     """
 
     def __init__(
-        self, name: str, attr: str, read: Callable[[Doc], Floats3d], fingerprint: Callable[[], str] | None = None
+        self,
+        name: str,
+        attr: str,
+        has_values: Callable[[Doc], bool],
+        read: Callable[[Doc], Floats3d],
+        fingerprint: Callable[[], str] | None = None,
     ) -> None:
-        self.name, self.attr, self.read, self.fingerprint = name, attr, read, fingerprint
+        self.name, self.attr, self.has_values, self.read, self.fingerprint = name, attr, has_values, read, fingerprint
         self.layers: int | None = None
         self.step: Step | None = None
 

@@ -14,7 +14,7 @@ from ..errors import Errors, SettingsError
 from ..models.replacing import listeners_in, replace_listener, replace_listener_cfg
 from ..models.types import BiLMModel
 from ..models.upstream import Source
-from .attributes import layers_of
+from .attributes import has_values, layers_of
 
 
 class Listening:
@@ -29,7 +29,7 @@ class Listening:
 
     def _listen_as(self, attr: str, fingerprint: Callable[[], str]) -> None:
         read: Callable[[Doc], Floats3d] = partial(layers_of, attr=attr)
-        self.source = Source(self.name, attr, read, fingerprint)
+        self.source = Source(self.name, attr, partial(has_values, attr=attr), read, fingerprint)
         self._listener_map: dict[str, list[BiLMModel]] = {}
         self._before: list[str] = []
         self._found_by: list[str] = []

@@ -168,7 +168,7 @@ def test_sample_docs_alone_get_zeros() -> None:
     nlp.initialize(lambda: gold)
     tagger = nlp.get_pipe("tagger")
     for docs in ([example.predicted for example in gold], [nlp.make_doc("other")]):
-        with pytest.raises(NotEmbeddedError, match="found nothing to read"):
+        with pytest.raises(NotEmbeddedError, match="a doc has nothing in"):
             tagger.predict(docs)
 
 
