@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import spacy
 import typer
 from command import run_command
 from experiments import TASKS, Task
 from messages import Messages
-from mixes import Mix, learned_mixes
 from results_plots import plot_mixes, plot_scores
 from results_tables import minutes_table, mixes_table, scores_table
 from run_files import Run, Runs, read_runs
@@ -21,6 +21,7 @@ from train_runs import seeds_of
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing
+from spacy_elmo.pipeline.mixes import LearnedMix, learned_mixes
 
 _INTRODUCTION = """\
 # Results
@@ -46,9 +47,9 @@ def task_page(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
 
 
 def _mixes_part(task: Task, runs: Runs, output: Path) -> list[str]:
-    mixes: list[tuple[Run, Sequence[Mix]]] = []
+    mixes: list[tuple[Run, Sequence[LearnedMix]]] = []
     for run in runs.found:
-        if run.model is not None and (found := list(learned_mixes(run.model))):
+        if run.model is not None and (found := learned_mixes(spacy.load(run.model))):
             mixes.append((run, found))
     if not mixes:
         return []

@@ -9,8 +9,9 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 from experiments import KINDS, Task
-from mixes import Mix
 from run_files import Run, Runs
+
+from spacy_elmo.pipeline.mixes import LearnedMix
 
 matplotlib.use("Agg")  # draws without a display; must be chosen before pyplot is imported
 from matplotlib import pyplot as plt
@@ -34,7 +35,7 @@ def plot_scores(path: Path, task: Task, runs: Runs) -> None:
     plt.close(figure)
 
 
-def plot_mixes(path: Path, task: Task, mixes: Sequence[tuple[Run, Sequence[Mix]]]) -> None:
+def plot_mixes(path: Path, task: Task, mixes: Sequence[tuple[Run, Sequence[LearnedMix]]]) -> None:
     """Softmax weights: a row a mix, a column a layer, darker for more."""
     rows = [(f"{run.kind}, seed {run.seed}, {mix.component} {mix.place}", mix) for run, found in mixes for mix in found]
     layers = max(len(mix.weights) for _, mix in rows)

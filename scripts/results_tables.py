@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from experiments import BASELINE, KINDS, Task
-from mixes import Mix
 from run_files import Run, Runs
+
+from spacy_elmo.pipeline.mixes import LearnedMix
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -56,10 +57,10 @@ def minutes_table(task: Task, runs: Runs) -> str:
     return table(["network", "minutes of training, mean", "range", "runs"], rows) if rows else ""
 
 
-def mixes_table(mixes: Iterable[tuple[Run, Sequence[Mix]]]) -> str:
+def mixes_table(mixes: Iterable[tuple[Run, Sequence[LearnedMix]]]) -> str:
     """Softmax weights and gamma of each run's mixes."""
     rows = [
-        [KINDS[run.kind], str(run.seed), mix.component, str(mix.place), _numbers(mix.weights), f"{mix.gamma:.3f}"]
+        [KINDS[run.kind], str(run.seed), mix.component, mix.place, _numbers(mix.weights), f"{mix.gamma:.3f}"]
         for run, found in mixes
         for mix in found
     ]

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import spacy
 from experiments import TASKS
-from mixes import learned_mixes
 from results import write_results
 from results_tables import error_cut, spread
 
@@ -71,7 +70,7 @@ def test_figures(project: Path) -> None:
     assert "| F1 | with a biLM of random weights | 65.00 | 7.9 % | 1 |" in page
     assert "| precision | with ELMo | 50.00 ± 0.00 (50.00 to 50.00) | 0.0 % | 3 |" in page
     assert "| with ELMo | 3.0 | 1.5 to 4.5 | 3 |" in page
-    assert "| with ELMo | 1 | tagger | 0 | 0.200, 0.300, 0.500 | 1.250 |" in page
+    assert "| with ELMo | 1 | tagger | mix | 0.200, 0.300, 0.500 | 1.250 |" in page
     assert "| accuracy | with ELMo | 50.00 |  | 1 |" in page  # no baseline to compare with
     assert "- `metrics/ner/random/seed-1.json`" in page
     assert project / "metrics/ner_wnut17/baseline/seed-0.json" in missing
@@ -79,13 +78,6 @@ def test_figures(project: Path) -> None:
     pictures = {path.name for path in output.parent.glob("*.png")}
     assert pictures == {"results_ner.png", "results_ner_weights.png", "results_textcat.png"}
     assert all(f"({name})" in page for name in pictures)
-
-
-def test_mixes(pipeline: Path) -> None:
-    (mix,) = learned_mixes(pipeline)
-    assert (mix.component, mix.place) == ("tagger", 0)
-    assert mix.weights == pytest.approx(WEIGHTS, abs=1e-6)
-    assert mix.gamma == 1.25
 
 
 def test_of_one_run_no_deviation() -> None:
