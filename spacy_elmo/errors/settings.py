@@ -23,8 +23,8 @@ class SettingMessages:
     MIX_LAYER_NORM = 'layer_norm is {got!r}. Expected "none", "batch" or "token".'
     MIX_DROPOUT = "dropout is {got}. Expected at least 0 and less than 1."
     MIX_GIVEN = (
-        "the mix was given {got} layers. Expected {expected}: its layers, or its scalar_mix_parameters, must be as many "
-        "as the biLM has layers."
+        "the mix was given {got} layers. Expected {expected}: its layers, or its scalar_mix_parameters, must be as "
+        "many as the biLM has layers."
     )
     MODEL_DOCS = "the model returned {got} arrays for {expected} docs. Expected (layers, tokens, width) for each doc."
     ATTR = "attr is {got!r}. Expected a Python identifier, since it names the attributes doc._.{got} and so on."

@@ -11,7 +11,7 @@ from thinc.api import Model
 from thinc.types import Floats3d
 
 from ..errors import Errors, SettingsError
-from ..models.replacing import listeners_in, replace_listener, replace_listener_cfg
+from ..models.replacing import Replacement, listeners_in
 from ..models.types import BiLMModel
 from ..models.upstream import Source
 from .attributes import has_values, layers_of
@@ -48,8 +48,9 @@ class Listening:
         # those that have found this pipe since the last linking stand before it
         self._before, self._found_by = self._found_by, []
         self.source.name = self.name
-        self.model.attrs["replace_listener_cfg"] = partial(replace_listener_cfg, pipe=self.name)
-        self.model.attrs["replace_listener"] = replace_listener
+        replacement = Replacement(self.name)
+        self.model.attrs["replace_listener_cfg"] = replacement.config
+        self.model.attrs["replace_listener"] = replacement.model
 
     @property
     def listeners(self) -> list[BiLMModel]:

@@ -64,6 +64,19 @@ def test_component_trains_saves_and_replaces(component: str, tmp_path: Path) -> 
     assert output(spacy.load(tmp_path / "b")) == said
 
 
+def test_replaced_by_the_paths_of_the_listeners_themselves(tmp_path: Path) -> None:
+    nlp = with_tasks("tagger", block=tok2vec(output=True))
+    train(nlp, 3)
+    said = output(nlp)
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec.elmo.source", "model.tok2vec.output_elmo.source"])
+    block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
+    for part in ("elmo", "output_elmo"):
+        assert block[part]["source"] == nlp.get_pipe_config("elmo")["model"] | {"width": 32}
+    nlp.remove_pipe("elmo")
+    nlp.to_disk(tmp_path)
+    assert output(spacy.load(tmp_path)) == said
+
+
 @pytest.mark.parametrize("embed", EMBEDS)
 @pytest.mark.parametrize("encode", ENCODES)
 def test_embeddings_and_encoders(embed: str, encode: str, tmp_path: Path) -> None:
