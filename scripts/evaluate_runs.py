@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -30,8 +29,9 @@ def main(
     runs = sorted(path for path in training.glob("seed-*") if re.fullmatch(r"seed-\d+", path.name))
     if not runs:
         raise CommandError(Messages.NO_RUNS.format(path=training))
-    shutil.rmtree(metrics, ignore_errors=True)  # no score stays of a run that is no more
-    metrics.mkdir(parents=True)
+    metrics.mkdir(parents=True, exist_ok=True)
+    for old in metrics.glob("seed-*.json"):  # no score stays of a run that is no more
+        old.unlink()
     for run in runs:
         output = metrics / f"{run.name}.json"
         scores = evaluate(str(run / "model-best"), corpus, output=output, gold_preproc=gold_preproc, use_gpu=gpu_id)

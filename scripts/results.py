@@ -54,7 +54,7 @@ def _mixes_part(task: Task, runs: Runs, output: Path) -> list[str]:
     if not mixes:
         return []
     plot = output.with_name(f"{output.stem}_{task.name}_weights.png")
-    plot_mixes(plot, task, mixes)
+    plot_mixes(plot, mixes)
     return ["What the mixes learned:", mixes_table(mixes), f"![weights of {task.title}]({plot.name})"]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
-import numpy as np
 from experiments import KINDS, Task
 from run_files import Run, Runs
 
+from spacy_elmo.cli.weights_plot import plot_weights
 from spacy_elmo.pipeline.mixes import LearnedMix
 
 matplotlib.use("Agg")  # draws without a display; must be chosen before pyplot is imported
@@ -35,21 +36,7 @@ def plot_scores(path: Path, task: Task, runs: Runs) -> None:
     plt.close(figure)
 
 
-def plot_mixes(path: Path, task: Task, mixes: Sequence[tuple[Run, Sequence[LearnedMix]]]) -> None:
+def plot_mixes(path: Path, mixes: Sequence[tuple[Run, Sequence[LearnedMix]]]) -> None:
     """Softmax weights: a row a mix, a column a layer, darker for more."""
-    rows = [(f"{run.kind}, seed {run.seed}, {mix.component} {mix.place}", mix) for run, found in mixes for mix in found]
-    layers = max(len(mix.weights) for _, mix in rows)
-    values = np.full((len(rows), layers), np.nan)
-    for row, (_, mix) in zip(values, rows):
-        row[: len(mix.weights)] = mix.weights
-    figure, axes = plt.subplots(figsize=(3.5 + 0.9 * layers, 1.2 + 0.32 * len(rows)), layout="constrained")
-    image = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for (y, x), value in np.ndenumerate(values):
-        if not np.isnan(value):
-            axes.text(x, y, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.6 else "black")
-    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
-    axes.set_xticks(range(layers), [f"layer {layer}" for layer in range(layers)])
-    axes.set_title(f"{task.title}: softmax weights")
-    figure.colorbar(image)
-    figure.savefig(path, dpi=_DPI)
-    plt.close(figure)
+    rows = [replace(mix, component=f"{run.kind}, seed {run.seed}") for run, found in mixes for mix in found]
+    plot_weights(rows, path)

@@ -21,8 +21,13 @@ class CacheMessages:
         "is made anew, or set cache_file to another one."
     )
     CACHE_READ = (
-        "{path}: the cached layers can't be read ({reason}). If the file is damaged, delete it, and it is made anew, "
-        "or set cache_file to another one."
+        "{path}: the cached layers can't be opened or read ({reason}). Where another run holds the file, wait for it; "
+        "where the folder can't be written to, set cache_file to another place; only where the file is damaged, delete "
+        "it."
+    )
+    CACHE_FULL = (
+        "the cache of the biLM's layers has reached cache_mb = {got}: what does not fit is computed again each time. "
+        "Set cache_mb higher, or set cache_file, which keeps all. This is said once."
     )
     CACHE_WRITE = (
         "{path}: no more layers are written there ({reason}). Training goes on without; make room, or set cache_file "

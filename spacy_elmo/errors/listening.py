@@ -41,21 +41,28 @@ class ListeningMessages:
         "Give it spacy-elmo.BiLM.v1 as source, in place of spacy-elmo.Listener.v1."
     )
     TUNED_LATE = (
-        "a listener gave a gradient to a biLM that had been updated already in this step. Use a listener of its own "
-        "for each place."
+        "a component used a biLM that is tuned after the step that belongs to its batch had ended: its gradient would "
+        "be lost. Run each component's network once in an update, and do not predict between its forward and its "
+        "backward pass; or update with sgd=False and call finish_update of each pipe, as spacy train does."
+    )
+    REPLACE_PATHS = (
+        "replace_listeners was given paths that are neither the component's tok2vec block nor its listeners to "
+        '{pipe!r}. Give "model.tok2vec" as often as it has listeners, or the path of each listener, such as '
+        '"model.tok2vec.elmo.source". Nothing was replaced.'
     )
     MIX_NUMBER = "layers is {got!r}. Expected a whole number, 1 or more, or null: as many as the source gives."
-    MIX_L2 = "l2 is {got!r}. Expected a finite number, 0 or more."
-    MIX_GAMMA = "gamma is {got!r}. Expected a finite number."
+    MIX_L2 = "l2 is {got!r}. Expected a finite number of float32, 0 or more."
+    MIX_GAMMA = "gamma is {got!r}. Expected a finite number of float32."
     MIX_LAYERS_SET = "scalar_mix_parameters has {got} weights, but layers is {expected}. Give a weight for each layer."
     MIX_AXES = (
         "the mix was given an array of shape {got}. Expected (layers, tokens, width): its source must be "
         "spacy-elmo.Listener.v1 or spacy-elmo.BiLM.v1."
     )
-    BILM_WIDTH = "width is {width} in spacy-elmo.BiLM.v1, but its files give {got}. Set width to {got}, or to null."
-    OUTPUT_WIDTH = (
-        "{name} has no width before its files are read, but is needed now. Set width in its spacy-elmo.BiLM.v1."
+    SOURCE_ALONE = (
+        "{name} of spacy-elmo.ElmoTok2Vec.v1 is a source of layers. Expected spacy-elmo.Tok2Vec.v1, which has it as "
+        "its source, and a mix."
     )
+    BILM_WIDTH = "width is {width} in spacy-elmo.BiLM.v1, but its files give {got}. Set width to {got}, or to null."
     LOGGER_FILE = "{path}: can't be written ({reason}). Set output_file of spacy-elmo.MixLogger.v1 to another path."
     CACHE_MB = "cache_mb is {got}. Expected a whole number of MiB, 0 or more; 0 keeps nothing in memory."
     FACTOR = "learn_rate_factor is {got}. Expected a finite number above 0."

@@ -9,7 +9,7 @@ import threading
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,9 @@ class LayersFile:
             connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
         except sqlite3.Error as error:
+            with suppress(OSError):  # an empty file is left where there is no room
+                if not os.path.getsize(self.path):
+                    os.unlink(self.path)
             raise CacheError(Errors.CACHE_CREATE.format(path=self.path, reason=error)) from error
 
     def _check_regular(self) -> None:

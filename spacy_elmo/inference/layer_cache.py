@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Errors, SettingsError, shown
+from ..errors import CacheWarning, Errors, SettingsError, shown
 from ..formats.layers_file import LayersFile, fork_lock
 
 Layers = npt.NDArray[np.float32]
@@ -32,6 +33,7 @@ class LayerCache:
         self.max_bytes, self.path, self.nbytes = max_bytes, path, 0
         self._memory: dict[bytes, Layers] = {}
         self._file = None if path is None else LayersFile(path)
+        self._said_full = False
 
     def __len__(self) -> int:
         """How many are in memory."""
@@ -67,11 +69,21 @@ class LayerCache:
         with _LOCK:
             for key, layers in items:
                 size = layers.size * np.dtype(np.float32).itemsize
-                if key not in self._memory and self.nbytes + size <= self.max_bytes:
+                if key in self._memory:
+                    continue
+                if self.nbytes + size > self.max_bytes:
+                    self._say_full()
+                else:
                     kept = np.array(layers, np.float32, order="C")
                     kept.setflags(write=False)
                     self._memory[key] = kept
                     self.nbytes += size
+
+    def _say_full(self) -> None:
+        """Once, where what does not fit is lost: not for a cache that was meant to keep nothing."""
+        if self._file is None and self.max_bytes and not self._said_full:
+            self._said_full = True
+            warnings.warn(Errors.CACHE_FULL.format(got=self.max_bytes // 2**20), CacheWarning, stacklevel=2)
 
 
 def row_key(fingerprint: bytes, words: Sequence[str], before: bytes = b"") -> bytes:

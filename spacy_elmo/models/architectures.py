@@ -9,8 +9,10 @@ from thinc.types import Floats2d
 
 from ..errors import Errors, SettingsError, shown
 from ..inference import CACHED_WORDS, Precision
+from .bilm import NAME as BILM
 from .bilm import bilm_layer
 from .fit_width import fit_width
+from .listener import NAME as LISTENER
 from .scalar_mix import MixModel
 from .shim import BiLMShim
 from .span_getters import build_sentences
@@ -74,6 +76,9 @@ def build_elmo_tok2vec(
         stands between. One that does nothing (depth 0) has no width: then h is [x; ELMo].
     The width is the encoder's, plus ELMo's with output_elmo.
     """
+    for name, given in (("elmo", elmo), ("output_elmo", output_elmo)):
+        if given is not None and given.name in (LISTENER, BILM):
+            raise SettingsError(Errors.SOURCE_ALONE.format(name=name))
     inputs: Any = concatenate(embed, elmo)
     width = encode.maybe_get_dim("nO")
     model: Tok2VecModel = chain(inputs, encode) if width is None else chain(inputs, fit_width(width), encode)

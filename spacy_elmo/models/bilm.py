@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -19,9 +18,9 @@ from ..modules import LstmState
 from .cached import with_cache
 from .shim import BiLMShim
 from .types import BiLMModel, SpanGetter
-from .with_spans import Row, rows_of, to_docs, to_rows
+from .with_spans import Row, RowLayers, rows_of, to_docs, to_rows
 
-RowLayers = list[npt.NDArray[np.float32]]
+NAME = "elmo_bilm"
 
 
 @dataclass
@@ -53,7 +52,7 @@ def bilm_layer(
     width: what the files are expected to give; None: not known before they are read.
     """
     return Model(
-        "elmo_bilm",
+        NAME,
         forward,
         init=init,
         dims={"nO": width},

@@ -2,14 +2,11 @@
 
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
 from ..inference import LayerCache, row_key
 from .shim import BiLMShim
-from .with_spans import Row
+from .with_spans import Row, RowLayers
 
-RowLayers = list[npt.NDArray[np.float32]]
+__all__ = ["LayerCache", "with_cache"]
 
 
 def with_cache(
@@ -22,7 +19,7 @@ def with_cache(
     """
     if cache is None:
         return run(rows)
-    keys = _keys(rows, f"{shim.fingerprint} {shim.precision}".encode(), stateful)
+    keys = _keys(rows, f"{shim.fingerprint} {shim.dtype}".encode(), stateful)
     found = cache.get(keys)
     if stateful:
         lacking = {row.doc for row, layers in zip(rows, found) if layers is None}

@@ -47,9 +47,14 @@ def forward(
     if is_train:
         upstream.forget_samples()
     step = source.step if source is not None and is_train else None
+    if step is not None and not any(doc in step for doc in docs):
+        step = None
+    if step is not None:
+        step.lend(model.id)
     layers: list[Any] = []
     for doc in docs:
         if step is not None and doc in step:
+            _read(upstream, source, doc, is_train)  # raises where the doc has been changed since
             layers.append(step.layers[step.numbers[id(doc)]])
         else:
             layers.append(_read(upstream, source, doc, is_train))
@@ -61,8 +66,6 @@ def forward(
             )
     if source is not None and source.fingerprint is not None:
         _compare(model, source, source.fingerprint, is_train)
-    if step is not None:
-        step.lend()
 
     def backprop(dY: list[Floats3d]) -> list[Doc]:
         if step is not None:
@@ -99,10 +102,11 @@ def _read(upstream: Upstream, source: Source | None, doc: Doc, is_train: bool) -
 
 def _compare(model: BiLMModel, source: Source, fingerprint: Callable[[], str], is_train: bool) -> None:
     """Keep in training what the biLM was, and say once where it is another one later."""
-    if is_train:
+    if source.changes:
+        if is_train:
+            model.attrs["bilm"] = ""  # known when it is saved
+    elif is_train:
         model.attrs["bilm"] = fingerprint()
-    elif model.attrs["bilm"]:
-        now = fingerprint()
-        if now not in ("", model.attrs["bilm"]):
-            model.attrs["bilm"] = ""
-            warnings.warn(Errors.LISTENER_CHANGED.format(pipe=source.name), ChangedBiLMWarning, stacklevel=2)
+    elif model.attrs["bilm"] and fingerprint() not in ("", model.attrs["bilm"]):
+        model.attrs["bilm"] = ""
+        warnings.warn(Errors.LISTENER_CHANGED.format(pipe=source.name), ChangedBiLMWarning, stacklevel=2)

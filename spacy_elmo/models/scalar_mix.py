@@ -1,10 +1,10 @@
 """The mix of the layers as a Thinc layer: gamma * sum_j softmax(w)_j h_j, with its own backprop."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import numpy as np
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
@@ -12,6 +12,7 @@ from ..errors import Errors, SettingsError, shown
 from .layer_norm import normalise
 
 NAME = "scalar_mix"
+LARGEST = float(np.finfo(np.float32).max)
 LayerNorm = Literal["none", "token", "batch"]
 MixModel = Model[list[Floats3d], list[Floats2d]]
 
@@ -53,20 +54,20 @@ def build_scalar_mix(
         trainable = false they stay: [-1e10, -1e10, 0] is the top layer alone.
     gamma: what gamma starts from.
     """
-    if layers is not None and (not isinstance(layers, int) or layers < 1):
+    if layers is not None and (not isinstance(layers, int) or isinstance(layers, bool) or layers < 1):
         raise SettingsError(Errors.MIX_NUMBER.format(got=layers))
     if layer_norm not in get_args(LayerNorm):
         raise SettingsError(Errors.MIX_LAYER_NORM.format(got=layer_norm))
-    if not 0 <= dropout < 1:
+    if not (_is_number(dropout) and 0 <= dropout < 1):
         raise SettingsError(Errors.MIX_DROPOUT.format(got=dropout))
-    if not (math.isfinite(l2) and l2 >= 0):
+    if not (_is_number(l2) and l2 >= 0):
         raise SettingsError(Errors.MIX_L2.format(got=l2))
-    if not math.isfinite(gamma):
+    if not _is_number(gamma):
         raise SettingsError(Errors.MIX_GAMMA.format(got=gamma))
     if scalar_mix_parameters is not None:
-        if not all(map(math.isfinite, scalar_mix_parameters)):
+        if not all(map(_is_number, scalar_mix_parameters)):
             raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=shown(scalar_mix_parameters)))
-        if layers is not None and len(scalar_mix_parameters) != layers:
+        if not len(scalar_mix_parameters) or len(scalar_mix_parameters) != (layers or len(scalar_mix_parameters)):
             raise SettingsError(Errors.MIX_LAYERS_SET.format(got=len(scalar_mix_parameters), expected=layers))
         layers = len(scalar_mix_parameters)
     start = None if layers is None else [float(x) for x in scalar_mix_parameters or [0.0] * layers]
@@ -81,6 +82,11 @@ def build_scalar_mix(
     )
     _reset(model, 0)
     return model
+
+
+def _is_number(value: object) -> bool:
+    """Whether float32 can hold it."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(abs(value) <= LARGEST)
 
 
 def init(model: MixModel, X: list[Floats3d] | None = None, Y: Any = None) -> None:

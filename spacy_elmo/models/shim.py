@@ -81,8 +81,13 @@ class BiLMShim(Shim):
         with self._lock:
             bilm = self.bilm  # may drop the engine
             if self._engine is None:
-                self._engine = Engine(bilm, dtype_of(self.precision, self._device), self.cached_words)
+                self._engine = Engine(bilm, self.dtype, self.cached_words)
             return self._engine
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the engine's products: what `precision` means on this machine."""
+        return dtype_of(self.precision, self._device)
 
     @property
     def fingerprint(self) -> str:
@@ -115,7 +120,8 @@ class BiLMShim(Shim):
                     weights = cast(FloatsXd, torch2xp(parameter.data))
                     gradient = cast(FloatsXd, torch2xp(parameter.grad))
                     updated, _ = optimizer((self.id, name), weights, gradient, lr_scale=self.learn_rate_factor)
-                    parameter.data = xp2torch(updated, device=parameter.device)
+                    if updated is not weights:  # thinc's own optimizers write into what they are given
+                        parameter.data.copy_(xp2torch(updated, device=parameter.device))
                     parameter.grad = None
                     self._forget()
 

@@ -1,5 +1,6 @@
 """One batch on its way through the listeners of a biLM that is tuned."""
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -13,21 +14,22 @@ class Step:
     """Holds a batch's layers for the listeners, and sums their gradients.
 
     docs, layers: the batch; (layers, tokens, width) each.
-    listeners: the ids of those that are expected to call back.
-    complete: called when all have.
+    last: the ids of the listeners that call back after all others.
+    complete: called when those have, for all that they took.
     """
 
     def __init__(
         self,
         docs: Sequence[Doc],
         layers: Sequence[Floats3d],
-        listeners: Iterable[Hashable],
+        last: Iterable[Hashable],
         complete: Callable[[], None],
     ) -> None:
         self.docs, self.layers, self.complete = docs, layers, complete
         self.numbers = {id(doc): number for number, doc in enumerate(docs)}
         self.gradients: list[Any] = []
-        self._waiting, self._open, self._closed = set(listeners), 0, False
+        self.closed = False
+        self._last, self._lent, self._back = set(last), Counter[Hashable](), Counter[Hashable]()
 
     @property
     def started(self) -> bool:
@@ -37,16 +39,18 @@ class Step:
     def __contains__(self, doc: Doc) -> bool:
         return id(doc) in self.numbers
 
-    def lend(self) -> None:
-        """A listener has taken layers, and owes their gradient."""
-        self._open += 1
+    def lend(self, listener: Hashable) -> None:
+        """A listener takes layers, and owes their gradient. Raises SettingsError after close."""
+        if self.closed:
+            raise SettingsError(Errors.TUNED_LATE)
+        self._lent[listener] += 1
 
     def add(self, listener: Hashable, docs: Sequence[Doc], gradients: Sequence[Floats3d]) -> None:
         """Add a listener's gradients; those of docs that are not in the batch are dropped.
 
         Raises SettingsError after close: the biLM's gradient has been computed without it.
         """
-        if self._closed:
+        if self.closed:
             raise SettingsError(Errors.TUNED_LATE)
         if not self.started:
             self.gradients = [0.0 * layers for layers in self.layers]
@@ -54,12 +58,13 @@ class Step:
             number = self.numbers.get(id(doc))
             if number is not None:
                 self.gradients[number] += gradient
-        self._open -= 1
-        self._waiting.discard(listener)
-        if not self._waiting and not self._open:
+        self._back[listener] += 1
+        if all(0 < self._lent[key] == self._back[key] for key in self._last):
             self.complete()
 
     def close(self) -> list[Any]:
         """End the step. Returns the sum of the gradients, (layers, tokens, width) each; none where there were none."""
-        self._closed = True
-        return self.gradients
+        self.closed = True
+        gradients, self.gradients = self.gradients, []
+        self.layers = []
+        return gradients

@@ -6,10 +6,6 @@ from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.types import Floats3d
 
-from ..inference import LayerCache
-
-__all__ = ["BiLMModel", "LayerCache", "SpanGetter"]
-
 # for each doc the spans that the biLM reads one by one; they may overlap, but must cover every token
 SpanGetter = Callable[[Iterable[Doc]], list[list[Span]]]
 # docs -> (layers, tokens, width) each; thinc reads typing.List alone

@@ -18,7 +18,7 @@ class Source:
     has_values: whether a doc has any; read: its layers, (layers, tokens, width), or raises NotEmbeddedError.
     layers: how many; None where that is not known yet.
     fingerprint: gives the name of the biLM's weights; "" where it can't be named. None after unpickling.
-    step: the batch that is being trained on, where the biLM is tuned.
+    step: the batch that is being trained on, where the biLM is tuned; changes: whether it is, in this process.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class Source:
         self.name, self.attr, self.has_values, self.read, self.fingerprint = name, attr, has_values, read, fingerprint
         self.layers: int | None = None
         self.step: Step | None = None
+        self.changes = False
 
     def __getstate__(self) -> dict[str, Any]:
         # a listener that is pickled must not take the pipe with it
@@ -82,8 +83,11 @@ class Upstream:
         """Initialisation is over."""
         self._samples.clear()
 
-    def __deepcopy__(self, memo: Any) -> "Upstream":
-        return Upstream(self.name)  # a copy belongs to no pipeline yet
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Upstream":
+        other = Upstream(self.name)
+        # with the pipe's copy where a whole pipeline is copied; a component's alone reads what the pipe puts on docs
+        other._source, other._rivals = memo.get(id(self._source), self._source), self._rivals
+        return other
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_samples"}

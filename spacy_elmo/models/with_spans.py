@@ -13,6 +13,8 @@ from ..errors import Errors, SettingsError
 from ..errors import shown as short
 from .types import SpanGetter
 
+RowLayers = list[npt.NDArray[np.float32]]
+
 
 class Row(NamedTuple):
     """What the biLM reads at once. words: without whitespace tokens. doc: its number in the batch.

@@ -14,8 +14,9 @@ from thinc.api import Optimizer
 from thinc.types import Floats3d
 
 from ..errors import ElmoError, Errors, NotEmbeddedError, SettingsError, WeightsError
+from ..models.cached import LayerCache
 from ..models.shim import bilm_shims
-from ..models.types import BiLMModel, LayerCache
+from ..models.types import BiLMModel
 from .attributes import annotate, mix_parameters, register
 from .checks import Store, check_settings
 from .listening import Listening
@@ -50,11 +51,12 @@ class ElmoPipe(Listening, TrainablePipe):
         self.scalar_mix_parameters = scalar_mix_parameters
         self.max_batch_tokens, self.learn_rate_factor = max_batch_tokens, learn_rate_factor
         self.cache = LayerCache(cache_mb * 2**20, cache_file)
+        self._listen_as(self.attr)
         self._connect()
 
     def _connect(self) -> None:
         """What this pipe and its model know of each other."""
-        self._listen_as(self.attr, self._fingerprint)
+        self.source.fingerprint = self._fingerprint
         self.tuning = Tuning(self.model, self.source)
         for shim in bilm_shims(self.model):
             shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({self.name!r}).n_truncated"
@@ -65,9 +67,7 @@ class ElmoPipe(Listening, TrainablePipe):
             settings.max_batch_tokens, settings.tuned = self.max_batch_tokens, not self.frozen
 
     def _fingerprint(self) -> str:
-        """Names the weights; "" where they change, or the model has no such name."""
-        if not self.frozen:
-            return ""
+        """Names the weights; "" where the model has no such name."""
         return next((shim.fingerprint for shim in bilm_shims(self.model)), "")
 
     @property
@@ -124,11 +124,12 @@ class ElmoPipe(Listening, TrainablePipe):
         Raises SettingsError where a component's listener does not fit, CacheError where cache_file can't be used.
         """
         self.model.initialize()
-        self.source.layers = next(
-            (shim.bilm.options.layers for shim in self.model.shims if hasattr(shim, "bilm")), None
-        )
+        for shim in bilm_shims(self.model):
+            shim.bilm.requires_grad_(True)  # an earlier training may have left parts shut
+        self.source.layers = next((shim.bilm.options.layers for shim in bilm_shims(self.model)), None)
         self.check_listeners(nlp)
-        self.cache.get([b""])  # a file that can't be used shows here
+        if self.frozen:
+            self.cache.get([b""])  # a file that can't be used shows here
 
     def update(
         self,
@@ -152,8 +153,11 @@ class ElmoPipe(Listening, TrainablePipe):
             if "settings" in self.model.attrs:
                 self.model.attrs["settings"].cache = self.cache
             layers = self.predict(docs)
+        elif not self.listeners:
+            layers = self.predict(docs)
         else:
-            layers = self.tuning.begin(docs, [listener.id for listener in self.listeners])
+            self.relink()
+            layers = self.tuning.begin(docs, [listener.id for listener in self.last_listeners])
         self.set_annotations(docs, layers)
         return losses
 
@@ -165,21 +169,33 @@ class ElmoPipe(Listening, TrainablePipe):
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save options and weights. Missing files of a biLM that was never used show before anything is written."""
         self.model.initialize()
+        self.name_weights()
         super().to_disk(path, exclude=exclude)
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Options and weights."""
+        self.name_weights()
+        saved: bytes = super().to_bytes(exclude=exclude)
+        return saved
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
         """Load what to_bytes saved, a biLM of any width."""
-        self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]  # unknown until loaded
+        self._forget_width()
         with _loading():
             loaded: ElmoPipe = super().from_bytes(bytes_data, exclude=exclude)
         return loaded
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
         """Load what to_disk saved, a biLM of any width."""
-        self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]  # unknown until loaded
+        self._forget_width()
         with _loading():
             loaded: ElmoPipe = super().from_disk(path, exclude=exclude)
         return loaded
+
+    def _forget_width(self) -> None:
+        """It is unknown until loaded; a model of one's own may never tell it."""
+        if self.model.has_dim("nO") is not False:
+            self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)

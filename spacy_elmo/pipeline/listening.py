@@ -27,9 +27,9 @@ class Listening:
     model: BiLMModel
     source: Source
 
-    def _listen_as(self, attr: str, fingerprint: Callable[[], str]) -> None:
+    def _listen_as(self, attr: str) -> None:
         read: Callable[[Doc], Floats3d] = partial(layers_of, attr=attr)
-        self.source = Source(self.name, attr, partial(has_values, attr=attr), read, fingerprint)
+        self.source = Source(self.name, attr, partial(has_values, attr=attr), read)
         self._listener_map: dict[str, list[BiLMModel]] = {}
         self._before: list[str] = []
         self._found_by: list[str] = []
@@ -56,6 +56,23 @@ class Listening:
     def listeners(self) -> list[BiLMModel]:
         """All listeners of all components."""
         return [listener for listeners in self._listener_map.values() for listener in listeners]
+
+    @property
+    def last_listeners(self) -> list[BiLMModel]:
+        """Those of the last component that listens, in the pipeline's order."""
+        return next(reversed(self._listener_map.values()), [])
+
+    def relink(self) -> None:
+        """Feed the listeners again: spaCy shares a component between the pipelines that source it."""
+        for listener in self.listeners:
+            listener.attrs["upstream"].bind(self.source, self._before)
+
+    def name_weights(self) -> None:
+        """Let the listeners know with which weights they are saved, where those were tuned."""
+        if self.source.changes and self.source.fingerprint is not None:
+            fingerprint = self.source.fingerprint()
+            for listener in self.listeners:
+                listener.attrs["bilm"] = fingerprint
 
     @property
     def listening_components(self) -> list[str]:

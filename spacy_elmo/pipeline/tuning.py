@@ -15,9 +15,10 @@ from ..models.upstream import Source
 class Tuning:
     """Hands a batch's layers to the listeners, sums their gradients and runs the biLM's backward pass once.
 
-    spaCy gives no sign at the end of an update, and with nlp.update(sgd=...) it asks this pipe for its step before any
-    listener has called back. So the optimizer is kept until all have; where a component skips its update, until the
-    weights are used or the next batch comes.
+    spaCy gives no sign at the end of an update. In `spacy train` it asks for this pipe's step when all components are
+    done; then all is applied. With nlp.update(sgd=...) it asks before any listener has called back: the optimizer
+    is kept until the last component's listeners have. Where that component skips its update, the step ends when the
+    weights are next used, saved or trained.
     """
 
     def __init__(self, model: BiLMModel, source: Source) -> None:
@@ -25,18 +26,22 @@ class Tuning:
         self._backprop: Callable[[Any], Any] | None = None
         self._optimizer: Optimizer | None = None
 
-    def begin(self, docs: list[Doc], listeners: Iterable[Hashable]) -> list[Floats3d]:
-        """Run the biLM over a batch for those listeners. Returns its layers, (layers, tokens, width) each."""
+    def begin(self, docs: list[Doc], last: Iterable[Hashable]) -> list[Floats3d]:
+        """Run the biLM over a batch. Returns its layers, (layers, tokens, width) each.
+
+        last: the ids of the last component's listeners.
+        """
         self._end()
         layers, self._backprop = self._model.begin_update(docs)
-        self._source.step = Step(docs, layers, listeners, self._end)
+        self._source.changes = True
+        self._source.step = Step(docs, layers, last, self._complete)
         return layers
 
     def finish(self, optimizer: Optimizer) -> None:
-        """Apply the gradients: now, or if no listener has called back yet, when they have."""
+        """Apply the gradients: now, or if no listener has called back yet, when the last one has."""
         self._optimizer = optimizer
         step = self._source.step
-        if step is None or step.started:
+        if step is None or step.closed or step.started:
             self._end()
 
     def settle(self) -> None:
@@ -45,12 +50,17 @@ class Tuning:
         if step is not None and step.started:
             self._end()
 
+    def _complete(self) -> None:
+        # without an optimizer this is `spacy train`, whose components may yet run their networks again
+        if self._optimizer is not None:
+            self._end()
+
     def _end(self) -> None:
-        step, self._source.step = self._source.step, None
-        gradients = [] if step is None else step.close()
-        if gradients and self._backprop is not None:
-            self._backprop(gradients)
-        self._backprop = None
+        step = self._source.step
+        gradients = step.close() if step is not None and not step.closed else []
+        backprop, self._backprop = self._backprop, None
+        if gradients and backprop is not None:
+            backprop(gradients)
         optimizer, self._optimizer = self._optimizer, None
         if optimizer is not None:
             self._model.finish_update(optimizer)

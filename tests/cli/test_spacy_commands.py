@@ -91,10 +91,11 @@ def test_benchmark_speed(folder: Path) -> None:
     assert "Mean:" in output
 
 
-def test_package(folder: Path) -> None:
+def in_fresh_environment(model: Path, folder: Path, code: str) -> str:
+    """What a program prints that finds a pipeline as the installed package en_with_elmo."""
     output = folder / "packages"
     output.mkdir()
-    run("package", str(folder / "model"), str(output), "--build", "wheel", "--name", "with_elmo")
+    run("package", str(model), str(output), "--build", "wheel", "--name", "with_elmo")
     package = output / "en_with_elmo-0.0.0"
     assert "spacy-elmo" in (package / "meta.json").read_text(encoding="utf8")  # an installed package brings us along
     # a fresh environment, that sees the packages of this one but for the pipeline's
@@ -108,8 +109,13 @@ def test_package(folder: Path) -> None:
     Path(site.stdout.strip(), "others.pth").write_text(paths, encoding="utf8")
     wheel = str(next(package.glob("dist/*.whl")))
     subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel], check=True)
-    code = "import spacy; print(spacy.load('en_with_elmo')('We sat on the bank .')._.elmo.sum())"
     result = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False, cwd=fresh)
     assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_package(folder: Path) -> None:
+    code = "import spacy; print(spacy.load('en_with_elmo')('We sat on the bank .')._.elmo.sum())"
+    printed = in_fresh_environment(folder / "model", folder, code)
     expected = spacy.load(folder / "model")("We sat on the bank .")._.elmo.sum()
-    assert float(result.stdout) == pytest.approx(float(expected), abs=1e-4)
+    assert float(printed) == pytest.approx(float(expected), abs=1e-4)

@@ -57,6 +57,7 @@ def test_what_is_kept_can_not_be_changed() -> None:
             kept[0] = 1
 
 
+@pytest.mark.filterwarnings("ignore:the cache of the biLM:spacy_elmo.errors.CacheWarning")
 @pytest.mark.parametrize("path", [None, "layers"])
 def test_what_comes_first_stays_within_the_budget(tmp_path: Path, path: str | None) -> None:
     cache = LayerCache(3 * SIZE + SIZE // 2, path and str(tmp_path / path))
@@ -154,6 +155,7 @@ def interval() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.filterwarnings("ignore:the cache of the biLM:spacy_elmo.errors.CacheWarning")
 @pytest.mark.parametrize("path", [None, "layers"])
 def test_threads_share_it(tmp_path: Path, path: str | None, interval: None) -> None:
     cache = LayerCache(7 * SIZE, path and str(tmp_path / path))

@@ -12,8 +12,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from tasks import examples, train, with_tasks
 
-from spacy_elmo.errors import CacheError
-from spacy_elmo.inference import Engine
+from spacy_elmo.errors import CacheError, CacheWarning
+from spacy_elmo.inference import Engine, precision
 
 
 @pytest.fixture
@@ -96,7 +96,8 @@ def test_budget(read: list[list[str]]) -> None:
     nlp, pipe = pipe_of(cache_mb=1)
     words = 2**20 // (3 * 32 * 4)  # what a MiB holds
     texts = [" ".join(f"w{i}x{k}" for k in range(200)) for i in range(words // 200 + 3)]
-    update(nlp, pipe, texts)
+    with pytest.warns(CacheWarning, match="cache_mb = 1: what does not fit"):
+        update(nlp, pipe, texts)
     assert 0.9 * 2**20 < pipe.cache.nbytes <= 2**20
     kept, before = len(pipe.cache), len(read)
     update(nlp, pipe, texts)
@@ -115,7 +116,9 @@ def test_a_later_run_reuses_the_file(tmp_path: Path, read: list[list[str]]) -> N
     assert len(read) == 3
 
 
-def test_another_bilm_or_precision_or_state_reads_anew(tmp_path: Path, read: list[list[str]]) -> None:
+def test_another_bilm_or_precision_or_state_reads_anew(
+    tmp_path: Path, read: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = str(tmp_path / "layers.cache")
     nlp, pipe = pipe_of(cache_file=file)
     update(nlp, pipe, TEXTS[:1])
@@ -123,8 +126,12 @@ def test_another_bilm_or_precision_or_state_reads_anew(tmp_path: Path, read: lis
     embedded = other.add_pipe("elmo", config={"cache_file": file})
     assert update(other, embedded, TEXTS[:1])[0].shape[2] == 256
     assert len(read) == 2
-    pipe.model.shims[0].precision = "auto"
-    update(nlp, pipe, TEXTS[:1])
+    auto_nlp, auto = pipe_of(cache_file=file, model={"precision": "auto"})
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: False)  # float32 then, which is known
+    update(auto_nlp, auto, TEXTS[:1])
+    assert len(read) == 2
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: True)
+    update(auto_nlp, auto, TEXTS[:1])
     assert len(read) == 3
     stateful_nlp, stateful = pipe_of(cache_file=file, model={"stateful": True})
     update(stateful_nlp, stateful, ["A first sentence"])

@@ -12,7 +12,7 @@ from pipelines import files
 from spacy.tokens import DocBin
 from spacy.training.initialize import init_nlp
 from tasks import EMBEDS, ENCODES, TEXTS, add_task, elmo_block, examples, tok2vec, train, with_tasks
-from thinc.api import Config
+from thinc.api import Config, Model
 
 from spacy_elmo.errors import ChangedBiLMWarning, NotEmbeddedError, SettingsError
 
@@ -370,3 +370,84 @@ def test_processes_and_pickle() -> None:
 def test_bad_settings_of_a_listener(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         spacy.registry.resolve({"model": {"@architectures": "spacy-elmo.Listener.v1"} | settings})
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["model.tok2vec.elmo", "model.tok2vec.output_elmo"],
+        ["model.tok2vec.elmo.source", "model.tok2vec.elmo.source"],
+        ["model.tok2vec.elmo.source", "model.tok2vec.elmo"],
+    ],
+)
+def test_wrong_paths_to_replace_listeners(paths: list[str]) -> None:
+    nlp = with_tasks("tagger", block=tok2vec(output=True))
+    train(nlp, 2)
+    before, said = nlp.config.to_str(), output(nlp)
+    with pytest.raises(SettingsError, match="Nothing was replaced"):
+        nlp.replace_listeners("elmo", "tagger", paths)
+    assert nlp.config.to_str() == before
+    assert output(nlp) == said
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"] * 2)
+    nlp.remove_pipe("elmo")
+    assert output(nlp) == said
+
+
+@pytest.mark.parametrize("first", ["model.tok2vec", "model.tok2vec.elmo.source"])
+def test_paths_of_both_kinds(first: str, tmp_path: Path) -> None:
+    nlp = with_tasks("tagger", block=tok2vec(output=True))
+    train(nlp, 2)
+    said = output(nlp)
+    paths = [first, "model.tok2vec" if first != "model.tok2vec" else "model.tok2vec.output_elmo.source"]
+    nlp.replace_listeners("elmo", "tagger", paths)
+    nlp.to_disk(tmp_path)
+    assert output(spacy.load(tmp_path)) == said
+
+
+def test_samples_are_forgotten_when_training_begins() -> None:
+    model = spacy.registry.resolve({"model": elmo_block()})["model"]
+    nlp = with_tasks()
+    nlp.get_pipe("elmo").add_listener(model.layers[0], "component")
+    samples = [nlp.make_doc(text) for text in TEXTS]
+    model.initialize(X=samples)
+    model.predict(samples)
+    model.begin_update([nlp("A doc that the pipe has seen")])
+    with pytest.raises(NotEmbeddedError, match="a doc has nothing in"):
+        model.predict(samples)
+
+
+def test_width_that_the_files_do_not_have() -> None:
+    block = tok2vec()
+    block["elmo"]["source"] = {"@architectures": "spacy-elmo.BiLM.v1", "width": 64} | files("random_a")["model"]
+    nlp = spacy.blank("en")
+    add_task(nlp, "tagger", block)
+    with pytest.raises(SettingsError, match=r"width is 64 in spacy-elmo.BiLM.v1, but its files give 32"):
+        train(nlp, 1)
+
+
+def test_a_source_where_a_mix_of_it_belongs() -> None:
+    block = tok2vec()
+    block["elmo"] = block["elmo"]["source"]
+    with pytest.raises(SettingsError, match=r"elmo of spacy-elmo.ElmoTok2Vec.v1 is a source"):
+        with_tasks("tagger", block=block)
+
+
+def test_a_model_of_ones_own(tmp_path: Path) -> None:
+    @spacy.registry.architectures("constant_layers.v1")
+    def constant_layers() -> Any:
+        def forward(model: Any, docs: Any, is_train: bool) -> Any:
+            return [np.ones((2, len(doc), 8), "f") for doc in docs], lambda dY: []
+
+        return Model("constant", forward)
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"@architectures": "constant_layers.v1"}})
+    add_task(nlp, "tagger", tok2vec(width=8))
+    train(nlp, 3)
+    said = output(nlp)
+    nlp.to_disk(tmp_path / "a")
+    assert output(spacy.load(tmp_path / "a")) == said
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.remove_pipe("elmo")
+    nlp.to_disk(tmp_path / "b")
+    assert output(spacy.load(tmp_path / "b")) == said

@@ -1,5 +1,9 @@
 """A biLM that is not frozen learns through its listeners: one backward pass, in the same step."""
 
+import copy
+import gc
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +15,7 @@ from spacy.training import Example
 from tasks import add_task, elmo_block, examples, tok2vec, train, with_tasks
 from thinc.api import SGD, Adam
 
-from spacy_elmo.errors import SettingsError
+from spacy_elmo.errors import ChangedBiLMWarning, NotEmbeddedError, SettingsError
 from spacy_elmo.formats import batch_to_ids_array
 from spacy_elmo.models.shim import BiLMShim
 from spacy_elmo.modules import load_bilm
@@ -81,6 +85,7 @@ def test_sum_equals_one_torch_graph(backward_calls: list[int]) -> None:
     results = [model.begin_update(docs if k != 1 else docs[:2]) for k, model in enumerate(models)]
     for (Y, backprop), d in zip(reversed(results), reversed(dY)):
         backprop(d[: len(Y)])
+    got = gradients(nlp)
     assert len(backward_calls) == 1
 
     bilm = load_bilm(*files("random_a")["model"].values())
@@ -93,7 +98,6 @@ def test_sum_equals_one_torch_graph(backward_calls: list[int]) -> None:
             if k != 1 or i < 2:
                 total = total + (ScalarMix(3, norm, w)(layers)[0] * torch.from_numpy(dY[k][i][shown])).sum()
     total.backward()
-    got = gradients(nlp)
     for name, parameter in bilm.named_parameters():
         assert parameter.grad is not None
         np.testing.assert_allclose(got[name], parameter.grad, rtol=1e-5, atol=1e-5)
@@ -111,8 +115,9 @@ def test_components_gradients_are_summed(order: tuple[str, ...], backward_calls:
         shim_of(nlp).bilm.zero_grad()
     backward_calls.clear()
     nlp.update(gold, sgd=False)
+    summed = gradients(nlp)
     assert len(backward_calls) == 1
-    for key, gradient in gradients(nlp).items():
+    for key, gradient in summed.items():
         np.testing.assert_allclose(gradient, parts[key], rtol=1e-4, atol=1e-5)
 
 
@@ -286,3 +291,149 @@ def test_one_tuned_and_one_frozen() -> None:
     train(nlp, 2)
     assert changed(before["a"], shim_of(nlp, "a").bilm.to_arrays())
     assert not changed(before["b"], shim_of(nlp, "b").bilm.to_arrays())
+
+
+def two_models(nlp: Any) -> list[Any]:
+    """Two mixes of what the pipe gives, linked as components."""
+    models = [spacy.registry.resolve({"m": elmo_block()})["m"] for _ in range(2)]
+    for number, model in enumerate(models):
+        nlp.get_pipe("elmo").add_listener(model.layers[0], f"component {number}")
+    return models
+
+
+def test_gradients_doc_by_doc_are_those_of_the_batch() -> None:
+    got = []
+    for alone in (False, True):
+        nlp = with_tasks(frozen=False)
+        docs = [nlp.make_doc(text) for text in ("The bank of the river", "Ham", "a  b")]
+        models = two_models(nlp)
+        nlp.get_pipe("elmo").update([Example(doc, doc.copy()) for doc in docs])
+        for model in models:
+            for part in [[doc] for doc in docs] if alone else [docs]:
+                Y, backprop = model.begin_update(part)
+                backprop([np.ones_like(y) for y in Y])
+        got.append(gradients(nlp))
+    for name in got[0]:
+        np.testing.assert_allclose(got[0][name], got[1][name], rtol=1e-5, atol=1e-5)
+
+
+def test_a_gradient_that_comes_too_late_is_no_silent_loss() -> None:
+    nlp = with_tasks(frozen=False)
+    docs = [nlp.make_doc("The bank of the river")]
+    first, last = two_models(nlp)
+    pipe = nlp.get_pipe("elmo")
+    pipe.update([Example(doc, doc.copy()) for doc in docs])
+    pipe.finish_update(SGD(0.1))  # nlp.update(sgd=...) asks before the components run
+    for model in (first, last):
+        Y, backprop = model.begin_update(docs)
+        backprop(Y)
+    with pytest.raises(SettingsError, match="its gradient would be lost"):
+        first.begin_update(docs)
+    pipe.update([Example(doc, doc.copy()) for doc in docs])
+    Y, backprop = first.begin_update(docs)
+    late = last.begin_update(docs)[1]
+    backprop(Y)
+    nlp("A prediction uses the weights")
+    with pytest.raises(SettingsError, match="its gradient would be lost"):
+        late(Y)
+
+
+def test_one_listener_in_two_places() -> None:
+    nlp = with_tasks(frozen=False)
+    docs = [nlp.make_doc("The bank of the river")]
+    model = spacy.registry.resolve({"m": elmo_block()})["m"]
+    pipe = nlp.get_pipe("elmo")
+    pipe.add_listener(model.layers[0], "component")
+    pipe.update([Example(doc, doc.copy()) for doc in docs])
+    before = weights(nlp)
+    pipe.finish_update(SGD(1.0, grad_clip=0.0, L2=0.0))
+    results = [model.begin_update(docs) for _ in range(2)]
+    results[0][1](results[0][0])
+    assert not changed(before, {name: p.detach().numpy() for name, p in shim_of(nlp)._model.named_parameters()})
+    results[1][1](results[1][0])
+    assert changed(before, {name: p.detach().numpy() for name, p in shim_of(nlp)._model.named_parameters()})
+
+
+@pytest.mark.parametrize("copied", [lambda nlp: pickle.loads(pickle.dumps(nlp)), copy.deepcopy])
+def test_copies_of_a_pipeline_are_tuned_too(copied: Any) -> None:
+    nlp = tuned("tagger")
+    other = copied(nlp)
+    assert other.get_pipe("elmo").listening_components == ["tagger"]
+    before, own = weights(other), weights(nlp)
+    other.update(examples(other), sgd=Adam(0.01))
+    assert changed(before, weights(other))
+    assert not changed(own, weights(nlp))
+
+
+def test_sourcing_leaves_the_source_as_it_was() -> None:
+    nlp = tuned("tagger")
+    other = with_tasks()
+    other.add_pipe("tagger", source=nlp)
+    before = weights(nlp)
+    nlp.update(examples(nlp), sgd=Adam(0.01))
+    assert changed(before, weights(nlp))
+
+
+def test_a_tuned_bilm_that_is_swapped_is_noticed(tmp_path: Path) -> None:
+    nlp = tuned("tagger")
+    nlp.update(examples(nlp), sgd=Adam(0.01))
+    nlp.to_disk(tmp_path)
+    nlp.update(examples(nlp), sgd=Adam(0.01))
+    nlp("It goes on in this process")
+    loaded = spacy.load(tmp_path)
+    loaded("The same")
+    loaded = spacy.load(tmp_path)
+    loaded.remove_pipe("elmo")
+    loaded.add_pipe("elmo", first=True, config=files("random_a"))
+    with pytest.warns(ChangedBiLMWarning):
+        loaded("Another one")
+
+
+def test_applied_in_that_step_when_the_first_component_skips() -> None:
+    nlp = tuned("ner", "tagger")
+    model = shim_of(nlp)._model
+    before = {name: p.detach().numpy().copy() for name, p in model.named_parameters()}
+    nlp.update(examples(nlp), exclude=["ner"], sgd=Adam(0.01))
+    assert changed(before, {name: p.detach().numpy() for name, p in model.named_parameters()})
+
+
+def living_tensors() -> int:
+    gc.collect()
+    return sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects())
+
+
+def test_memory_does_not_grow_with_updates() -> None:
+    """Each parameter keeps its storage: a chain of arrays, each holding the one before, would never be freed."""
+    nlp = tuned("tagger")
+    places = {name: p.data_ptr() for name, p in shim_of(nlp).bilm.named_parameters()}
+    nlp.update(examples(nlp), sgd=Adam(0.01))
+    tensors = living_tensors()
+    for _ in range(5):
+        nlp.update(examples(nlp), sgd=Adam(0.01))
+    assert living_tensors() <= tensors
+    assert {name: p.data_ptr() for name, p in shim_of(nlp).bilm.named_parameters()} == places
+
+
+def test_a_doc_that_was_changed_before_the_component() -> None:
+    nlp = tuned("tagger")
+    doc = nlp.make_doc("The bank of the river")
+    nlp.get_pipe("elmo").update([Example(doc, doc.copy())])
+    tagger = nlp.get_pipe("tagger").model
+    tagger.begin_update([doc])
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        retokenizer.split(doc[4], ["ri", "ver"], heads=[(doc[4], 1), doc[3]])
+    with pytest.raises(NotEmbeddedError, match="the tokens here are not those"):
+        tagger.begin_update([doc])
+    doc._.elmo = None
+    with pytest.raises(NotEmbeddedError, match="has nothing in"):
+        tagger.begin_update([doc])
+
+
+def test_rehearsing() -> None:
+    nlp = tuned("tagger")
+    optimizer = nlp.resume_training()
+    gold = examples(nlp)
+    for example in gold:
+        nlp.get_pipe("elmo")(example.predicted)
+    nlp.get_pipe("tagger").rehearse(gold, sgd=optimizer)
