@@ -26,6 +26,9 @@ class Tuning:
         self._backprop: Callable[[Any], Any] | None = None
         self._optimizer: Optimizer | None = None
 
+    def __reduce__(self) -> tuple[type["Tuning"], tuple[BiLMModel, Source]]:
+        return Tuning, (self._model, self._source)  # a step that is under way stays behind
+
     def begin(self, docs: list[Doc], last: Iterable[Hashable]) -> list[Floats3d]:
         """Run the biLM over a batch. Returns its layers, (layers, tokens, width) each.
 
