@@ -40,7 +40,9 @@ def task_page(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
         plot_scores(plot, task, runs)
         parts += [scores_table(task, runs), minutes_table(task, runs), f"![{task.title}]({plot.name})"]
         parts += _mixes_part(task, runs, output)
-    if runs.missing:
+    if not runs.found:
+        parts.append("No run of this task was there when this page was written.")
+    elif runs.missing:
         listed = "\n".join(f"- `{path.relative_to(project).as_posix()}`" for path in runs.missing)
         parts.append(f"Not there when this page was written:\n\n{listed}")
     return [part for part in parts if part]

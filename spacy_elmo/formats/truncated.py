@@ -33,7 +33,8 @@ class TruncatedWords:
                 got = len(long[0].encode("utf8", "ignore"))
                 message = Errors.TRUNCATED.format(word=shown(long[0]), got=got, limit=limit, where=self.where)
                 # a registry of its own: else Python would drop what another counter said in the same words
-                warnings.warn_explicit(message, TruncatedWordsWarning, __file__, 1, registry={})
+                # line 0 has no text, which Python would print
+                warnings.warn_explicit(message, TruncatedWordsWarning, __file__, 0, registry={})
             self.n += len(long)
 
     def __getstate__(self) -> dict[str, Any]:
