@@ -107,7 +107,7 @@ def test_a_tiny_corpus_from_assets_to_results(clone: Path) -> None:
         assert config["training"]["seed"] == config["system"]["seed"] == 3
     page = (clone / "docs/results.md").read_text(encoding="utf-8")
     assert "| F1 | without ELMo |" in page
-    assert "| with a biLM of random weights | 3 | ner | 0 | 0.3" in page  # from the mean of three layers on
+    assert "| with a biLM of random weights | 3 | ner | input | 0.3" in page  # from the mean of three layers on
     assert "- `metrics/ner/elmo/seed-3.json`" in page
     assert (clone / "docs/results_ner.png").stat().st_size > 1000
 

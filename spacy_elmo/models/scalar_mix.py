@@ -120,7 +120,6 @@ def forward(
     for shape in shapes:
         if len(shape) != 3:
             raise SettingsError(Errors.MIX_AXES.format(got=shape))
-    lengths = [x.shape[1] for x in X]
     if not X or len(X[0]) == 0:  # a listener that is being initialised may not know how many layers there will be
         return [xp.zeros(x.shape[1:], "f") for x in X], lambda dY: [xp.zeros_like(x) for x in X]
     if model.has_param("w") is None:
@@ -129,35 +128,39 @@ def forward(
     for x in X:
         if len(x) != len(weights):
             raise SettingsError(Errors.MIX_GIVEN.format(got=len(x), expected=len(weights)))
-    layers, backprop_norm = normalise(xp, xp.concatenate(X, axis=1), settings.layer_norm)
-    mixed = xp.tensordot(weights, layers, 1)
-    result = gamma * mixed
-    mask: Any = None
+    layers, backprop_norm = normalise(xp, X, settings.layer_norm)
+    # doc by doc: one array of a whole batch is slower to fill than all that is done with it
+    shares = [float(weight) for weight in weights]
+    mixed = [_weighted_sum(shares, x) for x in layers]
+    result = [gamma * y for y in mixed]
+    masks: list[Any] = []
     if is_train and settings.dropout:
-        mask = model.ops.get_dropout_mask(result.shape, settings.dropout)
-        result *= mask
+        masks = [model.ops.get_dropout_mask(y.shape, settings.dropout) for y in result]
+        result = [mask * y for mask, y in zip(masks, result)]
 
     def backprop(dY: list[Floats2d]) -> list[Floats3d]:
-        d_result = xp.concatenate(dY)
-        if mask is not None:
-            d_result = d_result * mask
+        d_result: list[Any] = [mask * dy for mask, dy in zip(masks, dY)] if masks else list(dY)
         if settings.trainable:
-            d_weights = gamma * xp.tensordot(layers, d_result, 2)
+            d_shares = [sum(float(xp.vdot(x[j], d)) for x, d in zip(layers, d_result)) for j in range(len(shares))]
+            d_weights = gamma * model.ops.asarray1f(d_shares)
             _add_l2(model, settings.l2)
             model.inc_grad("w", weights * (d_weights - (weights * d_weights).sum()))
-            model.inc_grad("gamma", xp.tensordot(d_result, mixed, 2).reshape(1))
-        d_layers = backprop_norm((gamma * weights)[:, None, None] * d_result)
-        return _split(xp, d_layers, lengths, axis=1)
+            d_gamma = sum(float(xp.vdot(y, d)) for y, d in zip(mixed, d_result))
+            model.inc_grad("gamma", model.ops.asarray1f([d_gamma]))
+        return backprop_norm([xp.stack([gamma * share * d for share in shares]) for d in d_result])
 
-    return _split(xp, result, lengths, axis=0), backprop
+    return result, backprop
+
+
+def _weighted_sum(shares: list[float], layers: Any) -> Any:
+    """layers: (layers, tokens, width). Returns (tokens, width)."""
+    total = shares[0] * layers[0]
+    for share, layer in zip(shares[1:], layers[1:]):
+        total += share * layer
+    return total
 
 
 def _add_l2(model: MixModel, l2: float) -> None:
     """Once per update: an optimizer sets a gradient to zero when it has used it."""
     if l2 and not (model.has_grad("w") and model.get_grad("w").any()):
         model.inc_grad("w", 2 * l2 * model.get_param("w"))
-
-
-def _split(xp: Any, array: Any, lengths: list[int], axis: int) -> list[Any]:
-    ends = [sum(lengths[: i + 1]) for i in range(len(lengths) - 1)]
-    return list(xp.split(array, ends, axis=axis))
