@@ -149,11 +149,9 @@ class ElmoPipe(Listening, TrainablePipe):
         docs = [example.predicted for example in examples]
         if self.store == "mix" and self.listeners:
             raise NotEmbeddedError(Errors.STORED_MIX.format(attr=self.attr))
-        if self.frozen:
-            if "settings" in self.model.attrs:
-                self.model.attrs["settings"].cache = self.cache
-            layers = self.predict(docs)
-        elif not self.listeners:
+        if self.frozen and "settings" in self.model.attrs:
+            self.model.attrs["settings"].cache = self.cache
+        if self.frozen or not self.listeners:
             layers = self.predict(docs)
         else:
             self.relink()

@@ -248,6 +248,17 @@ def test_gradual_unfreezing() -> None:
         assert got == set(parts[len(parts) - number :])
 
 
+def test_what_unfreezing_left_shut_is_open_after_initialisation() -> None:
+    nlp = tuned("tagger")
+    spacy.registry.callbacks.get("spacy-elmo.GradualUnfreezing.v1")(start=5)(nlp, {"step": 0, "epoch": 0})
+    before = weights(nlp)
+    nlp.update(examples(nlp), sgd=Adam(0.001))
+    assert not changed(before, weights(nlp))
+    nlp.get_pipe("elmo").initialize(lambda: [], nlp=nlp)
+    nlp.update(examples(nlp), sgd=Adam(0.001))
+    assert changed(before, weights(nlp))
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [({"start": -1}, "start is -1"), ({"every": 0}, "every is 0"), ({"unit": "day"}, "unit is 'day'")],
