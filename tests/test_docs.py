@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from spacy_elmo import Elmo, ElmoEmbedder, batch_to_ids, bilms
 from spacy_elmo.cli import app
 from spacy_elmo.errors import ChangedBiLMWarning, ElmoError
 from spacy_elmo.formats import read_options, read_weights, write_weights
-from spacy_elmo.inference import precision
+from spacy_elmo.modules import precision
 from spacy_elmo.pipeline.attributes import _GETTERS
+from spacy_elmo.pretraining.config import Paths, PretrainConfig
+from spacy_elmo.pretraining.config_file import to_config
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -62,6 +64,23 @@ def test_settings() -> None:
     assert dict(re.findall(r"(\w+)` (\d+)", table("What is read as one sentence")[0][1])) == {
         name: str(value) for name, value in getter.items()
     }
+
+
+def test_settings_of_pretraining() -> None:
+    config = to_config(PretrainConfig(Paths("text.txt"), read_options(GOLDEN / "options.json")))
+    del config["bilm"]
+    config["paths"]["train"] = ""  # it has no default
+    rows = {row[0]: row[1] for row in table("Settings of pretraining")}
+    assert {key: json.loads(value or '""') for key, value in rows.items()} == dict(flat(config))
+
+
+def flat(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """All settings by their full names."""
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
 
 
 def test_registered_names_and_commands() -> None:

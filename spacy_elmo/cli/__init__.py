@@ -10,11 +10,14 @@ from .embed import embed
 from .evaluate import evaluate
 from .info import info
 from .init_config import init_config
-from .pretrain import pretrain
+from .init_pretrain_config import init_pretrain_config
+from .pretrain import CONTEXT, pretrain
 from .similar import similar
+from .vocab import vocab
 from .weights import weights
 
 app = typer.Typer(name="elmo", help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
-for command in (demo, embed, similar, info, download, pretrain, evaluate, init_config, weights):
+for command in (demo, embed, similar, info, download, evaluate, init_config, init_pretrain_config, vocab, weights):
     app.command(command.__name__.replace("_", "-"))(command)
+app.command("pretrain", context_settings=CONTEXT)(pretrain)
 spacy_app.add_typer(app)

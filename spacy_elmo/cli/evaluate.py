@@ -1,34 +1,92 @@
 """`elmo evaluate`"""
 
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from wasabi import msg
 
-from ..errors import ElmoError
-from ..pretraining.corpus import UNKNOWN
-from ..pretraining.perplexity import perplexity, unigram_perplexity
-from ..pretraining.run_folder import load_run
+from ..errors import ElmoError, Errors
+from ..pretraining.language_model import FILES, LanguageModel
+from ..pretraining.reading import Report, read_sentences
+from ..pretraining.score import total
+from ..pretraining.scoring import STREAMS, score_carried, score_sentences, score_unigram
+from ..pretraining.sources import refuse_inside
+from ..pretraining.spooled import SpooledText
+from .embed import check_output
+from .evaluation import Evaluation, write_scores
+from .stopping import stoppable
+
+
+def evaluate_files(
+    model: Path, text: Path, language: str | None, limit: int | None, streams: int, per_sentence: Path | None
+) -> Evaluation:
+    """Score the first `limit` sentences of a text, all where it is None; see the command. Raises ElmoError."""
+    if per_sentence is not None:
+        check_output(per_sentence, [model / name for name in FILES])
+        refuse_inside(text, per_sentence)
+    language_model, report = LanguageModel.load(model), Report()
+    with SpooledText(islice(read_sentences(text, language, report), limit)) as spooled:
+        scores = score_sentences(language_model, spooled)
+        zero = total(scores) if per_sentence is None else write_scores(per_sentence, scores)
+        carried = score_carried(language_model, spooled, streams)
+        frequencies = language_model.vocabulary.log_unigram()
+        streams = min(streams, spooled.n_sentences)  # parts that have a sentence
+        unigram = None if frequencies is None else score_unigram(language_model, spooled, frequencies)
+    n_words = len(language_model.words)
+    return Evaluation(str(model), str(text), n_words, streams, report, zero, carried, unigram)
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="Folder of a pretraining run", exists=True, file_okay=False)],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="Folder of a biLM with its softmax, like model-best in the folder of a pretraining run",
+        ),
+    ],
+    text: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TEXT",
+            help="Text, one sentence a line: plain, .gz, .xz or .zst; .jsonl or .spacy files; a folder or a pattern",
+        ),
+    ],
+    language: Annotated[
+        str | None, typer.Option(help="Split text with this language's tokenizer, e.g. en; left out: at blanks")
+    ] = None,
+    sentences: Annotated[int | None, typer.Option(min=1, help="Read no more than this many sentences")] = None,
+    streams: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Carried state: the text is cut into this many parts of equally many sentences; in each the state "
+            "goes from sentence to sentence, from zero at the first one. Other numbers give slightly other values",
+        ),
+    ] = STREAMS,
+    per_sentence: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write losses and perplexities of each sentence (zero state) as TSV"),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
 ) -> None:
-    """Perplexity on the whole held-out text of a run: full softmax, each direction, zero and carried state."""
+    """Perplexity of a text: full softmax, each direction and their mean, zero and carried state.
+
+    Each direction predicts every word of a sentence and its far boundary. Words outside the vocabulary count as <UNK>;
+    rows without <UNK> leave out the predictions of these. The mean is exp of the mean of both directions' losses.
+    """
     try:
-        bilm, softmax, corpus = load_run(run)
+        with stoppable():
+            evaluation = evaluate_files(model, text, language, sentences, streams, per_sentence)
     except (ElmoError, OSError) as error:
         msg.fail(str(error), exits=1)
-    n_words, heldout = len(softmax.bias), corpus.heldout
-    character_ids = corpus.character_ids(bilm.options.max_characters)
-    unknown = float(np.mean((heldout.ids >= n_words) | (heldout.ids == UNKNOWN)))
-    msg.text(f"{heldout.n_sentences:,} sentences, {len(heldout.ids):,} tokens, vocabulary {n_words:,}")
-    msg.text(f"out of vocabulary: {unknown:.2%} of the tokens")
-    rows = [("unigram model", *[f"{unigram_perplexity(corpus.log_unigram(n_words), heldout):.1f}"] * 3)]
-    for title, carried in (("biLM, zero state", False), ("biLM, carried state", True)):
-        result = perplexity(bilm, softmax, heldout, character_ids, carried_state=carried)
-        rows.append((title, f"{result.forward:.1f}", f"{result.backward:.1f}", f"{result.mean:.1f}"))
-    msg.table(rows, header=("perplexity", "forward", "backward", "mean"), divider=True, aligns=("l", "r", "r", "r"))
-    msg.text(f"{len(heldout.ids) + heldout.n_sentences:,} predictions a direction, boundaries and <UNK> counted")
+    except KeyboardInterrupt:
+        msg.fail(Errors.SCORE_STOPPED)
+        raise typer.Exit(130) from None
+    if json_:
+        evaluation.print_json()
+    else:
+        evaluation.print_table()
+        if per_sentence is not None:
+            msg.good(f"{per_sentence}: {evaluation.zero.sentences:,} sentences")

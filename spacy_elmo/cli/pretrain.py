@@ -1,52 +1,87 @@
 """`elmo pretrain`"""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from thinc.api import Config
+from spacy.cli._util import parse_config_overrides
 from wasabi import msg
 
-from ..errors import ElmoError, Errors, SettingsError
-from ..formats.options import BiLMOptions
-from ..pretraining.config import PretrainConfig
-from ..pretraining.loop import pretrain as run
+from ..errors import CommandError, ElmoError, Errors, OtherProcessError
+from ..pretraining import loop
+from ..pretraining.config_file import read_config
+from ..pretraining.reporting import Reporter
+from .progress import ConsoleReporter
+
+CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # further options are settings
 
 
-def read_config(path: Path) -> tuple[BiLMOptions, PretrainConfig, Path, Path]:
-    """Options, settings, training text and held-out text of a configuration. Raises ElmoError for what can't be used.
+def overrides_of(arguments: list[str]) -> dict[str, Any]:
+    """Settings by their full names, as `spacy train` reads them. Raises CommandError for what is none."""
+    for argument in arguments:
+        name = argument.removeprefix("--").partition("=")[0]
+        if argument.startswith("--") and "." not in name:
+            raise CommandError(Errors.CONFIG_OVERRIDE.format(key=name))
+    overrides: dict[str, Any] = parse_config_overrides(arguments)
+    return overrides
 
-    Its sections: [paths] train, heldout; [bilm], laid out as options.json; [training], see PretrainConfig.
-    """
-    try:
-        config = Config().from_disk(path)
-    except (OSError, ValueError) as error:
-        raise SettingsError(Errors.CONFIG_UNREADABLE.format(path=path, reason=error)) from error
-    for section in ("paths", "bilm", "training"):
-        if section not in config:
-            raise SettingsError(Errors.CONFIG_SECTION.format(path=path, section=section, got=", ".join(config)))
-    paths = {name: Path(str(config["paths"].get(name))) for name in ("train", "heldout")}
-    for name, text in paths.items():
-        if not text.is_file():
-            raise SettingsError(Errors.CONFIG_PATH.format(path=path, name=name, got=text))
-    training: dict[str, Any] = config["training"]
-    unknown = sorted(set(training) - set(PretrainConfig.__dataclass_fields__))
-    if unknown:
-        expected = ", ".join(PretrainConfig.__dataclass_fields__)
-        raise SettingsError(Errors.CONFIG_UNKNOWN.format(path=path, got=", ".join(unknown), expected=expected))
-    options = BiLMOptions.from_dict(config["bilm"], f"{path} [bilm]")
-    return options, PretrainConfig(**training), paths["train"], paths["heldout"]
+
+def move_aside(output: Path) -> Path | None:
+    """Give a folder the first free name of OUT.1, OUT.2 ...; None where there was nothing. Raises CommandError."""
+    if output.is_file():
+        raise CommandError(Errors.RESTART_FILE.format(path=output))
+    if not output.exists() or not any(output.iterdir()):
+        return None
+    number = 1
+    while (kept := output.with_name(f"{output.name}.{number}")).exists():
+        number += 1
+    return output.rename(kept)
 
 
 def pretrain(
+    context: typer.Context,
     config: Annotated[
-        Path, typer.Argument(help="Configuration, e.g. configs/pretrain.cfg", exists=True, dir_okay=False)
+        Path,
+        typer.Argument(metavar="CONFIG", help="As elmo init-pretrain-config writes it", exists=True, dir_okay=False),
     ],
-    output: Annotated[Path, typer.Argument(help="Folder of the run; one that was stopped goes on", file_okay=False)],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Folder of the run; one that was stopped goes on", file_okay=False)
+    ],
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin anew: a run in OUT is kept, under the name OUT.1")
+    ] = False,
 ) -> None:
-    """Train a biLM on text, one sentence a line, words separated by blanks."""
+    """Train a biLM on text, or go on with a run that was stopped.
+
+    Settings can be given here as well: --training.epochs 2 stands for epochs in the section training.
+    Ctrl-C and SIGTERM write a checkpoint and end the run; the same command goes on from there.
+    """
+    rank = os.environ.get("RANK", "0")  # as torchrun sets it
+    first = rank == "0"
+    reporter = ConsoleReporter() if first else Reporter()
+    prefix = "" if first else f"process {rank}: "
     try:
-        options, settings, train, heldout = read_config(config)
-        run(options, settings, train, heldout, output, report=msg.text)
+        settings = read_config(config, overrides_of(context.args))
     except (ElmoError, OSError) as error:
-        msg.fail(str(error), exits=1)
+        if os.environ.get("LOCAL_RANK", "0") == "0":  # once a machine: all of them read the same
+            msg.fail(prefix + str(error))
+        raise typer.Exit(1) from error
+    try:
+        if restart and first:
+            kept = move_aside(output)
+            if kept is not None:
+                msg.info(f"the earlier run is kept in {kept}")
+        outcome = loop.pretrain(settings, output, reporter)
+    except OtherProcessError as error:  # the other one tells it
+        reporter.close()
+        raise typer.Exit(1) from error
+    except (ElmoError, OSError) as error:
+        reporter.close()
+        msg.fail(prefix + str(error), exits=1)
+    except KeyboardInterrupt:
+        reporter.close()
+        msg.fail(prefix + Errors.PRETRAIN_INTERRUPTED)
+        raise typer.Exit(130) from None
+    if outcome.stopped_by is not None:
+        raise typer.Exit(128 + outcome.stopped_by)

@@ -6,9 +6,13 @@ import reprlib
 
 from .allennlp import AllenNLPMessages
 from .cache import CacheMessages
+from .checkpoints import CheckpointMessages
 from .commands import CommandMessages
+from .configs import ConfigMessages
+from .corpora import CorpusMessages
 from .docs import DocMessages
 from .files import FileMessages
+from .language_models import LanguageModelMessages
 from .listening import ListeningMessages
 from .settings import SettingMessages
 from .training import TrainingMessages
@@ -39,6 +43,14 @@ class SettingsError(ElmoError):
 
 class CheckpointError(ElmoError):
     """A checkpoint of a training run can't be read or written."""
+
+
+class ProcessError(ElmoError):
+    """One of the processes of a run can't go on."""
+
+
+class OtherProcessError(ProcessError):
+    """Another process of a run has an error, which that one tells."""
 
 
 class CorpusError(ElmoError):
@@ -76,12 +88,16 @@ class CacheWarning(UserWarning):
 class Errors(
     FileMessages,
     SettingMessages,
+    ConfigMessages,
     DocMessages,
     ListeningMessages,
     TrainingMessages,
+    LanguageModelMessages,
     CommandMessages,
     AllenNLPMessages,
     CacheMessages,
+    CheckpointMessages,
+    CorpusMessages,
 ):
     """All message templates."""
 

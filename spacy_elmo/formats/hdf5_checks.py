@@ -75,13 +75,13 @@ def exists(file: h5py.File, name: str, error: type[ElmoError]) -> bool:
         group = _child(group, part, path, file.filename, error)
         if not isinstance(group, h5py.Group):
             return False
-    with _reading(file.filename, name, error):
+    with reading(file.filename, name, error):
         return _has_link(group, last)
 
 
 def shape_of(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> tuple[int, ...] | None:
     """A dataset's shape, None where it has no dataspace. Raises `error` for damage."""
-    with _reading(dataset.file.filename, name, error):
+    with reading(dataset.file.filename, name, error):
         shape: tuple[int, ...] | None = dataset.shape
     return shape
 
@@ -89,7 +89,7 @@ def shape_of(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> tuple[
 def check_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> None:
     """Check that a dataset holds float32 values of a bounded size in its own file. Raises `error`."""
     path = dataset.file.filename
-    with _reading(path, name, error):
+    with reading(path, name, error):
         stored = dataset.id.get_type()
         if stored not in (h5py.h5t.IEEE_F32LE, h5py.h5t.IEEE_F32BE):
             raise error(Errors.HDF5_DTYPE.format(path=path, name=name, got=_dtype(dataset)))
@@ -99,7 +99,7 @@ def check_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> N
 def read_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> Floats:
     """Read a checked dataset as native float32 of its own shape. Raises `error` for damage, NaN and infinity."""
     path = dataset.file.filename
-    with _reading(path, name, error):
+    with reading(path, name, error):
         values: Floats = dataset.astype(np.float32)[...]
     n_bad = int(values.size - np.isfinite(values).sum())
     if n_bad:
@@ -110,7 +110,7 @@ def read_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> Fl
 def read_string(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> str:
     """Read a dataset of shape (1,) or () that holds one UTF-8 string of any length. Raises `error`."""
     path = dataset.file.filename
-    with _reading(path, name, error):
+    with reading(path, name, error):
         stored = dataset.id.get_type()
         is_string = isinstance(stored, h5py.h5t.TypeStringID) and stored.is_variable_str()
         if not is_string or dataset.shape not in ((1,), ()) or check_inside(dataset, name, error):
@@ -147,7 +147,8 @@ def root_names(file: h5py.File, limit: int = 20) -> str:
 
 
 @contextmanager
-def _reading(path: str, name: str, error: type[ElmoError]) -> Iterator[None]:
+def reading(path: str, name: str, error: type[ElmoError]) -> Iterator[None]:
+    """Turn what damage makes h5py raise inside the block into `error`, naming the dataset."""
     try:
         yield
     except ElmoError:
@@ -162,7 +163,7 @@ def _has_link(group: h5py.Group, part: str) -> bool:
 
 
 def _child(group: h5py.Group, part: str, name: str, path: str, error: type[ElmoError]) -> object | None:
-    with _reading(path, name, error):
+    with reading(path, name, error):
         if not _has_link(group, part):
             return None
         if group.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:

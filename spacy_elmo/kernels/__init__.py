@@ -1,64 +1,64 @@
-"""Optional compiled loops over plain arrays. Nothing needs them: where they were not built, torch does the same."""
+"""Compiled loops over plain arrays, optional: where they were not built, or SPACY_ELMO_KERNELS=0, torch does the same.
+
+They are built with the package (setup.py) and take addresses of contiguous arrays; each one's arrays are described
+above it in the C source. Everything runs in the calling thread, which gives up Python's lock meanwhile.
+"""
 
 import ctypes
 import hashlib
-import platform
-import subprocess
+import os
 from functools import lru_cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-SOURCE = Path(__file__).parent / "cell.c"
-# no -ffast-math: linked into a library it switches off denormal numbers for the whole process
-FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared")
+FOLDER = Path(__file__).parent
+SWITCH = "SPACY_ELMO_KERNELS"
+
+_INT, _INT64, _ADDRESS, _REAL = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
+_OF_BOTH_TYPES: dict[str, list[type]] = {
+    "cell_forward": [_INT, _INT, *[_ADDRESS] * 7, _REAL],
+    "cell_backward": [_INT, _INT, *[_ADDRESS] * 6, _REAL],
+    "sampled_softmax": [_INT, _INT, *[_ADDRESS] * 7],
+}
+SIGNATURES: dict[str, list[type]] = {
+    **{f"{name}_{kind}": types for name, types in _OF_BOTH_TYPES.items() for kind in ("float32", "bfloat16")},
+    "convolve": [*[_INT] * 6, *[_ADDRESS] * 5],
+    "convolve_backward": [*[_INT] * 6, *[_ADDRESS] * 4],
+    "adam_rows": [_INT64, _INT, *[_ADDRESS] * 5, *[_REAL] * 5],
+    "adagrad_rows": [_INT64, _INT, *[_ADDRESS] * 4, *[_REAL] * 2],
+}
 
 
-def library_path() -> Path:
-    """Where the compiled library belongs: its name tells source, flags and processor, so that none other is loaded."""
-    parts = [SOURCE.read_bytes(), " ".join(FLAGS).encode(), platform.platform().encode(), _processor()]
-    return SOURCE.parent / f"_cell_{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}.so"
+def fingerprint(folder: Path = FOLDER) -> str:
+    """Of all sources, as setup.py writes it into the library."""
+    names = sorted(path for pattern in ("*.c", "*.h", "*.inc") for path in folder.glob(pattern))
+    parts = [path.read_bytes().replace(b"\r\n", b"\n") for path in names]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
-def _processor() -> bytes:
-    """What -march=native looks at; empty where the system does not tell."""
+def library_path(folder: Path = FOLDER) -> Path | None:
+    """The built library for this Python, or None."""
+    paths = [folder / f"_loops{suffix}" for suffix in EXTENSION_SUFFIXES]
+    return next((path for path in paths if path.exists()), None)
+
+
+def open_library(path: Path) -> ctypes.CDLL | None:
+    """The library with its signatures set; None where it can't be loaded or was built from other sources."""
     try:
-        lines = Path("/proc/cpuinfo").read_bytes().splitlines()
-    except OSError:
-        return b""
-    return next((line for line in lines if line.startswith((b"flags", b"Features"))), b"")
-
-
-def build(library: Path | None = None, compiler: str = "cc") -> Path:
-    """Compile for this machine's processor; written beside and renamed. Raises CalledProcessError or OSError."""
-    library = library_path() if library is None else library
-    temporary = library.with_name(library.name + ".part")
-    try:
-        subprocess.run([compiler, *FLAGS, str(SOURCE), "-o", str(temporary), "-lm"], check=True)
-        temporary.replace(library)
-    finally:
-        temporary.unlink(missing_ok=True)
-    load.cache_clear()
+        library = ctypes.CDLL(str(path))
+        library.fingerprint.restype = ctypes.c_char_p
+        if library.fingerprint().decode() != fingerprint(path.parent):
+            return None
+        for name, types in SIGNATURES.items():
+            function = getattr(library, name)
+            function.argtypes, function.restype = types, None
+    except (OSError, AttributeError):
+        return None
     return library
 
 
 @lru_cache(maxsize=1)
-def load() -> "Cell | None":
-    """The compiled cell, or None where it was not built or can't be loaded."""
-    library = library_path()
-    try:
-        return Cell(library) if library.exists() else None
-    except OSError:
-        return None
-
-
-class Cell:
-    """One LSTM step, see cell.c. All arguments are addresses of contiguous float32 arrays; 0 stands for none."""
-
-    def __init__(self, library: Path) -> None:
-        functions = ctypes.CDLL(str(library))
-        number, address, real = ctypes.c_int, ctypes.c_void_p, ctypes.c_float
-        self.forward = functions.cell_forward
-        self.forward.argtypes = [number, number, *[address] * 5, real]
-        self.forward.restype = None
-        self.backward = functions.cell_backward
-        self.backward.argtypes = [number, number, *[address] * 7, real]
-        self.backward.restype = None
+def load() -> ctypes.CDLL | None:
+    """The compiled loops, or None."""
+    path = None if os.environ.get(SWITCH) == "0" else library_path()
+    return None if path is None else open_library(path)

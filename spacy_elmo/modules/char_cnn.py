@@ -8,11 +8,15 @@ from torch import Tensor, nn
 
 from ..formats.characters import PADDING
 from ..formats.options import BiLMOptions
+from .char_table import convolve
 from .highway import Highway
+from .lstm_cell import loops
+from .products import linear
 
 N_IDS = 262  # 261 characters, and 0 for the mask
 # words sorted by length are convolved in groups of this size, each cut to its own longest word
 GROUP = 256
+MOST_POSITIONS = 256  # the compiled loop keeps a position in a byte
 
 
 def encoded_lengths(ids: Tensor) -> Tensor:
@@ -62,32 +66,50 @@ class CharCnn(nn.Module):
             nn.init.normal_(self.projection.weight, 0.0, std, generator=generator)
             nn.init.zeros_(self.projection.bias)
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, products: torch.dtype | None = None) -> Tensor:
         """Encode words.
 
-        ids: *Shape:* (words, characters), 0 = mask, 1..261 = characters.
+        ids: *Shape:* (words, characters), 0 = mask, 1..261 = characters; products: see products.linear.
         Returns *Shape:* (words, projection_dim).
         """
         if len(ids) == 0:
             return self.embedding.weight.new_zeros(0, self.options.projection_dim)
         x = self._pool(ids)
         for highway in self.highways:
-            x = highway(x)
-        return x if self.projection is None else self.projection(x)
+            x = highway(x, products)
+        return x if self.projection is None else linear(x, self.projection, products)
 
     def _pool(self, ids: Tensor) -> Tensor:
-        """*Shape:* (words, n_filters): the activated maxima, group by group of words of like length."""
-        lengths = encoded_lengths(ids)
+        """*Shape:* (words, n_filters): the activated maxima."""
+        # windows that lie wholly in padding are all alike: one is enough, so the rest can be cut off
+        lengths = (encoded_lengths(ids) + self.widest).clamp_(max=ids.shape[1])
+        library = loops(self.embedding.weight)
+        if library is None or not self._fits_table(ids):
+            return self.activation(self._by_windows(ids, lengths))
+        short, counted = ids.short(), lengths.int()
+        maxima = [
+            convolve(self.embedding.weight, c.get_parameter("weight"), short, counted, library)
+            for c in self.convolutions
+        ]
+        return self.activation(torch.cat(maxima, 1) + torch.cat([c.get_parameter("bias") for c in self.convolutions]))
+
+    def _fits_table(self, ids: Tensor) -> bool:
+        """Whether the compiled loop, which checks nothing, can take these ids; torch refuses those that are wrong."""
+        if self.embedding.weight.dtype != torch.float32 or not self.widest <= ids.shape[1] <= MOST_POSITIONS:
+            return False
+        least, most = ids.aminmax()
+        return int(least) >= 0 and int(most) < N_IDS
+
+    def _by_windows(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """The maxima, group by group of words of like length."""
         order = torch.argsort(lengths, stable=True)
         pooled = []
         for group in order.split(GROUP):
-            # windows that lie wholly in padding are all alike: one is enough, so the rest can be cut off
-            longest = min(ids.shape[1], int(lengths[group[-1]]) + self.widest)
-            x = F.embedding(ids[group, :longest], self.embedding.weight, padding_idx=0)
+            x = F.embedding(ids[group, : int(lengths[group[-1]])], self.embedding.weight, padding_idx=0)
             pooled.append(torch.cat([_convolve_and_pool(x, convolution) for convolution in self.convolutions], 1))
         restore = torch.empty_like(order)
         restore[order] = torch.arange(len(order), device=order.device)
-        return self.activation(torch.cat(pooled)[restore])
+        return torch.cat(pooled)[restore]
 
 
 def _convolve_and_pool(x: Tensor, convolution: nn.Module) -> Tensor:

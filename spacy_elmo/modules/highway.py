@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from .products import linear
+
 
 class Highway(nn.Module):
     """y = carry * relu(x W_transform + b_transform) + (1 - carry) * x, carry = sigmoid(x W_carry + b_carry).
@@ -20,11 +22,11 @@ class Highway(nn.Module):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """bilm-tf's initialisation: weights N(0, 1/F), carry bias -2 (mostly pass the input on), transform bias 0."""
         std = math.sqrt(1.0 / self.carry.in_features)
-        for linear, bias in ((self.carry, -2.0), (self.transform, 0.0)):
-            nn.init.normal_(linear.weight, 0.0, std, generator=generator)
-            nn.init.constant_(linear.bias, bias)
+        for layer, bias in ((self.carry, -2.0), (self.transform, 0.0)):
+            nn.init.normal_(layer.weight, 0.0, std, generator=generator)
+            nn.init.constant_(layer.bias, bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x: *Shape:* (words, n_filters). Returns the same shape."""
-        carry = torch.sigmoid(self.carry(x))
-        return x + carry * (torch.relu(self.transform(x)) - x)
+    def forward(self, x: Tensor, products: torch.dtype | None = None) -> Tensor:
+        """x: *Shape:* (words, n_filters); products: see products.linear. Returns the same shape."""
+        carry = torch.sigmoid(linear(x, self.carry, products))
+        return x + carry * (torch.relu(linear(x, self.transform, products)) - x)

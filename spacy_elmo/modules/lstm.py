@@ -1,13 +1,14 @@
 """The stack of LSTM layers of both directions, with projection, clips and skip connections."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ..formats.options import BiLMOptions
-from .lstm_scan import Clips, lstm_scan
+from .lstm_scan import Clips, Workspace, lstm_scan
 
 
 class LstmState(NamedTuple):
@@ -26,6 +27,46 @@ class LstmState(NamedTuple):
     def followed_by(self, before: "LstmState") -> "LstmState":
         """This state, then the further rows of `before` unchanged, as a smaller batch leaves them (AllenNLP)."""
         return LstmState(*(torch.cat([s, b[:, :, s.shape[2] :]], 2) for s, b in zip(self, before)))
+
+
+class LayerWeights(NamedTuple):
+    """One layer's parameters, of one direction or both; shapes: see lstm_scan. projection: None where there is none."""
+
+    input_weight: Tensor
+    recurrent_weight: Tensor
+    bias: Tensor
+    projection: Tensor | None
+
+
+def scan_layers(
+    options: BiLMOptions,
+    layers: Sequence[LayerWeights],
+    x: Tensor,
+    state: LstmState,
+    keep: Tensor | None = None,
+    *,
+    drop: Callable[[Tensor], Tensor] | None = None,
+    products: torch.dtype | None = None,
+    workspaces: Sequence[Workspace] | None = None,
+) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """Run a stack of layers over steps, each direction in its own reading order.
+
+    x: *Shape:* (directions, steps, batch, projection_dim); state, layers: of the same directions; keep, products: see
+    lstm_scan; workspaces: an item a layer, see there; drop: dropout on each layer's input.
+    Returns three lists, an item a layer: the layer's output (with its skip connection) and the state h, both
+    (directions, steps, batch, projection_dim), and the state c (directions, steps, batch, dim), after each step.
+    """
+    clips = Clips(options.cell_clip, options.proj_clip)
+    outputs, hs, cs = [], [], []
+    for k, layer in enumerate(layers):
+        workspace = None if workspaces is None else workspaces[k]
+        given = x if drop is None else drop(x)
+        h, c = lstm_scan(given, *layer, state.h[k], state.c[k], keep, clips, products, workspace)
+        x = h + x if k > 0 and options.use_skip_connections else h
+        outputs.append(x)
+        hs.append(h)
+        cs.append(c)
+    return outputs, hs, cs
 
 
 class LstmLayer(nn.Module):
@@ -76,41 +117,19 @@ class BiLstm(nn.Module):
         layers, dim, width = self.options.n_layers, self.options.dim, self.options.projection_dim
         return LstmState(weight.new_zeros(layers, 2, batch, width), weight.new_zeros(layers, 2, batch, dim))
 
-    def scan(
-        self,
-        x: Tensor,
-        state: LstmState,
-        keep: Tensor | None = None,
-        *,
-        dropout: float = 0.0,
-    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-        """Run the stack over steps, each direction in its own reading order.
+    def weights(self) -> list[LayerWeights]:
+        """Each layer's parameters, as scan_layers takes them."""
+        return [
+            LayerWeights(layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
+            for layer in self.layers
+            if isinstance(layer, LstmLayer)
+        ]
 
-        x: *Shape:* (2, steps, batch, projection_dim); keep: see lstm_scan; dropout: on each layer's input.
-        Returns three lists, an item a layer: the layer's output (with its skip connection) and the state h, both
-        (2, steps, batch, projection_dim), and the state c (2, steps, batch, dim), after each step.
-        """
-        clips = Clips(self.options.cell_clip, self.options.proj_clip)
-        outputs, hs, cs = [], [], []
-        for k, layer in enumerate(self.layers):
-            assert isinstance(layer, LstmLayer)
-            dropped = nn.functional.dropout(x, dropout) if dropout else x
-            h, c = lstm_scan(
-                dropped,
-                layer.input_weight,
-                layer.recurrent_weight,
-                layer.bias,
-                layer.projection,
-                state.h[k],
-                state.c[k],
-                keep,
-                clips,
-            )
-            x = h + x if k > 0 and self.options.use_skip_connections else h
-            outputs.append(x)
-            hs.append(h)
-            cs.append(c)
-        return outputs, hs, cs
+    def scan(
+        self, x: Tensor, state: LstmState, keep: Tensor | None = None
+    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """Run the stack over steps; see scan_layers."""
+        return scan_layers(self.options, self.weights(), x, state, keep)
 
     def forward(self, x: Tensor, lengths: Tensor, state: LstmState) -> tuple[list[Tensor], LstmState]:
         """Run over rows of different lengths, the backward direction from each row's own end.

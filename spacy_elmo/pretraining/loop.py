@@ -1,130 +1,203 @@
-"""Run, resume, evaluate and export a pretraining run."""
+"""Run or resume a pretraining run: train, evaluate, keep checkpoints and models."""
 
-import json
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from ..errors import CheckpointError, Errors
-from ..formats.hdf5_weights import write_weights
-from ..formats.options import BiLMOptions
-from .checkpoint import read_checkpoint, write_checkpoint
+from ..errors import CheckpointError, Errors, SettingsError
+from ..formats.atomic import writing
+from .allocation import keep_memory
+from .checkpoint import Checkpoints, from_text, text
 from .config import PretrainConfig
-from .corpus import Sentences
-from .perplexity import perplexity
-from .run_folder import begin
+from .distributed import Group, processes
+from .evaluating import Evaluator
+from .metrics import METRICS, cut_back
+from .reporting import Reporter
+from .run_folder import CHECKPOINTS, begin, reopen
+from .run_lock import run_lock
+from .starting import starting_model
+from .stopping import Stop, asked_to_stop
 from .trainer import Trainer
 
-SMOOTHING = 0.98  # of the running mean of the sampled loss
+SMOOTHING = 0.98  # of the running mean of the training loss
+SPEED_SMOOTHING = 0.9
 
 
-def heldout_sample(sentences: Sentences, n: int) -> Sentences:
-    """A fixed random selection of n sentences, for evaluation on the way."""
-    chosen = np.sort(np.random.default_rng(1).permutation(sentences.n_sentences)[:n])
-    parts = [sentences.sentence(int(k)) for k in chosen]
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    return Sentences(np.concatenate(parts), offsets)
+class Outcome(NamedTuple):
+    """stopped_by: the signal that ended the run early, or None; best: the lowest held-out perplexity, or None."""
+
+    stopped_by: int | None
+    best: float | None
 
 
-def pretrain(
-    options: BiLMOptions,
-    config: PretrainConfig,
-    train: Path,
-    heldout: Path,
-    output: Path,
-    report: Callable[[str], None] = print,
-) -> None:
-    """Train a biLM; go on from `output/checkpoint.h5` where there is one.
+@dataclass
+class Progress:
+    """What a checkpoint keeps beside the trainer.
 
-    Writes to `output`: options.json and weights.hdf5 (the official format), vocabulary.txt, metrics.jsonl and the
-    checkpoint, which holds the softmax too. SIGINT and SIGTERM write a checkpoint and leave. Raises ElmoError.
+    seconds: spent on training and evaluation, over all resumes; loss: smoothed; best: lowest held-out perplexity;
+    stale: evaluations since; finished: whether all is done.
     """
-    corpus = begin(options, config, train, heldout, output)
-    trainer = Trainer(options, config, corpus)
-    checkpoint = output / "checkpoint.h5"
-    seconds = 0.0
-    if checkpoint.exists():
-        arrays = read_checkpoint(checkpoint)
-        seconds = float(arrays.pop("seconds"))
-        trainer.restore(arrays)
-        report(f"resumed at step {trainer.step_number}, {trainer.tokens:,} tokens")
-    sample = heldout_sample(corpus.heldout, config.evaluation_sentences)
-    began, first, smoothed = time.perf_counter(), trainer.step_number, 0.0
 
-    def keep() -> float:
-        elapsed = seconds + time.perf_counter() - began
-        write_checkpoint(checkpoint, trainer.state_arrays() | {"seconds": np.array(elapsed)})
-        return elapsed
+    seconds: float = 0.0
+    loss: float = math.nan
+    best: float = math.inf
+    stale: int = 0
+    finished: bool = False
 
-    with _asked_to_stop() as stop, trainer:
-        while trainer.step_number < trainer.total_steps and not stop:
-            loss = trainer.step()
-            number = trainer.step_number
-            if not math.isfinite(loss):
-                raise CheckpointError(Errors.DIVERGED.format(step=number, path=checkpoint))
-            smoothed = loss if not smoothed else SMOOTHING * smoothed + (1 - SMOOTHING) * loss
-            last = number == trainer.total_steps
-            if number % 50 == 0:
-                speed = (number - first) * config.streams * config.steps / (time.perf_counter() - began)
-                report(
-                    f"step {number}/{trainer.total_steps}  {trainer.tokens / 1e6:.2f}M tokens  {speed:,.0f} tokens/s  "
-                    f"sampled loss {smoothed:.3f}  rate {config.learning_rate_at(number - 1):.5f}"
-                )
-            if number % config.checkpoint_every == 0 or number % config.evaluate_every == 0 or last:
-                elapsed = keep()
-                if number % config.evaluate_every == 0 or last:
-                    _evaluate(trainer, sample, elapsed, output, report)
-        if stop:
-            keep()
-            report(f"stopped at step {trainer.step_number}; run the same command again to go on")
-    write_weights(output / "weights.hdf5", options, trainer.bilm.to_arrays())
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """As plain arrays."""
+        return {f"progress/{name}": np.array(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def of(cls, arrays: dict[str, npt.NDArray[Any]]) -> "Progress":
+        """From the arrays of a checkpoint, which are taken out of it. Raises CheckpointError."""
+        names = [name for name in arrays if name.startswith("progress/")]
+        values = {name.removeprefix("progress/"): arrays.pop(name).ravel()[0].item() for name in names}
+        if set(values) != set(vars(cls())):
+            raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path="the checkpoint", problems="progress"))
+        return cls(**values)
 
 
-@contextmanager
-def _asked_to_stop() -> Iterator[list[int]]:
-    """A list that is no longer empty once SIGINT or SIGTERM came; a second one interrupts as usual."""
-    stop: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # signals reach the main thread alone
-        return
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcome:
+    """Train a biLM; go on from the last whole checkpoint in `output` where there is one.
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.append(number)
-        signal.signal(number, handlers[signal.Signals(number)])
+    Writes to `output`: model-last and model-best (official options.json and weights.hdf5, softmax.hdf5,
+    vocabulary.txt and a model card) after every evaluation, metrics.jsonl, curve.png, config.cfg, the prepared texts
+    and checkpoints. SIGINT and SIGTERM write a checkpoint and leave; what happens later to a run that is killed is that
+    it goes on from the last checkpoint, and ends in the same bits. Under torchrun all processes call this.
+    Raises ElmoError.
+    """
+    keep_memory()
+    with processes(config.training.device) as group, asked_to_stop() as stop, ExitStack() as held:
+        group.check_alike(config, SettingsError(Errors.PROCESS_SETTINGS.format(rank=group.rank)))
+        run = None
+        with group.together():
+            if group.first:
+                with writing(output, CheckpointError):
+                    output.mkdir(parents=True, exist_ok=True)
+                held.enter_context(run_lock(output))
+                run = begin(config, output)
+        with group.together():
+            run = run or reopen(config, output)
+            model = starting_model(config, run.vocabulary)
+            trainer = Trainer(config, model, run.train, group)
+            evaluator = Evaluator(config, trainer, run, output, reporter)
+        group.copy_first([*model.bilm.parameters(), *model.softmax.parameters()])
+        with trainer:
+            checkpoints = Checkpoints(output / CHECKPOINTS)
+            return _Loop(trainer, evaluator, checkpoints, output, reporter, stop, run.identity).run()
 
-    for number in handlers:
-        signal.signal(number, ask)
-    try:
-        yield stop
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
+class _Loop:
+    def __init__(
+        self,
+        trainer: Trainer,
+        evaluator: Evaluator,
+        checkpoints: Checkpoints,
+        output: Path,
+        reporter: Reporter,
+        stop: Stop,
+        identity: str,
+    ) -> None:
+        self.trainer, self.evaluator, self.checkpoints = trainer, evaluator, checkpoints
+        self.output, self.reporter, self.stop, self.identity = output, reporter, stop, identity
+        self.group: Group = trainer.group
+        self.settings = trainer.config.evaluation
+        self.progress = Progress()
+        self.speed = math.nan
 
-def _evaluate(trainer: Trainer, sample: Sentences, seconds: float, output: Path, report: Callable[[str], None]) -> None:
-    result = perplexity(trainer.bilm, trainer.softmax, sample, trainer.character_ids)
-    row = {
-        "step": trainer.step_number,
-        "tokens": trainer.tokens,
-        "seconds": round(seconds, 1),
-        "perplexity_forward": result.forward,
-        "perplexity_backward": result.backward,
-        "perplexity": result.mean,
-        "predictions": result.predictions,
-        "config": asdict(trainer.config),
-    }
-    with open(output / "metrics.jsonl", "a", encoding="utf8") as metrics:
-        metrics.write(json.dumps(row) + "\n")
-    report(
-        f"held-out perplexity {result.mean:.1f} (forward {result.forward:.1f}, backward {result.backward:.1f}; "
-        f"full softmax, zero state, {result.predictions:,} predictions a direction)"
-    )
+    def run(self) -> Outcome:
+        trainer, stopped = self.trainer, 0
+        self.reporter.start(trainer.config, self.evaluator.facts)
+        self._resume()
+        if trainer.step_number == 0 and trainer.config.paths.init is not None and not trainer.frozen:
+            self._evaluate()  # what tuning starts from
+        if trainer.step_number < trainer.total_steps:
+            self.progress.finished = False  # it may have been made longer
+        while trainer.step_number < trainer.total_steps and not self._out_of_patience():
+            stopped = self.group.any(self.stop.number or 0)
+            if stopped:
+                break
+            self._step()
+            number, last = trainer.step_number, trainer.step_number == trainer.total_steps
+            if number % self.settings.every == 0 or last:
+                self._evaluate()
+                self._keep()
+            elif number % self.settings.checkpoint_every == 0:
+                self._keep()
+        if stopped and trainer.step_number:
+            self._keep()
+            self.reporter.message(f"stopped at step {trainer.step_number}")
+        elif not stopped and not self.progress.finished:
+            with self.group.together():
+                self.evaluator.finish(self.progress.seconds)
+            self.progress.finished = True
+            self._keep()
+        best = self.progress.best if math.isfinite(self.progress.best) else None
+        self.reporter.done(self.output, best, stopped or None)
+        return Outcome(stopped or None, best)
+
+    def _resume(self) -> None:
+        with self.group.together():
+            found = self.checkpoints.latest(self.reporter.message)
+        got = "none" if found is None else f"that of step {found[0]}"
+        problem = Errors.PROCESS_CHECKPOINT.format(path=self.checkpoints.folder, rank=self.group.rank, got=got)
+        self.group.check_alike(got, CheckpointError(problem))
+        if found is None:
+            with self.group.together():
+                if self.group.first:
+                    cut_back(self.output / METRICS, -1)
+            return
+        step, arrays = found
+        with self.group.together():
+            if "run" not in arrays or text(arrays.pop("run")) != self.identity:
+                problem = Errors.CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems="it is of another run")
+                raise CheckpointError(problem)
+            self.progress = Progress.of(arrays)
+            self.trainer.restore(arrays, str(self.checkpoints.folder))
+            if self.group.first:
+                cut_back(self.output / METRICS, step)
+        self.reporter.resumed(step, self.trainer.tokens)
+
+    def _step(self) -> None:
+        trainer, progress = self.trainer, self.progress
+        rate, began = trainer.rate, time.perf_counter()
+        loss = trainer.step()
+        took = time.perf_counter() - began
+        if not math.isfinite(loss):  # in all processes: the loss is the sum of theirs
+            with self.group.together():
+                raise CheckpointError(Errors.DIVERGED.format(step=trainer.step_number, path=self.checkpoints.folder))
+        progress.seconds += took
+        progress.loss = loss if math.isnan(progress.loss) else SMOOTHING * progress.loss + (1 - SMOOTHING) * loss
+        speed = trainer.tokens_an_update / took
+        self.speed = speed if math.isnan(self.speed) else SPEED_SMOOTHING * self.speed + (1 - SPEED_SMOOTHING) * speed
+        total = trainer.total_steps * trainer.tokens_an_update
+        self.reporter.step(trainer.step_number, trainer.tokens, total, progress.loss, rate, self.speed)
+
+    def _evaluate(self) -> None:
+        """The first process scores and writes; all learn the result."""
+        progress, began = self.progress, time.perf_counter()
+        perplexity = 0.0
+        with self.group.together():
+            if self.group.first:
+                perplexity = self.evaluator.evaluate(progress.seconds, progress.loss, self.speed, progress.best)
+        perplexity = self.group.shared(perplexity)
+        progress.seconds += time.perf_counter() - began
+        progress.stale = 0 if perplexity < progress.best else progress.stale + 1
+        progress.best = min(progress.best, perplexity)
+
+    def _out_of_patience(self) -> bool:
+        patience = self.trainer.config.training.patience
+        return 0 < patience <= self.progress.stale
+
+    def _keep(self) -> None:
+        arrays = self.trainer.state_arrays() | self.progress.arrays() | {"run": from_text(self.identity)}
+        with self.group.together():
+            if self.group.first:
+                self.checkpoints.write(self.trainer.step_number, arrays)

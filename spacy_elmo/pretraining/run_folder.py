@@ -1,54 +1,108 @@
 """The folder of a pretraining run: what it was begun with, and what it holds."""
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import Any, NamedTuple
 
 from ..errors import Errors, SettingsError
 from ..formats.atomic import replacing
-from ..formats.options import BiLMOptions, read_options, write_options
-from ..modules import BiLM
-from ..modules.softmax import Softmax
-from .checkpoint import read_checkpoint
 from .config import PretrainConfig
-from .corpus import Corpus, encode_corpus, load_corpus, save_corpus
+from .config_file import write_config
+from .prepared import PreparedCorpus
+from .preparing import prepare
+from .starting import find_vocabulary
+from .vocabulary import Vocabulary
 
+CONFIG, RUN, WORDS, CHECKPOINTS = "config.cfg", "run.json", "vocabulary.txt", "checkpoints"
+BEST, LAST = "model-best", "model-last"
 # may change between a stop and going on; all else would make the checkpoint another run's
-CHANGEABLE = ("total_tokens", "decay_share", "evaluate_every", "checkpoint_every", "evaluation_sentences")
+CHANGEABLE = (
+    "paths.",
+    "corpus.",
+    "training.epochs",
+    "training.total_tokens",
+    "training.workers",
+    "training.device",
+    "training.patience",
+    "training.schedule.",
+    "evaluation.",
+)
 
 
-def begin(options: BiLMOptions, config: PretrainConfig, train: Path, heldout: Path, output: Path) -> Corpus:
+class Run(NamedTuple):
+    """What a run reads. identity: SHA-256 of its settings and texts; checkpoints of others are not its own."""
+
+    train: PreparedCorpus
+    heldout: PreparedCorpus
+    vocabulary: Vocabulary
+    identity: str
+
+
+def begin(config: PretrainConfig, output: Path) -> Run:
     """Make the folder, or go on in one that was begun with the same network, settings and texts.
 
-    Raises SettingsError, before anything is written, where they differ from those that the run was begun with.
+    Raises SettingsError, before a checkpoint is touched, where they differ from those that the run was begun with.
     """
-    training = {name: value for name, value in asdict(config).items() if name not in CHANGEABLE}
-    texts = {"train_bytes": train.stat().st_size, "heldout_bytes": heldout.stat().st_size}
-    settings: dict[str, Any] = {"bilm": options.to_dict(), "training": training, "paths": texts}
-    path = output / "run.json"
-    if path.exists():
-        begun = dict(_flat(json.loads(path.read_text(encoding="utf8"))))
-        for key, value in _flat(settings):
-            if begun.get(key) != value:
-                raise SettingsError(Errors.RUN_DIFFERS.format(path=path, key=key, old=begun.get(key), new=value))
-    corpus = load_corpus(output / "corpus") if path.exists() else None
-    kept = corpus is not None
-    if corpus is None:
-        corpus = encode_corpus(train, heldout)
-    output.mkdir(parents=True, exist_ok=True)
-    for left in output.glob(".*.tmp"):  # of a run that was killed while it wrote
-        left.unlink()
-    with replacing(path, SettingsError) as temporary:
-        temporary.write_text(json.dumps(settings, indent=2), encoding="utf8")
-    if not kept:
-        save_corpus(output / "corpus", corpus)
-    write_options(output / "options.json", options)
-    (output / "vocabulary.txt").write_text("\n".join(corpus.words[: config.n_words]) + "\n", encoding="utf8")
-    return corpus
+    path = output / RUN
+    # without a checkpoint nothing was trained: settings may still be put right
+    begun = _read(path) if any((output / CHECKPOINTS).glob("*.h5")) else None
+    if begun is not None:
+        _compare(path, begun["settings"], _settings(config))
+    train, heldout = _corpora(config, output)
+    texts = {"train": train.meta.sha256, "heldout": heldout.meta.sha256, "sentences": [len(train), len(heldout)]}
+    if begun is not None:
+        _compare(path, begun["texts"], texts)
+        vocabulary = Vocabulary.read(output / WORDS)
+    else:
+        vocabulary = find_vocabulary(config, train)
+        vocabulary.write(output / WORDS)
+        with replacing(path, SettingsError) as temporary:
+            temporary.write_text(json.dumps({"settings": _settings(config), "texts": texts}, indent=2), encoding="utf8")
+    write_config(config, output / CONFIG)
+    return Run(train, heldout, vocabulary, _identity(path))
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        begun = json.loads(path.read_text(encoding="utf8"))
+        if not all(isinstance(begun[part], dict) for part in ("settings", "texts")):
+            raise ValueError("settings and texts are no objects")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise SettingsError(Errors.RUN_UNREADABLE.format(path=path, reason=repr(error))) from error
+    known: dict[str, dict[str, Any]] = begun
+    return known
+
+
+def _identity(path: Path) -> str:
+    return hashlib.sha256(json.dumps(_read(path), sort_keys=True).encode()).hexdigest()
+
+
+def reopen(config: PretrainConfig, output: Path) -> Run:
+    """What begin has made, in another process of the run."""
+    train, heldout = _cut(config, PreparedCorpus.open(output / "corpus"), output)
+    return Run(train, heldout, Vocabulary.read(output / WORDS), _identity(output / RUN))
+
+
+def _corpora(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
+    train = prepare(config.paths.train, output / "corpus", config.corpus.language)
+    if config.paths.heldout is not None:
+        prepare(config.paths.heldout, output / "heldout", config.corpus.language)
+    return _cut(config, train, output)
+
+
+def _cut(config: PretrainConfig, train: PreparedCorpus, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
+    if config.paths.heldout is None:
+        return train.cut(config.corpus.heldout_share)
+    return train, PreparedCorpus.open(output / "heldout")
+
+
+def _settings(config: PretrainConfig) -> dict[str, Any]:
+    sections = asdict(config) | {"bilm": config.bilm.to_dict()}
+    flat = dict(_flat(json.loads(json.dumps(sections))))
+    return {key: value for key, value in flat.items() if not key.startswith(CHANGEABLE)}
 
 
 def _flat(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -56,17 +110,10 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}.")
         else:
-            yield prefix + name, json.loads(json.dumps(value))
+            yield prefix + name, value
 
 
-def load_run(folder: Path) -> tuple[BiLM, Softmax, Corpus]:
-    """The network, its softmax and the corpus of a run, as of its last checkpoint. Raises ElmoError."""
-    corpus = load_corpus(folder / "corpus")
-    if corpus is None:
-        raise SettingsError(Errors.RUN_MISSING.format(path=folder))
-    options = read_options(folder / "options.json")
-    arrays = read_checkpoint(folder / "checkpoint.h5")
-    weights = {name.removeprefix("bilm/"): array for name, array in arrays.items() if name.startswith("bilm/")}
-    softmax = Softmax(*arrays["softmax/weight"].shape)
-    softmax.load_state_dict({name: torch.from_numpy(arrays[f"softmax/{name}"]) for name in ("weight", "bias")})
-    return BiLM.from_arrays(options, weights), softmax, corpus
+def _compare(path: Path, begun: dict[str, Any], now: dict[str, Any]) -> None:
+    for key, value in now.items():
+        if begun.get(key) != value:
+            raise SettingsError(Errors.RUN_DIFFERS.format(path=path, key=key, old=begun.get(key), new=value))

@@ -1,223 +1,208 @@
 """One pretraining run's moving parts, and its step."""
 
+import math
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
 from ..errors import CheckpointError, Errors, SettingsError
-from ..formats.options import BiLMOptions
-from ..modules import BiLM, LstmState
-from ..modules.softmax import LogUniform, Softmax, sampled_loss
-from .batches import Streams, Window
+from ..modules import LstmState
+from ..modules.adaptive_softmax import AdaptiveSoftmax
+from ..modules.precision import Precision, dtype_of
+from .batches import Streams
 from .config import PretrainConfig
-from .corpus import SPECIAL, UNKNOWN, Corpus
+from .distributed import Group
+from .language_model import LanguageModel
+from .objective import AdaptiveObjective, Objective, RowObjective
+from .optimizers import clip, dense_optimizer, optimizer_arrays, restore_optimizer, set_rate
+from .prepared import PreparedCorpus
+from .schedule import rate_at
+from .step import Batch, Workers
 
-
-class _Leaves(NamedTuple):
-    """Rows of the softmax that a shard needs, or their gradients."""
-
-    sample_weight: Tensor
-    sample_bias: Tensor
-    target_weight: Tensor
-    target_bias: Tensor
-
-
-class _Shard(NamedTuple):
-    """What one worker brings back from its share of the streams."""
-
-    loss: float
-    dense: tuple[Tensor, ...]
-    targets: Tensor
-    softmax: _Leaves
-    state: LstmState
-
-
-def _one_thread() -> None:
-    torch.set_num_threads(1)
+Arrays = dict[str, npt.NDArray[Any]]
 
 
 class Trainer:
-    """Trains a biLM and its softmax on a corpus.
+    """Trains a model on a corpus; with several processes, each on its own streams, all with one gradient.
 
-    Workers are threads that each run forward and backward over their share of the streams, with one intra-op thread:
-    two intra-op threads collapse when another process needs a core. Sums are taken in a fixed order, so that the same
-    seed and number of workers give the same bits.
+    model: changed in place. Raises SettingsError where settings, corpus and processes do not go together.
     """
 
-    def __init__(self, options: BiLMOptions, config: PretrainConfig, corpus: Corpus) -> None:
-        if corpus.train.n_sentences < config.streams:
-            raise SettingsError(Errors.FEW_SENTENCES.format(got=corpus.train.n_sentences, streams=config.streams))
-        known = int((corpus.counts[len(SPECIAL) :] > 0).sum()) + len(SPECIAL)
-        if known < config.n_words:
-            raise SettingsError(Errors.FEW_WORDS.format(got=known, n_words=config.n_words))
-        self.config, self.corpus = config, corpus
-        generator = torch.Generator().manual_seed(config.seed)
-        self.bilm = BiLM(options)
-        self.bilm.reset_parameters(generator)
-        self.softmax = Softmax(config.n_words, options.projection_dim)
-        self.softmax.reset_parameters(torch.from_numpy(corpus.log_unigram(config.n_words)), generator)
-        self.sampler = LogUniform(config.n_words, config.negatives, generator)
-        betas = (config.beta1, config.beta2)
-        self.parameters = list(self.bilm.parameters())
-        self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, betas=betas, fused=True)
-        self.softmax_optimizer = torch.optim.SparseAdam(
-            [self.softmax.weight, self.softmax.bias], lr=config.learning_rate, betas=betas
+    def __init__(
+        self, config: PretrainConfig, model: LanguageModel, corpus: PreparedCorpus, group: Group | None = None
+    ) -> None:
+        self.config, self.model, self.group = config, model, Group() if group is None else group
+        training = config.training
+        share, left = divmod(training.streams, self.group.size)
+        groups = max(1, training.workers // 2)
+        if left or share % groups:
+            expected = self.group.size * groups
+            raise SettingsError(Errors.STREAMS.format(got=training.streams, expected=expected, size=self.group.size))
+        if len(corpus) < training.streams:
+            raise SettingsError(Errors.FEW_SENTENCES.format(got=len(corpus), streams=training.streams))
+        self.mine = slice(self.group.rank * share, (self.group.rank + 1) * share)
+        self.streams = Streams(
+            corpus,
+            model.vocabulary,
+            model.bilm.options.max_characters,
+            training.streams,
+            config.corpus.shuffle_block,
+            training.seed,
+            self.mine.start,
+            share,
         )
-        self.streams = Streams(corpus.train, config.streams, config.seed)
-        rows = config.streams // config.workers
-        self.states = [self.bilm.lstm.zero_state(rows) for _ in range(config.workers)]
-        self.character_ids = corpus.character_ids(options.max_characters)
-        n_zero = round(config.zero_state_share * config.streams)
-        # spread over the workers' shares, so that each has as many
-        self.zero_state = (np.arange(1, config.streams + 1) * n_zero // config.streams) > (
-            np.arange(config.streams) * n_zero // config.streams
-        )
+        model.bilm.to(self.group.device)
+        model.softmax.to(self.group.device)
+        self.parameters = list(model.bilm.parameters())
+        self.optimizer = dense_optimizer(self.parameters, training.optimizer)
+        self.objective = _objective(config, model)
+        self.state = model.bilm.lstm.zero_state(share)
+        self.from_zero = _spread(training.zero_state_share, training.streams)[self.mine]
+        precision: Precision = training.precision  # type: ignore[assignment]  # checked by the settings
+        products = dtype_of(precision, self.group.device)
+        self.workers = Workers(model.bilm, training.workers, products, training.dropout)
+        self.tokens_an_update = training.streams * training.steps * training.accumulate
+        self.tokens_an_epoch = corpus.n_tokens + len(corpus)
+        wanted = training.total_tokens or training.epochs * self.tokens_an_epoch
+        self.total_steps = max(1, round(wanted / self.tokens_an_update))
         self.step_number = 0
-        self.executor = ThreadPoolExecutor(config.workers, initializer=_one_thread)
 
     def __enter__(self) -> "Trainer":
-        """The optimisers too run on one thread while training lasts."""
+        """torch's own threads too are the workers' number while training lasts."""
         self._threads = torch.get_num_threads()
-        _one_thread()
+        torch.set_num_threads(self.config.training.workers)
         return self
 
     def __exit__(self, *error: object) -> None:
         torch.set_num_threads(self._threads)
-        self.executor.shutdown()
+        self.workers.close()
 
     @property
     def tokens(self) -> int:
-        """Tokens seen, `</S>` counted."""
-        return self.step_number * self.config.streams * self.config.steps
+        """Tokens seen by all processes, `</S>` counted."""
+        return self.step_number * self.tokens_an_update
 
     @property
-    def total_steps(self) -> int:
-        """Steps of the whole run."""
-        return max(1, self.config.total_tokens // (self.config.streams * self.config.steps))
+    def frozen(self) -> bool:
+        """Whether the softmax alone is trained by now."""
+        return self.tokens < self.config.training.frozen_tokens
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next update."""
+        share = rate_at(self.config.training.schedule, self.step_number, self.total_steps)
+        return self.config.training.optimizer.learning_rate * share
 
     def step(self) -> float:
-        """One update. Returns the mean sampled loss of the batch (no perplexity: see perplexity.py)."""
-        window = self.streams.next(self.config.steps)
-        assert window is not None, "shuffled streams never end"
-        sample, tries = self.sampler.draw()
-        rows = self.config.streams // self.config.workers
-        slices = [slice(k * rows, (k + 1) * rows) for k in range(self.config.workers)]
-        shards = list(
-            self.executor.map(lambda part, state: self._shard(window, part, state, sample, tries), slices, self.states)
-        )
-        self.states = [shard.state for shard in shards]
-        for k, parameter in enumerate(self.parameters):
-            parameter.grad = sum((shard.dense[k] for shard in shards[1:]), start=shards[0].dense[k])
-        words = torch.cat([sample, *(shard.targets for shard in shards)])[None]
-        for parameter, of_sample, of_targets in (
-            (self.softmax.weight, [s.softmax.sample_weight for s in shards], [s.softmax.target_weight for s in shards]),
-            (self.softmax.bias, [s.softmax.sample_bias for s in shards], [s.softmax.target_bias for s in shards]),
-        ):
-            values = torch.cat([sum(of_sample[1:], start=of_sample[0]), *of_targets])
-            parameter.grad = torch.sparse_coo_tensor(words, values, parameter.shape, check_invariants=False).coalesce()
-        self._clip()
-        rate = self.config.learning_rate_at(self.step_number)
-        for optimizer in (self.optimizer, self.softmax_optimizer):
-            optimizer.param_groups[0]["lr"] = rate
-            optimizer.step()
+        """One update. Returns the mean loss of all predictions: with a sampled softmax no perplexity's."""
+        training, frozen = self.config.training, self.frozen
+        dense = None if frozen else [torch.zeros_like(parameter) for parameter in self.parameters]
+        loss = torch.zeros((), dtype=torch.float64)
+        scale = training.optimizer.loss_scale / (2 * self.tokens_an_update)
+        for number in range(training.accumulate):
+            seed = _seed(training.seed, self.step_number, number)
+            batch = self._batch()
+            scorer = self.objective.scorer(batch.targets, seed, self.group)
+            own = _seed(seed, self.group.rank, 0) >> 16  # processes drop other units
+            got = self.workers.gradients(batch, scorer, self.state, scale, own, frozen)
+            self.state = got.state
+            loss += got.loss
+            self.objective.add(scorer, got.scored)
+            if dense is not None:
+                torch._foreach_add_(dense, got.dense)
+        self._update(dense, loss)
         self.step_number += 1
-        return sum(shard.loss for shard in shards)
+        return float(loss) / training.optimizer.loss_scale
 
-    def _shard(self, window: Window, part: slice, state: LstmState, sample: Tensor, tries: int) -> _Shard:
-        inputs = window.inputs[:, :, part]
-        words, inverse = np.unique(inputs, return_inverse=True)
-        index = torch.from_numpy(np.asarray(inverse).reshape(inputs.shape))
-        targets = torch.from_numpy(window.targets[:, :, part].reshape(-1).copy())
-        targets[targets >= self.config.n_words] = UNKNOWN
-        forget = torch.from_numpy(window.starts[:, part] & self.zero_state[part])
-        keep = (~forget)[:, :, None].to(state.h.dtype)
-        weight, bias = self.softmax.weight.detach(), self.softmax.bias.detach()
-        rows_of_softmax = (weight[sample], bias[sample], weight[targets], bias[targets])
-        leaves = _Leaves(*(rows.requires_grad_() for rows in rows_of_softmax))
-        with torch.enable_grad():
-            ids = torch.from_numpy(self.character_ids[words].astype(np.int64))
-            x = F.embedding(index, self.bilm.char_cnn(ids))
-            outputs, hs, cs = self.bilm.lstm.scan(x, state, keep)
-            top = outputs[-1].reshape(len(targets), -1)
-            total = sampled_loss(
-                top,
-                targets,
-                sample,
-                leaves.sample_weight,
-                leaves.sample_bias,
-                leaves.target_weight,
-                leaves.target_bias,
-                self.sampler.log_expected(sample, tries),
-                self.sampler.log_expected(targets, tries),
-            )
-            loss = total / (len(targets) * self.config.workers)
-        gradients = torch.autograd.grad(loss, [*self.parameters, *leaves])
-        n = len(self.parameters)
-        last = LstmState(torch.stack([h[:, -1] for h in hs]).detach(), torch.stack([c[:, -1] for c in cs]).detach())
-        return _Shard(loss.item(), gradients[:n], targets, _Leaves(*gradients[n:]), last)
+    def _update(self, dense: list[torch.Tensor] | None, loss: torch.Tensor) -> None:
+        gradients = [*(dense or []), *self.objective.gradients()]
+        if self.group.size > 1:
+            *gradients, total = self.group.sum([*gradients, loss.float().to(self.group.device)])
+            loss.copy_(total)
+        n_dense = len(dense or [])
+        norm = clip(gradients, self.config.training.optimizer.clip_norm)
+        if not math.isfinite(norm):  # nothing is changed: the weights stay sound
+            loss.fill_(math.nan)
+            return
+        self.objective.replace(gradients[n_dense:])
+        rate = self.rate
+        if dense is not None:
+            for parameter, gradient in zip(self.parameters, gradients):
+                parameter.grad = gradient
+            set_rate(self.optimizer, rate)
+            self.optimizer.step()
+        self.objective.update(rate, self.step_number + 1)
 
-    def _clip(self) -> None:
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
-        gradients += [p.grad.values() for p in self.softmax.parameters() if p.grad is not None]
-        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]))
-        scale = self.config.clip_norm / (norm + 1e-6)
-        if scale < 1:
-            for gradient in gradients:
-                gradient.mul_(scale)
+    def _batch(self) -> Batch:
+        window = self.streams.next(self.config.training.steps)
+        keep = torch.from_numpy(~(window.starts & self.from_zero))[:, :, None].float()
+        device = self.group.device
+        tensors = (torch.from_numpy(values) for values in (window.characters, window.inputs, window.targets))
+        characters, inputs, targets = (tensor.to(device) for tensor in tensors)
+        return Batch(characters, inputs, targets, keep.to(device))
 
-    def state_arrays(self) -> dict[str, np.ndarray]:
-        """Everything that a resumed run needs to go on bit for bit, as plain arrays."""
-        arrays = {f"bilm/{name}": array for name, array in self.bilm.to_arrays().items()}
-        arrays |= {f"softmax/{name}": t.detach().numpy().copy() for name, t in self.softmax.state_dict().items()}
-        for title, optimizer in (("adam", self.optimizer), ("sparse_adam", self.softmax_optimizer)):
-            for number, values in optimizer.state_dict()["state"].items():
-                arrays |= {
-                    f"{title}/{number}/{name}": torch.as_tensor(value).numpy().copy() for name, value in values.items()
-                }
-        arrays |= {f"streams/{name}": value for name, value in self.streams.state().items()}
-        arrays["random"] = self.sampler.generator.get_state().numpy().copy()
-        arrays["step"] = np.array(self.step_number)
-        arrays["state/h"] = torch.cat([state.h for state in self.states], 2).numpy()
-        arrays["state/c"] = torch.cat([state.c for state in self.states], 2).numpy()
-        return arrays
+    def state_arrays(self) -> Arrays:
+        """Everything that a resumed run needs to go on bit for bit; of all processes, which must all call this."""
+        arrays: Arrays = {f"bilm/{name}": array for name, array in self.model.bilm.to_arrays().items()}
+        arrays |= {f"softmax/{name}": t.cpu().numpy().copy() for name, t in self.model.softmax.state_dict().items()}
+        arrays |= {f"optimizer/{name}": array for name, array in optimizer_arrays(self.optimizer).items()}
+        arrays |= {f"objective/{name}": array for name, array in self.objective.arrays().items()}
+        for name, array in self.streams.state().items():
+            arrays[f"streams/{name}"] = self.group.all(torch.from_numpy(array), 0).numpy()
+        for name, tensor in (("h", self.state.h), ("c", self.state.c)):
+            arrays[f"state/{name}"] = self.group.all(tensor, 2).cpu().numpy().copy()
+        return arrays | {"step": np.array(self.step_number)}
 
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go to where state_arrays was called. Raises CheckpointError where the arrays are not those of such a run."""
-        problems = [f"{name} is missing" for name in self.state_arrays() if name not in arrays]
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]], path: str = "the checkpoint") -> None:
+        """Go to where state_arrays was called, with however many processes.
+
+        Raises CheckpointError where the arrays are not those of such a run.
+        """
+        known = self.state_arrays()
+        problems = [f"{name} is missing" for name in known if name not in arrays]
         problems += [
             f"{name} has shape {arrays[name].shape}, expected {array.shape}"
-            for name, array in self.state_arrays().items()
+            for name, array in known.items()
             if name in arrays and arrays[name].shape != array.shape
         ]
-        if not problems and int(arrays["step"]) and not {"adam/0/step", "sparse_adam/0/step"} <= arrays.keys():
-            problems = ["the optimisers' states are missing"]
         if problems:
-            raise CheckpointError(
-                Errors.CHECKPOINT_PARTS.format(path="the checkpoint", problems="; ".join(problems[:5]))
-            )
-        parts: dict[str, dict[str, npt.NDArray[Any]]] = {}
+            raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path=path, problems="; ".join(problems[:5])))
+        parts: dict[str, Arrays] = {}
         for name, array in arrays.items():
             top, _, rest = name.partition("/")
             parts.setdefault(top, {})[rest] = array
-        for module, title in ((self.bilm, "bilm"), (self.softmax, "softmax")):
-            module.load_state_dict({name: torch.from_numpy(array) for name, array in parts[title].items()})
-        for optimizer, title in ((self.optimizer, "adam"), (self.softmax_optimizer, "sparse_adam")):
-            state: dict[int, dict[str, object]] = {}
-            for name, array in parts.get(title, {}).items():
-                number, _, key = name.partition("/")
-                # SparseAdam counts its steps in a Python int, Adam in a tensor
-                plain = title == "sparse_adam" and key == "step"
-                state.setdefault(int(number), {})[key] = int(array) if plain else torch.from_numpy(np.asarray(array))
-            optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-        self.streams.restore(parts["streams"])
-        self.sampler.generator.set_state(torch.from_numpy(parts["random"][""]))
+        for module, title in ((self.model.bilm, "bilm"), (self.model.softmax, "softmax")):
+            module.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in parts[title].items()})
+        if "optimizer" in parts:  # not before the first update of the biLM
+            restore_optimizer(self.optimizer, parts["optimizer"])
+        self.objective.restore(parts.get("objective", {}))
+        self.streams.restore({name: array[self.mine] for name, array in parts["streams"].items()})
+        h, c = (torch.from_numpy(np.array(parts["state"][name][:, :, self.mine])) for name in ("h", "c"))
+        self.state = LstmState(h.to(self.group.device), c.to(self.group.device))
         self.step_number = int(parts["step"][""])
-        h, c = (torch.from_numpy(parts["state"][name]) for name in ("h", "c"))
-        workers = self.config.workers
-        self.states = [LstmState(*pair) for pair in zip(h.chunk(workers, 2), c.chunk(workers, 2))]
+
+
+def _objective(config: PretrainConfig, model: LanguageModel) -> Objective:
+    settings, n_words = config.training.softmax, len(model.vocabulary)
+    if isinstance(model.softmax, AdaptiveSoftmax):
+        return AdaptiveObjective(model.softmax, config.training.optimizer)
+    if settings.kind == "sampled" and settings.negatives > n_words:
+        raise SettingsError(Errors.MANY_NEGATIVES.format(got=settings.negatives, n_words=n_words))
+    negatives = settings.negatives if settings.kind == "sampled" else None
+    return RowObjective(model.softmax, negatives, config.training.optimizer)
+
+
+def _spread(share: float, n: int) -> npt.NDArray[np.bool_]:
+    """*Shape:* (n,): that share of them true, evenly spread."""
+    n_true = round(share * n)
+    numbers = np.arange(n)
+    spread: npt.NDArray[np.bool_] = (numbers + 1) * n_true // n > numbers * n_true // n
+    return spread
+
+
+def _seed(*numbers: int) -> int:
+    """A seed for what is drawn in one step, so that a resumed run draws the same; below 2 ** 63."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -11,11 +11,10 @@ from thinc.api import SGD
 
 from spacy_elmo.errors import OptionsError, SettingsError, WeightsError
 from spacy_elmo.formats import batch_to_ids_array, read_options, read_weights
-from spacy_elmo.inference import precision
 from spacy_elmo.models.architectures import build_bilm
 from spacy_elmo.models.shim import BiLMShim
 from spacy_elmo.models.span_getters import build_whole_doc
-from spacy_elmo.modules import BiLM
+from spacy_elmo.modules import BiLM, precision
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 FILES = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}

@@ -137,6 +137,79 @@ def test_scan_in_float32(projection: bool, keep: Tensor | None) -> None:
     assert_same_gradients(inputs, exact, 1e-5)
 
 
+def large_inputs() -> list[Tensor]:
+    """x, w_x, w_h, bias, w_p, h0, c0, float32, of sizes at which the error of single roundings averages out."""
+    rng = np.random.default_rng(1)
+    steps, batch, dim, width = 10, 16, 64, 32
+    shapes = [(2, steps, batch, width), (2, width, 4 * dim), (2, width, 4 * dim), (2, 4 * dim), (2, dim, width)]
+    scales = [1.0, width**-0.5, width**-0.5, 0.1, dim**-0.5, 1.0, 1.0]
+    shapes += [(2, batch, width), (2, batch, dim)]
+    made = [torch.from_numpy(rng.normal(0, by, shape)).float() for by, shape in zip(scales, shapes, strict=True)]
+    return [x.requires_grad_() for x in made]
+
+
+def alternating(steps: int, batch: int) -> Tensor:
+    return ((torch.arange(steps)[:, None] + torch.arange(batch)) % 5 > 0).float()[:, :, None]
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("forget", [False, True])
+def test_scan_with_bfloat16_products(forget: bool) -> None:
+    """Against autograd in float32. Bounds: relative errors in the root mean square, of values and of gradients."""
+    inputs, same = large_inputs(), large_inputs()
+    keep = alternating(10, 16) if forget else None
+    clips = Clips(3.0, 3.0)
+    hidden, cells = lstm_scan(*inputs, keep, clips, products=torch.bfloat16)  # type: ignore[misc]
+    expected = scan_by_autograd(*same, keep=keep, clips=clips)
+    assert hidden.dtype == cells.dtype == torch.float32
+    for got, wanted in zip((hidden, cells), expected, strict=True):
+        assert 1e-4 < relative(got.detach(), wanted.detach()) <= 0.01
+    (hidden.sin().sum() + cells.cos().sum()).backward()
+    (expected[0].sin().sum() + expected[1].cos().sum()).backward()
+    for got, wanted in zip(inputs, same, strict=True):
+        assert got.grad is not None
+        assert wanted.grad is not None
+        assert got.grad.dtype == torch.float32
+        assert relative(got.grad, wanted.grad) <= 0.016
+
+
+def relative(got: Tensor, expected: Tensor) -> float:
+    return float((got - expected).norm() / expected.norm())
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("products", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("directions", [1, 2])
+def test_scan_in_a_workspace_gives_the_same_bits(products: torch.dtype, directions: int) -> None:
+    """Call after call, with other values and other sizes between: nothing of a call before is left."""
+    workspace: dict[str, Tensor] = {}
+    for rows, scale in ((16, 1.0), (16, -2.0), (7, 1.0), (16, 0.5)):
+        results = []
+        for used in (workspace, None):
+            inputs = [given.detach()[:directions] for given in large_inputs()]
+            x, h0, c0 = (inputs[k][..., :rows, :] * scale for k in (0, 5, 6))
+            leaves = [given.requires_grad_() for given in (x, *inputs[1:5], h0, c0)]
+            keep = alternating(10, 16)[:, :rows].contiguous()
+            hidden, cells = lstm_scan(*leaves, keep, Clips(1.0, 0.5), products, used)  # type: ignore[misc]
+            values = [hidden.detach().clone(), cells.detach().clone()]
+            results.append([*values, *torch.autograd.grad(hidden.sin().sum() + cells.cos().sum(), leaves)])
+        for got, expected in zip(*results, strict=True):
+            assert torch.equal(got, expected)
+    assert workspace
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("products", [torch.float32, torch.bfloat16], ids=str)
+def test_scan_goes_back_twice(products: torch.dtype) -> None:
+    """The first pass must leave the tape as it was."""
+    inputs = large_inputs()
+    hidden, cells = lstm_scan(*inputs, alternating(10, 16), Clips(1.0, 0.5), products)  # type: ignore[misc]
+    loss = hidden.sin().sum() + cells.cos().sum()
+    first = torch.autograd.grad(loss, inputs, retain_graph=True)
+    for got, expected in zip(torch.autograd.grad(loss, inputs), first, strict=True):
+        assert torch.equal(got, expected)
+
+
 def test_keep_starts_anew_from_zero() -> None:
     with torch.no_grad():
         inputs = scan_inputs(True)

@@ -13,7 +13,8 @@ from spacy.training import Example
 from tasks import examples, train, with_tasks
 
 from spacy_elmo.errors import CacheError, CacheWarning
-from spacy_elmo.inference import Engine, precision
+from spacy_elmo.inference import Engine
+from spacy_elmo.modules import precision
 
 
 @pytest.fixture

@@ -1,0 +1,53 @@
+"""Builds the compiled loops, which are optional: without a compiler the package installs and torch does the same."""
+
+import hashlib
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+FOLDER = Path("spacy_elmo/kernels")
+SOURCES = sorted(str(path) for path in FOLDER.glob("*.c"))
+HEADERS = sorted(str(path) for pattern in ("*.h", "*.inc") for path in FOLDER.glob(pattern))
+# no -ffast-math: linked into a library it switches off denormal numbers for the whole process
+GNU = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-fvisibility=hidden"]
+
+
+def fingerprint() -> str:
+    """Of all sources; kernels/__init__.py computes the same and loads no library that was built from others."""
+    parts = [Path(name).read_bytes().replace(b"\r\n", b"\n") for name in sorted(SOURCES + HEADERS)]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+class BuildLoops(build_ext):
+    """Compiler options by compiler."""
+
+    def build_extension(self, ext: Extension) -> None:
+        if self.compiler.compiler_type == "msvc":
+            ext.extra_compile_args = ["/O2", "/fp:precise"]
+        else:
+            ext.extra_compile_args = GNU + self._supported(["-mprefer-vector-width=512"])
+            ext.libraries = ["m"]
+        super().build_extension(ext)
+
+    def _supported(self, flags: list[str]) -> list[str]:
+        import platform
+
+        return flags if platform.machine().lower() in ("x86_64", "amd64") else []
+
+    def get_export_symbols(self, ext: Extension) -> list[str]:
+        return []  # a plain library that ctypes loads, no Python module
+
+
+setup(
+    ext_modules=[
+        Extension(
+            "spacy_elmo.kernels._loops",
+            SOURCES,
+            depends=HEADERS,
+            define_macros=[("FINGERPRINT", f'"{fingerprint()}"')],
+            optional=True,
+        )
+    ],
+    cmdclass={"build_ext": BuildLoops},
+)

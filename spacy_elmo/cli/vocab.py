@@ -1,0 +1,84 @@
+"""`elmo vocab`: the vocabulary of a text."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from tqdm import tqdm
+from wasabi import msg
+
+from ..errors import ElmoError, Errors
+from ..pretraining.reading import Report, read_sentences
+from ..pretraining.sources import refuse_inside
+from ..pretraining.vocabulary import Vocabulary, WordCounts, count_words
+from ..pretraining.vocabulary_file import SPECIAL, counts_path
+from .init_config import check_output
+from .stopping import stoppable
+
+
+def show(report: Report, counted: WordCounts, vocabulary: Vocabulary) -> None:
+    """Print what was read, and how much of it the vocabulary covers."""
+    rows = [
+        ("sentences", f"{report.sentences:,}"),
+        ("tokens", f"{report.tokens:,}"),
+        ("distinct words", f"{len(counted.words):,}"),
+        ("vocabulary", f"{len(vocabulary):,}, {', '.join(SPECIAL)} included"),
+        ("coverage", f"{vocabulary.coverage:.2%} of the tokens"),
+        ("blank lines", f"{report.blank:,}"),
+        ("bad lines", f"{report.n_bad:,}"),
+    ]
+    msg.table(rows, max_col=100)
+
+
+def show_bad(report: Report) -> None:
+    """Print which lines were left out, and why."""
+    if not report.n_bad:
+        return
+    msg.warn(f"{report.n_bad:,} bad lines were left out")
+    for line in report.bad:
+        typer.echo(f"  {line}")
+    if report.n_bad > len(report.bad):
+        typer.echo(f"  and {report.n_bad - len(report.bad):,} more")
+
+
+def vocab(
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT",
+            help="Text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, folder or pattern",
+        ),
+    ],
+    output_file: Annotated[Path, typer.Argument(metavar="OUT", help="vocabulary.txt, one word a line")],
+    size: Annotated[
+        int | None, typer.Option(min=len(SPECIAL), help="Most words, <S>, </S> and <UNK> included; left out: all")
+    ] = None,
+    min_count: Annotated[int, typer.Option(min=1, help="How often a word must occur")] = 1,
+    language: Annotated[
+        str | None, typer.Option(help="spaCy language that tokenises the text; left out: words are split at blanks")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the files where there are some")] = False,
+) -> None:
+    """Write the words of a text, sorted by frequency, and how often they occur.
+
+    <S>, </S> and <UNK> come first. The counts are written beside, as OUT with .counts.npy in place of .txt.
+    """
+    report = Report()
+    try:
+        for path in (output_file, counts_path(output_file)):
+            refuse_inside(text, path)
+            check_output(path, force)
+        with stoppable():
+            sentences = read_sentences(text, language, report)
+            counted = count_words(tqdm(sentences, unit=" sentences", leave=False, disable=None))
+            vocabulary = Vocabulary.from_counts(counted, size, min_count)
+            vocabulary.write(output_file)
+    except (ElmoError, OSError) as error:
+        show_bad(report)
+        msg.fail(str(error), exits=1)
+    except KeyboardInterrupt:
+        msg.fail(Errors.EMBED_STOPPED.format(path=output_file))
+        raise typer.Exit(130) from None
+    show(report, counted, vocabulary)
+    show_bad(report)
+    msg.good(f"{output_file}: {len(vocabulary):,} words")

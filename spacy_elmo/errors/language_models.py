@@ -1,0 +1,60 @@
+"""Messages on a biLM with its softmax, and on what it is evaluated on."""
+
+
+class LanguageModelMessages:
+    """Message templates."""
+
+    # softmax.hdf5
+    SOFTMAX_MISSING = (
+        "{path}: missing datasets: {missing}. Expected softmax/W and softmax/b; at its root the file has {found}."
+    )
+    SOFTMAX_SHAPES = (
+        "{source}: softmax/W has shape {weight} and softmax/b {bias}. Expected (words, projection_dim) and (words,), "
+        "with a word and a dimension at least."
+    )
+    SOFTMAX_DTYPE = "{source}: {name} is {got}. Expected a numpy array of float32, float16 or float64."
+    SOFTMAX_STORED = "{path}: not written: dtype is {got}. Expected float32 or float16."
+    SOFTMAX_NOT_FINITE = (
+        "{path}: not written: {name} has {got} values that are NaN, infinite or too large for {dtype}. Expected none."
+    )
+    ADAPTIVE_MISSING = (
+        "{path}: missing datasets: {missing}. Expected adaptive/cutoffs, and the weight, bias, down and words of an "
+        "adaptive softmax beside it; at its root the file has {found}."
+    )
+    ADAPTIVE_BOTH = "{path}: both softmax and adaptive are there. Expected one output layer: delete the other group."
+    ADAPTIVE_CUTOFFS = (
+        "{path}: adaptive/cutoffs is {got}. Expected up to 16 numbers of int64 above 0, each larger than the one "
+        "before: where the clusters of words begin."
+    )
+    ADAPTIVE_SHAPES = (
+        "{source}: the arrays of the adaptive softmax do not go together with its cutoffs {cutoffs}: {problems}. "
+        "Expected a row for each word and cluster, and in each cluster a quarter of the width before, 1 at least."
+    )
+
+    # Folders
+    MODEL_FOLDER = (
+        "{folder}: no such folder. Expected the folder of a biLM with its softmax, like model-best in a folder that "
+        "spacy elmo pretrain wrote: {expected}."
+    )
+    MODEL_FILES = "{folder}: {missing} missing. Expected the folder of a biLM with its softmax: {expected}."
+    MODEL_NO_SOFTMAX = (
+        "{folder}: no softmax.hdf5, so this biLM predicts no words; official files hold none. Fit one by tuning: "
+        "python -m spacy elmo pretrain, with paths.init = {folder} in its configuration. Then evaluate what that wrote."
+    )
+    MODEL_SOFTMAX_DIM = (
+        "{source}: the softmax has rows of {got} values, but the biLM's projection_dim is {expected}. Expected the "
+        "same number: take softmax.hdf5 and options.json from the same model."
+    )
+    MODEL_WORDS = (
+        "{source}: the vocabulary has {words:,} words, but the softmax {rows:,} rows. Expected a row for each word: "
+        "take vocabulary.txt and softmax.hdf5 from the same model."
+    )
+
+    # Scoring
+    SCORE_NO_SENTENCES = "no sentence to be scored. Expected text of one sentence at least."
+    SCORE_STREAMS = "streams is {got!r}. Expected a whole number, 1 or more."
+    SCORE_NOT_FINITE = (
+        "the loss of a sentence is not finite: the biLM or its softmax holds values too large to be used. Get the "
+        "files again, or train again with a lower learning rate."
+    )
+    SCORE_STOPPED = "stopped before all was scored."

@@ -1,0 +1,62 @@
+/* Convolutions over characters as additions of table rows: table[k][c] is character c's embedding times the k-th
+ * slice of the filters, so that a window's sums are `width` row additions. Exact but for the order of additions. */
+#include "common.h"
+
+#define BLOCK 64 /* filters at once: sums and maxima stay in registers */
+
+/* ids (words, stride), the first lengths[word] of which count (at least width); table (width, n_ids, filters); out
+ * (words, out_stride): maxima over the windows; where (words, out_stride): the first window that has it. */
+EXPORT LOOP void convolve(int words, int stride, int width, int n_ids, int filters, int out_stride,
+                          const int16_t *restrict ids, const int32_t *restrict lengths, const float *restrict table,
+                          float *restrict out, uint8_t *restrict where) {
+    for (int word = 0; word < words; word++) {
+        const int16_t *restrict x = ids + (size_t)word * stride;
+        int windows = lengths[word] - width + 1;
+        for (int start = 0; start < filters; start += BLOCK) {
+            int n = filters - start < BLOCK ? filters - start : BLOCK;
+            float best[BLOCK], sum[BLOCK];
+            int32_t at[BLOCK];
+            for (int q = 0; q < BLOCK; q++) best[q] = -INFINITY, at[q] = 0;
+            for (int p = 0; p < windows; p++) {
+                const float *row = table + (size_t)x[p] * filters + start;
+                if (n == BLOCK) {
+                    for (int q = 0; q < BLOCK; q++) sum[q] = row[q];
+                    for (int k = 1; k < width; k++) {
+                        row = table + ((size_t)k * n_ids + x[p + k]) * filters + start;
+                        for (int q = 0; q < BLOCK; q++) sum[q] += row[q];
+                    }
+                } else {
+                    for (int q = 0; q < n; q++) sum[q] = row[q];
+                    for (int q = n; q < BLOCK; q++) sum[q] = 0.0f;
+                    for (int k = 1; k < width; k++) {
+                        row = table + ((size_t)k * n_ids + x[p + k]) * filters + start;
+                        for (int q = 0; q < n; q++) sum[q] += row[q];
+                    }
+                }
+                for (int q = 0; q < BLOCK; q++) {
+                    int more = (sum[q] > best[q]) | (sum[q] != sum[q]); /* a NaN comes through, as with torch */
+                    best[q] = more ? sum[q] : best[q];
+                    at[q] = more ? p : at[q];
+                }
+            }
+            float *restrict y = out + (size_t)word * out_stride + start;
+            uint8_t *restrict w = where + (size_t)word * out_stride + start;
+            for (int q = 0; q < n; q++) y[q] = best[q], w[q] = (uint8_t)at[q];
+        }
+    }
+}
+
+/* d_table (width, n_ids, filters) is added to. */
+EXPORT void convolve_backward(int words, int stride, int width, int n_ids, int filters, int out_stride,
+                              const int16_t *restrict ids, const float *restrict d_out,
+                              const uint8_t *restrict where, float *restrict d_table) {
+    for (int word = 0; word < words; word++) {
+        const int16_t *restrict x = ids + (size_t)word * stride;
+        const float *restrict dy = d_out + (size_t)word * out_stride;
+        const uint8_t *restrict w = where + (size_t)word * out_stride;
+        for (int q = 0; q < filters; q++) {
+            if (dy[q] == 0.0f) continue; /* relu stops most */
+            for (int k = 0; k < width; k++) d_table[((size_t)k * n_ids + x[w[q] + k]) * filters + q] += dy[q];
+        }
+    }
+}

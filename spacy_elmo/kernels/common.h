@@ -1,0 +1,73 @@
+/* What all loops share. Plain arrays, one thread; nothing here knows Python or torch. */
+#ifndef SPACY_ELMO_COMMON_H
+#define SPACY_ELMO_COMMON_H
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* One body compiled for several processors; the loader takes the best that the machine has. It needs glibc's loader,
+ * and gcc knows these names from 12 on. */
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+#define LOOP __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define LOOP
+#endif
+
+#if defined(_MSC_VER)
+#define restrict __restrict
+#define EXPORT __declspec(dllexport)
+#define ALWAYS_INLINE static __forceinline
+#else
+#define EXPORT __attribute__((visibility("default")))
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#endif
+
+typedef uint16_t bfloat16;
+
+ALWAYS_INLINE float from_bfloat16(bfloat16 x) {
+    uint32_t bits = (uint32_t)x << 16;
+    float y;
+    memcpy(&y, &bits, sizeof y);
+    return y;
+}
+
+/* Rounded to nearest, ties to even, and every NaN the same, as torch does: rounding could make a number of one. */
+ALWAYS_INLINE bfloat16 to_bfloat16(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    return (bfloat16)(x != x ? 0x7fc0 : rounded);
+}
+
+ALWAYS_INLINE float from_float32(float x) { return x; }
+ALWAYS_INLINE float to_float32(float x) { return x; }
+
+/* Cephes' expf: relative error below 2e-7 for |x| <= 87; vectorises. */
+ALWAYS_INLINE float exp_within_(float x) {
+    float n = rintf(x * 1.44269504088896341f);
+    float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    float y = 1.9875691500e-4f;
+    y = y * r + 1.3981999507e-3f;
+    y = y * r + 8.3334519073e-3f;
+    y = y * r + 4.1665795894e-2f;
+    y = y * r + 1.6666665459e-1f;
+    y = y * r + 5.0000001201e-1f;
+    y = y * r * r + r + 1.0f;
+    int32_t bits = ((int32_t)n + 127) << 23;
+    float scale;
+    memcpy(&scale, &bits, sizeof scale);
+    return y * scale;
+}
+
+/* A NaN stays one: it is neither below nor above. */
+ALWAYS_INLINE float clamp_(float x, float bound) {
+    x = x < -bound ? -bound : x;
+    return x > bound ? bound : x;
+}
+
+ALWAYS_INLINE float exp_(float x) { return exp_within_(clamp_(x, 87.0f)); }
+ALWAYS_INLINE float sigmoid_(float x) { return 1.0f / (1.0f + exp_(-x)); }
+ALWAYS_INLINE float tanh_(float x) { return 1.0f - 2.0f / (1.0f + exp_(2.0f * x)); }
+
+#endif

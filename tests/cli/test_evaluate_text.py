@@ -1,0 +1,223 @@
+"""`elmo evaluate MODEL TEXT`, through spaCy's own app."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from bilm_cases import bilm_of, random_datasets
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.modules.adaptive_softmax import AdaptiveSoftmax
+from spacy_elmo.modules.softmax import Softmax
+from spacy_elmo.pretraining import scoring
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.scoring import score_carried, score_sentences, score_text, score_unigram
+from spacy_elmo.pretraining.spooled import SpooledText
+from spacy_elmo.pretraining.vocabulary import Vocabulary
+
+OPTIONS = BiLMOptions(3, ((1, 3), (2, 2)), 1, "relu", 20, 6, 4, 2, 3.0, 3.0, True)
+WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", "sat", "dog", "."]
+COUNTS = np.array([40, 40, 0, 30, 20, 10, 5, 35])
+TEXT = [["the", "cat", "sat", "."], ["the", "newt", "sat"], ["dog"], ["the", "cat", "sat", ".", "the", "dog", "."]]
+
+
+def model_of(counts: np.ndarray | None = COUNTS, *, uniform: bool = False) -> LanguageModel:
+    softmax = Softmax(len(WORDS), OPTIONS.projection_dim)
+    softmax.reset_parameters(generator=torch.Generator().manual_seed(0))
+    if uniform:
+        torch.nn.init.zeros_(softmax.weight)
+    return LanguageModel(bilm_of(OPTIONS, random_datasets(OPTIONS)), softmax, Vocabulary(WORDS, counts))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    model_of().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("".join(" ".join(sentence) + "\n" for sentence in TEXT), encoding="utf8")
+    return path
+
+
+def run(*arguments: str | Path, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["elmo", "evaluate", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def run_json(*arguments: str | Path) -> dict[str, Any]:
+    record = json.loads(run(*arguments, "--json"))
+    assert isinstance(record, dict)
+    return record
+
+
+def flat(output: str) -> str:
+    return " ".join(output.split())
+
+
+def test_json_holds_what_was_scored(model: Path, text: Path) -> None:
+    record = run_json(model, text, "--streams", "2")
+    scored = model_of()
+    with SpooledText(TEXT) as spooled:
+        scores = {
+            "zero_state": score_text(scored, TEXT),
+            "carried_state": score_carried(scored, spooled, 2),
+            "unigram": score_unigram(scored, TEXT, scored.vocabulary.log_unigram()),
+        }
+    for name, score in scores.items():
+        without = record[name].pop("without_unknown")
+        assert record.pop(name) == pytest.approx(score.perplexities._asdict(), rel=1e-6)
+        assert without == pytest.approx(score.known_perplexities._asdict(), rel=1e-6)
+    assert record == {
+        "model": str(model),
+        "text": str(text),
+        "vocabulary": 8,
+        "sentences": 4,
+        "tokens": 15,
+        "unknown": 1,
+        "out_of_vocabulary": pytest.approx(1 / 15),
+        "predictions": 19,
+        "streams": 2,
+        "bad_lines": 0,
+    }
+
+
+def test_the_table(tmp_path: Path, text: Path) -> None:
+    model_of(uniform=True).save(tmp_path / "uniform")
+    output = flat(run(tmp_path / "uniform", text))
+    assert "4 sentences, 15 tokens, vocabulary 8" in output
+    assert "out of vocabulary: 6.67% of the tokens" in output
+    assert "19 predictions a direction" in output
+    assert "biLM, zero state 8.0 8.0 8.0 biLM, carried state 8.0 8.0 8.0" in output
+    assert "biLM, carried state, without <UNK> 8.0 8.0 8.0" in output
+    assert "streams: 4" in output  # no more than sentences
+    unigram = run_json(tmp_path / "uniform", text)["unigram"]
+    assert f"unigram model {unigram['forward']:.1f} {unigram['backward']:.1f} {unigram['mean']:.1f}" in output
+
+
+def test_an_adaptive_softmax(tmp_path: Path, text: Path) -> None:
+    """With weights of 0: 1 / 5 for each of the 4 frequent words and the cluster, 1 / 20 for each of its 4 words."""
+    adaptive = AdaptiveSoftmax(len(WORDS), OPTIONS.projection_dim, [4])
+    for weight in adaptive.parameters():
+        torch.nn.init.zeros_(weight)
+    plain = model_of()
+    LanguageModel(plain.bilm, adaptive, plain.vocabulary).save(tmp_path / "adaptive")
+    record = run_json(tmp_path / "adaptive", text)
+    n_frequent, n_rare = 9, 10  # the, <UNK> and the boundary; cat, sat, dog and .
+    expected = math.exp((n_frequent * math.log(5) + n_rare * math.log(20)) / 19)
+    for state in ("zero_state", "carried_state"):
+        without = record[state].pop("without_unknown")
+        assert record[state] == pytest.approx(dict.fromkeys(("forward", "backward", "mean"), expected), rel=1e-6)
+        known = math.exp((8 * math.log(5) + n_rare * math.log(20)) / 18)
+        assert without == pytest.approx(dict.fromkeys(("forward", "backward", "mean"), known), rel=1e-6)
+
+
+def test_no_counts_no_unigram_model(tmp_path: Path, text: Path) -> None:
+    model_of(None).save(tmp_path / "model")
+    output = flat(run(tmp_path / "model", text))
+    assert "there are no counts" in output
+    assert "unigram model, without" not in output
+    assert run_json(tmp_path / "model", text)["unigram"] is None
+
+
+def test_scores_of_each_sentence(model: Path, text: Path, tmp_path: Path) -> None:
+    run(model, text, "--per-sentence", tmp_path / "scores.tsv")
+    head, *rows = [line.split("\t") for line in (tmp_path / "scores.tsv").read_text(encoding="utf8").splitlines()]
+    perplexities = ["perplexity_forward", "perplexity_backward", "perplexity_mean"]
+    assert head == ["sentence", "tokens", "loss_forward", "loss_backward", *perplexities]
+    expected = list(score_sentences(model_of(), TEXT))
+    assert len(rows) == len(TEXT)
+    for number, (row, words, score) in enumerate(zip(rows, TEXT, expected), 1):
+        assert row[:2] == [str(number), str(len(words))]
+        forward, backward = score.loss
+        n = len(words) + 1
+        values = [forward, backward, *(math.exp(mean / n) for mean in (forward, backward, (forward + backward) / 2))]
+        assert [float(value) for value in row[2:]] == pytest.approx(values, rel=1e-6)
+    record = run_json(model, text, "--per-sentence", tmp_path / "scores.tsv")  # and replaced
+    total = sum(float(row[2]) for row in rows)
+    assert record["zero_state"]["forward"] == pytest.approx(math.exp(total / 19), rel=1e-6)
+
+
+def test_the_first_sentences_alone(model: Path, text: Path) -> None:
+    record = run_json(model, text, "--sentences", "2")
+    assert (record["sentences"], record["tokens"]) == (2, 7)
+    assert record["zero_state"]["mean"] == pytest.approx(score_text(model_of(), TEXT[:2]).perplexities.mean, rel=1e-6)
+
+
+def test_other_kinds_of_text(model: Path, text: Path, tmp_path: Path) -> None:
+    expected = run_json(model, text)["zero_state"]
+    with lzma.open(tmp_path / "text.txt.xz", "wb") as packed:
+        packed.write(text.read_bytes())
+    lines = [json.dumps({"tokens": sentence}) for sentence in TEXT]
+    (tmp_path / "text.jsonl").write_text("\n".join(lines), encoding="utf8")
+    for name in ("text.txt.xz", "text.jsonl"):
+        assert run_json(model, tmp_path / name)["zero_state"] == expected
+    (tmp_path / "raw.txt").write_text("The cat sat.\n", encoding="utf8")
+    record = run_json(model, tmp_path / "raw.txt", "--language", "en")
+    assert (record["tokens"], record["unknown"]) == (4, 1)
+
+
+def test_bad_lines_are_left_out_and_told(model: Path, text: Path) -> None:
+    with text.open("ab") as file:
+        file.write(b"\xff\xfe\n")
+    assert run_json(model, text)["bad_lines"] == 1
+    output = flat(run(model, text))
+    assert "lines left out: 1" in output
+    assert "line 5" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("{golden}", "{text}"), "no softmax.hdf5"),
+        (("{tmp}/gone", "{text}"), "no such folder"),
+        (("{tmp}/model", "{tmp}/gone.txt"), "gone.txt"),
+        (("{tmp}/model", "{text}", "--language", "xyz"), "xyz"),
+        (("{tmp}/model", "{text}", "--per-sentence", "{text}"), "text.txt"),
+        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/weights.hdf5"), "to be read and to be written"),
+        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/gone/scores.tsv"), "gone does not exist"),
+        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model"), "a folder"),
+    ],
+)
+def test_refusals(
+    model: Path, text: Path, tmp_path: Path, golden: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    places = {"golden": golden / "random_a", "text": text, "tmp": tmp_path}
+    # messages are wrapped anywhere
+    output = "".join(run(*(argument.format(**places) for argument in arguments), code=1).split())
+    assert message.replace(" ", "") in output
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("option", ["--streams", "--sentences"])
+def test_numbers_below_one(model: Path, text: Path, option: str) -> None:
+    run(model, text, option, "0", code=2)
+
+
+def test_a_stopped_command_leaves_the_older_scores(
+    model: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "scores.tsv"
+    path.write_text("older", encoding="utf8")
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scoring, "_score_rows", interrupted)
+    assert "stopped" in run(model, text, "--per-sentence", path, code=130)
+    assert path.read_text(encoding="utf8") == "older"
+    assert {file.name for file in tmp_path.iterdir()} == {"model", "scores.tsv", "text.txt"}

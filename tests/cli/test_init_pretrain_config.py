@@ -1,0 +1,127 @@
+"""`elmo init-pretrain-config`, through spaCy's own app."""
+
+from pathlib import Path
+
+import pytest
+from spacy.cli._util import app
+from thinc.api import Config
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo.cli.pretrain_comments import COMMENTS
+from spacy_elmo.cli.pretrain_sizes import SIZES, Size, config_of_size
+from spacy_elmo.pretraining.config import Paths, PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.config_file import read_config, to_config
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["elmo", "init-pretrain-config", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with two texts."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "b.txt"):
+        Path(name).write_text("x\n", encoding="utf8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("size", [size.value for size in Size])
+def test_what_is_written_is_read(size: str) -> None:
+    told = run("run.cfg", "--train", "a.txt", "--heldout", "b.txt", "--language", "en", "--size", size)
+    assert "python -m spacy elmo pretrain run.cfg out\n" in told
+    config = read_config("run.cfg")
+    assert config == config_of_size(Size(size), Paths("a.txt", "b.txt"), "en")
+    assert (config.paths, config.corpus.language) == (Paths("a.txt", "b.txt"), "en")
+    assert Config().from_disk("run.cfg") == to_config(config)  # nothing is left to defaults
+
+
+def test_the_text_may_come_later() -> None:
+    assert "python -m spacy elmo pretrain run.cfg out --paths.train text.txt\n" in run("run.cfg")
+    config = read_config("run.cfg", {"paths.train": "a.txt"})
+    assert config == PretrainConfig(Paths("a.txt"), SIZES[Size.mini])
+
+
+def test_standard_output_has_the_config_alone() -> None:
+    text = run("-", "--train", "a.txt")
+    Path("run.cfg").write_text(text, encoding="utf8")
+    assert read_config("run.cfg").paths.train == "a.txt"
+    assert text.startswith("# ")
+
+
+# facts of the published models: sum of the filters, LSTM dim, projection, highway layers, parameters in millions
+@pytest.mark.parametrize(
+    ("size", "n_filters", "dim", "projection", "n_highway", "parameters"),
+    [
+        ("mini", 512, 1024, 128, 1, 5.4),
+        ("small", 2048, 1024, 128, 1, 13.6),
+        ("medium", 2048, 2048, 256, 1, 28.0),
+        ("original", 2048, 4096, 512, 2, 93.6),
+    ],
+)
+def test_sizes(size: str, n_filters: int, dim: int, projection: int, n_highway: int, parameters: float) -> None:
+    options = SIZES[Size(size)]
+    assert (options.n_filters, options.dim, options.projection_dim) == (n_filters, dim, projection)
+    assert (options.n_highway, options.n_layers, options.char_dim) == (n_highway, 2, 16)
+    assert (options.cell_clip, options.proj_clip, options.use_skip_connections) == (3, 3, True)
+    assert round(options.n_parameters / 1e6, 1) == parameters
+
+
+def test_the_original_is_trained_as_by_its_authors() -> None:
+    config = config_of_size(Size.original, Paths("a.txt"))
+    training = config.training
+    assert config.vocabulary.size == 793_471
+    assert (training.streams, training.steps, training.dropout, training.epochs) == (128, 20, 0.1, 10)
+    assert training.zero_state_share == 0
+    assert (training.softmax.kind, training.softmax.negatives) == ("sampled", 8192)
+    optimizer = training.optimizer
+    assert (optimizer.name, optimizer.learning_rate, optimizer.initial_accumulator) == ("adagrad", 0.2, 1)
+    assert (optimizer.clip_norm, optimizer.loss_scale) == (10, 20)
+    assert (training.schedule.kind, training.schedule.warmup_steps) == ("constant", 0)
+    for size in (Size.mini, Size.small, Size.medium):
+        assert config_of_size(size, Paths("a.txt")).training == TrainingSettings()
+
+
+def test_every_setting_is_explained() -> None:
+    lines = run("-", "--train", "a.txt").splitlines()
+    section, explained = "", set()
+    for above, line in zip(["", *lines], lines):
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif " = " in line and not line.startswith("#") and not section.startswith("bilm"):
+            assert above.startswith("# "), line
+            explained.add(f"{section}.{line.split(' = ')[0]}")
+    assert explained | {"paths", "bilm"} == set(COMMENTS)
+    assert max(map(len, lines)) <= 120
+
+
+def test_nothing_is_replaced_unasked() -> None:
+    Path("run.cfg").write_text("mine", encoding="utf8")
+    assert "add --force" in " ".join(run("run.cfg", code=1).split())
+    assert Path("run.cfg").read_text(encoding="utf8") == "mine"
+    run("run.cfg", "--force")
+    assert Path("run.cfg").read_text(encoding="utf8") != "mine"
+    assert not list(Path().glob(".*"))
+
+
+def test_what_can_not_be_used() -> None:
+    assert "Expected the code of a language" in " ".join(run("run.cfg", "--language", "zz", code=1).split())
+    run("run.cfg", "--size", "huge", code=2)
+    assert "does not exist" in " ".join(run("no/run.cfg", code=1).split())
+    assert "paths.train" in run("run.cfg", "--train", "", code=1)
+    assert not Path("run.cfg").exists()
+
+
+def test_the_config_of_the_embedded_bilm() -> None:
+    """configs/pretrain.cfg is what this command writes, with the texts that it was trained on."""
+    path = ROOT / "configs" / "pretrain.cfg"
+    paths = Config().from_disk(path)["paths"]
+    written = run("-", "--train", paths["train"], "--heldout", paths["heldout"])
+    header, config = path.read_text(encoding="utf8").split("\n\n", 1)
+    assert config == written
+    assert all(line.startswith("# ") for line in header.splitlines())

@@ -1,0 +1,154 @@
+"""`elmo pretrain`, through spaCy's own app: what it hands to the training loop, and how it ends."""
+
+import signal
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo.cli.pretrain_sizes import Size, config_of_size
+from spacy_elmo.cli.progress import ConsoleReporter
+from spacy_elmo.errors import CheckpointError
+from spacy_elmo.pretraining import loop
+from spacy_elmo.pretraining.config import Paths, PretrainConfig
+from spacy_elmo.pretraining.config_file import write_config
+from spacy_elmo.pretraining.reporting import Reporter
+
+
+class Ended(NamedTuple):
+    stopped_by: int | None
+    best: float | None
+
+
+class Call(NamedTuple):
+    config: PretrainConfig
+    output: Path
+    reporter: Reporter
+
+
+class Loop:
+    """Stands for the training loop: keeps what it is given, and ends as it is told to."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.end: Ended | BaseException = Ended(None, 60.0)
+
+    def __call__(self, config: PretrainConfig, output: Path, reporter: Reporter) -> Ended:
+        self.calls.append(Call(config, output, reporter))
+        if isinstance(self.end, BaseException):
+            raise self.end
+        return self.end
+
+
+@pytest.fixture(autouse=True)
+def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loop:
+    """In the working directory run.cfg, and a text."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("RANK", "SPACY_CONFIG_OVERRIDES"):
+        monkeypatch.delenv(name, raising=False)
+    Path("a.txt").write_text("x\n", encoding="utf8")
+    write_config(config_of_size(Size.mini, Paths("a.txt")), "run.cfg")
+    stub = Loop()
+    monkeypatch.setattr(loop, "pretrain", stub)
+    return stub
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["elmo", "pretrain", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def test_what_the_loop_is_given(stub: Loop) -> None:
+    run("run.cfg", "out")
+    (call,) = stub.calls
+    assert call.config == config_of_size(Size.mini, Paths("a.txt"))
+    assert call.output == Path("out")
+    assert isinstance(call.reporter, ConsoleReporter)
+
+
+def test_settings_on_the_command_line(stub: Loop) -> None:
+    settings = ["--training.total_tokens", "1000", "--training.optimizer.name=adagrad", "--bilm.lstm.dim", "512"]
+    run("run.cfg", "out", *settings, "--training.softmax.cutoffs", "[5, 9]", "--corpus.language", "en")
+    config = stub.calls[0].config
+    assert config.training.total_tokens == 1000
+    assert config.training.optimizer.name == "adagrad"
+    assert config.training.softmax.cutoffs == (5, 9)
+    assert config.bilm.dim == 512
+    assert config.corpus.language == "en"
+
+
+def test_options_may_stand_before_the_paths(stub: Loop) -> None:
+    run("--restart", "run.cfg", "out", "--training.steps", "7")
+    assert stub.calls[0].config.training.steps == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--training.streems", "3"], "training.streems (nearest: training.streams"),
+        (["--training.streams", "0"], "training.streams is 0. Expected a whole number, 1 or more."),
+        (["--training.streams", "x"], "training.streams is 'x'. Expected a whole number"),
+        (["--paths.train", "no.txt"], "paths.train: no.txt: no such file"),
+        (["--bilm.lstm.dim", "-6"], "lstm.dim is -6"),
+        (["--streams", "3"], "--streams: expected a setting in a section"),
+        (["more"], "Invalid config override"),
+    ],
+)
+def test_what_is_refused_before_anything_is_read(arguments: list[str], message: str, stub: Loop) -> None:
+    assert message in run("run.cfg", "out", *arguments, code=1)
+    assert not stub.calls
+    assert not Path("out").exists()
+
+
+def test_files_that_are_not_there(stub: Loop) -> None:
+    assert "does not exist" in run("no.cfg", "out", code=2)
+    assert "is a file" in run("run.cfg", "a.txt", code=2)
+    Path("run.cfg").write_bytes(b"\xff")
+    assert "run.cfg: not a configuration" in run("run.cfg", "out", code=1)
+    assert not stub.calls
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_was_stopped(number: int, code: int, stub: Loop) -> None:
+    stub.end = Ended(number, None)
+    run("run.cfg", "out", code=code)
+
+
+def test_errors(stub: Loop) -> None:
+    for error in (CheckpointError("the disk is full"), PermissionError("the disk is full")):
+        stub.end = error
+        assert "the disk is full" in run("run.cfg", "out", code=1)
+    stub.end = KeyboardInterrupt()
+    assert "it goes on from the last checkpoint" in run("run.cfg", "out", code=130)
+
+
+def test_other_processes_say_nothing_but_errors(stub: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "0")
+    run("run.cfg", "out")
+    monkeypatch.setenv("RANK", "3")
+    run("run.cfg", "out")
+    assert [type(call.reporter) for call in stub.calls] == [ConsoleReporter, Reporter]
+    stub.end = CheckpointError("the disk is full")
+    assert "process 3: the disk is full" in run("run.cfg", "out", code=1)
+
+
+def test_restart_keeps_what_was_there(stub: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "is kept" not in run("run.cfg", "out", "--restart")  # nothing was there
+    for number in (1, 2):
+        Path("out").mkdir()
+        Path("out", "checkpoint").write_text(str(number), encoding="utf8")
+        assert f"the earlier run is kept in out.{number}" in run("run.cfg", "out", "--restart")
+        assert not Path("out").exists()
+        assert Path(f"out.{number}", "checkpoint").read_text(encoding="utf8") == str(number)
+    Path("out").mkdir()
+    run("run.cfg", "out", "--restart")  # empty
+    assert not Path("out.3").exists()
+    Path("out", "checkpoint").touch()
+    run("run.cfg", "out", "--restart", "--training.streams", "0", code=1)  # refused: it stays
+    monkeypatch.setenv("RANK", "1")
+    run("run.cfg", "out", "--restart")  # the first process does it
+    assert Path("out", "checkpoint").exists()

@@ -1,0 +1,104 @@
+"""`elmo vocab`, through spaCy's own app."""
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+
+TEXT = "b a c\n\na <UNK>\nd c a <S>\n"
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["elmo", "vocab", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT, encoding="utf8")
+    return path
+
+
+def words(path: Path) -> list[str]:
+    return path.read_text(encoding="utf8").split("\n")
+
+
+def test_the_files_and_what_is_told(text: Path) -> None:
+    out = text.with_name("vocabulary.txt")
+    told = run(text, out, "--size", 5)
+    assert words(out) == ["<S>", "</S>", "<UNK>", "a", "c", ""]
+    assert np.load(text.with_name("vocabulary.counts.npy")).tolist() == [3, 3, 4, 3, 2]
+    for part in ("sentences 3", "tokens 9", "distinct words 6", "vocabulary 5,", "coverage 55.56%", "blank lines 1"):
+        assert part in told
+    assert "bad lines 0" in told
+    assert "left out" not in told
+
+
+def test_bad_lines_are_named(text: Path) -> None:
+    text.write_bytes(b"\xff\n" * 12 + b"good\n")
+    told = run(text, text.with_name("v.txt"))
+    assert "12 bad lines were left out" in told
+    assert "line 1: not UTF-8" in told
+    assert "line 10: not UTF-8" in told
+    assert "line 11" not in told
+    assert "and 2 more" in told
+
+
+def test_settings(text: Path) -> None:
+    text.write_text("Don't go, don't!\n", encoding="utf8")
+    out = text.with_name("v.txt")
+    run(text, out, "--language", "en", "--min-count", 2)
+    assert words(out) == ["<S>", "</S>", "<UNK>", "n't", ""]
+
+
+def test_folders_and_patterns(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.gz").write_bytes(gzip.compress(b"x\n"))
+    (tmp_path / "texts" / "b.jsonl").write_text('{"tokens": ["y", "y"]}\n', encoding="utf8")
+    run(tmp_path / "texts", tmp_path / "v.txt")
+    assert words(tmp_path / "v.txt")[3:] == ["y", "x", ""]
+    run(tmp_path / "texts" / "*.gz", tmp_path / "v.txt", "--force")
+    assert words(tmp_path / "v.txt")[3:] == ["x", ""]
+
+
+def test_nothing_is_replaced_unasked(text: Path) -> None:
+    out = text.with_name("v.txt")
+    out.write_text("mine", encoding="utf8")
+    assert "add --force" in run(text, out, code=1)
+    assert out.read_text(encoding="utf8") == "mine"
+    out.rename(text.with_name("v.counts.npy"))
+    assert "v.counts.npy: exists" in run(text, out, code=1)
+    assert not out.exists()
+    run(text, out, "--force")
+    assert words(out)[3] == "a"
+
+
+def test_the_text_is_not_overwritten(text: Path, tmp_path: Path) -> None:
+    for given, out in ((text, text), (tmp_path, tmp_path / "v.txt"), (tmp_path / "*.txt", text)):
+        assert "which is to be read" in run(given, out, "--force", code=1)
+    assert text.read_text(encoding="utf8") == TEXT
+    assert os.listdir(tmp_path) == ["text.txt"]
+
+
+def test_what_can_not_be_used(text: Path, tmp_path: Path) -> None:
+    out = tmp_path / "v.txt"
+    assert "no such file" in run(tmp_path / "nothing", out, code=1)
+    assert "Expected the code of a language" in run(text, out, "--language", "zz", code=1)
+    assert "Lower the minimum count" in run(text, out, "--min-count", 9, code=1)
+    assert "does not exist" in run(text, tmp_path / "no" / "v.txt", code=1)
+    run(text, out, "--size", 2, code=2)
+    run(text, out, "--min-count", 0, code=2)
+    text.write_bytes(b"\xff\n")
+    assert "line 1: not UTF-8" in run(text, out, code=1)
+    broken = tmp_path / "a.gz"
+    broken.write_bytes(gzip.compress(TEXT.encode())[:-4])
+    assert "a.gz: damaged" in run(broken, out, code=1)
+    assert sorted(os.listdir(tmp_path)) == ["a.gz", "text.txt"]

@@ -1,0 +1,193 @@
+"""softmax.hdf5: round trips in both types, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from spacy_elmo.errors import WeightsError
+from spacy_elmo.formats.softmax_file import read_softmax, write_softmax
+
+Floats = np.ndarray
+
+
+@pytest.fixture
+def arrays() -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((7, 4)).astype(np.float32), rng.standard_normal(7).astype(np.float32)
+
+
+@pytest.fixture
+def path(tmp_path: Path, arrays: tuple[Floats, Floats]) -> Path:
+    write_softmax(tmp_path / "softmax.hdf5", *arrays)
+    return tmp_path / "softmax.hdf5"
+
+
+def refused(path: Path, *parts: str) -> None:
+    with pytest.raises(WeightsError) as caught:
+        read_softmax(path)
+    for part in (f"{path}: ", *parts):
+        assert part in str(caught.value)
+
+
+def replaced(path: Path, name: str, values: object, **how: object) -> None:
+    with h5py.File(path, "a") as file:
+        del file[name]
+        file.create_dataset(name, data=values, **how)
+
+
+def test_float32_comes_back_bit_for_bit(path: Path, arrays: tuple[Floats, Floats]) -> None:
+    for got, expected in zip(read_softmax(path), arrays):
+        assert got.dtype == np.float32
+        assert got.shape == expected.shape
+        assert got.tobytes() == expected.tobytes()
+
+
+def test_the_file_holds_two_plain_datasets(path: Path, arrays: tuple[Floats, Floats]) -> None:
+    with h5py.File(path) as file:
+        assert list(file) == ["softmax"]
+        assert list(file["softmax"]) == ["W", "b"]
+        for item in (file, file["softmax"], file["softmax/W"], file["softmax/b"]):
+            assert len(item.attrs) == 0
+        assert file["softmax/W"].dtype == file["softmax/b"].dtype == np.dtype("<f4")
+        np.testing.assert_array_equal(file["softmax/W"][...], arrays[0])
+        np.testing.assert_array_equal(file["softmax/b"][...], arrays[1])
+
+
+def test_float16_is_rounded_once_and_read_as_float32(path: Path, arrays: tuple[Floats, Floats]) -> None:
+    write_softmax(path, *arrays, dtype=np.float16)
+    with h5py.File(path) as file:
+        assert file["softmax/W"].dtype == file["softmax/b"].dtype == np.dtype("<f2")
+    for got, expected in zip(read_softmax(path), arrays):
+        assert got.dtype == np.float32
+        np.testing.assert_array_equal(got, expected.astype(np.float16).astype(np.float32))
+        np.testing.assert_allclose(got, expected, rtol=2**-11)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "how"),
+    [(">f4", {}), (">f2", {}), ("<f2", {"compression": "gzip", "shuffle": True}), ("<f4", {"chunks": (2, 3)})],
+)
+def test_other_ways_to_store(path: Path, arrays: tuple[Floats, Floats], dtype: str, how: dict) -> None:
+    replaced(path, "softmax/W", arrays[0].astype(dtype), **how)
+    weight, _ = read_softmax(path)
+    np.testing.assert_array_equal(weight, arrays[0].astype(dtype).astype(np.float32))
+
+
+@pytest.mark.parametrize("name", ["softmax/W", "softmax/b"])
+def test_missing_datasets_are_named(path: Path, name: str) -> None:
+    with h5py.File(path, "a") as file:
+        del file[name]
+    refused(path, f"missing datasets: {name}.")
+
+
+def test_the_weights_of_a_bilm_are_no_softmax(golden: Path) -> None:
+    refused(golden / "random_a" / "weights.hdf5", "missing datasets: softmax/W, softmax/b", "CNN_proj")
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("softmax/W", np.zeros((6, 4), np.float32)),
+        ("softmax/W", np.zeros(7, np.float32)),
+        ("softmax/W", np.zeros((7, 0), np.float32)),
+        ("softmax/W", np.zeros((7, 4, 1), np.float32)),
+        ("softmax/W", h5py.Empty(np.float32)),
+        ("softmax/b", np.zeros((7, 1), np.float32)),
+        ("softmax/b", np.float32(0)),
+    ],
+)
+def test_shapes(path: Path, name: str, values: object) -> None:
+    replaced(path, name, values)
+    refused(path, "Expected (words, projection_dim) and (words,)")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.zeros((7, 4), np.float64), "holds float64"),
+        (np.zeros((7, 4), np.int16), "holds int16"),
+        (np.full((7, 4), np.nan, np.float32), "28 values that are NaN or infinite"),
+        (np.full((7, 4), np.inf, np.float16), "28 values that are NaN or infinite"),
+    ],
+)
+def test_values(path: Path, values: Floats, message: str) -> None:
+    replaced(path, "softmax/W", values)
+    refused(path, "softmax/W", message)
+
+
+def test_a_float16_dataset_that_was_never_filled(path: Path) -> None:
+    with h5py.File(path, "a") as file:
+        del file["softmax/W"]
+        file.create_dataset("softmax/W", (7, 4), "<f2")
+    refused(path, "stores 0 bytes for 56 bytes")
+
+
+def test_a_link_is_not_followed(path: Path) -> None:
+    with h5py.File(path, "a") as file:
+        file.move("softmax/W", "elsewhere")
+        file["softmax/W"] = h5py.SoftLink("/elsewhere")
+    refused(path, "softmax/W is a link")
+
+
+@pytest.mark.parametrize("spoil", [lambda data: b"", lambda data: b"text\n", lambda data: data[: len(data) // 2]])
+def test_what_is_no_whole_file(path: Path, spoil: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(spoil(path.read_bytes()))
+    refused(path, "not an HDF5 file, or one cut short")
+
+
+def test_no_file_and_a_folder(tmp_path: Path) -> None:
+    refused(tmp_path / "gone.hdf5", "no such file. Expected the softmax.hdf5 of a biLM")
+    refused(tmp_path, "a folder or a special file")
+
+
+def test_every_cut_gives_an_error_of_ours(path: Path, arrays: tuple[Floats, Floats]) -> None:
+    write_softmax(path, *arrays, dtype=np.float16)
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 97):
+        path.write_bytes(whole[:length])
+        refused(path)
+
+
+def test_damaged_bytes_give_values_or_an_error_of_ours(path: Path, arrays: tuple[Floats, Floats]) -> None:
+    write_softmax(path, *arrays, dtype=np.float16)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    for _ in range(300):
+        spoilt = bytearray(whole)
+        for place in rng.integers(0, len(whole), 3):
+            spoilt[place] = rng.integers(256)
+        path.write_bytes(spoilt)
+        try:
+            weight, bias = read_softmax(path)
+        except WeightsError:
+            continue
+        assert len(weight) == len(bias)
+        assert np.isfinite(weight).all()
+
+
+def test_what_can_not_be_written_leaves_the_old_file(path: Path, arrays: tuple[Floats, Floats]) -> None:
+    weight, bias = arrays
+    before = path.read_bytes()
+    large, bad = np.full((7, 4), 65_520, np.float32), bias.copy()  # 65,504 is the largest float16
+    bad[3] = np.nan
+    refusals = [
+        ((weight, bias[:-1]), {}, r"not written: softmax/W has shape \(7, 4\) and softmax/b \(6,\)"),
+        ((weight, bad), {}, r"softmax/b has 1 values that are NaN.*float32"),
+        ((large, bias), {"dtype": np.float16}, r"softmax/W has 28 values.*too large for float16"),
+        ((weight, bias), {"dtype": np.float64}, "dtype is float64"),
+        ((weight.astype(np.int64), bias), {}, "softmax/W is int64"),
+    ]
+    for values, how, message in refusals:
+        with pytest.raises(WeightsError, match=message):
+            write_softmax(path, *values, **how)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path, arrays: tuple[Floats, Floats]) -> None:
+    with pytest.raises(WeightsError, match=r"the folder .*gone does not exist"):
+        write_softmax(tmp_path / "gone" / "softmax.hdf5", *arrays)

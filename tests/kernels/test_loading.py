@@ -1,0 +1,91 @@
+"""Which library is loaded, and that none is where it can't be trusted."""
+
+from __future__ import annotations
+
+import _ctypes
+import ctypes
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo import kernels
+
+
+@pytest.fixture
+def copied(tmp_path: Path, compiled: ctypes.CDLL) -> Path:
+    """The library that was built, beside a copy of its sources."""
+    for pattern in ("*.c", "*.h", "*.inc"):
+        for path in kernels.FOLDER.glob(pattern):
+            shutil.copy(path, tmp_path)
+    library = kernels.library_path()
+    assert library is not None
+    return Path(shutil.copy(library, tmp_path))
+
+
+@pytest.fixture
+def anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """load() as in a new process."""
+    monkeypatch.delenv(kernels.SWITCH, raising=False)
+    kernels.load.cache_clear()
+    yield
+    kernels.load.cache_clear()
+
+
+def test_a_library_beside_its_sources(copied: Path) -> None:
+    assert kernels.library_path(copied.parent) == copied
+    library = kernels.open_library(copied)
+    assert library is not None
+    for name in kernels.SIGNATURES:
+        assert getattr(library, name).restype is None
+
+
+@pytest.mark.parametrize("name", ["cell.inc", "common.h", "rows.c"])
+def test_a_library_of_other_sources_is_not_used(copied: Path, name: str) -> None:
+    source = copied.parent / name
+    source.write_text(source.read_text(encoding="utf8") + "\n/* changed */\n", encoding="utf8")
+    assert kernels.open_library(copied) is None
+
+
+def test_a_library_without_its_sources_is_not_used(copied: Path) -> None:
+    (copied.parent / "cell.inc").unlink()
+    assert kernels.open_library(copied) is None
+
+
+def test_line_ends_of_windows_do_not_count(copied: Path) -> None:
+    source = copied.parent / "cell.c"
+    source.write_bytes(source.read_bytes().replace(b"\n", b"\r\n"))
+    assert kernels.open_library(copied) is not None
+
+
+@pytest.mark.parametrize("content", [b"", b"no library", None], ids=["empty", "text", "cut off"])
+def test_a_damaged_library_is_not_used(copied: Path, content: bytes | None) -> None:
+    damaged = copied.with_name(f"damaged{copied.name}")
+    damaged.write_bytes(copied.read_bytes()[:200] if content is None else content)
+    assert kernels.open_library(damaged) is None
+
+
+def test_another_library_is_not_used(copied: Path) -> None:
+    other = getattr(_ctypes, "__file__", None)
+    if other is None:
+        other = ctypes.pythonapi._name  # Python itself, where ctypes is built into it
+    assert kernels.open_library(Path(shutil.copy(other, copied.with_name(f"other{copied.name}")))) is None
+
+
+def test_a_missing_library(tmp_path: Path) -> None:
+    assert kernels.library_path(tmp_path) is None
+    assert kernels.open_library(tmp_path / "none.so") is None
+
+
+@pytest.mark.usefixtures("anew")
+def test_none_is_loaded_where_none_was_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(kernels, "library_path", lambda: None)
+    assert kernels.load() is None
+
+
+@pytest.mark.usefixtures("anew", "compiled")
+@pytest.mark.parametrize(("value", "loaded"), [("0", False), ("1", True), ("", True)])
+def test_the_switch(monkeypatch: pytest.MonkeyPatch, value: str, loaded: bool) -> None:
+    monkeypatch.setenv(kernels.SWITCH, value)
+    assert (kernels.load() is not None) is loaded

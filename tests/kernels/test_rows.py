@@ -1,0 +1,115 @@
+"""Row updates, compiled and in torch, against torch's optimisers and against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from spacy_elmo.pretraining.row_updates import AdagradRows, AdamRows
+
+ROWS, STEPS, RATE = 23, 7, 0.05
+WIDTHS = [1, 5, 33, 64, 130]
+EPSILON = 1e-12  # next to nothing: SparseAdam does not divide it by the square root of 1 - beta2^t, Adam and ours do
+
+
+def table(width: int) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(width).normal(size=(ROWS, width)).astype(np.float32))
+
+
+def steps(width: int, everything: bool = False) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Number, rows and their gradients; each step has other rows, in no order, and one touches none."""
+    rng = np.random.default_rng(0)
+    for number in range(1, STEPS + 1):
+        n = ROWS if everything else (0 if number == 4 else int(rng.integers(1, ROWS)))
+        rows = torch.from_numpy(rng.permutation(ROWS)[:n])
+        yield number, rows, torch.from_numpy(rng.normal(size=(n, width)).astype(np.float32))
+
+
+def adam(width: int) -> list[Tensor]:
+    weight = table(width)
+    updates = AdamRows(weight, 0.9, 0.99, EPSILON)
+    for number, rows, d_rows in steps(width):
+        updates.update(rows, d_rows, RATE, number)
+    return [weight, *updates.state().values()]
+
+
+def adagrad(width: int) -> list[Tensor]:
+    weight = table(width)
+    updates = AdagradRows(weight, 1.0)
+    for number, rows, d_rows in steps(width):
+        updates.update(rows, d_rows, RATE, number)
+    return [weight, *updates.state().values()]
+
+
+def by_torch(optimizer: torch.optim.Optimizer, weight: Tensor, width: int) -> None:
+    with torch.sparse.check_sparse_tensor_invariants(True):  # torch warns unless it is told
+        for _, rows, d_rows in steps(width):
+            weight.grad = torch.sparse_coo_tensor(rows[None], d_rows, weight.shape)
+            optimizer.step()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.usefixtures("cell")
+def test_adam_is_sparse_adam(width: int) -> None:
+    weight = table(width).requires_grad_()
+    optimizer = torch.optim.SparseAdam([weight], lr=RATE, betas=(0.9, 0.99), eps=EPSILON)
+    by_torch(optimizer, weight, width)
+    expected = [weight.detach(), optimizer.state[weight]["exp_avg"], optimizer.state[weight]["exp_avg_sq"]]
+    for got, wanted in zip(adam(width), expected, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.usefixtures("cell")
+def test_adam_on_all_rows_is_adam() -> None:
+    """With an epsilon that counts, as there SparseAdam differs from Adam (Kingma and Ba's algorithm 1)."""
+    weight, same = table(5), table(5).requires_grad_()
+    updates = AdamRows(weight, 0.9, 0.99, epsilon=0.1)
+    optimizer = torch.optim.Adam([same], lr=RATE, betas=(0.9, 0.99), eps=0.1)
+    for number, rows, d_rows in steps(5, everything=True):
+        updates.update(rows, d_rows, RATE, number)
+        same.grad = torch.zeros_like(same).index_copy_(0, rows, d_rows)
+        optimizer.step()
+    torch.testing.assert_close(weight, same.detach(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.usefixtures("cell")
+def test_adagrad_is_torchs(width: int) -> None:
+    weight = table(width).requires_grad_()
+    optimizer = torch.optim.Adagrad([weight], lr=RATE, initial_accumulator_value=1.0)
+    by_torch(optimizer, weight, width)
+    expected = [weight.detach(), optimizer.state[weight]["sum"]]
+    for got, wanted in zip(adagrad(width), expected, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("run", [adam, adagrad])
+def test_compiled_equals_torch(twice: Callable, run: Callable[[int], list[Tensor]], width: int) -> None:
+    for got, expected in zip(*twice(lambda: run(width)), strict=True):
+        torch.testing.assert_close(got, expected, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [lambda weight: AdamRows(weight, 0.9, 0.99), lambda weight: AdagradRows(weight, 1.0)])
+@pytest.mark.usefixtures("cell")
+def test_rows_that_are_not_named_stay(make: Callable[[Tensor], AdamRows | AdagradRows]) -> None:
+    weight = table(33)
+    before = weight.clone()
+    rows = torch.tensor([22, 3, 0])
+    make(weight).update(rows, torch.ones(3, 33), RATE, 1)
+    others = [k for k in range(ROWS) if k not in rows]
+    assert torch.equal(weight[others], before[others])
+    assert (weight[rows] < before[rows]).all()
+
+
+@pytest.mark.usefixtures("cell")
+def test_nan_spoils_its_row_alone() -> None:
+    weight = table(33)
+    gradient = torch.zeros(2, 33)
+    gradient[1, 4] = float("nan")
+    AdamRows(weight, 0.9, 0.99).update(torch.tensor([5, 8]), gradient, RATE, 1)
+    assert weight.isnan().nonzero().tolist() == [[8, 4]]

@@ -1,0 +1,165 @@
+"""The character encoder by table against products over windows, and against torch's conv1d in float64."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from spacy_elmo import kernels
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.formats.characters import words_to_ids
+from spacy_elmo.modules import char_cnn
+from spacy_elmo.modules.char_cnn import CharCnn
+
+OPTIONS = BiLMOptions(
+    char_dim=16,
+    filters=((1, 32), (2, 33), (3, 64), (4, 130), (5, 5), (6, 1), (7, 64)),
+    n_highway=1,
+    activation="tanh",
+    max_characters=50,
+    dim=8,
+    projection_dim=8,
+    n_layers=1,
+    cell_clip=None,
+    proj_clip=None,
+    use_skip_connections=False,
+)
+
+
+def words() -> list[str]:
+    """One word of each length from 1 to 48 bytes, a longer one, and some of few or many bytes a character."""
+    source = random.Random(0)
+    letters = "abcdefghijklmnopqrstuvwxyzäßé東🙂"
+    cut = ["".join(source.choices(letters, k=48)).encode()[:n].decode(errors="ignore") for n in range(1, 49)]
+    return [*cut, "x" * 60, "aaaaaaa", "🙂" * 20, "", "東京"]
+
+
+def encoder(options: BiLMOptions = OPTIONS) -> CharCnn:
+    encoder = CharCnn(options)
+    encoder.reset_parameters(torch.Generator().manual_seed(0))
+    for convolution in encoder.convolutions:
+        torch.nn.init.normal_(convolution.get_parameter("bias"), generator=torch.Generator().manual_seed(1))
+    return encoder
+
+
+def ids_of(options: BiLMOptions) -> Tensor:
+    """Those of words(), and a masked word."""
+    ids = torch.from_numpy(words_to_ids(words(), options.max_characters))
+    return torch.cat([ids, torch.zeros_like(ids[:1])])
+
+
+def by_conv1d(encoder: CharCnn, ids: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The activated maxima over all positions, from torch's own operations in float64, and the leaves."""
+    embedding = encoder.embedding.weight.detach().double().requires_grad_()
+    leaves, parts = [embedding], []
+    x = F.embedding(ids, embedding, padding_idx=0).transpose(1, 2)
+    for convolution in encoder.convolutions:
+        weight, bias = (convolution.get_parameter(n).detach().double().requires_grad_() for n in ("weight", "bias"))
+        leaves += [weight, bias]
+        parts.append(F.conv1d(x, weight, bias).amax(2))
+    activation = {"relu": torch.relu, "tanh": torch.tanh}[encoder.options.activation]
+    return activation(torch.cat(parts, 1)), leaves
+
+
+def noise(tensor: Tensor) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(2).normal(size=tensor.shape))
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_values_and_gradients(activation: str) -> None:
+    """With and without compiled loops: the windows cut off change nothing, nor does the table."""
+    made = encoder(dataclasses.replace(OPTIONS, activation=activation))
+    ids = ids_of(OPTIONS)
+    pooled = made._pool(ids)
+    expected, leaves = by_conv1d(made, ids)
+    torch.testing.assert_close(pooled.double(), expected, rtol=0, atol=2e-6)
+    (pooled * noise(pooled).float()).sum().backward()
+    (expected * noise(expected)).sum().backward()
+    mine = [made.embedding.weight]
+    for convolution in made.convolutions:
+        mine += [convolution.get_parameter("weight"), convolution.get_parameter("bias")]
+    for got, wanted in zip(mine, leaves, strict=True):
+        assert got.grad is not None
+        assert wanted.grad is not None
+        assert float((got.grad - wanted.grad).norm() / wanted.grad.norm()) <= 1e-5
+    assert made.embedding.weight.grad is not None
+    assert not made.embedding.weight.grad[0].any()  # the mask is not learned
+    assert made.embedding.weight.grad[261].any()  # the padding is
+
+
+@pytest.mark.usefixtures("compiled")
+def test_table_equals_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled path is taken, and gives what the other one does."""
+    made, ids = encoder(), ids_of(OPTIONS)
+    calls = []
+    original = char_cnn.convolve
+    monkeypatch.setattr(char_cnn, "convolve", lambda *arguments: calls.append(1) or original(*arguments))
+    got = made(ids)
+    assert len(calls) == len(OPTIONS.filters)
+    monkeypatch.setattr(kernels, "load", lambda: None)
+    expected = made(ids)
+    assert len(calls) == len(OPTIONS.filters)
+    torch.testing.assert_close(got, expected, rtol=0, atol=2e-6)
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("positions", [7, 255, 256, 257, 300])
+def test_other_numbers_of_positions(positions: int) -> None:
+    """7 is the widest filter; the compiled loop keeps places up to 255, torch takes over beyond. The largest sums lie
+    at the end.
+    """
+    options = dataclasses.replace(OPTIONS, max_characters=positions)
+    made = encoder(options)
+    ids = torch.randint(1, 262, (5, positions), generator=torch.Generator().manual_seed(0))
+    ids[0, -1] = 70
+    with torch.no_grad():
+        made.embedding.weight[70] *= 30
+    pooled = made._pool(ids)
+    expected, leaves = by_conv1d(made, ids)
+    torch.testing.assert_close(pooled.double(), expected, rtol=0, atol=2e-5)
+    (pooled * noise(pooled).float()).sum().backward()
+    (expected * noise(expected)).sum().backward()
+    assert made.embedding.weight.grad is not None
+    assert leaves[0].grad is not None
+    difference = made.embedding.weight.grad - leaves[0].grad
+    assert float(difference.norm() / leaves[0].grad.norm()) <= 1e-5
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("wrong", [-1, 262, 2**15, 2**16 + 3])
+def test_ids_that_are_none(wrong: int) -> None:
+    """Refused with and without compiled loops, which would read beside the table."""
+    ids = ids_of(OPTIONS)
+    ids[3, 4] = wrong
+    with pytest.raises(IndexError):
+        encoder()(ids)
+
+
+@pytest.mark.usefixtures("cell")
+def test_fewer_positions_than_the_widest_filter() -> None:
+    with pytest.raises(IndexError):
+        encoder()(ids_of(OPTIONS)[:, :6])
+
+
+@pytest.mark.usefixtures("cell")
+def test_no_words() -> None:
+    assert encoder()(ids_of(OPTIONS)[:0]).shape == (0, 8)
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("name", ["embedding.weight", "convolutions.3.weight", "convolutions.3.bias"])
+def test_nan_comes_through_relu(name: str) -> None:
+    """A maximum by comparison would pass a NaN by, and relu would make 0 of -inf."""
+    made = encoder(dataclasses.replace(OPTIONS, activation="relu"))
+    with torch.no_grad():
+        made.get_parameter(name)[ord("a") + 1 if name.startswith("embedding") else 0] = float("nan")
+        encoded = made(torch.from_numpy(words_to_ids(["a", "xyz"], 50)))
+    assert encoded[0].isnan().all()
+    assert bool(encoded[1].isnan().any()) is not name.startswith("embedding")

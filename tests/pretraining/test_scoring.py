@@ -1,0 +1,222 @@
+"""Losses and perplexities against a biLM in float64 numpy with a softmax written out, and against worked cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from bilm_cases import Datasets, bilm_of, random_datasets
+from numpy_bilm import NumpyBiLM, State
+
+from spacy_elmo.errors import CorpusError, SettingsError, WeightsError
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.modules.softmax import Softmax
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.score import Score, total
+from spacy_elmo.pretraining.scoring import score_carried, score_sentences, score_text, score_unigram
+from spacy_elmo.pretraining.spooled import SpooledText
+from spacy_elmo.pretraining.vocabulary import Vocabulary
+
+OPTIONS = BiLMOptions(
+    char_dim=3,
+    filters=((1, 3), (3, 4)),
+    n_highway=1,
+    activation="relu",
+    max_characters=12,
+    dim=6,
+    projection_dim=4,
+    n_layers=2,
+    cell_clip=0.8,
+    proj_clip=0.6,
+    use_skip_connections=True,
+)
+WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", "sat", "on", "mat", "naïve", "東京"]
+TEXT = [
+    ["the", "cat", "sat", "on", "the", "mat"],
+    ["cat"],
+    ["unheard"],
+    ["the", "the", "the", "the"],
+    ["naïve", "東京", "dogs", "and", "a_word_longer_than_the_limit"],
+    ["<S>", "sat", "</S>", "<UNK>"],  # words of the text, not boundaries: unknown
+    ["cat"],
+    [*(["the", "mat", "on", "another", "cat", "sat"] * 9), "end"],
+    ["the", "cat", "sat", "on", "the", "mat"],
+]
+KINDS = [
+    OPTIONS,
+    replace(OPTIONS, use_skip_connections=False, n_layers=3, activation="tanh"),
+    replace(OPTIONS, dim=4, cell_clip=None, proj_clip=None, n_highway=0),
+]
+
+
+def softmax_of(weight: np.ndarray, bias: np.ndarray) -> Softmax:
+    made = Softmax(*weight.shape)
+    made.load_state_dict({"weight": torch.from_numpy(weight), "bias": torch.from_numpy(bias)})
+    return made
+
+
+class Case:
+    """One model twice: the package's, in float64, and the numpy one with its softmax."""
+
+    def __init__(self, options: BiLMOptions) -> None:
+        datasets: Datasets = random_datasets(options, seed=5)
+        rng = np.random.default_rng(6)
+        self.weight = rng.standard_normal((len(WORDS), options.projection_dim)).astype(np.float32)
+        self.bias = rng.standard_normal(len(WORDS)).astype(np.float32)
+        self.single = LanguageModel(bilm_of(options, datasets), softmax_of(self.weight, self.bias), Vocabulary(WORDS))
+        double = softmax_of(self.weight, self.bias).double()
+        self.model = LanguageModel(bilm_of(options, datasets).double(), double, Vocabulary(WORDS))
+        self.reference = NumpyBiLM(options, datasets)
+
+    def losses(self, sentence: list[str], state: State | None = None) -> tuple[list[list[tuple[str, float]]], State]:
+        """Per direction the words predicted and their -log p; and the state before the far boundary is read."""
+        result = self.reference.run(sentence, state)
+        skip = self.reference.options.use_skip_connections
+        tops = result.hidden.sum(0) if skip else result.hidden[-1]  # skips add up the layers below
+        known = {word: number for number, word in enumerate(WORDS) if number > 2}
+        both = []
+        for direction, words, boundary in ((0, sentence, 1), (1, sentence[::-1], 0)):
+            targets = [*((word, known.get(word, 2)) for word in words), ("", boundary)]
+            items = []
+            for top, (_, target) in zip(tops[direction], targets):
+                logits = self.weight.astype(np.float64) @ top + self.bias
+                items.append((WORDS[target], math.log(sum(math.exp(logit) for logit in logits)) - logits[target]))
+            both.append(items)
+        # the last symbol is predicted and not read: the state before it goes on
+        return both, State(result.hidden[:, :, -2], result.cells[:, :, -2])
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=["skips", "tanh", "square"])
+def case(request: pytest.FixtureRequest) -> Case:
+    return Case(request.param)
+
+
+def perplexity(losses: list[float]) -> float:
+    return math.exp(sum(losses) / len(losses))
+
+
+def check_text(score: Score, losses: list[list[tuple[str, float]]]) -> None:
+    """Compare a text's score with all its losses, forward and backward."""
+    forward, backward = ([loss for _, loss in items] for items in losses)
+    assert score.predictions == len(forward) == len(backward)
+    expected = (perplexity(forward), perplexity(backward), perplexity(forward + backward))
+    assert score.perplexities == pytest.approx(expected, rel=1e-9)
+    forward, backward = ([loss for word, loss in items if word != "<UNK>"] for items in losses)
+    expected = (perplexity(forward), perplexity(backward), perplexity(forward + backward))
+    assert score.known_perplexities == pytest.approx(expected, rel=1e-9)
+    assert score.unknown == score.predictions - len(forward)
+
+
+def test_each_sentence_and_the_text_from_the_zero_state(case: Case) -> None:
+    scores = list(score_sentences(case.model, TEXT, batch_tokens=16, block_sentences=4))
+    assert len(scores) == len(TEXT)
+    everything: list[list[tuple[str, float]]] = [[], []]
+    for sentence, score in zip(TEXT, scores):
+        losses, _ = case.losses(sentence)
+        assert (score.sentences, score.tokens) == (1, len(sentence))
+        assert score.unknown == sum(word not in WORDS[3:] for word in sentence)
+        assert score.loss == pytest.approx([sum(loss for _, loss in items) for items in losses], rel=1e-9)
+        for direction in (0, 1):
+            everything[direction] += losses[direction]
+    check_text(total(scores), everything)
+    check_text(score_text(case.model, TEXT), everything)
+
+
+@pytest.mark.parametrize(("streams", "starts"), [(1, [0]), (3, [0, 3, 6]), (4, [0, 2, 4, 6]), (100, range(9))])
+def test_the_text_with_the_state_carried(case: Case, streams: int, starts: list[int]) -> None:
+    everything: list[list[tuple[str, float]]] = [[], []]
+    state = None
+    for number, sentence in enumerate(TEXT):
+        losses, state = case.losses(sentence, None if number in starts else state)
+        for direction in (0, 1):
+            everything[direction] += losses[direction]
+    with SpooledText(TEXT) as text:
+        check_text(score_carried(case.model, text, streams, batch_tokens=50), everything)
+
+
+def test_float32_is_near(case: Case) -> None:
+    single, double = score_text(case.single, TEXT), score_text(case.model, TEXT)
+    assert single.perplexities == pytest.approx(double.perplexities, rel=1e-5)
+
+
+def test_the_size_of_batches_and_blocks_changes_nothing(case: Case) -> None:
+    expected = [score.loss for score in score_sentences(case.model, TEXT)]
+    for sizes in ({"batch_tokens": 1}, {"block_sentences": 1}, {"block_tokens": 5, "batch_tokens": 7}):
+        got = [score.loss for score in score_sentences(case.model, TEXT, **sizes)]
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def test_a_uniform_softmax_gives_the_number_of_words() -> None:
+    case = Case(OPTIONS)
+    zeros = softmax_of(np.zeros((10, 4)), np.zeros(10))
+    model = LanguageModel(case.model.bilm, zeros.double(), Vocabulary(WORDS))
+    with SpooledText(TEXT) as text:
+        for score in (score_text(model, text), score_carried(model, text)):
+            assert score.perplexities == pytest.approx((10, 10, 10), rel=1e-12)
+            assert score.known_perplexities == pytest.approx((10, 10, 10), rel=1e-12)
+
+
+def test_a_softmax_of_biases_and_a_unigram_model_by_hand() -> None:
+    words = ["<S>", "</S>", "<UNK>", "a"]
+    log_p = np.log([1 / 8, 1 / 4, 1 / 8, 1 / 2])
+    model = LanguageModel(Case(OPTIONS).model.bilm, softmax_of(np.zeros((4, 4)), log_p).double(), Vocabulary(words))
+    text = [["a", "a"], ["z"]]
+    # bits of a a </S> <UNK> </S>: 1 1 2 3 2; of a a <S> <UNK> <S>: 1 1 3 3 3
+    for score in (score_text(model, text), score_unigram(model, text, log_p)):
+        assert (score.sentences, score.tokens, score.unknown, score.predictions) == (2, 3, 1, 5)
+        assert score.perplexities == pytest.approx((2 ** (9 / 5), 2 ** (11 / 5), 2 ** (10 / 5)), rel=1e-6)
+        assert score.known_perplexities == pytest.approx((2 ** (6 / 4), 2 ** (8 / 4), 2 ** (7 / 4)), rel=1e-6)
+
+
+def test_no_more_than_a_block_is_read_ahead() -> None:
+    model = Case(OPTIONS).single
+    read = 0
+
+    def endless() -> Iterator[list[str]]:
+        nonlocal read
+        while True:
+            read += 1
+            yield ["the", "cat"]
+
+    scores = score_sentences(model, endless(), block_sentences=5)
+    for number in range(12):
+        next(scores)
+        assert read == 5 * (number // 5 + 1)
+    read = 0
+    scores = score_sentences(model, endless(), block_tokens=6)
+    next(scores)
+    assert read == 3
+
+
+def test_an_empty_sentence_has_its_boundary_alone() -> None:
+    case = Case(OPTIONS)
+    (score,) = score_sentences(case.model, [[]])
+    losses, _ = case.losses([])
+    assert (score.tokens, score.predictions) == (0, 1)
+    assert score.loss == pytest.approx([losses[0][0][1], losses[1][0][1]], rel=1e-9)
+
+
+def test_what_can_not_be_scored() -> None:
+    model = Case(OPTIONS).single
+    with pytest.raises(CorpusError, match="no sentence to be scored"):
+        score_text(model, [])
+    with pytest.raises(CorpusError, match="no sentence to be scored"):
+        score_unigram(model, [], np.zeros(10))
+    with SpooledText([]) as text, pytest.raises(CorpusError, match="no sentence to be scored"):
+        score_carried(model, text)
+    with SpooledText(TEXT) as text, pytest.raises(SettingsError, match="streams is 0"):
+        score_carried(model, text, 0)
+    bias = np.array([3e38] + [-3e38] * 9, np.float32)  # its range is beyond float32
+    large = softmax_of(np.zeros((10, 4), np.float32), bias)
+    with pytest.raises(WeightsError, match="loss of a sentence is not finite"):
+        score_text(LanguageModel(model.bilm, large, Vocabulary(WORDS)), TEXT)
+
+
+def test_a_loss_beyond_exp_is_an_infinite_perplexity() -> None:
+    score = Score(1, 1, 1, (2e6, 2.0), (1e6, 1.0))
+    assert score.perplexities == (math.inf, pytest.approx(math.e), math.inf)
+    assert score.known_perplexities == (math.inf, pytest.approx(math.e), math.inf)
