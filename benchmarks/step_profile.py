@@ -14,6 +14,7 @@ LOOP = "loop::"
 SHOWN = 6  # of the operations between
 PARTS = {
     "products": ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"),
+    "lstm": (f"{LOOP}lstm_", f"{LOOP}amx_"),  # products and cell are one loop there
     "cell": (f"{LOOP}cell_",),
     "softmax": (f"{LOOP}sampled_softmax",),
     "characters": (f"{LOOP}convolve",),
@@ -38,12 +39,12 @@ class _Watched:
     def __init__(self, library: Any) -> None:
         self.library = library
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         function = getattr(self.library, name)
 
-        def call(*arguments: object) -> None:
+        def call(*arguments: object) -> Any:
             with record_function(LOOP + name):
-                function(*arguments)
+                return function(*arguments)
 
         return call
 

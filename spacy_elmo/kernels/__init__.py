@@ -28,6 +28,17 @@ SIGNATURES: dict[str, list[type]] = {
     "adagrad_rows": [_INT64, _INT, *[_ADDRESS] * 4, *[_REAL] * 2],
 }
 
+# only where has_amx()
+AMX_SIGNATURES: dict[str, list[type]] = {
+    "amx_pack": [*[_INT] * 4, *[_ADDRESS] * 2],
+    "amx_pack_transposed": [*[_INT] * 2, *[_ADDRESS] * 2],
+    "amx_pack_gates_transposed": [*[_INT] * 2, *[_ADDRESS] * 2],
+    "amx_pack_left": [_INT64, _INT, *[_ADDRESS] * 2],
+    "amx_transposed_product": [*[_INT] * 6, *[_ADDRESS] * 5],
+    "lstm_forward_amx": [*[_INT] * 5, *[_ADDRESS] * 9, *[_REAL] * 2],
+    "lstm_backward_amx": [*[_INT] * 5, *[_ADDRESS] * 13, *[_REAL] * 2],
+}
+
 
 def fingerprint(folder: Path = FOLDER) -> str:
     """Of all sources, as setup.py writes it into the library."""
@@ -49,7 +60,9 @@ def open_library(path: Path) -> ctypes.CDLL | None:
         library.fingerprint.restype = ctypes.c_char_p
         if library.fingerprint().decode() != fingerprint(path.parent):
             return None
-        for name, types in SIGNATURES.items():
+        library.has_amx.restype = ctypes.c_int
+        signatures = {**SIGNATURES, **(AMX_SIGNATURES if library.has_amx() else {})}
+        for name, types in signatures.items():
             function = getattr(library, name)
             function.argtypes, function.restype = types, None
     except (OSError, AttributeError):
@@ -62,3 +75,8 @@ def load() -> ctypes.CDLL | None:
     """The compiled loops, or None."""
     path = None if os.environ.get(SWITCH) == "0" else library_path()
     return None if path is None else open_library(path)
+
+
+def has_amx(library: ctypes.CDLL | None) -> bool:
+    """Whether the library has products on AMX, and the processor and the system let this process use them."""
+    return library is not None and bool(library.has_amx())

@@ -54,15 +54,16 @@ def scan_layers(
     x: *Shape:* (directions, steps, batch, projection_dim); state, layers: of the same directions; keep, products: see
     lstm_scan; workspaces: an item a layer, see there; drop: dropout on each layer's input.
     Returns three lists, an item a layer: the layer's output (with its skip connection) and the state h, both
-    (directions, steps, batch, projection_dim), and the state c (directions, steps, batch, dim), after each step.
+    (directions, steps, batch, projection_dim), and the state c (directions, steps, batch, dim), after each step; with
+    workspaces c after the last step alone, (directions, 1, batch, dim).
     """
     clips = Clips(options.cell_clip, options.proj_clip)
     outputs, hs, cs = [], [], []
     for k, layer in enumerate(layers):
         workspace = None if workspaces is None else workspaces[k]
         given = x if drop is None else drop(x)
-        h, c = lstm_scan(given, *layer, state.h[k], state.c[k], keep, clips, products, workspace)
-        x = h + x if k > 0 and options.use_skip_connections else h
+        h, c = lstm_scan(given, *layer, state.h[k], state.c[k], keep, clips, products, workspace, workspace is None)
+        x = h + given if k > 0 and options.use_skip_connections else h  # bilm-tf too adds what was dropped out
         outputs.append(x)
         hs.append(h)
         cs.append(c)

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from . import lstm_amx
 from .lstm_cell import cell_backward, cell_forward
+from .lstm_tape import Arrays, Tape, array
 
 FORGET_BIAS = 1.0  # TensorFlow's LSTMCell(forget_bias=1.0), with which all ELMo files were trained
 
@@ -25,34 +27,20 @@ class Clips(NamedTuple):
 
 
 def _stop_where_clipped(gradient: Tensor, clipped: Tensor, bound: float | None) -> Tensor:
-    return gradient if bound is None else torch.ops.aten.hardtanh_backward(gradient, clipped, -bound, bound)
+    if bound is None:
+        return gradient
+    bound = torch.tensor(bound, dtype=clipped.dtype).item()  # as it stands in what it clipped
+    stopped: Tensor = torch.ops.aten.hardtanh_backward(gradient, clipped, -bound, bound)
+    return stopped
 
 
-class _Tape(NamedTuple):
-    """What one direction keeps for its backward pass.
-
-    inputs: *Shape:* (steps, batch, input + projection_dim), x beside the state that it met; gates: (steps, batch,
-    4 dim), activated; outs: (steps, batch, dim), before the projection; cells, hidden: (steps + 1, batch, dim or
-    projection_dim), row 0 is the state before the first step.
-    """
-
-    inputs: Tensor
-    gates: Tensor
-    outs: Tensor
-    cells: Tensor
-    hidden: Tensor
-
-
-def _forward(tape: _Tape, weight: Tensor, bias: Tensor, w_p: Tensor | None, keep: Tensor | None, clips: Clips) -> None:
-    """Run one direction: fill the tape, whose x and first states are there.
+def _forward(tape: Tape, weight: Tensor, bias: Tensor, w_p: Tensor | None, keep: Tensor | None, clips: Clips) -> None:
+    """Run one direction: fill the tape, whose x and first states are there. bias: the forget bias included.
 
     x and state go through one product a step: its sums are still in the cache when the cell reads them (measured: the
     input's products of all steps at once, and the state's added to them, take 1.1 to 1.9 times as long).
     """
-    steps, _, dim = tape.outs.shape
-    width = tape.hidden.shape[2]
-    bias = bias.clone()
-    bias[2 * dim : 3 * dim] += FORGET_BIAS
+    steps, width = len(tape.outs), tape.hidden.shape[2]
     sums = torch.empty_like(tape.gates[0])
     for t in range(steps):
         kept, met = None if keep is None else keep[t], tape.inputs[t][:, -width:]
@@ -81,7 +69,7 @@ def _products(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _backward(
-    tape: _Tape,
+    tape: Tape,
     weight: Tensor,
     w_p: Tensor | None,
     keep: Tensor | None,
@@ -89,19 +77,22 @@ def _backward(
     d_hidden: Tensor | None,
     d_cells: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor]:
-    """Run one direction back, overwriting the tape's gates: d_x, d_weight, d_bias, d_w_p, d_h0, d_c0."""
-    width = tape.hidden.shape[2]
+    """Run one direction back, overwriting the tape's gates: d_x, d_weight, d_bias, d_w_p, d_h0, d_c0.
+
+    d_hidden: *Shape:* (steps, batch, projection_dim); d_cells: (steps or 1, batch, dim), of the last steps.
+    """
+    steps, width = len(tape.gates), tape.hidden.shape[2]
     d_gates, d_proj = tape.gates, torch.empty_like(tape.hidden[1:])
     d_inputs = torch.empty_like(tape.inputs)
     transposed = weight.t().contiguous()
     w_p_transposed = None if w_p is None else w_p.t().contiguous()
     d_h, d_c = torch.zeros_like(tape.hidden[0]), torch.zeros_like(tape.cells[0])
-    for t in range(len(tape.gates) - 1, -1, -1):
+    for t in range(steps - 1, -1, -1):
         kept = None if keep is None else keep[t]
         if d_hidden is not None:
             d_h = d_h + d_hidden[t]
-        if d_cells is not None:
-            d_c = d_c + d_cells[t]
+        if d_cells is not None and t >= steps - len(d_cells):
+            d_c = d_c + d_cells[t - steps]
         if w_p_transposed is None:
             d_out = d_h.contiguous()
         else:
@@ -116,17 +107,7 @@ def _backward(
     return d_inputs[..., :-width], d_weight, d_bias, d_w_p, d_h, d_c
 
 
-Workspace = dict[str, Tensor]
-
-
-def _array(workspace: Workspace | None, name: str, like: Tensor, dtype: torch.dtype, *shape: int) -> Tensor:
-    """An empty array, on the device of `like`; that of the call before, where there is a workspace that has it."""
-    kept = None if workspace is None else workspace.get(name)
-    if kept is None or kept.shape != shape or kept.dtype != dtype:
-        kept = like.new_empty(shape, dtype=dtype)
-        if workspace is not None:
-            workspace[name] = kept
-    return kept
+Workspace = Arrays
 
 
 def _stack(tensors: Sequence[Tensor]) -> Tensor:
@@ -148,54 +129,67 @@ class _LstmScan(torch.autograd.Function):
         clips: Clips,
         products: torch.dtype,
         workspace: Workspace | None,
+        all_cells: bool,
     ) -> tuple[Tensor, Tensor]:
         directions, steps, batch, n_in = x.shape
         dim, width = c0.shape[2], h0.shape[2]
-        weight, low_w_p = torch.cat([w_x, w_h], 1).to(products), None if w_p is None else w_p.to(products)
-        tapes = []
+        weight = torch.cat([w_x.to(products), w_h.to(products)], 1)
+        low_w_p = None if w_p is None else w_p.to(products).contiguous()
+        bias = bias.to(c0.dtype, copy=True)
+        bias[:, 2 * dim : 3 * dim] += FORGET_BIAS
+        amx = lstm_amx.fits(x, h0, c0, w_p, products)
+        if amx and keep is not None:
+            keep = keep.to(c0.dtype).contiguous()
+        rows = lstm_amx.padded(batch) if amx else batch
+        tapes, all_c = [], []
         for d in range(directions):
-            tape = _Tape(
-                inputs=_array(workspace, f"inputs {d}", x, products, steps, batch, n_in + width),
-                gates=_array(workspace, f"gates {d}", x, products, steps, batch, 4 * dim),
-                outs=_array(workspace, f"outs {d}", x, products, steps, batch, dim),
-                cells=_array(workspace, f"cells {d}", x, c0.dtype, steps + 1, batch, dim),
-                hidden=_array(workspace, f"hidden {d}", x, products, steps + 1, batch, width),
+            tape = Tape(
+                inputs=array(workspace, f"inputs {d}", x, products, steps, rows, n_in + width),
+                gates=array(workspace, f"gates {d}", x, products, steps, rows, 4 * dim),
+                outs=array(workspace, f"outs {d}", x, products, steps, rows, dim),
+                cells=array(workspace, f"cells {d}", x, c0.dtype, steps + 1, rows, dim),
+                hidden=array(workspace, f"hidden {d}", x, products, steps + 1, rows, width),
             )
-            tape.inputs[..., :n_in] = x[d]
-            tape.cells[0], tape.hidden[0] = c0[d], h0[d]
-            _forward(tape, weight[d], bias[d], None if low_w_p is None else low_w_p[d], keep, clips)
+            tape.inputs[:, :batch, :n_in] = x[d]
+            tape.hidden[0, :batch] = h0[d]
+            cells = lstm_amx.by_rows(tape.cells) if amx else tape.cells[..., None, :]
+            cells[0, :batch] = c0[d].view_as(cells[0, :batch])
+            if amx and low_w_p is not None:
+                lstm_amx.forward(tape, weight[d], bias[d], low_w_p[d], keep, clips, batch, workspace)
+            else:
+                _forward(tape, weight[d], bias[d], None if low_w_p is None else low_w_p[d], keep, clips)
+            all_c.append(cells[1 if all_cells else -1 :, :batch].flatten(2))
             tapes.append(tape)
         ctx.clips, ctx.dtype, ctx.once, ctx.n_in = clips, x.dtype, workspace is not None, n_in
+        ctx.amx, ctx.workspace, ctx.batch = amx, workspace, batch
         ctx.save_for_backward(weight, low_w_p, keep, *[tensor for tape in tapes for tensor in tape])
         ctx.set_materialize_grads(False)
-        hidden, cells = _stack([tape.hidden[1:] for tape in tapes]), _stack([tape.cells[1:] for tape in tapes])
-        return hidden.to(x.dtype), cells
+        return _stack([tape.hidden[1:, :batch] for tape in tapes]).to(x.dtype), _stack(all_c)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_hidden: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
         weight, w_p, keep, *saved = ctx.saved_tensors
-        n = len(_Tape._fields)
+        n = len(Tape._fields)
         gradients = []
         for d in range(len(weight)):
-            tape = _Tape(*saved[d * n : (d + 1) * n])
-            gradients.append(
-                _backward(
-                    tape if ctx.once else tape._replace(gates=tape.gates.clone()),
-                    weight[d],
-                    None if w_p is None else w_p[d],
-                    keep,
-                    ctx.clips,
-                    None if d_hidden is None else d_hidden[d].to(weight.dtype),
-                    None if d_cells is None else d_cells[d],
-                )
-            )
+            tape = Tape(*saved[d * n : (d + 1) * n])
+            if not ctx.once:
+                tape = tape._replace(gates=tape.gates.clone())
+            d_h, d_c = (None if given is None else given[d] for given in (d_hidden, d_cells))
+            if ctx.amx:
+                found = lstm_amx.backward(tape, weight[d], w_p[d], keep, ctx.clips, d_h, d_c, ctx.batch, ctx.workspace)
+            else:
+                low_d_h, low_w_p = None if d_h is None else d_h.to(weight.dtype), None if w_p is None else w_p[d]
+                found = _backward(tape, weight[d], low_w_p, keep, ctx.clips, low_d_h, d_c)
+            gradients.append(found)
         d_x, d_weight, d_bias, d_w_p, d_h0, d_c0 = (
             None if parts[0] is None else _stack([part for part in parts if part is not None]).to(ctx.dtype)
             for parts in zip(*gradients)
         )
         assert d_weight is not None
-        return d_x, d_weight[:, : ctx.n_in], d_weight[:, ctx.n_in :], d_bias, d_w_p, d_h0, d_c0, None, None, None, None
+        d_w_x, d_w_h = d_weight[:, : ctx.n_in], d_weight[:, ctx.n_in :]
+        return d_x, d_w_x, d_w_h, d_bias, d_w_p, d_h0, d_c0, None, None, None, None, None
 
 
 def lstm_scan(
@@ -210,6 +204,7 @@ def lstm_scan(
     clips: Clips,
     products: torch.dtype | None = None,
     workspace: Workspace | None = None,
+    all_cells: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Run one layer's directions over a window of steps.
 
@@ -223,10 +218,11 @@ def lstm_scan(
         have it); the cell state, sums and weights stay as they are. None: x's type.
     workspace: arrays that calls of the same sizes share, filled by the first: large fresh ones cost more time than
         what is done with them. What a call returned, and its one backward pass, are then over when the next begins.
-    Returns h (directions, steps, batch, projection_dim) and c (directions, steps, batch, dim) after each step.
+    Returns h (directions, steps, batch, projection_dim) and c (directions, steps, batch, dim) after each step, or c
+    (directions, 1, batch, dim) after the last alone, unless all_cells: they lie scattered, and gathering takes time.
     Differentiable once.
     """
     result: tuple[Tensor, Tensor] = _LstmScan.apply(
-        x, w_x, w_h, bias, w_p, h0, c0, keep, clips, products or x.dtype, workspace
+        x, w_x, w_h, bias, w_p, h0, c0, keep, clips, products or x.dtype, workspace, all_cells
     )
     return result

@@ -1,0 +1,82 @@
+/* Gradients of weights: the transpose of a layer's inputs times the gradients of its outputs, over all rows. */
+#include "amx.h"
+
+#ifdef HAS_AMX
+#define DEEP 8 /* tiles of 32 rows that are taken at once: 32 KB of the right operand, a core's nearest memory */
+#define WIDE 8 /* groups of 64 columns that are: their sums stay in the memory behind it */
+
+/* The transpose of a matrix (rows, n) as tiles of a left operand: [rows / 256][n / 16][256 / 32][16][32]. */
+EXPORT AMX void amx_pack_left(int64_t rows, int n, const bfloat16 *restrict matrix, bfloat16 *restrict packed) {
+    _Alignas(64) uint32_t tile[256];
+    const __m512i at = _mm512_slli_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), 4);
+    for (int64_t begin = 0; begin < rows; begin += 32 * DEEP)
+        for (int column = 0; column < n; column += 16)
+            for (int64_t row = begin; row < rows && row < begin + 32 * DEEP; row += 32) {
+                for (int pair = 0; pair < 16; pair++) {
+                    const bfloat16 *even = matrix + (row + 2 * pair) * n + column;
+                    _mm512_store_si512(tile + 16 * pair, pairs(even, even + n));
+                }
+                for (int k = 0; k < 16; k++, packed += 32)
+                    _mm512_storeu_si512(packed, _mm512_i32gather_epi32(at, tile + k, 4));
+            }
+}
+
+/* 32 rows of a group of 64 columns as tiles of a right operand; their sums are added to totals (4, 16). */
+INLINE void pack_right(const bfloat16 *restrict from, size_t rows, bfloat16 *restrict packed, __m512 totals[4]) {
+    const __m512bh ones = (__m512bh)_mm512_set1_epi16(0x3f80);
+    __m512 sums[4] = {totals[0], totals[1], totals[2], totals[3]};
+    for (int pair = 0; pair < 16; pair++, from += 64)
+        for (int tile = 0; tile < 4; tile++) {
+            const bfloat16 *even = from + tile / 2 * rows * 32 + tile % 2 * 16;
+            __m512i both = pairs(even, even + 32);
+            _mm512_store_si512(packed + tile * TILE + pair * 32, both);
+            sums[tile] = _mm512_dpbf16_ps(sums[tile], ones, (__m512bh)both);
+        }
+    for (int tile = 0; tile < 4; tile++) totals[tile] = sums[tile];
+}
+
+/* product (m, n) = left^T right; left (steps * rows, m): packed; right: (steps, ...), each step's blocked (rows, n) or
+ * gates. Of n's 64 columns, a group's four tiles are `between` columns apart in the product, the groups `apart`.
+ * totals (n): the sums of right's rows. work: WIDE * 64 * m floats, scratch. */
+EXPORT AMX void amx_transposed_product(int steps, int rows, int m, int n, int between, int apart,
+                                       const bfloat16 *restrict left, const bfloat16 *restrict right,
+                                       float *restrict product, float *restrict totals, float *restrict work) {
+    _Alignas(64) bfloat16 packed[DEEP * GROUP];
+    size_t depth = (size_t)steps * rows, groups = n / 64;
+    tiles_begin();
+    for (size_t begin = 0; begin < groups; begin += WIDE) {
+        size_t end = begin + WIDE < groups ? begin + WIDE : groups;
+        __m512 sums[WIDE][4];
+        memset(sums, 0, sizeof sums);
+        for (size_t row = 0; row < depth; row += 32 * DEEP) {
+            size_t deep = depth - row < 32 * DEEP ? (depth - row) / 32 : DEEP;
+            for (size_t group = begin; group < end; group++) {
+                for (size_t k = 0; k < deep; k++) {
+                    size_t at = row + 32 * k;
+                    const bfloat16 *from = right + at / rows * rows * n + group * 64 * rows + at % rows * 32;
+                    pack_right(from, rows, packed + k * GROUP, sums[group - begin]);
+                }
+                BARRIER();
+                float *total = work + (group - begin) * 64 * m;
+                for (int column = 0; column < m; column += 16, total += 1024) {
+                    const bfloat16 *tiles = left + row * m + column * deep * 32;
+                    if (row) tiles_load(total);
+                    else tiles_zero();
+                    for (size_t k = 0; k < deep; k++) tiles_multiply(tiles + k * TILE, 64, packed + k * GROUP);
+                    tiles_store(total);
+                }
+            }
+        }
+        for (size_t group = begin; group < end; group++)
+            for (int tile = 0; tile < 4; tile++) {
+                size_t column = group * apart + tile * between;
+                const float *from = work + (group - begin) * 64 * m + tile * 256;
+                _mm512_storeu_ps(totals + column, sums[group - begin][tile]);
+                for (int row = 0; row < m; row++)
+                    _mm512_storeu_ps(product + (size_t)row * n + column,
+                                     _mm512_loadu_ps(from + row / 16 * 1024 + row % 16 * 16));
+            }
+    }
+    tiles_end();
+}
+#endif

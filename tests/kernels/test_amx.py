@@ -1,0 +1,280 @@
+"""The LSTM on the tiles of AMX against its twins in torch and numpy."""
+
+from __future__ import annotations
+
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from spacy_elmo import kernels
+from spacy_elmo.modules import lstm_amx, lstm_scan
+from spacy_elmo.modules.lstm_scan import Clips
+from spacy_elmo.modules.lstm_tape import Tape
+
+LOW = torch.bfloat16
+# (steps, batch, dim, input, projection)
+SIZES = [
+    (1, 1, 64, 64, 64),
+    (20, 1, 64, 64, 64),
+    (3, 5, 128, 64, 64),
+    (20, 16, 64, 128, 64),
+    (3, 33, 128, 64, 128),
+    (2, 256, 64, 64, 64),
+    (20, 256, 64, 64, 64),
+]
+BINDING = Clips(0.7, 0.3)  # neither is a number of bfloat16
+
+
+@pytest.fixture(autouse=True)
+def amx(compiled: ctypes.CDLL) -> ctypes.CDLL:
+    """The compiled loops, where AMX is there."""
+    if not kernels.has_amx(compiled):
+        pytest.skip("this processor or system has no AMX, or the compiler did not know it")
+    return compiled
+
+
+class Given(NamedTuple):
+    """One direction, with gradients from above."""
+
+    x: Tensor
+    w_x: Tensor
+    w_h: Tensor
+    bias: Tensor
+    w_p: Tensor
+    h0: Tensor
+    c0: Tensor
+    keep: Tensor | None
+    d_hidden: Tensor
+    d_cells: Tensor
+
+
+def drawn(steps: int, batch: int, dim: int, n_in: int, width: int, forget: bool = True) -> Given:
+    rng = np.random.default_rng(steps * batch * dim)
+
+    def normal(*shape: int, by: float = 1.0) -> Tensor:
+        return torch.from_numpy(rng.normal(0, by, shape).astype(np.float32))
+
+    return Given(
+        normal(1, steps, batch, n_in),
+        normal(1, n_in, 4 * dim, by=n_in**-0.5),
+        normal(1, width, 4 * dim, by=width**-0.5),
+        normal(1, 4 * dim, by=0.1),
+        normal(1, dim, width, by=2 * dim**-0.5),
+        normal(1, batch, width),
+        normal(1, batch, dim),
+        (torch.from_numpy(rng.random((steps, batch, 1))) > 0.1).float() if forget else None,
+        normal(1, steps, batch, width),
+        normal(1, steps, batch, dim),
+    )
+
+
+def run(
+    given: Given,
+    clips: Clips,
+    products: torch.dtype = LOW,
+    workspace: dict[str, Tensor] | None = None,
+    all_c: bool = True,
+) -> list[Tensor]:
+    """h, c and the gradients of x, w_x, w_h, bias, w_p, h0, c0."""
+    inputs = [tensor.clone().requires_grad_() for tensor in given[:7]]
+    h, c = lstm_scan.lstm_scan(*inputs, given.keep, clips, products, workspace, all_c)  # type: ignore[arg-type]
+    loss = (h * given.d_hidden).sum() + (c * given.d_cells[:, -c.shape[1] :]).sum()
+    return [h.detach(), c.detach(), *torch.autograd.grad(loss, inputs)]
+
+
+def relative(got: Tensor, expected: Tensor) -> float:
+    return float((got.double() - expected.double()).norm() / expected.double().norm().clamp(min=1e-6))
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("forget", [False, True])
+@pytest.mark.parametrize("clips", [Clips(None, None), Clips(3.0, 3.0), BINDING], ids=str)
+def test_values(sizes: tuple[int, ...], forget: bool, clips: Clips) -> None:
+    """Against float64, whose loops are torch's: what is between is bfloat16's rounding."""
+    given = drawn(*sizes, forget=forget)
+    exact = given._replace(**{name: getattr(given, name).double() for name in Given._fields if name != "keep"})
+    exact = exact._replace(keep=None if given.keep is None else given.keep.double())
+    got, expected = run(given, clips), run(exact, clips, torch.float64)
+    for made, wanted in zip(got[:2], expected[:2], strict=True):
+        assert made.shape == wanted.shape
+        assert relative(made, wanted) <= 0.01
+    if clips == BINDING:
+        assert (got[0].abs() >= 0.3).float().mean() > 0.1
+        assert (got[1].abs() == torch.tensor(0.7)).float().mean() > 0.1
+        return  # what is near a bound may fall on either side: see test_gradients_of_its_own_tape
+    for made, wanted in zip(got[2:], expected[2:], strict=True):
+        assert made.shape == wanted.shape
+        assert relative(made, wanted) <= 0.016
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("clips", [Clips(None, None), BINDING], ids=str)
+@pytest.mark.parametrize("above", ["hidden", "cells", "last cell", "all"])
+def test_gradients_of_its_own_tape(sizes: tuple[int, ...], clips: Clips, above: str) -> None:
+    """Against the twin in float64 over the same tape: only the gradients between are rounded."""
+    given = drawn(*sizes)
+    steps, batch, dim, n_in, width = sizes
+    rows = lstm_amx.padded(batch)
+    weight, w_p = torch.cat([given.w_x[0], given.w_h[0]]).to(LOW), given.w_p[0].to(LOW)
+    tape = Tape(
+        torch.full((steps, rows, n_in + width), torch.nan, dtype=LOW),
+        torch.full((steps, rows, 4 * dim), torch.nan, dtype=LOW),
+        torch.full((steps, rows, dim), torch.nan, dtype=LOW),
+        torch.full((steps + 1, rows, dim), torch.nan),
+        torch.full((steps + 1, rows, width), torch.nan, dtype=LOW),
+    )
+    tape.inputs[:, :batch, :n_in], tape.hidden[0, :batch] = given.x[0], given.h0[0]
+    lstm_amx.by_rows(tape.cells)[0, :batch] = given.c0[0].view(batch, -1, 16)
+    lstm_amx.forward(tape, weight, given.bias[0], w_p, given.keep, clips, batch, None)
+    # row by row: gates [dim / 16][i, j or f, o][rows][2][16], outs [dim / 32][rows][32]
+    gates = tape.gates.view(steps, dim // 16, 2, rows, 2, 16).permute(0, 3, 2, 4, 1, 5).reshape(steps, rows, 4 * dim)
+    outs = tape.outs.view(steps, dim // 32, rows, 32).transpose(1, 2).flatten(2)
+    plain = Tape(tape.inputs, gates, outs, lstm_amx.by_rows(tape.cells).flatten(2), tape.hidden)
+    plain = Tape(*(part[:, :batch].double().contiguous() for part in plain))
+    d_hidden = given.d_hidden[0] if above in ("hidden", "all") else None
+    d_cells = None if above == "hidden" else given.d_cells[0, -1:] if above == "last cell" else given.d_cells[0]
+    bounds = Clips(
+        None if clips.cell is None else float(torch.tensor(clips.cell)),
+        None if clips.proj is None else float(torch.tensor(clips.proj, dtype=LOW)),
+    )
+    expected = lstm_scan._backward(
+        plain,
+        weight.double(),
+        w_p.double(),
+        None if given.keep is None else given.keep.double(),
+        bounds,
+        None if d_hidden is None else d_hidden.double(),
+        None if d_cells is None else d_cells.double(),
+    )
+    got = lstm_amx.backward(tape, weight, w_p, given.keep, clips, d_hidden, d_cells, batch, None)
+    for made, wanted in zip(got, expected, strict=True):
+        assert made is not None
+        assert wanted is not None
+        assert made.shape == wanted.shape
+        assert made.dtype == torch.float32
+        assert relative(made, wanted) <= 0.008
+
+
+@pytest.mark.parametrize(("steps", "rows", "m", "n"), [(1, 32, 64, 64), (3, 64, 128, 192), (5, 96, 64, 1088)])
+def test_transposed_product(amx: ctypes.CDLL, steps: int, rows: int, m: int, n: int) -> None:
+    """Exact but for float32's sums."""
+    rng = np.random.default_rng(n)
+    left, right = (torch.from_numpy(rng.normal(size=(steps * rows, k))).to(LOW) for k in (m, n))
+    blocked = right.view(steps, rows, n // 32, 32).transpose(1, 2).contiguous()
+    tiles, product, totals, work = (
+        *(torch.empty_like(left), torch.empty(m, n), torch.empty(n)),
+        torch.full((lstm_amx.WORK, m), torch.nan),
+    )
+    amx.amx_pack_left(steps * rows, m, left.data_ptr(), tiles.data_ptr())
+    arrays = (tiles, blocked, product, totals, work)
+    amx.amx_transposed_product(steps, rows, m, n, 16, 64, *(array.data_ptr() for array in arrays))
+    expected = left.double().numpy().T @ right.double().numpy()
+    np.testing.assert_allclose(product.numpy(), expected, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(totals.numpy(), right.double().numpy().sum(0), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("gate", ["i", "j", "o"])
+def test_activations(gate: str) -> None:
+    """Each alone, over all that it can meet: absolute error at most 1e-5, in bfloat16 its rounding more."""
+    dim = 1024
+    sums = torch.linspace(-30, 30, dim)
+    sums[:4] = torch.tensor([-torch.inf, torch.inf, -1e30, 1e30])
+    sums[4:7] = torch.tensor([0.0, 1e-30, -88.0])
+    bias = torch.zeros(1, 4, dim)
+    bias[0, :3] = torch.tensor([200.0, 200.0, -200.0])[:, None]  # c = sigmoid(i) tanh(j)
+    bias[0, "ijfo".index(gate)] = sums
+    given = drawn(1, 1, dim, 64, 64, forget=False)
+    zeros = {name: torch.zeros_like(getattr(given, name)) for name in ("x", "w_x", "w_h", "w_p", "h0", "c0")}
+    zeros["w_p"][0, torch.arange(64), torch.arange(64)] = 1  # h: the first 64 outs
+    h, c = run(given._replace(**zeros, bias=bias.view(1, -1)), Clips(None, None))[:2]
+    x = sums.double()
+    if gate == "o":
+        expected = torch.sigmoid(x[:64]) * np.tanh(1.0)
+        assert (h.flatten() - expected).abs().max() <= 1e-5 + 2**-9
+    else:
+        expected = torch.sigmoid(x) if gate == "i" else torch.tanh(x)
+        assert (c.flatten() - expected).abs().max() <= 1e-5
+
+
+def test_the_same_bits_each_time_and_beside_another_thread() -> None:
+    """Whatever the arrays held before."""
+    first, second = drawn(4, 33, 128, 64, 64), drawn(5, 16, 64, 64, 128)
+    expected = [run(given, BINDING) for given in (first, second)]
+    workspace: dict[str, Tensor] = {}
+    run(first, BINDING, workspace=workspace)
+    for array in workspace.values():
+        array.fill_(torch.nan)
+    for got, wanted in zip(run(first, BINDING, workspace=workspace), expected[0], strict=True):
+        assert torch.equal(got, wanted)
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(5):
+            results = pool.map(lambda given: run(given, BINDING), (first, second))
+            for pairs in zip(results, expected, strict=True):
+                assert all(torch.equal(got, wanted) for got, wanted in zip(*pairs, strict=True))
+
+
+def test_the_last_cell_alone() -> None:
+    given = drawn(4, 33, 128, 64, 64)
+    given.d_cells[:, :-1] = 0
+    every, last = run(given, BINDING), run(given, BINDING, all_c=False)
+    assert torch.equal(last[1], every[1][:, -1:])
+    for got, wanted in zip(last[2:], every[2:], strict=True):
+        assert torch.equal(got, wanted)
+
+
+def test_rows_do_not_meet_and_nan_is_seen() -> None:
+    given = drawn(4, 33, 64, 64, 64, forget=False)
+    before = run(given, Clips(3.0, 3.0))
+    given.x[0, 2, 7, 5] = torch.nan
+    after = run(given, Clips(3.0, 3.0))
+    for k in (0, 1):
+        damaged = after[k][0].isnan()
+        assert damaged[2:, 7].all()
+        assert not damaged[:2].any()
+        assert not damaged[:, torch.arange(33) != 7].any()
+    assert torch.equal(after[0][:, :2], before[0][:, :2])
+    assert all(gradient.isnan().any() for gradient in after[2:])
+    others = torch.arange(33) != 7
+    assert torch.equal(after[2][:, :, others], before[2][:, :, others])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "products", "runs"),
+    [
+        ((2, 3, 64, 64, 64), LOW, True),
+        ((2, 3, 64, 64, 64), torch.float32, False),
+        ((2, 3, 48, 64, 64), LOW, False),
+        ((2, 3, 64, 32, 64), LOW, False),
+        ((2, 3, 64, 64, 96), LOW, False),
+    ],
+    ids=str,
+)
+def test_where_it_runs(
+    monkeypatch: pytest.MonkeyPatch, compiled: ctypes.CDLL, sizes: tuple[int, ...], products: torch.dtype, runs: bool
+) -> None:
+    called = set()
+
+    class Watched:
+        def __getattr__(self, name: str) -> object:
+            called.add(name)
+            return getattr(compiled, name)
+
+    given = drawn(*sizes)
+    monkeypatch.setattr(kernels, "load", Watched)
+    run(given, Clips(3.0, 3.0), products)
+    assert ("lstm_forward_amx" in called) is ("lstm_backward_amx" in called) is runs
+    called.clear()
+    monkeypatch.setattr(kernels, "load", lambda: None)
+    run(given, Clips(3.0, 3.0), products)
+    assert not called
+
+
+def test_its_functions_are_there_with_amx_alone(amx: ctypes.CDLL) -> None:
+    assert not kernels.has_amx(None)
+    for name in kernels.AMX_SIGNATURES:
+        assert getattr(amx, name).restype is None
