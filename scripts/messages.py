@@ -29,3 +29,7 @@ class Messages:
     NO_RUNS = "{path}: no trained run in it. Expected folders seed-0, seed-1 ...: train first."
     METRICS = "{path}: can't be used ({reason}). Expected JSON with numbers for {keys}: delete it and evaluate again."
     NO_METRICS = "{path}: no scores in it. Expected TASK/KIND/seed-N.json: train and evaluate first."
+
+    # Shipping
+    SHIP_FILES = "{model}: {missing} missing. Expected the folder of a biLM with its softmax and counts, from pretrain."
+    SHIP_SIZE = "{target}: {got:,} bytes. Expected {most:,} at most: lower --mantissa-bits, or train a smaller biLM."

@@ -11,13 +11,15 @@ from .evaluate import evaluate
 from .info import info
 from .init_config import init_config
 from .init_pretrain_config import init_pretrain_config
+from .pack import pack
 from .pretrain import CONTEXT, pretrain
 from .similar import similar
 from .vocab import vocab
 from .weights import weights
 
 app = typer.Typer(name="elmo", help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
-for command in (demo, embed, similar, info, download, evaluate, init_config, init_pretrain_config, vocab, weights):
+commands = (demo, embed, similar, info, download, evaluate, init_config, init_pretrain_config, pack, vocab, weights)
+for command in commands:
     app.command(command.__name__.replace("_", "-"))(command)
 app.command("pretrain", context_settings=CONTEXT)(pretrain)
 spacy_app.add_typer(app)

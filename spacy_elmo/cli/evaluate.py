@@ -1,5 +1,6 @@
 """`elmo evaluate`"""
 
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -7,16 +8,29 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from ..errors import ElmoError, Errors
-from ..pretraining.language_model import FILES, LanguageModel
+from ..errors import CommandError, ElmoError, Errors
+from ..pretraining.language_model import LanguageModel
+from ..pretraining.model_files import FILES, bilm_folder, softmax_folder
 from ..pretraining.reading import Report, read_sentences
 from ..pretraining.score import total
 from ..pretraining.scoring import STREAMS, score_carried, score_sentences, score_unigram
-from ..pretraining.sources import refuse_inside
+from ..pretraining.sources import find_files, refuse_inside
 from ..pretraining.spooled import SpooledText
+from .console import escaped, show_all
 from .embed import check_output
 from .evaluation import Evaluation, write_scores
-from .stopping import stoppable
+from .paths import given_path
+from .stopping import exit_code, stoppable
+
+
+def check_scores_file(path: Path, model: Path, text: Path) -> None:
+    """Raise ElmoError where a file of the model or of the text would be replaced, or one be put among them."""
+    folders = {bilm_folder(model), softmax_folder(model) or model}
+    check_output(path, [*(folder / name for folder in folders for name in FILES), *find_files(text)])
+    for folder in folders:
+        if path.resolve().is_relative_to(folder.resolve()):
+            raise CommandError(Errors.SCORE_INSIDE.format(path=path, folder=folder))
+    refuse_inside(text, path)
 
 
 def evaluate_files(
@@ -24,9 +38,9 @@ def evaluate_files(
 ) -> Evaluation:
     """Score the first `limit` sentences of a text, all where it is None; see the command. Raises ElmoError."""
     if per_sentence is not None:
-        check_output(per_sentence, [model / name for name in FILES])
-        refuse_inside(text, per_sentence)
+        check_scores_file(per_sentence, model, text)
     language_model, report = LanguageModel.load(model), Report()
+    limit = limit and min(limit, sys.maxsize)  # islice takes no larger number
     with SpooledText(islice(read_sentences(text, language, report), limit)) as spooled:
         scores = score_sentences(language_model, spooled)
         zero = total(scores) if per_sentence is None else write_scores(per_sentence, scores)
@@ -43,13 +57,15 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="MODEL",
-            help="Folder of a biLM with its softmax, like model-best in the folder of a pretraining run",
+            parser=given_path,
+            help="Folder of a biLM with its softmax, like model-best in the folder of a pretraining run, or en_mini",
         ),
     ],
     text: Annotated[
         Path,
         typer.Argument(
             metavar="TEXT",
+            parser=given_path,
             help="Text, one sentence a line: plain, .gz, .xz or .zst; .jsonl or .spacy files; a folder or a pattern",
         ),
     ],
@@ -67,7 +83,11 @@ def evaluate(
     ] = STREAMS,
     per_sentence: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write losses and perplexities of each sentence (zero state) as TSV"),
+        typer.Option(
+            metavar="FILE",
+            parser=given_path,
+            help="Write losses and perplexities of each sentence (zero state) as TSV",
+        ),
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
 ) -> None:
@@ -76,17 +96,18 @@ def evaluate(
     Each direction predicts every word of a sentence and its far boundary. Words outside the vocabulary count as <UNK>;
     rows without <UNK> leave out the predictions of these. The mean is exp of the mean of both directions' losses.
     """
+    show_all()
     try:
         with stoppable():
             evaluation = evaluate_files(model, text, language, sentences, streams, per_sentence)
     except (ElmoError, OSError) as error:
-        msg.fail(str(error), exits=1)
-    except KeyboardInterrupt:
+        msg.fail(escaped(str(error)), exits=1)
+    except KeyboardInterrupt as interrupt:
         msg.fail(Errors.SCORE_STOPPED)
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code(interrupt)) from None
     if json_:
         evaluation.print_json()
     else:
         evaluation.print_table()
         if per_sentence is not None:
-            msg.good(f"{per_sentence}: {evaluation.zero.sentences:,} sentences")
+            msg.good(escaped(f"{per_sentence}: {evaluation.zero.sentences:,} sentences"))

@@ -11,6 +11,7 @@ from ..pretraining.config import Paths
 from ..pretraining.config_file import to_config, to_text
 from ..pretraining.splitting import splitter
 from .init_config import STANDARD_OUTPUT, check_output, write
+from .paths import given_path
 from .pretrain_comments import commented
 from .pretrain_sizes import Size, config_of_size
 
@@ -28,7 +29,7 @@ def config_text(size: Size, train: str | None, heldout: str | None, language: st
 
 def init_pretrain_config(
     output_file: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The config to write; - is standard output", allow_dash=True)
+        Path, typer.Argument(metavar="OUT", help="The config to write; - is standard output", parser=given_path)
     ],
     train: Annotated[
         str | None, typer.Option(help="Text, one sentence a line: a file, a folder or a pattern", metavar="TEXT")

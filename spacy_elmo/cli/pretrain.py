@@ -1,6 +1,5 @@
 """`elmo pretrain`"""
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,11 @@ from ..errors import CommandError, ElmoError, Errors, OtherProcessError
 from ..pretraining import loop
 from ..pretraining.config_file import read_config
 from ..pretraining.reporting import Reporter
+from ..pretraining.run_lock import run_lock
+from ..pretraining.starting import check_paths
+from ..pretraining.torchrun import environment, local_rank
+from .console import escaped, show_all
+from .paths import given_folder
 from .progress import ConsoleReporter
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # further options are settings
@@ -28,15 +32,19 @@ def overrides_of(arguments: list[str]) -> dict[str, Any]:
 
 
 def move_aside(output: Path) -> Path | None:
-    """Give a folder the first free name of OUT.1, OUT.2 ...; None where there was nothing. Raises CommandError."""
+    """Give a folder the first free name of OUT.1, OUT.2 ...; None where there was nothing.
+
+    Raises CommandError, and CheckpointError where a run is going on in it.
+    """
     if output.is_file():
         raise CommandError(Errors.RESTART_FILE.format(path=output))
     if not output.exists() or not any(output.iterdir()):
         return None
     number = 1
-    while (kept := output.with_name(f"{output.name}.{number}")).exists():
+    while (kept := output.parent / f"{output.name}.{number}").exists():
         number += 1
-    return output.rename(kept)
+    with run_lock(output):  # a run that is still alive there would go on writing
+        return output.rename(kept)
 
 
 def pretrain(
@@ -46,7 +54,8 @@ def pretrain(
         typer.Argument(metavar="CONFIG", help="As elmo init-pretrain-config writes it", exists=True, dir_okay=False),
     ],
     output: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Folder of the run; one that was stopped goes on", file_okay=False)
+        Path,
+        typer.Argument(metavar="OUT", help="Folder of the run; one that was stopped goes on", parser=given_folder),
     ],
     restart: Annotated[
         bool, typer.Option("--restart", help="Begin anew: a run in OUT is kept, under the name OUT.1")
@@ -55,30 +64,38 @@ def pretrain(
     """Train a biLM on text, or go on with a run that was stopped.
 
     Settings can be given here as well: --training.epochs 2 stands for epochs in the section training.
-    Ctrl-C and SIGTERM write a checkpoint and end the run; the same command goes on from there.
+    Ctrl-C, SIGTERM and SIGHUP write a checkpoint and end the run; the same command goes on from there.
     """
-    rank = os.environ.get("RANK", "0")  # as torchrun sets it
-    first = rank == "0"
+    show_all()
+    if restart and output.name in ("", ".."):
+        output = output.resolve()  # what is renamed needs a name of its own
+    try:
+        rank, _ = environment()
+        on_machine = local_rank()
+    except ElmoError as error:
+        msg.fail(escaped(str(error)), exits=1)
+    first = rank == 0
     reporter = ConsoleReporter() if first else Reporter()
     prefix = "" if first else f"process {rank}: "
     try:
         settings = read_config(config, overrides_of(context.args))
     except (ElmoError, OSError) as error:
-        if os.environ.get("LOCAL_RANK", "0") == "0":  # once a machine: all of them read the same
-            msg.fail(prefix + str(error))
+        if on_machine == 0:  # once a machine: all of them read the same
+            msg.fail(escaped(prefix + str(error)))
         raise typer.Exit(1) from error
     try:
         if restart and first:
+            check_paths(settings, output)  # before anything is moved
             kept = move_aside(output)
             if kept is not None:
-                msg.info(f"the earlier run is kept in {kept}")
+                reporter.message(f"the earlier run is kept in {kept}")
         outcome = loop.pretrain(settings, output, reporter)
     except OtherProcessError as error:  # the other one tells it
         reporter.close()
         raise typer.Exit(1) from error
     except (ElmoError, OSError) as error:
         reporter.close()
-        msg.fail(prefix + str(error), exits=1)
+        msg.fail(escaped(prefix + str(error)), exits=1)
     except KeyboardInterrupt:
         reporter.close()
         msg.fail(prefix + Errors.PRETRAIN_INTERRUPTED)

@@ -49,7 +49,7 @@ SIZES = {
 
 # Peters et al. 2018 and the settings of bilm-tf; the loss is multiplied by the steps, as theirs is
 _ORIGINAL_TRAINING = TrainingSettings(
-    streams=128,
+    streams=384,  # 128 on each of 3 GPUs
     steps=20,
     zero_state_share=0.0,
     dropout=0.1,

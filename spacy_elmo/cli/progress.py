@@ -14,6 +14,8 @@ from ..pretraining.config import PretrainConfig
 from ..pretraining.metrics import EvaluationRow
 from ..pretraining.reporting import Reporter
 from ..pretraining.run_facts import RunFacts, TextFacts
+from .console import escaped, give_up
+from .start_warnings import start_warnings
 
 EVERY = 60.0  # seconds
 _SPACING = 2
@@ -24,11 +26,12 @@ class ConsoleReporter(Reporter):
     """A row for each evaluation, as `spacy train` has it, and a progress bar.
 
     every: seconds between plain lines, which stand in for the bar where standard error is no terminal.
+    A run must not end because nobody listens: once standard output is lost, nothing more is told.
     """
 
     def __init__(self, every: float = EVERY) -> None:
         self._every, self._told = every, time.monotonic()
-        self._loss, self._begun = "loss", False
+        self._loss, self._begun, self._lost = "loss", False, False
         self._bar: tqdm | None = None
         self._printer = Printer(no_print=True)
 
@@ -47,8 +50,10 @@ class ConsoleReporter(Reporter):
         self._write(self._printer.table(rows, max_col=100))
         for text in (facts.train, facts.heldout):
             if text.n_bad:
-                self._write(self._printer.warn(f"{text.source}: {text.n_bad:,} bad lines were left out"))
+                self._write(self._printer.warn(escaped(f"{text.source}: {text.n_bad:,} bad lines were left out")))
                 self._write("".join(f"  {line}\n" for line in text.bad))
+        for warning in start_warnings(config, facts):
+            self._write(self._printer.warn(escaped(warning)))
 
     def resumed(self, step: int, tokens: int) -> None:
         """Tell where."""
@@ -59,8 +64,11 @@ class ConsoleReporter(Reporter):
     ) -> None:
         """Move the bar, or write a line where the last one is `every` seconds ago."""
         if self._bar is None:
-            # None: no bar where there is no terminal
-            self._bar = tqdm(total=total_tokens, initial=tokens, unit="tok", unit_scale=True, leave=False, disable=None)
+            # None: no bar where there is no terminal; a closed standard error is None itself
+            hidden = None if sys.stderr else True
+            self._bar = tqdm(
+                total=total_tokens, initial=tokens, unit="tok", unit_scale=True, leave=False, disable=hidden
+            )
         told = f"{self._loss} {loss:.3f}, rate {rate:.2g}"
         if not self._bar.disable:
             self._bar.set_postfix_str(told, refresh=False)
@@ -97,8 +105,10 @@ class ConsoleReporter(Reporter):
             name = signal.Signals(stopped_by).name
             self._write(self._printer.warn(f"stopped by {name}: the same command goes on from there"))
             return
-        found = "" if best is None else f": lowest held-out perplexity on the way {best:.2f}"
-        self._write(self._printer.good(f"{output}{found}"))
+        if best is None:
+            self._write(self._printer.warn(escaped(f"{output}: the held-out perplexity was never a finite number")))
+            return
+        self._write(self._printer.good(escaped(f"{output}: lowest held-out perplexity on the way {best:.2f}")))
         self._write(f"python -m spacy elmo evaluate {output / 'model-best'} text.txt")
 
     def close(self) -> None:
@@ -107,9 +117,15 @@ class ConsoleReporter(Reporter):
             self._bar.close()
 
     def _write(self, text: str) -> None:
-        # keeps clear of the bar
-        tqdm.write(text, file=sys.stdout)
-        sys.stdout.flush()
+        if self._lost:
+            return
+        try:
+            # keeps clear of the bar
+            tqdm.write(text, file=sys.stdout)
+            sys.stdout.flush()
+        except (AttributeError, OSError, ValueError):  # None, a full disk or a closed pipe, a closed file
+            self._lost = True
+            give_up()
 
 
 def _known(value: float, form: str) -> str:

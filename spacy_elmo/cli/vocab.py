@@ -12,8 +12,10 @@ from ..pretraining.reading import Report, read_sentences
 from ..pretraining.sources import refuse_inside
 from ..pretraining.vocabulary import Vocabulary, WordCounts, count_words
 from ..pretraining.vocabulary_file import SPECIAL, counts_path
+from .console import escaped, show_all
 from .init_config import check_output
-from .stopping import stoppable
+from .paths import given_path
+from .stopping import exit_code, stoppable
 
 
 def show(report: Report, counted: WordCounts, vocabulary: Vocabulary) -> None:
@@ -41,15 +43,24 @@ def show_bad(report: Report) -> None:
         typer.echo(f"  and {report.n_bad - len(report.bad):,} more")
 
 
+def check_target(path: Path, text: Path, force: bool) -> None:
+    """Raise ElmoError where a file must not be written."""
+    refuse_inside(text, path)
+    check_output(path, force)
+
+
 def vocab(
     text: Annotated[
-        str,
+        Path,
         typer.Argument(
             metavar="TEXT",
+            parser=given_path,
             help="Text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, folder or pattern",
         ),
     ],
-    output_file: Annotated[Path, typer.Argument(metavar="OUT", help="vocabulary.txt, one word a line")],
+    output_file: Annotated[
+        Path, typer.Argument(metavar="OUT", help="vocabulary.txt, one word a line", parser=given_path)
+    ],
     size: Annotated[
         int | None, typer.Option(min=len(SPECIAL), help="Most words, <S>, </S> and <UNK> included; left out: all")
     ] = None,
@@ -63,11 +74,11 @@ def vocab(
 
     <S>, </S> and <UNK> come first. The counts are written beside, as OUT with .counts.npy in place of .txt.
     """
+    show_all()
     report = Report()
     try:
-        for path in (output_file, counts_path(output_file)):
-            refuse_inside(text, path)
-            check_output(path, force)
+        check_target(output_file, text, force)  # first: a folder's name may have no place beside it
+        check_target(counts_path(output_file), text, force)
         with stoppable():
             sentences = read_sentences(text, language, report)
             counted = count_words(tqdm(sentences, unit=" sentences", leave=False, disable=None))
@@ -75,10 +86,10 @@ def vocab(
             vocabulary.write(output_file)
     except (ElmoError, OSError) as error:
         show_bad(report)
-        msg.fail(str(error), exits=1)
-    except KeyboardInterrupt:
-        msg.fail(Errors.EMBED_STOPPED.format(path=output_file))
-        raise typer.Exit(130) from None
+        msg.fail(escaped(str(error)), exits=1)
+    except KeyboardInterrupt as interrupt:
+        msg.fail(escaped(Errors.EMBED_STOPPED.format(path=output_file)))
+        raise typer.Exit(exit_code(interrupt)) from None
     show(report, counted, vocabulary)
     show_bad(report)
-    msg.good(f"{output_file}: {len(vocabulary):,} words")
+    msg.good(escaped(f"{output_file}: {len(vocabulary):,} words"))

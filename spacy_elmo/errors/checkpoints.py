@@ -7,6 +7,10 @@ class CheckpointMessages:
     CHECKPOINT_FORMAT = "{path}: not a checkpoint. Expected a file that spacy elmo pretrain wrote."
     CHECKPOINT_DAMAGED = "{path}: can't be used ({reason}). Expected a checkpoint as it was written."
     CHECKPOINT_STEP = "{path}: a checkpoint of step {got}. Expected that of step {expected}: it was renamed."
+    CHECKPOINT_PLACE = (
+        "a checkpoint has the stream {stream} at {place}, where this run's text has nothing. It is not of this run: "
+        "delete it, and the one before is used, or begin anew in another output folder."
+    )
     CHECKPOINT_ARRAY = "{path}: the array {name} can't be kept ({reason}). Expected numbers."
     CHECKPOINT_FULL = (
         "{path}: can't be written ({reason}): it needs {needed:,} bytes; free on the disk are {free:,}. Make room, "

@@ -4,6 +4,10 @@
 class CommandMessages:
     """Message templates."""
 
+    # Arguments
+    PATH_EMPTY = "an empty path. Expected the name of a file or a folder; a dot is the folder that you are in."
+    PATH_FOLDER = "{path} is a file. Expected the name of a folder."
+
     # embed and similar
     EMBED_FILE = "input_file is {got}. Expected an open file: with open(...) as file, then embed_file(file, ...)."
     EMBED_LINES = "lines is the string {got}. Expected a list of sentences: split it into lines first."

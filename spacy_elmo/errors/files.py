@@ -77,6 +77,8 @@ class FileMessages:
     PARAMETER_NOT_FINITE = "{source}: {name} holds {got} values that are NaN or infinite. Expected none."
     PARAMETER_PADDING = "{source}: row 0 of {name} is not zero. Expected zeros: the file has no row for padding."
 
+    ROUNDING_BITS = "the mantissa bits to keep are {got}. Expected a whole number from 1 to {most}."
+
     # Embedded sentences
     VECTORS_EMPTY = "{path}: no dataset 0 and no sentence_to_index. Expected a file of embedded sentences."
     VECTORS_GAP = "{path}: the dataset {name} is missing, though the file has {found}. Expected 0, 1, 2 ..."

@@ -41,6 +41,28 @@ class LanguageModelMessages:
         "{folder}: no softmax.hdf5, so this biLM predicts no words; official files hold none. Fit one by tuning: "
         "python -m spacy elmo pretrain, with paths.init = {folder} in its configuration. Then evaluate what that wrote."
     )
+    SOFTMAX_PACKAGE = (
+        "{name}: its softmax is not installed, so it predicts no words. Expected the package {package}: in a copy of "
+        "this project's repository, pip install ./{folder}. Or fit a new softmax: set training.frozen_tokens, for "
+        "example to 2000000, in the configuration of python -m spacy elmo pretrain, with paths.init = {name}."
+    )
+    SOFTMAX_PACKAGE_ENTRY = (
+        "the package with the softmax of {name} can't be used: its entry point {value} gives no folder ({reason}). "
+        "Install the package again, or uninstall it."
+    )
+    SOFTMAX_PACKAGE_FILES = (
+        "{folder}: {missing} missing. Expected all files of the package {package}: install it again from a copy that "
+        "has them, or uninstall it."
+    )
+    SOFTMAX_PACKAGE_OTHER = (
+        "{folder}: this softmax belongs to other weights of {name}: to those of SHA-256 {got}, but {expected} are "
+        "installed. With these it predicts nothing of use. Install spacy-elmo and {package} from the same release, or "
+        "uninstall the latter and set training.frozen_tokens to fit a new softmax."
+    )
+    MODEL_UNFINISHED = (
+        "{folder}: whoever wrote it was ended in between, and its files may be of two models. Go on with the run, "
+        "which writes it again, or take another folder."
+    )
     MODEL_SOFTMAX_DIM = (
         "{source}: the softmax has rows of {got} values, but the biLM's projection_dim is {expected}. Expected the "
         "same number: take softmax.hdf5 and options.json from the same model."
@@ -50,11 +72,24 @@ class LanguageModelMessages:
         "take vocabulary.txt and softmax.hdf5 from the same model."
     )
 
+    # Packing
+    PACK_SAME = "{path}: to be read and to be written. Expected another folder for what is packed: change OUT."
+    PACK_EXISTS = "{path}: exists. Give another folder, or add --force, and the biLM in it is replaced."
+    PACK_FILE = "{path}: a file. Expected the name of a folder: change OUT."
+    PACK_STOPPED = "stopped. Nothing was written to {path}."
+
     # Scoring
     SCORE_NO_SENTENCES = "no sentence to be scored. Expected text of one sentence at least."
     SCORE_STREAMS = "streams is {got!r}. Expected a whole number, 1 or more."
     SCORE_NOT_FINITE = (
         "the loss of a sentence is not finite: the biLM or its softmax holds values too large to be used. Get the "
         "files again, or train again with a lower learning rate."
+    )
+    SCORE_INSIDE = (
+        "--per-sentence is {path}, which is in {folder}, the folder of the model. Expected the name of a file outside."
+    )
+    SCORE_COPY = (
+        "{folder}: the text's temporary copy can't be written ({reason}). Make room there, or set the environment "
+        "variable TMPDIR to another folder."
     )
     SCORE_STOPPED = "stopped before all was scored."

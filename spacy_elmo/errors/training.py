@@ -8,15 +8,14 @@ class TrainingMessages:
         "the training text has {got} sentences, but training.streams is {streams}. Expected a sentence for each stream "
         "at least: set training.streams lower, or give more text."
     )
-    FEW_WORDS = (
-        "the training text has {got} different words, the special three counted, but training.n_words is {n_words}. "
-        "Set training.n_words to {got} or less."
-    )
-    TEXT_EMPTY = "{path}: no words. Expected text, one sentence a line, words separated by blanks."
-    TEXT_UNREADABLE = "{path}: can't be read ({reason}). Expected text in UTF-8, plain or .xz."
     DIVERGED = (
-        "the loss of step {step} is not finite: training has diverged. Begin anew with a lower training.learning_rate; "
-        "{path} is of an earlier step."
+        "{what} is not finite: training has diverged. Begin anew in another output folder, with a lower "
+        "training.optimizer.learning_rate. Checkpoints in {path}, if there are any, are of earlier steps, but their "
+        "weights may have grown too large by then."
+    )
+    NO_GPU = (
+        'training.device is "cuda", but torch finds {got} GPUs here. Expected {expected} at least: set it to "cpu", '
+        "or install a build of torch for this machine's GPU."
     )
     STREAMS = (
         "training.streams is {got}. Expected a multiple of {expected}: each of the {size} processes has as many, and "
@@ -48,6 +47,18 @@ class TrainingMessages:
         "with the same vocabulary and cutoffs, and not from or to one of another kind. To fit a new one, give a folder "
         "with options.json and weights.hdf5 alone, and set training.frozen_tokens."
     )
+    COVERAGE_LOW = (
+        "the vocabulary has {coverage:.2%} of the training text's tokens. All others are predicted as <UNK>, so the "
+        "perplexity says little: take a larger vocabulary, or one of this text, where that was not meant."
+    )
+    HELDOUT_SAME = (
+        "{got} is in both the training text and the held-out text. The held-out perplexity is too low then: set "
+        "paths.heldout to another text, or leave it out, and a part of the training text is held out."
+    )
+    PROCESS_VARIABLE = (
+        "the environment variable {name} is {got}. Expected {expected}: torchrun sets it. Start the run with torchrun, "
+        "or unset WORLD_SIZE to train in one process."
+    )
     PROCESS_DIED = (
         "another process of this run has died, or can't be reached ({reason}). Start the run again: it goes on from "
         "the last checkpoint, with any number of processes that divides training.streams."
@@ -68,9 +79,19 @@ class TrainingMessages:
         "{path}: can't be read ({reason}). It tells what this run was begun with: put the whole file there, or give "
         "another output folder to begin anew."
     )
+    RUN_TEXT = (
+        "{source}: the text has changed since this run was begun: it had {old}; now {new}. Put it back, or away, to go "
+        "on, or give another output folder to begin anew."
+    )
+    RUN_CONTENTS = (
+        "{path}: not with the contents (SHA-256 in {run}) that this run was begun with. Put the right file there to go "
+        "on, or give another output folder to begin anew."
+    )
+    MEMORY = (
+        "memory does not suffice ({reason}). Lower training.streams, which is {streams:,}, training.steps, {steps:,}, "
+        "vocabulary.size or the sizes in [bilm]."
+    )
     RUN_DIFFERS = (
         "{path}: this run was begun with {key} = {old}, but now it is {new}. Set it back to go on, or give another "
         "output folder to begin anew."
     )
-    CHECKPOINT = "{path}: can't be read ({reason}). Delete it to begin anew, or put a whole one there."
-    RUN_MISSING = "{path}: no corpus in it. Expected the folder that `spacy elmo pretrain` made."

@@ -75,10 +75,12 @@ def write_adaptive(
     cutoffs: Sequence[int],
     arrays: Mapping[str, npt.NDArray[np.floating]],
     dtype: npt.DTypeLike = np.float32,
+    *,
+    compress: bool = False,
 ) -> None:
     """Write an adaptive softmax, whole or not at all. arrays: by parameter name; see adaptive_shapes.
 
-    dtype: float32, or float16 for a file of half the size.
+    dtype: float32, or float16 for a file of half the size. compress: by HDF5's filters shuffle and gzip.
     Raises WeightsError for arrays of other shapes, and for values that are not finite in that type.
     """
     stored = stored_type(path, dtype)
@@ -86,7 +88,7 @@ def write_adaptive(
     datasets: dict[str, npt.NDArray[np.generic]] = {_dataset(CUTOFFS): np.array(cutoffs, "<i8")}
     for name, values in arrays.items():
         datasets[_dataset(name)] = stored_values(path, _dataset(name), values, stored)
-    write_hdf5(path, datasets.items(), WeightsError)
+    write_hdf5(path, datasets.items(), WeightsError, compress=compress)
 
 
 def _dataset(name: str) -> str:

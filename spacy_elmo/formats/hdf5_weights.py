@@ -61,14 +61,20 @@ def read_weights(path: str | os.PathLike[str], options: BiLMOptions) -> dict[str
     return arrays
 
 
-def write_weights(path: str | os.PathLike[str], options: BiLMOptions, arrays: Mapping[str, Floats]) -> None:
+def write_weights(
+    path: str | os.PathLike[str], options: BiLMOptions, arrays: Mapping[str, Floats], *, compress: bool = False
+) -> None:
     """Write float32 arrays by parameter name as a weight file, whole or not at all.
+
+    compress: by HDF5's filters shuffle and gzip. AllenNLP and bilm-tf read through h5py and see plain float32 all the
+    same. Rounded weights become smaller (see `rounding.round_mantissas`), others hardly.
 
     Raises WeightsError for arrays that are missing, unexpected, misshapen, not float32 or not finite,
     and for a character embedding whose row 0 is not zero: the file has no place for it.
     """
     check_arrays(arrays, options, f"{path}: not written")
-    write_hdf5(path, ((entry.dataset, _values(entry, arrays)) for entry in table_for(options, arrays)), WeightsError)
+    datasets = ((entry.dataset, _values(entry, arrays)) for entry in table_for(options, arrays))
+    write_hdf5(path, datasets, WeightsError, compress=compress)
 
 
 def _values(entry: Entry, arrays: Mapping[str, Floats]) -> Floats:

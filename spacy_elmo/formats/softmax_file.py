@@ -45,16 +45,18 @@ def write_softmax(
     weight: npt.NDArray[np.floating],
     bias: npt.NDArray[np.floating],
     dtype: npt.DTypeLike = np.float32,
+    *,
+    compress: bool = False,
 ) -> None:
     """Write a softmax, whole or not at all. weight: (words, projection_dim); bias: (words,).
 
-    dtype: float32, or float16 for a file of half the size.
+    dtype: float32, or float16 for a file of half the size. compress: by HDF5's filters shuffle and gzip.
     Raises WeightsError for arrays of other shapes, and for values that are not finite in that type.
     """
     stored = stored_type(path, dtype)
     _check_shapes(weight.shape, bias.shape, f"{path}: not written")
     arrays = {name: stored_values(path, name, values, stored) for name, values in ((WEIGHT, weight), (BIAS, bias))}
-    write_hdf5(path, arrays.items(), WeightsError)
+    write_hdf5(path, arrays.items(), WeightsError, compress=compress)
 
 
 def stored_type(path: str | os.PathLike[str], dtype: npt.DTypeLike) -> np.dtype[Any]:

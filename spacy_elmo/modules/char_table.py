@@ -42,7 +42,7 @@ def convolve(embedding: Tensor, weight: Tensor, ids: Tensor, lengths: Tensor, li
     """The maximum over windows of each filter's sums, without bias.
 
     embedding: *Shape:* (characters, char_dim); weight: (filters, char_dim, width), as nn.Conv1d has it; ids: *Shape:*
-    (words, positions), int16, at most 255 positions; lengths: (words,), int32: positions that count, at least width.
+    (words, positions), int16, at most 256 positions; lengths: (words,), int32: positions that count, at least width.
     Returns *Shape:* (words, filters), float32. Row 0 of embedding, the mask, gets no gradient.
     """
     learned = torch.cat([embedding[:1].detach(), embedding[1:]])  # the mask is no character and stays 0

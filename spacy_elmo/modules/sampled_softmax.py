@@ -9,7 +9,8 @@ from torch.autograd.function import once_differentiable
 
 from .lstm_cell import NAMES, loops
 
-BLOCK = 1280  # rows of logits at once: enough for the products to run at full rate (measured)
+# rows of logits at once: enough for the products to run at full rate (measured); fewer where there are many words
+BLOCK, LEAST_BLOCK, MOST_LOGITS = 1280, 64, 1280 << 13
 
 
 class LogUniform:
@@ -69,9 +70,10 @@ class _SampledLoss(torch.autograd.Function):
         with_ones = torch.cat([low_x.t(), low_x.new_ones(1, n_rows)])  # the sums of the columns come with the products
         d_x, d_low = torch.empty_like(low_x), torch.zeros(len(with_ones), n_sample, dtype=x.dtype, device=x.device)
         losses, d_true = torch.empty_like(true_logits), torch.empty_like(true_logits)
-        buffer = torch.empty(min(BLOCK, n_rows), n_sample, dtype=products, device=x.device)
-        for start in range(0, n_rows, BLOCK):
-            rows = slice(start, min(start + BLOCK, n_rows))
+        block = min(n_rows, BLOCK, max(LEAST_BLOCK, MOST_LOGITS // n_sample))
+        buffer = torch.empty(block, n_sample, dtype=products, device=x.device)
+        for start in range(0, n_rows, block):
+            rows = slice(start, min(start + block, n_rows))
             logits = torch.mm(low_x[rows], transposed, out=buffer[: rows.stop - start])
             _probabilities(logits, offset, true_logits[rows], hits[rows], losses[rows], d_true[rows])
             torch.mm(logits, low, out=d_x[rows])

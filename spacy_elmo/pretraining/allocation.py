@@ -1,7 +1,14 @@
-"""Memory that training frees is kept for the next step."""
+"""Memory: what training frees is kept for the next step, and an error tells where there is not enough."""
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from ..errors import Errors, SettingsError
+from .config import TrainingSettings
 
 # of glibc's malloc.h
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
@@ -23,3 +30,17 @@ def keep_memory() -> None:
         return
     for parameter, value in ((M_ARENA_MAX, 1), (M_MMAP_THRESHOLD, LARGEST), (M_TRIM_THRESHOLD, MOST)):
         mallopt(parameter, value)
+
+
+@contextmanager
+def enough_memory(training: TrainingSettings) -> Iterator[None]:
+    """Turn what numpy and torch raise where they get no memory into SettingsError, with the settings to change."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        # on a CPU torch has no class of its own for it
+        if not isinstance(error, MemoryError | torch.cuda.OutOfMemoryError) and "DefaultCPUAllocator" not in str(error):
+            raise
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        message = Errors.MEMORY.format(reason=reason, streams=training.streams, steps=training.steps)
+        raise SettingsError(message) from error

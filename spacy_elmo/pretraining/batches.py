@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import CheckpointError, Errors
 from .encoding import WordTable
 from .prepared import PreparedCorpus
 from .shuffling import BlockShuffle
@@ -73,8 +74,17 @@ class Streams:
         return {"epoch": self.epoch.copy(), "position": self.position.copy(), "offset": self.offset.copy()}
 
     def restore(self, state: dict[str, npt.NDArray[np.int64]]) -> None:
-        """Go to where state() was taken."""
-        self.epoch, self.position, self.offset = (state[name].copy() for name in ("epoch", "position", "offset"))
+        """Go to where state() was taken. Raises CheckpointError for a place that these streams do not have."""
+        epoch, position, offset = (state[name].copy() for name in ("epoch", "position", "offset"))
+        inside = (epoch >= 0) & (position >= self.bounds[:-1]) & (position < self.bounds[1:]) & (offset >= 0)
+        for stream in np.flatnonzero(inside).tolist():
+            sentence = self.order.number(int(epoch[stream]), int(position[stream]))
+            inside[stream] = offset[stream] <= self.corpus.lengths[sentence]  # a boundary and its words are read
+        if not inside.all():
+            wrong = int(np.argmin(inside))
+            place = f"epoch {epoch[wrong]}, sentence {position[wrong]}, word {offset[wrong]}"
+            raise CheckpointError(Errors.CHECKPOINT_PLACE.format(stream=wrong, place=place))
+        self.epoch, self.position, self.offset = epoch, position, offset
         self._rows = [None] * self.count
 
     def next(self, steps: int) -> Window:
@@ -101,7 +111,7 @@ class Streams:
             starts[filled] |= offset == 0
             filled += part.shape[1]
             self.offset[stream] = offset + part.shape[1]
-            if self.offset[stream] == sentence.shape[1]:
+            if self.offset[stream] >= sentence.shape[1]:  # never beyond, but that would not end
                 self._advance(stream)
 
     def _current(self, stream: int) -> Ids:

@@ -17,7 +17,8 @@ class Paths(Section):
     """train: text (see reading.py), a file, a folder or a glob. heldout: the same; None: cut off from train.
 
     vocabulary: one word a line, sorted by falling frequency; None: built from train. init: folder of a biLM to go on
-    from, with its softmax and vocabulary where it has them; None: start from random weights.
+    from, with its softmax and vocabulary where it has them, or en_mini, the embedded one; None: start from random
+    weights.
     """
 
     SECTION: ClassVar[str] = "paths"
@@ -80,14 +81,14 @@ class OptimizerSettings(Section):
     SECTION: ClassVar[str] = "training.optimizer"
 
     name: str = field(default="adamw", metadata=one_of("adamw", "adagrad"))
-    learning_rate: float = field(default=3e-3, metadata=real(above=0))
+    learning_rate: float = field(default=4e-3, metadata=real(above=0))
     beta1: float = field(default=0.9, metadata=real(0, below=1))
     beta2: float = field(default=0.99, metadata=real(0, below=1))
     epsilon: float = field(default=1e-8, metadata=real(above=0))
     weight_decay: float = field(default=0.0, metadata=real(0))
-    initial_accumulator: float = field(default=1.0, metadata=real(0))
+    initial_accumulator: float = field(default=1.0, metadata=real(0, 1e30))
     clip_norm: float = field(default=1.0, metadata=real(above=0))
-    loss_scale: float = field(default=1.0, metadata=real(above=0))
+    loss_scale: float = field(default=1.0, metadata=real(above=0, most=1e6))
 
 
 @dataclass(frozen=True)
@@ -120,15 +121,15 @@ class TrainingSettings(Section):
 
     SECTION: ClassVar[str] = "training"
 
-    streams: int = field(default=256, metadata=whole(1))
-    steps: int = field(default=20, metadata=whole(1))
+    streams: int = field(default=256, metadata=whole(1, 10**6))
+    steps: int = field(default=20, metadata=whole(1, 10**6))
     zero_state_share: float = field(default=0.75, metadata=real(0, 1))
     dropout: float = field(default=0.0, metadata=real(0, below=1))
-    epochs: float = field(default=5.0, metadata=real(above=0))
+    epochs: float = field(default=5.0, metadata=real(above=0, most=1e6))
     total_tokens: int | None = field(default=None, metadata=whole(1, optional=True))
-    accumulate: int = field(default=1, metadata=whole(1))
+    accumulate: int = field(default=1, metadata=whole(1, 10**6))
     frozen_tokens: int = field(default=0, metadata=whole(0))
-    workers: int = field(default=2, metadata=whole(1))
+    workers: int = field(default=2, metadata=whole(1, 1024))
     precision: str = field(default="auto", metadata=one_of("auto", "float32", "bfloat16"))
     device: str = field(default="cpu", metadata=one_of("cpu", "cuda"))
     seed: int = field(default=0, metadata=whole(0, 2**63 - 1))

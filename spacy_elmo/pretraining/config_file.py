@@ -11,13 +11,13 @@ from typing import Any, get_type_hints
 
 from thinc.api import Config
 
-from ..errors import CorpusError, ElmoError, Errors, SettingsError
+from ..errors import ElmoError, Errors, SettingsError
 from ..formats.atomic import replacing, writing
 from ..formats.options import BiLMOptions, read_options
 from ..formats.options_checks import KEYS
 from .checks import refuse
 from .config import PretrainConfig
-from .sources import find_files
+from .model_files import OPTIONS, bilm_folder
 
 Tree = dict[str, Any]
 _BILM_KEYS = (*KEYS.values(), "char_cnn.n_characters")
@@ -29,8 +29,8 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
     overrides: by full names, as in {"training.epochs": 2}; variables like ${paths.train} see them.
     Without [bilm], and with paths.init, the sizes are those of that biLM.
 
-    Raises SettingsError, CorpusError for texts that are not there, or OptionsError, each naming the file and the
-    setting. No text is read.
+    Raises SettingsError or OptionsError, each naming the file and the setting. No text is looked for: see check_paths
+    in starting.py.
     """
     try:
         with _parsing():
@@ -42,7 +42,6 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
         with _parsing():
             tree = Config(tree, is_interpolated=False).interpolate()
         config: PretrainConfig = _build(PretrainConfig, tree, "")
-        _check_paths(config)
     except ElmoError as error:
         raise type(error)(Errors.CONFIG_IN_FILE.format(path=path, error=error)) from error
     return config
@@ -178,19 +177,4 @@ def _bilm(tree: Tree) -> BiLMOptions:
     init = tree["paths"].get("init") if isinstance(tree["paths"], dict) else None
     if not isinstance(init, str):
         raise SettingsError(Errors.CONFIG_NO_BILM)
-    return read_options(Path(init) / "options.json")
-
-
-def _check_paths(config: PretrainConfig) -> None:
-    """Refuse what is not there. Relative paths are relative to the working directory, as in spaCy's configs."""
-    paths = config.paths
-    for name, source in (("train", paths.train), ("heldout", paths.heldout)):
-        try:
-            if source is not None:
-                find_files(source)
-        except CorpusError as error:
-            raise CorpusError(Errors.CONFIG_SOURCE.format(name=name, error=error)) from error
-    if paths.vocabulary is not None and not Path(paths.vocabulary).is_file():
-        refuse("paths.vocabulary", paths.vocabulary, "a file that is there, with one word a line")
-    if paths.init is not None and not Path(paths.init).is_dir():
-        refuse("paths.init", paths.init, "a folder that is there, with options.json and weights.hdf5")
+    return read_options(bilm_folder(init) / OPTIONS)

@@ -19,9 +19,10 @@ def check_together(config: PretrainConfig) -> None:
     if training.streams % groups:
         expected = f"a multiple of {groups}, half of training.workers: a pair of workers shares no stream with another"
         refuse("training.streams", training.streams, expected)
-    if softmax.kind == "sampled" and softmax.negatives > words:
+    built = config.paths.vocabulary is None and config.paths.init is None  # others are checked when they are known
+    if built and softmax.kind == "sampled" and softmax.negatives > words:
         refuse("training.softmax.negatives", softmax.negatives, f"at most vocabulary.size, {words}")
-    if softmax.kind == "adaptive" and softmax.cutoffs[-1] >= words:
+    if built and softmax.kind == "adaptive" and softmax.cutoffs[-1] >= words:
         refuse("training.softmax.cutoffs", softmax.cutoffs, f"numbers below vocabulary.size, {words}")
     if training.frozen_tokens and config.paths.init is None:
         expected = "0 where paths.init is not set: a biLM of random weights is not to be frozen"

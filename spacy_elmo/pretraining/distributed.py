@@ -1,6 +1,5 @@
 """Several processes of one run, on torchrun and torch.distributed: each has its own streams, all have one gradient."""
 
-import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ..errors import ElmoError, Errors, OtherProcessError, ProcessError
+from ..errors import ElmoError, Errors, OtherProcessError, ProcessError, SettingsError
+from .torchrun import environment, local_rank
 
 TIMEOUT = timedelta(minutes=10)  # of what all do at the same time
 PATIENCE = timedelta(days=1)  # while the first process prepares a text, evaluates or writes
@@ -149,10 +149,15 @@ def _telling() -> Iterator[None]:
 def processes(device: str) -> Iterator[Group]:
     """The group that torchrun has started this process in; without torchrun, this process alone.
 
-    gloo on CPUs, NCCL on GPUs (a GPU for each process, by LOCAL_RANK). Raises ProcessError.
+    gloo on CPUs, NCCL on GPUs (a GPU for each process, by LOCAL_RANK). Raises ProcessError, also for variables
+    that torchrun would not set so, and SettingsError where there is no such GPU.
     """
-    where = torch.device(device, int(os.environ.get("LOCAL_RANK", 0))) if device == "cuda" else torch.device(device)
-    if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", 1)) == 1:
+    _, size = environment()
+    number = local_rank()
+    where = torch.device(device, number) if device == "cuda" else torch.device(device)
+    if device == "cuda" and torch.cuda.device_count() <= number:
+        raise SettingsError(Errors.NO_GPU.format(got=torch.cuda.device_count(), expected=number + 1))
+    if size == 1:
         yield Group(device=where)
         return
     if device == "cuda":

@@ -1,17 +1,20 @@
 """Evaluation on the way: scores held-out sentences, and writes what a person or another program wants of it."""
 
+import math
 from pathlib import Path
 
 import numpy as np
 
+from ..errors import CheckpointError, Errors, WeightsError
 from .config import PretrainConfig
-from .curve import draw_curve
+from .curve import CURVE, draw_curve
+from .language_model import LanguageModel
 from .metrics import METRICS, EvaluationRow, append_row, read_metrics
 from .model_card import write_card
 from .prepared import PreparedCorpus
 from .reporting import Reporter
 from .run_facts import CardFacts, RunFacts, TextFacts
-from .run_folder import BEST, LAST, Run
+from .run_folder import BEST, CHECKPOINTS, LAST, Run
 from .score import Score
 from .scoring import score_text
 from .trainer import Trainer
@@ -40,10 +43,21 @@ class Evaluator:
         )
 
     def evaluate(self, seconds: float, loss: float, speed: float, best: float) -> float:
-        """Score the selection, write model-last, model-best where it is better than `best`, and the metrics."""
+        """Score the selection, write model-last, model-best where it is better than `best`, and the metrics.
+
+        Raises CheckpointError, and writes nothing, where a trained model's perplexity is not finite.
+        """
         trainer = self.trainer
-        score = score_text(trainer.model, [self.heldout.sentence(number) for number in self.chosen])
+        sentences = [self.heldout.sentence(number) for number in self.chosen]
+        try:
+            score = score_text(trainer.model, sentences)
+        except WeightsError as error:  # a loss is not finite
+            if trainer.step_number == 0:
+                raise
+            raise self._diverged() from error
         perplexities = score.perplexities
+        if trainer.step_number and not math.isfinite(perplexities.mean):
+            raise self._diverged()
         row = EvaluationRow(
             step=trainer.step_number,
             tokens=trainer.tokens,
@@ -60,27 +74,44 @@ class Evaluator:
         for name in [LAST, BEST] if perplexities.mean < best else [LAST]:
             self._write(self.output / name, row.seconds, score)
         append_row(self.output / METRICS, row)
-        draw_curve(self.output / "curve.png", read_metrics(self.output / METRICS))
+        draw_curve(self.output / CURVE, read_metrics(self.output / METRICS))
         self.reporter.evaluated(row)
         return perplexities.mean
 
+    def _diverged(self) -> CheckpointError:
+        what = f"the held-out perplexity after step {self.trainer.step_number}"
+        return CheckpointError(Errors.DIVERGED.format(what=what, path=self.output / CHECKPOINTS))
+
     def finish(self, seconds: float) -> None:
-        """At the end: score all of the held-out text for model-last's card."""
-        if self.trainer.group.first and len(self.chosen) < len(self.heldout):
-            score = score_text(self.trainer.model, self.heldout)
-            self._write(self.output / LAST, seconds, score)
-            of_all = score.perplexities
-            self.reporter.message(
-                f"all {score.sentences:,} held-out sentences: perplexity {of_all.mean:.2f} (forward "
-                f"{of_all.forward:.2f}, backward {of_all.backward:.2f})"
-            )
+        """At the end: score all of the held-out text for both models' cards."""
+        if not self.trainer.group.first or len(self.chosen) == len(self.heldout):
+            return
+        score = score_text(self.trainer.model, self.heldout)
+        self._write(self.output / LAST, seconds, score)
+        self._tell(LAST, score)
+        rows = read_metrics(self.output / METRICS)
+        best = min(rows, key=lambda row: row.perplexity) if rows else None
+        if best is not None and (self.output / BEST).exists():
+            if best.step != self.trainer.step_number:
+                score = score_text(LanguageModel.load(self.output / BEST), self.heldout)
+                self._tell(BEST, score)
+            self._card(self.output / BEST, best.step, best.seconds, score)
+
+    def _tell(self, name: str, score: Score) -> None:
+        perplexities = score.perplexities
+        self.reporter.message(
+            f"{name} on all {score.sentences:,} held-out sentences: perplexity {perplexities.mean:.2f} (forward "
+            f"{perplexities.forward:.2f}, backward {perplexities.backward:.2f})"
+        )
 
     def _write(self, folder: Path, seconds: float, score: Score) -> None:
-        trainer = self.trainer
-        trainer.model.save(folder)
-        epochs = trainer.tokens / trainer.tokens_an_epoch
-        facts = CardFacts(self.config, self.facts, trainer.step_number, trainer.tokens, epochs, seconds, score)
-        write_card(folder, facts)
+        self.trainer.model.save(folder)
+        self._card(folder, self.trainer.step_number, seconds, score)
+
+    def _card(self, folder: Path, step: int, seconds: float, score: Score) -> None:
+        tokens = step * self.trainer.tokens_an_update
+        epochs = tokens / self.trainer.tokens_an_epoch
+        write_card(folder, CardFacts(self.config, self.facts, step, tokens, epochs, seconds, score))
 
 
 def _text(source: str, corpus: PreparedCorpus, whole: bool) -> TextFacts:

@@ -1,8 +1,6 @@
 """A biLM with what it predicts: its softmax and the words, and the folder that holds them."""
 
 import os
-import shutil
-import uuid
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +9,7 @@ import torch
 
 from ..errors import Errors, WeightsError
 from ..formats.adaptive_file import holds_adaptive, read_adaptive, write_adaptive
-from ..formats.atomic import writing
+from ..formats.atomic_folder import filling, is_unfinished
 from ..formats.hdf5_weights import read_weights, write_weights
 from ..formats.options import read_options, write_options
 from ..formats.softmax_file import read_softmax, write_softmax
@@ -19,11 +17,19 @@ from ..modules import BiLM
 from ..modules.adaptive_softmax import AdaptiveSoftmax
 from ..modules.output_layer import OutputLayer
 from ..modules.softmax import Softmax
+from .model_files import (
+    COUNTS,
+    FILES,
+    OPTIONS,
+    SOFTMAX,
+    WEIGHTS,
+    WORDS,
+    bilm_folder,
+    no_package,
+    softmax_folder,
+)
 from .vocabulary import Vocabulary
 
-OPTIONS, WEIGHTS, SOFTMAX, WORDS = "options.json", "weights.hdf5", "softmax.hdf5", "vocabulary.txt"
-COUNTS = "vocabulary.counts.npy"  # may be missing
-FILES = (OPTIONS, WEIGHTS, SOFTMAX, WORDS)
 _EXPECTED = f"{OPTIONS}, {WEIGHTS}, {SOFTMAX} and {WORDS}"
 
 
@@ -52,53 +58,50 @@ class LanguageModel:
         return self.vocabulary.ids(sentence)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> "LanguageModel":
+    def load(cls, model: str | os.PathLike[str]) -> "LanguageModel":
         """Read options.json, weights.hdf5, softmax.hdf5, vocabulary.txt and, if there, vocabulary.counts.npy.
 
+        model: their folder, or en_mini: the embedded biLM, whose softmax is in a package of its own.
         Raises ElmoError, which names the file that is missing or what is wrong with it.
         """
-        folder = Path(folder)
+        folder, output = bilm_folder(model), softmax_folder(model)
+        if output is None:
+            raise no_package(model)
         if not folder.is_dir():
             raise WeightsError(Errors.MODEL_FOLDER.format(folder=folder, expected=_EXPECTED))
-        missing = [name for name in FILES if not (folder / name).exists()]
+        if is_unfinished(folder):
+            raise WeightsError(Errors.MODEL_UNFINISHED.format(folder=folder))
+        paths = [folder / OPTIONS, folder / WEIGHTS, output / SOFTMAX, output / WORDS]
+        missing = [path.name for path in paths if not path.exists()]
         if SOFTMAX in missing and OPTIONS not in missing and WEIGHTS not in missing:
             raise WeightsError(Errors.MODEL_NO_SOFTMAX.format(folder=folder))
         if missing:
             raise WeightsError(Errors.MODEL_FILES.format(folder=folder, missing=", ".join(missing), expected=_EXPECTED))
         options = read_options(folder / OPTIONS)
-        softmax = _read_output_layer(folder / SOFTMAX)
+        softmax = _read_output_layer(output / SOFTMAX)
         bilm = BiLM.from_arrays(options, read_weights(folder / WEIGHTS, options))
-        return cls(bilm, softmax, Vocabulary.read(folder / WORDS), str(folder))
+        return cls(bilm, softmax, Vocabulary.read(output / WORDS), str(model))
 
     def save(self, folder: str | os.PathLike[str], softmax_dtype: npt.DTypeLike = np.float32) -> None:
         """Write what load reads. A new folder appears at once; in one that is there each file is replaced whole, when
-        all have been written.
+        all have been written; where a kill comes between two of them, load refuses the folder until it is written anew.
 
         softmax_dtype: float32, or float16 for a softmax of half the size. Raises ElmoError.
         """
-        folder = Path(os.path.realpath(folder))  # a link stays one
-        temporary = folder.parent / f".{uuid.uuid4().hex}.tmp"
-        try:
-            with writing(folder, WeightsError):
-                temporary.mkdir(parents=True)
-            self._write(temporary, softmax_dtype)
-            with writing(folder, WeightsError):
-                if folder.exists():
-                    _replace_files(temporary, folder)
-                else:
-                    os.rename(temporary, folder)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with filling(folder, (*FILES, COUNTS), WeightsError) as temporary:
+            write_options(temporary / OPTIONS, self.bilm.options)
+            write_weights(temporary / WEIGHTS, self.bilm.options, self.bilm.to_arrays())
+            write_output_layer(temporary / SOFTMAX, self.softmax, softmax_dtype)
+            self.vocabulary.write(temporary / WORDS)
 
-    def _write(self, folder: Path, softmax_dtype: npt.DTypeLike) -> None:
-        arrays = {name: values.cpu().numpy() for name, values in self.softmax.state_dict().items()}
-        write_options(folder / OPTIONS, self.bilm.options)
-        write_weights(folder / WEIGHTS, self.bilm.options, self.bilm.to_arrays())
-        if isinstance(self.softmax, AdaptiveSoftmax):
-            write_adaptive(folder / SOFTMAX, self.softmax.cutoffs, arrays, softmax_dtype)
-        else:
-            write_softmax(folder / SOFTMAX, arrays["weight"], arrays["bias"], softmax_dtype)
-        self.vocabulary.write(folder / WORDS)
+
+def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, compress: bool = False) -> None:
+    """Write a softmax.hdf5; see write_softmax. Raises WeightsError."""
+    arrays = {name: values.cpu().numpy() for name, values in layer.state_dict().items()}
+    if isinstance(layer, AdaptiveSoftmax):
+        write_adaptive(path, layer.cutoffs, arrays, dtype, compress=compress)
+    else:
+        write_softmax(path, arrays["weight"], arrays["bias"], dtype, compress=compress)
 
 
 def _read_output_layer(path: Path) -> OutputLayer:
@@ -112,10 +115,3 @@ def _read_output_layer(path: Path) -> OutputLayer:
         layer, arrays = Softmax(*weight.shape), {"weight": weight, "bias": bias}
     layer.load_state_dict({name: torch.from_numpy(values) for name, values in arrays.items()})
     return layer
-
-
-def _replace_files(source: Path, folder: Path) -> None:
-    if not (source / COUNTS).exists():
-        (folder / COUNTS).unlink(missing_ok=True)  # of the words before
-    for path in source.iterdir():
-        os.replace(path, folder / path.name)

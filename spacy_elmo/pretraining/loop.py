@@ -12,16 +12,16 @@ import numpy.typing as npt
 
 from ..errors import CheckpointError, Errors, SettingsError
 from ..formats.atomic import writing
-from .allocation import keep_memory
-from .checkpoint import Checkpoints, from_text, text
+from .allocation import enough_memory, keep_memory
+from .checkpoint import Checkpoints, from_text
 from .config import PretrainConfig
 from .distributed import Group, processes
 from .evaluating import Evaluator
 from .metrics import METRICS, cut_back
 from .reporting import Reporter
-from .run_folder import CHECKPOINTS, begin, reopen
+from .run_folder import CHECKPOINTS, begin, is_begun, reopen
 from .run_lock import run_lock
-from .starting import starting_model
+from .starting import check_paths, empty_model, starting_model
 from .stopping import Stop, asked_to_stop
 from .trainer import Trainer
 
@@ -57,11 +57,15 @@ class Progress:
     @classmethod
     def of(cls, arrays: dict[str, npt.NDArray[Any]]) -> "Progress":
         """From the arrays of a checkpoint, which are taken out of it. Raises CheckpointError."""
-        names = [name for name in arrays if name.startswith("progress/")]
-        values = {name.removeprefix("progress/"): arrays.pop(name).ravel()[0].item() for name in names}
-        if set(values) != set(vars(cls())):
-            raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path="the checkpoint", problems="progress"))
-        return cls(**values)
+        found = {name: arrays.pop(name) for name in [*arrays] if name.startswith("progress/")}
+        kinds, expected = (
+            {name: (a.dtype.kind, a.shape) for name, a in each.items()} for each in (found, cls().arrays())
+        )
+        if kinds == expected:
+            progress = cls(**{name.removeprefix("progress/"): array.item() for name, array in found.items()})
+            if progress.seconds >= 0 and progress.best > 0 and progress.stale >= 0:
+                return progress
+        raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path="the checkpoint", problems="progress"))
 
 
 def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcome:
@@ -69,27 +73,30 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
 
     Writes to `output`: model-last and model-best (official options.json and weights.hdf5, softmax.hdf5,
     vocabulary.txt and a model card) after every evaluation, metrics.jsonl, curve.png, config.cfg, the prepared texts
-    and checkpoints. SIGINT and SIGTERM write a checkpoint and leave; what happens later to a run that is killed is that
-    it goes on from the last checkpoint, and ends in the same bits. Under torchrun all processes call this.
-    Raises ElmoError.
+    and checkpoints. SIGINT, SIGTERM and SIGHUP write a checkpoint and leave; a run that is killed goes on from the last
+    checkpoint, and ends in the same bits. Under torchrun all processes call this. Raises ElmoError.
     """
     keep_memory()
-    with processes(config.training.device) as group, asked_to_stop() as stop, ExitStack() as held:
+    with processes(config.training.device) as group, ExitStack() as held:
         group.check_alike(config, SettingsError(Errors.PROCESS_SETTINGS.format(rank=group.rank)))
         run = None
         with group.together():
             if group.first:
+                if not is_begun(output):
+                    check_paths(config, output)
                 with writing(output, CheckpointError):
                     output.mkdir(parents=True, exist_ok=True)
                 held.enter_context(run_lock(output))
                 run = begin(config, output)
         with group.together():
             run = run or reopen(config, output)
-            model = starting_model(config, run.vocabulary)
-            trainer = Trainer(config, model, run.train, group)
+            with enough_memory(config.training):
+                model = (empty_model if run.begun else starting_model)(config, run.vocabulary)
+                trainer = Trainer(config, model, run.train, group)
             evaluator = Evaluator(config, trainer, run, output, reporter)
         group.copy_first([*model.bilm.parameters(), *model.softmax.parameters()])
-        with trainer:
+        # before, there is nothing to keep: a signal ends the process at once
+        with asked_to_stop() as stop, trainer:
             checkpoints = Checkpoints(output / CHECKPOINTS)
             return _Loop(trainer, evaluator, checkpoints, output, reporter, stop, run.identity).run()
 
@@ -156,11 +163,14 @@ class _Loop:
             return
         step, arrays = found
         with self.group.together():
-            if "run" not in arrays or text(arrays.pop("run")) != self.identity:
+            if not np.array_equal(arrays.pop("run", np.empty(0)), from_text(self.identity)):
                 problem = Errors.CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems="it is of another run")
                 raise CheckpointError(problem)
             self.progress = Progress.of(arrays)
             self.trainer.restore(arrays, str(self.checkpoints.folder))
+            if self.trainer.step_number != step:
+                problem = f"the file is of step {step}, its contents of {self.trainer.step_number}"
+                raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems=problem))
             if self.group.first:
                 cut_back(self.output / METRICS, step)
         self.reporter.resumed(step, self.trainer.tokens)
@@ -168,11 +178,13 @@ class _Loop:
     def _step(self) -> None:
         trainer, progress = self.trainer, self.progress
         rate, began = trainer.rate, time.perf_counter()
-        loss = trainer.step()
+        with enough_memory(trainer.config.training):
+            loss = trainer.step()
         took = time.perf_counter() - began
         if not math.isfinite(loss):  # in all processes: the loss is the sum of theirs
             with self.group.together():
-                raise CheckpointError(Errors.DIVERGED.format(step=trainer.step_number, path=self.checkpoints.folder))
+                what = f"the loss of step {trainer.step_number}"
+                raise CheckpointError(Errors.DIVERGED.format(what=what, path=self.checkpoints.folder))
         progress.seconds += took
         progress.loss = loss if math.isnan(progress.loss) else SMOOTHING * progress.loss + (1 - SMOOTHING) * loss
         speed = trainer.tokens_an_update / took

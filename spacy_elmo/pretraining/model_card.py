@@ -22,7 +22,7 @@ def write_card(folder: Path, facts: CardFacts) -> None:
     """Write README.md, whole or not at all. Paths are named by their last part alone. Raises CheckpointError."""
     path = folder / CARD
     with replacing(path, CheckpointError) as temporary, writing(path, CheckpointError):
-        temporary.write_text(card(facts), encoding="utf8")
+        temporary.write_text(card(facts), encoding="utf8", errors="backslashreplace")  # file names may be no UTF-8
 
 
 def card(facts: CardFacts) -> str:

@@ -1,6 +1,7 @@
 """What a batch's predictions are scored with: the sampled, the full or the adaptive softmax."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -161,7 +162,7 @@ class AdaptiveObjective:
 
     def __init__(self, softmax: AdaptiveSoftmax, settings: OptimizerSettings) -> None:
         self.softmax, self.parameters = softmax, list(softmax.parameters())
-        self.optimizer = dense_optimizer(self.parameters, settings)
+        self.optimizer = dense_optimizer(self.parameters, replace(settings, weight_decay=0.0))
         self._taken: list[Tensor] = []
 
     def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:

@@ -49,6 +49,18 @@ def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
     }
 
 
+def optimizer_forms(optimizer: torch.optim.Optimizer) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Type and shape of each array that optimizer_arrays gives after a first update."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if isinstance(optimizer, torch.optim.Adagrad):  # it has its state from the beginning
+        return {name: (array.dtype, array.shape) for name, array in optimizer_arrays(optimizer).items()}
+    forms: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+    for number, parameter in enumerate(parameters):
+        for name, shape in (("step", ()), ("exp_avg", parameter.shape), ("exp_avg_sq", parameter.shape)):
+            forms[f"{number}/{name}"] = np.dtype(np.float32), tuple(shape)
+    return forms
+
+
 def restore_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.ndarray]) -> None:
     """Go to where optimizer_arrays was called."""
     state: dict[int, dict[str, Any]] = {}

@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import CorpusError, Errors
@@ -13,12 +14,16 @@ from ..formats.atomic import writing
 from ..formats.streamed_array import StreamedArray
 from .prepared import PreparedCorpus
 from .prepared_meta import LENGTHS, META, OFFSETS, TEXT, Meta, SourceFile, write_meta
-from .reading import Report, read_sentences
+from .reading import Report, read_files
 from .sources import find_files, refuse_inside
+from .splitting import splitter
 
 
 def prepare(
-    source: str | os.PathLike[str], folder: str | os.PathLike[str], language: str | None = None
+    source: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    language: str | None = None,
+    output: str | os.PathLike[str] | None = None,
 ) -> PreparedCorpus:
     """Read a source (see read_sentences) and keep its sentences in a folder; memory does not grow with the text.
 
@@ -26,11 +31,13 @@ def prepare(
     which each begins, lengths.npy (sentences,), int32 words of each, and meta.json. A folder that was prepared before
     is used as it is where the sources' names, sizes and times of change and the language are the same; else it is
     replaced, at once and as a whole: what a killed call leaves is a hidden folder beside, never half a corpus.
-    One call at a time may prepare a folder. Raises CorpusError.
+    output: a folder, such as a run's, whose files are no part of the source. One call at a time may prepare a folder.
+    Raises CorpusError.
     """
     target = Path(os.path.realpath(folder))  # a link stays one
-    refuse_inside(source, target)
-    sources = _sources(source)
+    refuse_inside(source, target, output)
+    files = find_files(source, output)
+    sources = _sources(files)
     _refuse_foreign(target)
     try:
         kept = PreparedCorpus.open(target)
@@ -41,19 +48,20 @@ def prepare(
             return kept
     with writing(target, CorpusError):
         target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp"
+    temporary, report = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp", Report()
     try:
         with writing(target, CorpusError):
-            _write(source, sources, language, temporary)
+            _write(read_files(source, files, splitter(language), report), report, sources, language, temporary)
             _put_in_place(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return PreparedCorpus.open(target)
 
 
-def _write(source: str | os.PathLike[str], sources: list[SourceFile], language: str | None, folder: Path) -> None:
-    report, digest, position = Report(), hashlib.sha256(), 0
-    sentences = read_sentences(source, language, report)
+def _write(
+    sentences: Iterable[list[str]], report: Report, sources: list[SourceFile], language: str | None, folder: Path
+) -> None:
+    digest, position = hashlib.sha256(), 0
     folder.mkdir()
     with (
         (folder / TEXT).open("wb") as text,
@@ -88,9 +96,9 @@ def _put_in_place(temporary: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _sources(source: str | os.PathLike[str]) -> list[SourceFile]:
+def _sources(files: list[Path]) -> list[SourceFile]:
     found = []
-    for path in find_files(source):
+    for path in files:
         try:
             status = path.stat()
         except OSError as error:

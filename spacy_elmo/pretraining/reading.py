@@ -67,10 +67,13 @@ def read_sentences(
     Raises CorpusError: at once for a source without files and an unknown language; later for a file that is damaged,
     and at the end where there was no sentence.
     """
-    return _read(source, find_files(source), splitter(language), Report() if report is None else report)
+    return read_files(source, find_files(source), splitter(language), Report() if report is None else report)
 
 
-def _read(source: str | os.PathLike[str], files: list[Path], split: Splitter, report: Report) -> Iterator[list[str]]:
+def read_files(
+    source: str | os.PathLike[str], files: list[Path], split: Splitter, report: Report
+) -> Iterator[list[str]]:
+    """The sentences of the files of a source; see read_sentences."""
     before = report.sentences
     for path in files:
         kind = Path(path.stem).suffix if path.suffix in PACKED else path.suffix

@@ -7,12 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import Errors, SettingsError
+from ..errors import CorpusError, Errors, SettingsError
 from ..formats.atomic import replacing
 from .config import PretrainConfig
 from .config_file import write_config
 from .prepared import PreparedCorpus
 from .preparing import prepare
+from .run_texts import check_digests, digests
+from .sources import find_files
 from .starting import find_vocabulary
 from .vocabulary import Vocabulary
 
@@ -21,24 +23,33 @@ BEST, LAST = "model-best", "model-last"
 # may change between a stop and going on; all else would make the checkpoint another run's
 CHANGEABLE = (
     "paths.",
-    "corpus.",
     "training.epochs",
     "training.total_tokens",
     "training.workers",
     "training.device",
     "training.patience",
     "training.schedule.",
-    "evaluation.",
+    "evaluation.every",
+    "evaluation.checkpoint_every",
 )
 
 
 class Run(NamedTuple):
-    """What a run reads. identity: SHA-256 of its settings and texts; checkpoints of others are not its own."""
+    """What a run reads. identity: SHA-256 of its settings and texts; checkpoints of others are not its own.
+
+    begun: whether it was begun before, so that its weights are those of a checkpoint.
+    """
 
     train: PreparedCorpus
     heldout: PreparedCorpus
     vocabulary: Vocabulary
     identity: str
+    begun: bool
+
+
+def is_begun(output: Path) -> bool:
+    """Whether a folder has a checkpoint: without one nothing was trained, and settings may still be put right."""
+    return any((output / CHECKPOINTS).glob("*.h5"))
 
 
 def begin(config: PretrainConfig, output: Path) -> Run:
@@ -47,22 +58,22 @@ def begin(config: PretrainConfig, output: Path) -> Run:
     Raises SettingsError, before a checkpoint is touched, where they differ from those that the run was begun with.
     """
     path = output / RUN
-    # without a checkpoint nothing was trained: settings may still be put right
-    begun = _read(path) if any((output / CHECKPOINTS).glob("*.h5")) else None
+    begun = _read(path) if is_begun(output) else None
     if begun is not None:
         _compare(path, begun["settings"], _settings(config))
-    train, heldout = _corpora(config, output)
-    texts = {"train": train.meta.sha256, "heldout": heldout.meta.sha256, "sentences": [len(train), len(heldout)]}
-    if begun is not None:
-        _compare(path, begun["texts"], texts)
+        train, heldout = _kept(config, output)
+        _compare(path, begun["texts"], _texts(train, heldout))
         vocabulary = Vocabulary.read(output / WORDS)
+        check_digests(path, begun["texts"], config.paths, vocabulary.words, output / WORDS)
     else:
+        train, heldout = _corpora(config, output)
         vocabulary = find_vocabulary(config, train)
         vocabulary.write(output / WORDS)
+        texts = _texts(train, heldout) | digests(config.paths, vocabulary.words)
         with replacing(path, SettingsError) as temporary:
             temporary.write_text(json.dumps({"settings": _settings(config), "texts": texts}, indent=2), encoding="utf8")
     write_config(config, output / CONFIG)
-    return Run(train, heldout, vocabulary, _identity(path))
+    return Run(train, heldout, vocabulary, _identity(path), begun is not None)
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
@@ -83,14 +94,40 @@ def _identity(path: Path) -> str:
 def reopen(config: PretrainConfig, output: Path) -> Run:
     """What begin has made, in another process of the run."""
     train, heldout = _cut(config, PreparedCorpus.open(output / "corpus"), output)
-    return Run(train, heldout, Vocabulary.read(output / WORDS), _identity(output / RUN))
+    return Run(train, heldout, Vocabulary.read(output / WORDS), _identity(output / RUN), is_begun(output))
 
 
 def _corpora(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
-    train = prepare(config.paths.train, output / "corpus", config.corpus.language)
+    train = prepare(config.paths.train, output / "corpus", config.corpus.language, output)
     if config.paths.heldout is not None:
-        prepare(config.paths.heldout, output / "heldout", config.corpus.language)
+        prepare(config.paths.heldout, output / "heldout", config.corpus.language, output)
     return _cut(config, train, output)
+
+
+def _kept(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
+    """The texts as they were prepared, whole; the sources may be gone, but may not have other sizes by now."""
+    named = [(config.paths.train, "corpus")]
+    if config.paths.heldout is not None:
+        named.append((config.paths.heldout, "heldout"))
+    for source, name in named:
+        kept = PreparedCorpus.open(output / name)
+        kept.verify()
+        old = sorted(file.bytes for file in kept.meta.sources)
+        try:
+            new = sorted(file.stat().st_size for file in find_files(source, output))
+        except (CorpusError, OSError):  # gone
+            continue
+        if old != new:
+            raise SettingsError(Errors.RUN_TEXT.format(source=source, old=_told(old), new=_told(new)))
+    return _cut(config, PreparedCorpus.open(output / "corpus"), output)
+
+
+def _told(sizes: list[int]) -> str:
+    return f"{sum(sizes):,} bytes in files: {len(sizes):,}, the largest {sizes[-1]:,}"
+
+
+def _texts(train: PreparedCorpus, heldout: PreparedCorpus) -> dict[str, Any]:
+    return {"train": train.meta.sha256, "heldout": heldout.meta.sha256, "sentences": [len(train), len(heldout)]}
 
 
 def _cut(config: PretrainConfig, train: PreparedCorpus, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
@@ -115,5 +152,5 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 def _compare(path: Path, begun: dict[str, Any], now: dict[str, Any]) -> None:
     for key, value in now.items():
-        if begun.get(key) != value:
-            raise SettingsError(Errors.RUN_DIFFERS.format(path=path, key=key, old=begun.get(key), new=value))
+        if key in begun and begun[key] != value:  # a later version may know more settings
+            raise SettingsError(Errors.RUN_DIFFERS.format(path=path, key=key, old=begun[key], new=value))

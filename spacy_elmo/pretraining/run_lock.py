@@ -32,13 +32,10 @@ _NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 def run_lock(folder: Path) -> Iterator[None]:
     """Hold the lock of a run's folder, which exists, while the block runs; delete first what killed runs left there.
 
-    The system gives it free when the process ends, however it ends; the file .lock stays. Under torchrun rank 0 alone
-    takes it. On a file system without locks nothing is locked, nor deleted.
+    The system gives it free when the process ends, however it ends; the file .lock stays. Of several processes of
+    one run the first alone may take it. On a file system without locks nothing is locked, nor deleted.
     Raises CheckpointError where another process holds it, and names that process.
     """
-    if os.environ.get("RANK", "0") != "0":
-        yield
-        return
     path = folder / ".lock"
     with writing(path, CheckpointError):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

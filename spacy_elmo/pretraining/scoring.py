@@ -122,17 +122,20 @@ def _score_rows(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch
     positions = [_positions(model, row) for row in rows]
     steps = max(1, batch_tokens // max(1, len(rows)))  # so that a long sentence takes no more memory than a short one
     state = model.bilm.lstm.zero_state(len(rows))
+    device = state.h.device
     counts, losses, unknown_losses = (np.zeros((len(rows), n)) for n in (3, 2, 2))
     while any(window := [list(islice(row, steps)) for row in positions]):
         words, inputs, targets = _arrays(window)
-        encoded = model.bilm.char_cnn(torch.from_numpy(words_to_ids(words, model.bilm.options.max_characters)))
-        outputs, hs, cs = model.bilm.lstm.scan(F.embedding(torch.from_numpy(inputs), encoded), state)
+        ids = torch.from_numpy(words_to_ids(words, model.bilm.options.max_characters)).to(device)
+        encoded = F.embedding(torch.from_numpy(inputs).to(device), model.bilm.char_cnn(ids))
+        outputs, hs, cs = model.bilm.lstm.scan(encoded, state)
         state = LstmState(torch.stack([h[:, -1] for h in hs]), torch.stack([c[:, -1] for c in cs]))
         counts += np.stack([(targets[0] >= 0).sum(0), (targets[0] == UNKNOWN).sum(0), (targets[0] == END).sum(0)], 1)
         for direction in (0, 1):
             step, row = np.nonzero(targets[direction] != NO_TARGET)
             goal = targets[direction, step, row]
-            loss = model.softmax.loss(outputs[-1][direction, step, row], torch.from_numpy(goal)).double().numpy()
+            top = outputs[-1][direction, torch.from_numpy(step).to(device), torch.from_numpy(row).to(device)]
+            loss = model.softmax.loss(top, torch.from_numpy(goal).to(device)).double().cpu().numpy()
             losses[:, direction] += np.bincount(row, loss, len(rows))
             unknown_losses[:, direction] += np.bincount(row, np.where(goal == UNKNOWN, loss, 0), len(rows))
     if not np.isfinite(losses).all():

@@ -1,14 +1,15 @@
 """A text kept in a temporary file, so that it can be read again and at several places at once."""
 
 import json
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from ..errors import CorpusError
-from ..formats.atomic import writing
+from ..errors import CorpusError, Errors
 
 
 class SpooledText:
@@ -19,18 +20,19 @@ class SpooledText:
 
     def __init__(self, sentences: Iterable[list[str]]) -> None:
         self.n_sentences = 0
-        with writing(tempfile.gettempdir(), CorpusError):
+        with _writing():
             self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # closed by __exit__
         try:
             for sentence in sentences:
                 line = json.dumps(sentence).encode("ascii") + b"\n"  # any word at all, lone surrogates too
-                with writing(tempfile.gettempdir(), CorpusError):
+                with _writing():
                     self._file.write(line)
                 self.n_sentences += 1
-            with writing(tempfile.gettempdir(), CorpusError):
+            with _writing():
                 self._file.flush()
         except BaseException:
-            self._file.close()
+            with suppress(OSError):  # it would write what did not fit once more
+                self._file.close()
             raise
 
     def __enter__(self) -> "SpooledText":
@@ -67,3 +69,13 @@ class SpooledText:
             line = self._file.readline()
             place += len(line)
             yield json.loads(line)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # TMPDIR itself, where Python finds no folder at all to write to
+        folder = tempfile.tempdir or os.environ.get("TMPDIR", "the folder for temporary files")
+        raise CorpusError(Errors.SCORE_COPY.format(folder=folder, reason=error)) from error

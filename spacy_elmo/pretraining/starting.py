@@ -5,16 +5,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ..errors import Errors, SettingsError
+from ..errors import CorpusError, Errors, SettingsError
 from ..formats.hdf5_weights import read_weights
 from ..formats.options import read_options
 from ..modules import BiLM
 from ..modules.adaptive_softmax import AdaptiveSoftmax, check_cutoffs
 from ..modules.output_layer import OutputLayer
 from ..modules.softmax import Softmax
+from .checks import refuse
 from .config import PretrainConfig
-from .language_model import OPTIONS, SOFTMAX, WEIGHTS, WORDS, LanguageModel
+from .language_model import LanguageModel
+from .model_files import OPTIONS, WEIGHTS, WORDS, bilm_folder, has_softmax, is_embedded, no_package, softmax_folder
 from .prepared import PreparedCorpus
+from .sources import find_files
 from .vocabulary import Vocabulary, count_words
 from .vocabulary_file import SPECIAL, UNKNOWN
 
@@ -26,9 +29,9 @@ def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus) -> Vocabular
     found before its words are counted and kept.
     """
     check_start(config)
-    given = config.paths.vocabulary
-    if given is None and config.paths.init is not None and (Path(config.paths.init) / SOFTMAX).exists():
-        given = str(Path(config.paths.init) / WORDS)
+    given, init = config.paths.vocabulary, config.paths.init
+    if given is None and init is not None and has_softmax(init) and (folder := softmax_folder(init)) is not None:
+        given = str(folder / WORDS)
     counted = count_words(corpus)
     if given is None:
         return Vocabulary.from_counts(counted, config.vocabulary.size, config.vocabulary.min_count)
@@ -44,37 +47,63 @@ def check_start(config: PretrainConfig) -> None:
     softmax = config.training.softmax
     if softmax.kind == "adaptive":
         check_cutoffs(config.vocabulary.size, config.bilm.projection_dim, softmax.cutoffs)
-    if config.paths.init is None:
+    init = config.paths.init
+    if init is None:
         return
-    folder = Path(config.paths.init)
-    if read_options(folder / OPTIONS).to_dict() != config.bilm.to_dict():
-        raise SettingsError(Errors.TUNE_OPTIONS.format(path=folder / OPTIONS))
-    if not config.training.frozen_tokens and not (folder / SOFTMAX).exists():
-        raise SettingsError(Errors.TUNE_NO_SOFTMAX.format(folder=folder))
+    options = bilm_folder(init) / OPTIONS
+    if read_options(options).to_dict() != config.bilm.to_dict():
+        raise SettingsError(Errors.TUNE_OPTIONS.format(path=options))
+    if not config.training.frozen_tokens and not has_softmax(init):
+        raise no_package(init) if is_embedded(init) else SettingsError(Errors.TUNE_NO_SOFTMAX.format(folder=init))
+
+
+def check_paths(config: PretrainConfig, output: Path) -> None:
+    """Refuse a run to be begun in `output` whose files are not there. Raises CorpusError, SettingsError.
+
+    Relative paths are relative to the working directory, as in spaCy's configs. No text is read.
+    """
+    paths = config.paths
+    for name, source in (("train", paths.train), ("heldout", paths.heldout)):
+        try:
+            if source is not None:
+                find_files(source, output)
+        except CorpusError as error:
+            raise CorpusError(Errors.CONFIG_SOURCE.format(name=name, error=error)) from error
+    if paths.vocabulary is not None and not Path(paths.vocabulary).is_file():
+        refuse("paths.vocabulary", paths.vocabulary, "a file that is there, with one word a line")
+    if paths.init is not None and not Path(paths.init).is_dir() and not is_embedded(paths.init):
+        refuse("paths.init", paths.init, "a folder that is there, with options.json and weights.hdf5, or en_mini")
+
+
+def empty_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
+    """A model of the run's sizes, to be filled from a checkpoint: paths.init may be gone. Raises ElmoError."""
+    return LanguageModel(BiLM(config.bilm), _output_layer(config, vocabulary), vocabulary)
 
 
 def starting_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
     """The model of the first step. Raises ElmoError."""
     check_start(config)
     generator = torch.Generator().manual_seed(config.training.seed)
-    softmax: OutputLayer
-    if config.training.softmax.kind == "adaptive":
-        softmax = AdaptiveSoftmax(len(vocabulary), config.bilm.projection_dim, config.training.softmax.cutoffs)
-    else:
-        softmax = Softmax(len(vocabulary), config.bilm.projection_dim)
+    softmax = _output_layer(config, vocabulary)
     if config.paths.init is None:
         bilm = BiLM(config.bilm)
         bilm.reset_parameters(generator)
         _reset(softmax, vocabulary, generator)
         return LanguageModel(bilm, softmax, vocabulary)
-    folder = Path(config.paths.init)
     _reset(softmax, vocabulary, generator)
-    if (folder / SOFTMAX).exists():
-        before = LanguageModel.load(folder)
+    if has_softmax(config.paths.init):
+        before = LanguageModel.load(config.paths.init)
         _keep_rows(softmax, vocabulary, before)
         return LanguageModel(before.bilm, softmax, vocabulary)
-    bilm = BiLM.from_arrays(config.bilm, read_weights(folder / WEIGHTS, config.bilm))
+    weights = read_weights(bilm_folder(config.paths.init) / WEIGHTS, config.bilm)
+    bilm = BiLM.from_arrays(config.bilm, weights)
     return LanguageModel(bilm, softmax, vocabulary)
+
+
+def _output_layer(config: PretrainConfig, vocabulary: Vocabulary) -> OutputLayer:
+    if config.training.softmax.kind == "adaptive":
+        return AdaptiveSoftmax(len(vocabulary), config.bilm.projection_dim, config.training.softmax.cutoffs)
+    return Softmax(len(vocabulary), config.bilm.projection_dim)
 
 
 def _reset(softmax: OutputLayer, vocabulary: Vocabulary, generator: torch.Generator) -> None:

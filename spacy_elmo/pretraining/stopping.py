@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # Windows has none
 # a signal may come twice for one request: timeout(1) sends it to the process and to its group
 REPEATED_SECONDS = 1.0
 
@@ -22,8 +23,9 @@ class Stop:
 
 @contextmanager
 def asked_to_stop() -> Iterator[Stop]:
-    """Note SIGINT and SIGTERM instead of ending the process; a second one raises KeyboardInterrupt at once.
+    """Note SIGINT, SIGTERM and SIGHUP instead of ending the process; a second one raises KeyboardInterrupt at once.
 
+    SIGHUP, of a terminal that is closed, stays ignored where it is, as under nohup.
     A signal in the second after the first is taken for the same request. Outside the main thread, which signals reach
     alone, nothing is changed. The handlers of before are put back at the end.
     """
@@ -40,10 +42,16 @@ def asked_to_stop() -> Iterator[Stop]:
         elif time.monotonic() - first > REPEATED_SECONDS:
             raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, ask) for number in SIGNALS}
+    before = {number: signal.signal(number, ask) for number in _noted()}
     try:
         yield stop
     finally:
         for number, handler in before.items():
             # None stands for a handler that was not set from Python: it can't be put back
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def _noted() -> list[signal.Signals]:
+    if HANGUP is None or signal.getsignal(HANGUP) == signal.SIG_IGN:
+        return [*SIGNALS]
+    return [*SIGNALS, HANGUP]

@@ -17,7 +17,7 @@ from .config import PretrainConfig
 from .distributed import Group
 from .language_model import LanguageModel
 from .objective import AdaptiveObjective, Objective, RowObjective
-from .optimizers import clip, dense_optimizer, optimizer_arrays, restore_optimizer, set_rate
+from .optimizers import clip, dense_optimizer, optimizer_arrays, optimizer_forms, restore_optimizer, set_rate
 from .prepared import PreparedCorpus
 from .schedule import rate_at
 from .step import Batch, Workers
@@ -161,13 +161,22 @@ class Trainer:
 
         Raises CheckpointError where the arrays are not those of such a run.
         """
-        known = self.state_arrays()
+        known = {name: (array.dtype, array.shape) for name, array in self.state_arrays().items()}
+        optimizers = {"optimizer/": self.optimizer}
+        if isinstance(self.objective, AdaptiveObjective):
+            optimizers["objective/"] = self.objective.optimizer
+        for top, optimizer in optimizers.items():
+            if any(name.startswith(top) for name in arrays):  # not before the first update
+                known |= {top + name: form for name, form in optimizer_forms(optimizer).items()}
         problems = [f"{name} is missing" for name in known if name not in arrays]
         problems += [
-            f"{name} has shape {arrays[name].shape}, expected {array.shape}"
-            for name, array in known.items()
-            if name in arrays and arrays[name].shape != array.shape
+            f"{name} is {array.dtype} of shape {array.shape}, expected {known[name][0]} of {known[name][1]}"
+            for name, array in arrays.items()
+            if name in known and (array.dtype, array.shape) != known[name]
         ]
+        problems += [f"{name} is unexpected" for name in arrays if name not in known]
+        if not problems and arrays["step"] < 0:
+            problems = [f"step is {arrays['step']}"]
         if problems:
             raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path=path, problems="; ".join(problems[:5])))
         parts: dict[str, Arrays] = {}

@@ -27,6 +27,7 @@ def read_words(path: Path) -> list[str]:
     """The words of a file, checked. Raises CorpusError, which names the line."""
     words: dict[str, int] = {}
     expected = "a vocabulary, one word a line"
+    _check_regular(path, expected)
     try:
         with path.open("rb") as file:
             for number, line in enumerate(lines_of(file), 1):
@@ -64,6 +65,7 @@ def read_counts(path: Path, n_words: int) -> Counts | None:
     beside = counts_path(path)
     if not beside.exists():
         return None
+    _check_regular(beside, "the counts of a vocabulary")
     try:
         counts = np.load(beside, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -95,6 +97,11 @@ def write_files(path: Path, words: list[str], counts: Counts | None) -> None:
     if counts is not None:
         with replacing(beside, CorpusError) as temporary, writing(beside, CorpusError), temporary.open("wb") as file:
             np.save(file, counts, allow_pickle=False)
+
+
+def _check_regular(path: Path, expected: str) -> None:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise CorpusError(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))
 
 
 def _refuse(path: Path, number: int, problem: str) -> NoReturn:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import lzma
 import math
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -190,17 +192,54 @@ def test_bad_lines_are_left_out_and_told(model: Path, text: Path) -> None:
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/weights.hdf5"), "to be read and to be written"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/gone/scores.tsv"), "gone does not exist"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model"), "a folder"),
+        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/vocabulary.counts.npy"), "the folder of the model"),
+        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/../model/new.tsv"), "the folder of the model"),
+        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/link.tsv"), "the folder of the model"),
+        (("{tmp}/model", "{tmp}/texts", "--per-sentence", "{text}"), "to be read and to be written"),
     ],
 )
 def test_refusals(
     model: Path, text: Path, tmp_path: Path, golden: Path, arguments: tuple[str, ...], message: str
 ) -> None:
+    (tmp_path / "link.tsv").symlink_to(tmp_path / "model" / "README.md")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "link.txt").symlink_to(text)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     places = {"golden": golden / "random_a", "text": text, "tmp": tmp_path}
     # messages are wrapped anywhere
     output = "".join(run(*(argument.format(**places) for argument in arguments), code=1).split())
     assert message.replace(" ", "") in output
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_an_empty_name_is_not_the_folder_one_is_in(
+    model: Path, text: Path, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model)
+    arguments = [str(model), str(text), "--per-sentence", "scores.tsv"]
+    arguments[place] = ""
+    assert "an empty path" in flat(run(*arguments, code=2))
+
+
+def test_more_sentences_than_can_be_counted(model: Path, text: Path) -> None:
+    assert run_json(model, text, "--sentences", "9" * 30) == run_json(model, text)
+
+
+def test_a_pipe_in_the_folder_is_not_waited_for(model: Path, text: Path) -> None:
+    for name in ("vocabulary.counts.npy", "vocabulary.txt"):
+        (model / name).unlink()
+        os.mkfifo(model / name)
+        assert f"{name}:afolderoraspecialfile" in "".join(run(model, text, code=1).split())
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals(
+    model: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int
+) -> None:
+    monkeypatch.setattr(scoring, "_score_rows", lambda *arguments: signal.raise_signal(number))
+    assert "stopped" in run(model, text, "--per-sentence", tmp_path / "scores.tsv", code=code)
+    assert {file.name for file in tmp_path.iterdir()} == {"model", "text.txt"}
 
 
 @pytest.mark.parametrize("option", ["--streams", "--sentences"])

@@ -76,7 +76,7 @@ def test_the_original_is_trained_as_by_its_authors() -> None:
     config = config_of_size(Size.original, Paths("a.txt"))
     training = config.training
     assert config.vocabulary.size == 793_471
-    assert (training.streams, training.steps, training.dropout, training.epochs) == (128, 20, 0.1, 10)
+    assert (training.streams, training.steps, training.dropout, training.epochs) == (384, 20, 0.1, 10)
     assert training.zero_state_share == 0
     assert (training.softmax.kind, training.softmax.negatives) == ("sampled", 8192)
     optimizer = training.optimizer
@@ -125,3 +125,7 @@ def test_the_config_of_the_embedded_bilm() -> None:
     header, config = path.read_text(encoding="utf8").split("\n\n", 1)
     assert config == written
     assert all(line.startswith("# ") for line in header.splitlines())
+
+
+def test_an_empty_name_is_not_the_folder_one_is_in() -> None:
+    assert "an empty path" in " ".join(run("", code=2).split())

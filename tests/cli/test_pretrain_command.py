@@ -17,6 +17,8 @@ from spacy_elmo.pretraining.config import Paths, PretrainConfig
 from spacy_elmo.pretraining.config_file import write_config
 from spacy_elmo.pretraining.reporting import Reporter
 
+TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+
 
 class Ended(NamedTuple):
     stopped_by: int | None
@@ -47,7 +49,7 @@ class Loop:
 def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loop:
     """In the working directory run.cfg, and a text."""
     monkeypatch.chdir(tmp_path)
-    for name in ("RANK", "SPACY_CONFIG_OVERRIDES"):
+    for name in (*TORCHRUN, "SPACY_CONFIG_OVERRIDES"):
         monkeypatch.delenv(name, raising=False)
     Path("a.txt").write_text("x\n", encoding="utf8")
     write_config(config_of_size(Size.mini, Paths("a.txt")), "run.cfg")
@@ -90,9 +92,9 @@ def test_options_may_stand_before_the_paths(stub: Loop) -> None:
     ("arguments", "message"),
     [
         (["--training.streems", "3"], "training.streems (nearest: training.streams"),
-        (["--training.streams", "0"], "training.streams is 0. Expected a whole number, 1 or more."),
+        (["--training.streams", "0"], "training.streams is 0. Expected a whole number, from 1 to 1,000,000."),
         (["--training.streams", "x"], "training.streams is 'x'. Expected a whole number"),
-        (["--paths.train", "no.txt"], "paths.train: no.txt: no such file"),
+        (["--restart", "--paths.train", "no.txt"], "paths.train: no.txt: no such file"),
         (["--bilm.lstm.dim", "-6"], "lstm.dim is -6"),
         (["--streams", "3"], "--streams: expected a setting in a section"),
         (["more"], "Invalid config override"),
@@ -126,10 +128,33 @@ def test_errors(stub: Loop) -> None:
     assert "it goes on from the last checkpoint" in run("run.cfg", "out", code=130)
 
 
-def test_other_processes_say_nothing_but_errors(stub: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANK", "0")
+def be_process(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torchrun starts one of four."""
+    for name, value in zip(TORCHRUN, (rank, 4, rank, "localhost", 29500)):
+        monkeypatch.setenv(name, str(value))
+
+
+@pytest.mark.parametrize("size", [None, "1"])
+def test_a_rank_alone_means_nothing(size: str | None, stub: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    if size is not None:
+        monkeypatch.setenv("WORLD_SIZE", size)
     run("run.cfg", "out")
-    monkeypatch.setenv("RANK", "3")
+    assert isinstance(stub.calls[0].reporter, ConsoleReporter)
+    assert "training.streems" in run("run.cfg", "out", "--training.streems", "3", code=1)
+
+
+def test_garbage_of_torchrun(stub: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "garbage")
+    assert "WORLD_SIZE is 'garbage'. Expected a whole number" in run("run.cfg", "out", code=1)
+    assert not stub.calls
+
+
+def test_other_processes_say_nothing_but_errors(stub: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    be_process(0, monkeypatch)
+    run("run.cfg", "out")
+    be_process(3, monkeypatch)
     run("run.cfg", "out")
     assert [type(call.reporter) for call in stub.calls] == [ConsoleReporter, Reporter]
     stub.end = CheckpointError("the disk is full")
@@ -149,6 +174,24 @@ def test_restart_keeps_what_was_there(stub: Loop, monkeypatch: pytest.MonkeyPatc
     assert not Path("out.3").exists()
     Path("out", "checkpoint").touch()
     run("run.cfg", "out", "--restart", "--training.streams", "0", code=1)  # refused: it stays
-    monkeypatch.setenv("RANK", "1")
+    run("run.cfg", "out", "--restart", "--paths.train", "no.txt", code=1)
+    be_process(1, monkeypatch)
     run("run.cfg", "out", "--restart")  # the first process does it
     assert Path("out", "checkpoint").exists()
+
+
+def test_restart_of_the_folder_one_is_in(stub: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (".", str(Path("..", "out", "sub", ".."))):
+        Path("out", "sub").mkdir(parents=True)
+        with monkeypatch.context() as patch:
+            patch.chdir("out")
+            run("../run.cfg", name, "--restart", "--paths.train", "../a.txt")
+        assert stub.calls[-1].output == tmp_path / "out"
+        assert not Path("out").exists()
+    assert Path("out.1", "sub").is_dir()
+    assert Path("out.2", "sub").is_dir()
+
+
+def test_an_empty_name_is_not_the_folder_one_is_in(stub: Loop) -> None:
+    assert "an empty path" in run("run.cfg", "", code=2)
+    assert not stub.calls

@@ -1,14 +1,17 @@
 """What `elmo pretrain` shows on the way."""
 
+import io
 import math
 import re
 import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spacy_elmo.cli import progress
+from spacy_elmo.cli.console import show_all
 from spacy_elmo.cli.progress import ConsoleReporter
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining.config import Paths, PretrainConfig, SoftmaxSettings, TrainingSettings
@@ -125,7 +128,7 @@ def test_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert "out: lowest held-out perplexity on the way 61.23" in told
     assert f"python -m spacy elmo evaluate {Path('out', 'model-best')} text.txt" in told
     ConsoleReporter().done(Path("out"), None, None)
-    assert "perplexity" not in "\n".join(lines(capsys))
+    assert "out: the held-out perplexity was never a finite number" in "\n".join(lines(capsys))
     ConsoleReporter().done(Path("out"), 61.0, signal.SIGTERM)
     assert "stopped by SIGTERM: the same command goes on from there" in "\n".join(lines(capsys))
 
@@ -145,3 +148,49 @@ def test_the_silent_one(capsys: pytest.CaptureFixture[str]) -> None:
     reporter.done(Path("out"), None, 2)
     reporter.close()
     assert lines(capsys) == []
+
+
+class Lost(io.StringIO):
+    """Standard output whose writes fail, a number of them."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error, self.asked = error, 0
+
+    def write(self, text: str) -> int:
+        self.asked += 1
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(32, "Broken pipe"), OSError(28, "Full"), ValueError("closed")])
+def test_a_lost_standard_output_ends_no_run(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Lost(error)
+    monkeypatch.setattr(sys, "stdout", lost)
+    reporter = ConsoleReporter(every=0)
+    reporter.start(CONFIG, FACTS)
+    reporter.step(1, 5_120, 1_000_000, 9.5, 1e-5, 10_000.0)
+    reporter.evaluated(ROW)
+    reporter.message("x")
+    reporter.done(Path("out"), 61.0, None)
+    assert lost.asked == 1  # then nothing more is told
+    print("what comes later has somewhere to go")
+
+
+def test_no_standard_output_and_no_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    reporter = ConsoleReporter(every=0)
+    reporter.start(CONFIG, FACTS)
+    reporter.step(1, 5_120, 1_000_000, 9.5, 1e-5, 10_000.0)
+    reporter.done(Path("out"), 61.0, None)
+
+
+def test_a_file_name_that_is_no_utf8(capsys: pytest.CaptureFixture[str]) -> None:
+    show_all()
+    reporter = ConsoleReporter()
+    reporter.message("a\udce9.txt")
+    reporter.done(Path("o\udce9"), 61.0, None)
+    told = "\n".join(lines(capsys))
+    assert "a\\udce9.txt" in told
+    assert "o\\udce9: lowest" in told
+    assert f"{Path('o', 'model-best')}".replace("o", "o\\udce9", 1) in told

@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 
+vocab = sys.modules["spacy_elmo.cli.vocab"]  # the package has the command under this name
 TEXT = "b a c\n\na <UNK>\nd c a <S>\n"
 
 
@@ -102,3 +105,27 @@ def test_what_can_not_be_used(text: Path, tmp_path: Path) -> None:
     broken.write_bytes(gzip.compress(TEXT.encode())[:-4])
     assert "a.gz: damaged" in run(broken, out, code=1)
     assert sorted(os.listdir(tmp_path)) == ["a.gz", "text.txt"]
+
+
+def test_an_empty_name_is_not_the_folder_one_is_in(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(text.parent)
+    assert "an empty path" in run(text, "", code=2)
+    assert "an empty path" in run("", "v.txt", code=2)
+    assert "a folder or a special file" in run(text, ".", code=1)
+    assert os.listdir() == ["text.txt"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals(text: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int) -> None:
+    monkeypatch.setattr(vocab, "count_words", lambda sentences: signal.raise_signal(number))
+    assert "stopped" in run(text, text.with_name("v.txt"), code=code)
+    assert os.listdir(text.parent) == ["text.txt"]
+
+
+def test_a_file_name_that_is_no_utf8(text: Path) -> None:
+    text = text.rename(text.with_name("t\udce9.txt"))
+    text.write_bytes(b"\xff\na b\n")
+    told = run(text, text.with_name("v\udce9.txt"))
+    assert "v\\udce9.txt: 5 words" in told
+    assert "t\\udce9.txt, line 1: not UTF-8" in told
+    assert "t\\udce9.txt, line 2: " not in told

@@ -7,6 +7,7 @@ from itertools import chain, pairwise
 import numpy as np
 import pytest
 
+from spacy_elmo.errors import CheckpointError
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
 from spacy_elmo.pretraining.batches import Streams, Window, reading
 from spacy_elmo.pretraining.encoding import WordTable
@@ -110,6 +111,41 @@ def test_restored_streams_go_on_where_they_stood(corpus: PreparedCorpus, vocabul
         assert (a.inputs == b.inputs).all()
         assert (a.targets == b.targets).all()
         assert (a.starts == b.starts).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("epoch", -1), ("position", 24), ("position", 51), ("position", 10**9), ("offset", -1), ("offset", 9)],
+)
+def test_places_that_are_not_there_are_refused(
+    corpus: PreparedCorpus, vocabulary: Vocabulary, name: str, value: int
+) -> None:
+    """The second of four streams of 101 sentences reads 25 to 49; no sentence has more than 8 words."""
+    got = streams(corpus, vocabulary)
+    got.next(7)
+    before, wrong = got.state(), got.state()
+    wrong[name][1] = value
+    with pytest.raises(CheckpointError, match="the stream 1 at epoch "):
+        got.restore(wrong)
+    assert all((values == before[each]).all() for each, values in got.state().items())
+
+
+def test_the_last_word_of_a_sentence_is_a_place(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
+    """Its end can be predicted next; one word further there is nothing."""
+    one = streams(corpus, vocabulary, 1)
+    words = len(corpus.sentence(BlockShuffle(len(corpus), 8, 3, kept=8).number(0, 0)))
+    state = {"epoch": np.zeros(1, np.int64), "position": np.zeros(1, np.int64), "offset": np.array([words])}
+    one.restore(state)
+    assert one.next(1).targets[:, 0, 0].tolist() == [END, START]
+    with pytest.raises(CheckpointError):
+        one.restore(state | {"offset": np.array([words + 1])})
+
+
+def test_a_place_behind_a_sentence_does_not_hold_up(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
+    one = streams(corpus, vocabulary, 1)
+    one.offset[0] = 99
+    assert one.next(3).starts[0, 0]
+    assert one.position[0] >= 1
 
 
 def test_a_full_table_of_words_changes_nothing(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:

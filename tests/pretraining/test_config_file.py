@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from thinc.api import Config
 
-from spacy_elmo.errors import CorpusError, ElmoError, OptionsError, SettingsError
+from spacy_elmo.errors import ElmoError, OptionsError, SettingsError
 from spacy_elmo.formats import BiLMOptions, write_options
 from spacy_elmo.pretraining.config import PretrainConfig, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.config_file import read_config, to_config, write_config
@@ -150,15 +150,18 @@ def test_all_unknown_names_are_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"training.streams": 0}, "training.streams is 0. Expected a whole number, 1 or more."),
+        ({"training.streams": 0}, "training.streams is 0. Expected a whole number, from 1 to 1,000,000."),
         ({"training.streams": {"a": 1}}, "training.streams is {'a': 1}. Expected a whole number"),
         ({"training.softmax": 3}, "training.softmax is 3. Expected the section [training.softmax]."),
         ({"training.workers": 3}, "training.workers is 3. Expected 1 or an even number"),
         ({"paths.train": None}, "paths.train is missing. Expected a value for it"),
         ({"paths.train": 7}, "paths.train is 7. Expected text in quotes."),
         ({"streams": 3}, "--streams: expected a setting in a section"),
-        ({"paths.vocabulary": "no.txt"}, "paths.vocabulary is 'no.txt'. Expected a file"),
-        ({"paths.init": "train.txt"}, "paths.init is 'train.txt'. Expected a folder"),
+        ({"training.steps": 10**9}, "training.steps is 1000000000. Expected a whole number, from 1 to 1,000,000."),
+        ({"training.workers": 2048}, "training.workers is 2048. Expected a whole number, from 1 to 1,024."),
+        ({"training.epochs": 1e308}, "training.epochs is 1e+308. Expected a number, more than 0 and 1000000.0 or less"),
+        ({"training.optimizer.initial_accumulator": 1e300}, "training.optimizer.initial_accumulator is 1e+300. Expec"),
+        ({"training.optimizer.loss_scale": 1e7}, "training.optimizer.loss_scale is 10000000.0. Expected a number"),
         ({"paths.train": "${nothing.x}"}, "not a configuration ("),
         ({"paths.train": "${paths.train}"}, "not a configuration ("),
     ],
@@ -167,13 +170,10 @@ def test_values_are_refused(overrides: dict[str, Any], message: str) -> None:
     assert refused(SHORT, overrides).startswith(message)
 
 
-@pytest.mark.parametrize("name", ["train", "heldout"])
-def test_texts_have_to_be_there(name: str) -> None:
-    message = refused(SHORT, {f"paths.{name}": "texts/*.gz"}, CorpusError)
-    assert message.startswith(f"paths.{name}: texts/*.gz: no such file")
-    Path("texts").mkdir()
-    Path("texts/a.gz").touch()
-    assert getattr(read(SHORT, {f"paths.{name}": "texts/*.gz"}).paths, name) == "texts/*.gz"  # not read
+@pytest.mark.parametrize("name", ["train", "heldout", "vocabulary"])
+def test_texts_may_be_gone(name: str) -> None:
+    """A run that was begun goes on without them."""
+    assert getattr(read(SHORT, {f"paths.{name}": "texts/*.gz"}).paths, name) == "texts/*.gz"
 
 
 def test_sizes_are_refused() -> None:

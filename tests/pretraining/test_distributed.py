@@ -315,6 +315,8 @@ def test_only_one_process_tells(config: PretrainConfig, tmp_path: Path, monkeypa
         raise OtherProcessError("told by the other")
 
     monkeypatch.setattr(loop, "pretrain", ended)
+    for variable, value in (("WORLD_SIZE", "2"), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "29500")):
+        monkeypatch.setenv(variable, value)
     for rank, name, tells in (("1", "good", False), ("0", "good", False), ("1", "bad", False), ("0", "bad", True)):
         monkeypatch.setenv("RANK", rank)
         monkeypatch.setenv("LOCAL_RANK", rank)

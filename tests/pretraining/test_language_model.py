@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import torch
 from bilm_cases import bilm_of, random_datasets
 
 from spacy_elmo.errors import CorpusError, ElmoError, WeightsError
-from spacy_elmo.formats import BiLMOptions, read_options, read_weights
+from spacy_elmo.formats import BiLMOptions, atomic_folder, read_options, read_weights
 from spacy_elmo.formats.adaptive_file import write_adaptive
 from spacy_elmo.formats.softmax_file import read_softmax, write_softmax
 from spacy_elmo.modules.adaptive_softmax import AdaptiveSoftmax
@@ -116,6 +118,30 @@ def test_an_older_model_is_replaced_file_by_file(folder: Path) -> None:
     (folder / "README.md").write_text("kept", encoding="utf8")
     made(seed=1).save(folder)
     assert_same(LanguageModel.load(folder), made(seed=1))
+    assert {path.name for path in folder.iterdir()} == FILES | {"README.md"}
+
+
+@pytest.mark.parametrize("replaced", [0, 1, 2, 3, 4])
+def test_a_kill_between_two_files_never_gives_a_mixture(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, replaced: int
+) -> None:
+    """The folder is refused until it is written again; what is not the model's stays."""
+    (folder / "README.md").write_text("kept", encoding="utf8")
+    done: list[object] = []
+
+    def killed(source: Path, target: Path) -> None:
+        if len(done) == replaced:
+            raise SystemExit
+        done.append(os.rename(source, target))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic_folder, "os", SimpleNamespace(**vars(os) | {"replace": killed}))
+        with pytest.raises(SystemExit):
+            made(seed=1).save(folder)
+    with pytest.raises(WeightsError, match="model: whoever wrote it was ended in between, and its files may be of two"):
+        LanguageModel.load(folder)
+    made(seed=2).save(folder)
+    assert_same(LanguageModel.load(folder), made(seed=2))
     assert {path.name for path in folder.iterdir()} == FILES | {"README.md"}
 
 

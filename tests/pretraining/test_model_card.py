@@ -91,3 +91,9 @@ def test_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is a folder"):
         write_card(tmp_path, FACTS)
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+
+
+def test_a_file_name_that_is_no_utf8(tmp_path: Path) -> None:
+    source = replace(TRAIN, source="t\udce9.txt")
+    write_card(tmp_path, FACTS._replace(run=RUN._replace(train=source)))
+    assert "t\\udce9.txt" in (tmp_path / "README.md").read_text(encoding="utf8")

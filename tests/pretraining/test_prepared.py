@@ -21,6 +21,7 @@ from spacy_elmo.errors import CorpusError, SettingsError
 from spacy_elmo.pretraining import preparing
 from spacy_elmo.pretraining.prepared import PreparedCorpus
 from spacy_elmo.pretraining.preparing import prepare
+from spacy_elmo.pretraining.sources import find_files
 
 TEXT = "a  b c\n\nd\u2028é\n\xa0\nf 中 g h\n"
 SENTENCES = [["a", "b", "c"], ["d", "é"], ["f", "中", "g", "h"]]
@@ -123,7 +124,7 @@ def test_it_is_kept_while_the_sources_are_the_same(
 ) -> None:
     made = (corpus.folder / "meta.json").stat().st_ino
     with monkeypatch.context() as patch:
-        patch.setattr(preparing, "read_sentences", None)
+        patch.setattr(preparing, "read_files", None)
         assert list(prepare(source, corpus.folder)) == SENTENCES
     assert prepare(source, corpus.folder, "xx").meta.language == "xx"
     assert (corpus.folder / "meta.json").stat().st_ino != made
@@ -202,6 +203,23 @@ def test_the_output_is_no_part_of_the_source(source: Path) -> None:
     (source.parent / "new" / "sentences.txt").write_text("a\n", encoding="utf8")
     with pytest.raises(CorpusError, match="which is to be read"):
         prepare(source.parent / "*" / "*.txt", source.parent / "new")
+
+
+def test_files_of_the_output_are_left_out(source: Path) -> None:
+    """Also those through a link, and when it is there already."""
+    out = source.parent / "out"
+    out.mkdir()
+    (out / "words.txt").write_text("not\nread\n", encoding="utf8")
+    (source.parent / "link").symlink_to(out / "words.txt")
+    for _ in range(2):
+        corpus = prepare(f"{source.parent}/**/*", out / "corpus", output=out)
+        assert [Path(file.path) for file in corpus.meta.sources] == [source]
+        assert list(corpus) == SENTENCES
+    assert find_files(out / "words.txt", out) == [out / "words.txt"]  # it was asked for by its name
+    with pytest.raises(CorpusError, match="no pattern that matches a file"):
+        find_files(out / "*.txt", out)
+    with pytest.raises(CorpusError, match="which is to be read"):
+        prepare(source.parent, out / "corpus", output=out)
 
 
 # Damage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -72,5 +73,25 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, n_sentences: int) -> None:
         def close(self) -> None: ...
 
     monkeypatch.setattr(tempfile, "TemporaryFile", Full)
-    with pytest.raises(CorpusError, match=r"can't be written .*No space left"):
+    monkeypatch.setattr(tempfile, "tempdir", "/here")
+    with pytest.raises(CorpusError, match=r"/here: .*can't be written .*No space left.*TMPDIR"):
         SpooledText([["a"]] * n_sentences)
+
+
+def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> None:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/here', '/there']")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", nowhere)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", "/here")
+    with pytest.raises(CorpusError, match=r"^/here: .*can't be written .*No usable.*/there"):
+        SpooledText([["a"]])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no full device")
+def test_closing_does_not_tell_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a file's buffer holds is written once more when it is closed."""
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: open("/dev/full", "wb"))  # noqa: SIM115  # SpooledText closes it
+    with pytest.raises(CorpusError, match="can't be written"):
+        SpooledText([["a"]])

@@ -22,7 +22,7 @@ from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.prepared import PreparedCorpus
 from spacy_elmo.pretraining.preparing import prepare
-from spacy_elmo.pretraining.starting import check_start, find_vocabulary, starting_model
+from spacy_elmo.pretraining.starting import check_paths, check_start, empty_model, find_vocabulary, starting_model
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[2]
@@ -212,6 +212,40 @@ def test_what_can_not_start_is_refused_before_the_text_is_read(old: Path) -> Non
     with pytest.raises(SettingsError, match=r"no softmax\.hdf5"):
         check_start(config_of(paths={"init": old}))
     check_start(config_of(paths={"init": old}, frozen_tokens=100))
+
+
+def test_files_that_a_run_begins_with_have_to_be_there(corpus: PreparedCorpus, old: Path, tmp_path: Path) -> None:
+    text, output = tmp_path / "text.txt", tmp_path / "out"
+    words = old / "vocabulary.txt"
+    full = PretrainConfig(Paths(str(text), f"{tmp_path}/*.txt", str(words), str(old)), OPTIONS)
+    check_paths(full, output)
+    for name, value, message in (
+        ("train", "no/*.gz", r"^paths\.train: .*no.\*\.gz: no such file"),
+        ("heldout", "no/*.gz", r"^paths\.heldout: .*no.\*\.gz: no such file"),
+        ("vocabulary", "no.txt", r"^paths\.vocabulary is '.*no\.txt'\. Expected a file"),
+        ("init", "text.txt", r"^paths\.init is '.*text\.txt'\. Expected a folder"),
+    ):
+        paths = replace(full.paths, **{name: str(tmp_path / value)})
+        with pytest.raises((CorpusError, SettingsError), match=message):
+            check_paths(replace(full, paths=paths), output)
+    output.mkdir()
+    shutil.copy(text, output)
+    with pytest.raises(CorpusError, match="no such file"):  # what the run wrote itself does not count
+        check_paths(replace(full, paths=Paths(f"{output}/*.txt")), output)
+
+
+@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
+def test_a_run_that_goes_on_needs_no_model_to_begin_with(corpus: PreparedCorpus, kind: str, tmp_path: Path) -> None:
+    """The sizes are those of the model at the beginning; the values come from a checkpoint."""
+    old_model(kind).save(tmp_path / "before")
+    config = config_of(kind, paths={"init": tmp_path / "before"}, frozen_tokens=100)
+    first = started(config, corpus)
+    shutil.rmtree(tmp_path / "before")
+    empty = empty_model(config, Vocabulary(OLD_WORDS))
+    for a, b in ((first.bilm, empty.bilm), (first.softmax, empty.softmax)):
+        assert [(name, t.shape) for name, t in a.state_dict().items()] == [
+            (name, t.shape) for name, t in b.state_dict().items()
+        ]
 
 
 # The adaptive softmax

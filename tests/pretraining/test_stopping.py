@@ -56,6 +56,22 @@ def test_a_signal_that_was_ignored_before_is_a_request_too() -> None:
         signal.signal(signal.SIGINT, before)
 
 
+def test_a_terminal_that_is_closed_is_a_request_but_not_under_nohup() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with asked_to_stop() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert stop.number == signal.SIGHUP
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with asked_to_stop() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert stop.number is None
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_handlers_are_put_back_after_an_error() -> None:
     before = [signal.getsignal(each) for each in NUMBERS]
     with pytest.raises(KeyError), asked_to_stop():

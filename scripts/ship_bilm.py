@@ -1,0 +1,65 @@
+"""Put a trained biLM into the package as en_mini, and its softmax into the package beside it.
+
+python scripts/ship_bilm.py runs/en_mini/model-best
+
+The model cards are not written: they tell what was measured, and are to be brought up to date by hand.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from command import run_command
+from messages import Messages
+
+from spacy_elmo.errors import CommandError
+from spacy_elmo.formats.atomic import replacing
+from spacy_elmo.pretraining.model_files import COUNTS, OPTIONS, SOFTMAX, WEIGHTS, WORDS
+from spacy_elmo.pretraining.pack import pack
+from spacy_elmo.pretraining.softmax_packages import write_digest
+
+ROOT = Path(__file__).resolve().parents[1]
+BILM = Path("spacy_elmo/bilms/en_mini")
+PACKAGE = Path("packages/en_mini_softmax/spacy_elmo_en_mini_softmax")
+MOST_BYTES = 16_000_000  # of each of the two
+BILM_FILES = (OPTIONS, WEIGHTS, WORDS)
+PACKAGE_FILES = (SOFTMAX, WORDS, COUNTS)
+
+
+def ship(model: Path, root: Path = ROOT, mantissa_bits: int = 10, most_bytes: int = MOST_BYTES) -> None:
+    """Pack a model and put its files into both packages under `root`. Raises ElmoError, and then none was changed."""
+    with tempfile.TemporaryDirectory() as name:
+        packed = Path(name, "packed")
+        pack(model, packed, mantissa_bits)
+        missing = [file for file in {*BILM_FILES, *PACKAGE_FILES} if not (packed / file).exists()]
+        if missing:
+            raise CommandError(Messages.SHIP_FILES.format(model=model, missing=", ".join(sorted(missing))))
+        for files, target in ((BILM_FILES, BILM), (PACKAGE_FILES, PACKAGE)):
+            size = sum((packed / file).stat().st_size for file in files)
+            if size > most_bytes:
+                raise CommandError(Messages.SHIP_SIZE.format(target=target, got=size, most=most_bytes))
+        for files, target in ((BILM_FILES, BILM), (PACKAGE_FILES, PACKAGE)):
+            for file in files:
+                with replacing(root / target / file, CommandError) as temporary:
+                    shutil.copyfile(packed / file, temporary)
+    write_digest(root / PACKAGE, root / BILM / WEIGHTS)  # last: until it is there the package is refused
+
+
+def main(
+    model: Annotated[Path, typer.Argument(help="Folder of a biLM with its softmax, like model-best of a run")],
+    mantissa_bits: Annotated[int, typer.Option(min=1, max=23, help="Bits of the weights' mantissas")] = 10,
+) -> None:
+    """Put MODEL into the package as en_mini, and its softmax into packages/en_mini_softmax."""
+    ship(model, mantissa_bits=mantissa_bits)
+    for folder in (BILM, PACKAGE):
+        for path in sorted((ROOT / folder).iterdir()):
+            if path.is_file():
+                print(f"{path.stat().st_size:>12,}  {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,67 @@
+"""`elmo pack`"""
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from wasabi import msg
+
+from ..errors import ElmoError, Errors
+from ..formats.rounding import MANTISSA_BITS
+from ..pretraining.model_files import SOFTMAX
+from ..pretraining.pack import Packed
+from ..pretraining.pack import pack as pack_model
+from .stopping import stoppable
+
+
+class Stored(str, Enum):
+    """How the softmax is stored."""
+
+    float16 = "float16"
+    float32 = "float32"
+    none = "none"
+
+
+def show(packed: Packed) -> None:
+    """Print sizes before and after, and how far the weights moved."""
+    total = [sum(sizes) for sizes in zip(*packed.sizes.values())]
+    rows = [(name, *sizes) for name, sizes in packed.sizes.items()] + [("together", *total)]
+    told = [(name, f"{before:,}", f"{after:,}", f"{after / max(1, before):.0%}") for name, before, after in rows]
+    msg.table(told, header=("bytes", "before", "after", ""), divider=True, aligns=("l", "r", "r", "r"))
+    msg.text(f"relative change of the weights: {packed.largest:.2g} at most, {packed.mean:.2g} in the mean")
+
+
+def pack(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="Folder of a biLM: model-best in the folder of a pretraining run, or official files alone; or en_mini",
+        ),
+    ],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write")],
+    mantissa_bits: Annotated[
+        int, typer.Option(min=1, max=MANTISSA_BITS, help=f"Bits of the weights' mantissas; {MANTISSA_BITS}: all")
+    ] = 10,
+    softmax: Annotated[
+        Stored, typer.Option(help="How the softmax is stored; float32: as it is; none: left out")
+    ] = Stored.float16,
+    force: Annotated[bool, typer.Option("--force", help="Replace the biLM in OUT where there is one")] = False,
+) -> None:
+    """Write a smaller copy of a biLM: rounded, and compressed inside its HDF5 files.
+
+    The weights stay float32 of fewer bits, so that AllenNLP, bilm-tf and all that reads HDF5 can read them.
+    """
+    try:
+        with stoppable():
+            packed = pack_model(model, output, mantissa_bits, softmax.value, force)
+    except (ElmoError, OSError) as error:
+        msg.fail(str(error), exits=1)
+    except KeyboardInterrupt:
+        msg.fail(Errors.PACK_STOPPED.format(path=output))
+        raise typer.Exit(130) from None
+    show(packed)
+    if SOFTMAX not in packed.sizes and softmax is not Stored.none:
+        msg.info(f"{model} has no softmax")
+    msg.good(f"{output}: written")

@@ -1,0 +1,97 @@
+"""`elmo pack MODEL OUT` through spaCy's own app, and `elmo evaluate en_mini TEXT`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from embedded_case import OPTIONS, TEXT, embed, make_package, model_of
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo.formats import read_weights
+from spacy_elmo.pretraining.language_model import LanguageModel
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    model_of().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def run(*arguments: str | Path, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["elmo", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def test_sizes_and_changes_are_printed(model: Path, tmp_path: Path) -> None:
+    output = run("pack", model, tmp_path / "packed")
+    totals = [0, 0]
+    for path in sorted((tmp_path / "packed").iterdir()):
+        before, after = ((folder / path.name).stat().st_size for folder in (model, tmp_path / "packed"))
+        assert f"{path.name} {before:,} {after:,} {after / before:.0%}" in output
+        totals = [totals[0] + before, totals[1] + after]
+    assert f"together {totals[0]:,} {totals[1]:,}" in output
+    assert "relative change of the weights: 0.00049 at most, 0.000" in output  # half of the last of 10 bits
+    assert LanguageModel.load(tmp_path / "packed").words == model_of().words
+
+
+def test_options(model: Path, tmp_path: Path) -> None:
+    output = run("pack", model, tmp_path / "packed", "--mantissa-bits", "3", "--softmax", "none")
+    assert "softmax.hdf5" not in output
+    assert "has no softmax" not in output
+    for values in read_weights(tmp_path / "packed" / "weights.hdf5", OPTIONS).values():
+        assert not (values.view("u4") & (2**20 - 1)).any()
+    run("pack", model, tmp_path / "packed", code=1)
+    run("pack", model, tmp_path / "packed", "--force")
+    assert (tmp_path / "packed" / "softmax.hdf5").exists()
+
+
+def test_official_files_have_no_softmax(golden: Path, tmp_path: Path) -> None:
+    assert "random_a has no softmax" in run("pack", golden / "random_a", tmp_path / "packed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("{tmp}/gone", "{tmp}/packed"), 1, "options.json: no such file"),
+        (("{tmp}/model", "{tmp}/model", "--force"), 1, "to be read and to be written"),
+        (("{tmp}/model", "{tmp}/model/options.json"), 1, "options.json: a file"),
+        (("{tmp}/model", "{tmp}/packed", "--mantissa-bits", "0"), 2, "--mantissa-bits"),
+        (("{tmp}/model", "{tmp}/packed", "--mantissa-bits", "24"), 2, "--mantissa-bits"),
+        (("{tmp}/model", "{tmp}/packed", "--softmax", "int8"), 2, "float16"),
+    ],
+)
+def test_refusals(model: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    output = run("pack", *(argument.format(tmp=tmp_path) for argument in arguments), code=code)
+    assert message.replace(" ", "") in output.replace(" ", "")  # messages are wrapped anywhere
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_stopped_command(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object, **settings: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spacy_elmo.pretraining.pack.write_weights", interrupted)
+    assert "stopped" in run("pack", model, tmp_path / "packed", code=130)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_evaluating_the_embedded_bilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
+    bilm = embed(monkeypatch, tmp_path / "bilms")
+    output = run("evaluate", "en_mini", "text.txt", code=1)
+    assert "spacy-elmo-en-mini-softmax" in output
+    package = make_package(monkeypatch, tmp_path / "site" / "softmax_package_evaluated", bilm / "weights.hdf5")
+    model_of().save(tmp_path / "model")
+    expected = json.loads(run("evaluate", "model", "text.txt", "--json"))
+    got = json.loads(run("evaluate", "en_mini", "text.txt", "--json"))
+    assert got.pop("model") == "en_mini"
+    assert got == {name: value for name, value in expected.items() if name != "model"}
+    for path in (bilm / "weights.hdf5", package / "softmax.hdf5"):
+        assert "to be read" in run("evaluate", "en_mini", "text.txt", "--per-sentence", path, code=1)
