@@ -34,6 +34,7 @@ from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
 from spacy_elmo.modules.softmax import Softmax
+from spacy_elmo.pretraining.allocation import keep_memory
 from spacy_elmo.pretraining.config import OptimizerSettings
 from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.objective import RowObjective
@@ -119,16 +120,16 @@ def main() -> None:
     args = parser.parse_args()
     if args.quick:
         args.rounds, args.batches = 2, 2
+    keep_memory()  # as pretrain does; all sides profit
 
     warnings.filterwarnings("ignore", "LSTM with projections")  # torch says that oneDNN has none
     options = BiLMOptions(16, FILTERS, 1, "relu", 50, args.dim, args.projection, 2, 3.0, 3.0, True)
     source = batches(args.words, args.streams, args.steps, args.seed)
     given = [next(source) for _ in range(args.batches)]
     distinct = round(statistics.mean(len(batch.characters) for batch in given))
-    malloc = {name: value for name, value in os.environ.items() if name.startswith("MALLOC_")}
     print(
         f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}, {args.threads} "
-        f"threads, {malloc or 'no MALLOC_ variables'}\nLSTM {args.dim}, projection {args.projection}, {args.words:,} "
+        f"threads\nLSTM {args.dim}, projection {args.projection}, {args.words:,} "
         f"words, {args.negatives:,} negatives, {args.streams} x {args.steps} tokens a step, {distinct:,} distinct words"
     )
     sides = make_sides(options, args)
