@@ -1,6 +1,6 @@
 """Settings of a pretraining run, section by section as they stand in its configuration file.
 
-Every default is what the embedded biLM was trained with, unless its docstring says otherwise. All counts of tokens are
+The defaults are those of configs/pretrain.cfg. All counts of tokens are
 of one direction, `</S>` counted: one prediction a direction stands behind each.
 """
 
