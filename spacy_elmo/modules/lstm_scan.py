@@ -38,7 +38,7 @@ def _forward(tape: Tape, weight: Tensor, bias: Tensor, w_p: Tensor | None, keep:
     """Run one direction: fill the tape, whose x and first states are there. bias: the forget bias included.
 
     x and state go through one product a step: its sums are still in the cache when the cell reads them (measured: the
-    input's products of all steps at once, and the state's added to them, take 1.1 to 1.9 times as long).
+    input's products of all steps at once, and the state's added to them, take 1.1 to 1.9 times as long at 256 rows).
     """
     steps, width = len(tape.outs), tape.hidden.shape[2]
     sums = torch.empty_like(tape.gates[0])
