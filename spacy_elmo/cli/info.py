@@ -12,10 +12,12 @@ from ..errors import CommandError, ElmoError, Errors
 from ..formats.addresses import refuse_address
 from ..formats.options import BiLMOptions, read_options
 from ..modules.loading import EMBEDDED, embedded_files
+from ..pretraining.model_files import SOFTMAX, softmax_folder
 from .info_rows import SHA256, Rows, file_rows, holds_vectors, lone_weight_rows, option_rows, vector_rows, weight_rows
 from .inputs import pipeline_bilms
+from .softmax_rows import holds_softmax, softmax_rows
 
-OPTIONS, WEIGHTS, VECTORS = "options", "weights", "vectors"
+OPTIONS, WEIGHTS, VECTORS, OUTPUT = "options", "weights", "vectors", "softmax"
 
 
 def kind_of(path: Path) -> str:
@@ -23,6 +25,8 @@ def kind_of(path: Path) -> str:
     if path.suffix not in (".hdf5", ".h5") and not (path.is_file() and h5py.is_hdf5(path)):
         return OPTIONS
     try:
+        if holds_softmax(path):
+            return OUTPUT
         return VECTORS if holds_vectors(path) else WEIGHTS
     except ElmoError:  # what is wrong is told when it is read
         return WEIGHTS
@@ -41,7 +45,7 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
             problems.append(str(error))
             continue
         if name == EMBEDDED and not path.exists():
-            models.append([Path(file) for file in embedded_files()])
+            models.append([*map(Path, embedded_files()), *softmax_of(name, problems)])
             continue
         if not path.is_dir():
             lone.append(path)
@@ -51,10 +55,20 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
             continue
         files = [path / "options.json", path / "weights.hdf5"]
         if any(file.exists() for file in files):
-            models.append(files)
+            models.append([*files, *softmax_of(name, problems)])
         else:
             problems.append(Errors.INFO_FOLDER.format(path=path))
     return ([lone] if lone else []) + models, problems
+
+
+def softmax_of(model: str, problems: list[str]) -> list[Path]:
+    """The softmax of a model, where it has one. What is wrong with the package of en_mini's is added to problems."""
+    try:
+        folder = softmax_folder(model)
+    except ElmoError as error:
+        problems.append(str(error))
+        return []
+    return [folder / SOFTMAX] if folder is not None and (folder / SOFTMAX).exists() else []
 
 
 def show_model(paths: list[Path]) -> list[str]:
@@ -79,6 +93,8 @@ def show_model(paths: list[Path]) -> list[str]:
                 rows += option_rows(options, sha256)
             elif kinds[path] == VECTORS:
                 rows += vector_rows(path)
+            elif kinds[path] == OUTPUT:
+                rows += softmax_rows(path, options)
             elif given and options is None:
                 problem = Errors.INFO_UNCHECKED.format(path=path)
             else:
@@ -118,7 +134,7 @@ def info(
     """Tell what files hold, or what is wrong with them.
 
     Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
-    weights.hdf5), of a pretraining run, or of a saved pipeline.
+    weights.hdf5, and its softmax if it is there), or of a saved pipeline.
     """
     models, problems = models_in(files)
     for problem in problems:

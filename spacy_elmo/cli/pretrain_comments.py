@@ -8,7 +8,8 @@ COMMENTS = {
     "paths.heldout": "the same, for the held-out perplexity; null: cut off from paths.train",
     "paths.vocabulary": "one word a line, the most frequent first (spacy elmo vocab writes one); null: built from "
     "paths.train",
-    "paths.init": "folder of a biLM to go on from, with softmax and vocabulary where it has them; null: random weights",
+    "paths.init": 'folder of a biLM to go on from, with softmax and vocabulary where it has them, or "en_mini"; '
+    "null: random weights",
     "bilm": "sizes of the network, laid out as options.json; left out: those of paths.init",
     "corpus.language": 'whose spaCy tokenizer splits the text, like "en"; null: words are separated by blanks',
     "corpus.heldout_share": "last share of the sentences that is held out, where paths.heldout is null",

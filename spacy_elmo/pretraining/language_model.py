@@ -78,7 +78,7 @@ class LanguageModel:
         if missing:
             raise WeightsError(Errors.MODEL_FILES.format(folder=folder, missing=", ".join(missing), expected=_EXPECTED))
         options = read_options(folder / OPTIONS)
-        softmax = _read_output_layer(output / SOFTMAX)
+        softmax = read_output_layer(output / SOFTMAX)
         bilm = BiLM.from_arrays(options, read_weights(folder / WEIGHTS, options))
         return cls(bilm, softmax, Vocabulary.read(output / WORDS), str(model))
 
@@ -104,7 +104,8 @@ def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, 
         write_softmax(path, arrays["weight"], arrays["bias"], dtype, compress=compress)
 
 
-def _read_output_layer(path: Path) -> OutputLayer:
+def read_output_layer(path: Path) -> OutputLayer:
+    """Read a softmax.hdf5 of either kind. Raises WeightsError."""
     layer: OutputLayer
     if holds_adaptive(path):
         cutoffs, arrays = read_adaptive(path)
