@@ -28,7 +28,14 @@ def overrides_of(arguments: list[str]) -> dict[str, Any]:
         if argument.startswith("--") and "." not in name:
             raise CommandError(Errors.CONFIG_OVERRIDE.format(key=name))
     overrides: dict[str, Any] = parse_config_overrides(arguments)
-    return overrides
+    return {name: _as_written(value) for name, value in overrides.items()}
+
+
+def _as_written(value: Any) -> Any:
+    """The number that was given: spaCy's parser makes 0.6000000000000001 of 0.6, another setting than a file's."""
+    if isinstance(value, list):
+        return [_as_written(item) for item in value]
+    return float(f"{value:.15g}") if isinstance(value, float) else value
 
 
 def move_aside(output: Path) -> Path | None:

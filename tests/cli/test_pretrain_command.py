@@ -83,6 +83,12 @@ def test_settings_on_the_command_line(stub: Loop) -> None:
     assert config.corpus.language == "en"
 
 
+@pytest.mark.parametrize("share", ["0.6", "0.3", "0.123456789012345", "1e-5", "1"])
+def test_numbers_are_those_of_a_file(share: str, stub: Loop) -> None:
+    run("run.cfg", "out", "--training.schedule.decay_share", share)
+    assert stub.calls[0].config.training.schedule.decay_share == float(share)
+
+
 def test_options_may_stand_before_the_paths(stub: Loop) -> None:
     run("--restart", "run.cfg", "out", "--training.steps", "7")
     assert stub.calls[0].config.training.steps == 7
