@@ -12,7 +12,8 @@ from ..errors import CommandError, ElmoError, Errors
 from ..formats.addresses import refuse_address
 from ..formats.options import BiLMOptions, read_options
 from ..modules.loading import EMBEDDED, embedded_files
-from ..pretraining.model_files import SOFTMAX, softmax_folder
+from ..pretraining.model_files import BEST, SOFTMAX, softmax_folder
+from ..pretraining.run_folder import RUN
 from .info_rows import SHA256, Rows, file_rows, holds_vectors, lone_weight_rows, option_rows, vector_rows, weight_rows
 from .inputs import pipeline_bilms
 from .softmax_rows import holds_softmax, softmax_rows
@@ -50,12 +51,17 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
         if not path.is_dir():
             lone.append(path)
             continue
-        if (path / "config.cfg").is_file():
+        if (path / RUN).is_file():
+            path = path / BEST
+            if not path.is_dir():
+                problems.append(Errors.INFO_RUN.format(path=path.parent))
+                continue
+        elif (path / "config.cfg").is_file():
             problems += show_pipeline(path)
             continue
         files = [path / "options.json", path / "weights.hdf5"]
         if any(file.exists() for file in files):
-            models.append([*files, *softmax_of(name, problems)])
+            models.append([*files, *softmax_of(str(path), problems)])
         else:
             problems.append(Errors.INFO_FOLDER.format(path=path))
     return ([lone] if lone else []) + models, problems
@@ -134,7 +140,7 @@ def info(
     """Tell what files hold, or what is wrong with them.
 
     Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
-    weights.hdf5, and its softmax if it is there), or of a saved pipeline.
+    weights.hdf5, and its softmax if it is there), of a pretraining run (its model-best), or of a saved pipeline.
     """
     models, problems = models_in(files)
     for problem in problems:

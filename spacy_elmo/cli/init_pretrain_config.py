@@ -6,23 +6,34 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from ..errors import ElmoError
+from ..errors import CommandError, ElmoError, Errors
 from ..pretraining.config import Paths
 from ..pretraining.config_file import to_config, to_text
 from ..pretraining.splitting import splitter
 from .init_config import STANDARD_OUTPUT, check_output, write
 from .paths import given_path
 from .pretrain_comments import commented
-from .pretrain_sizes import Size, config_of_size
+from .pretrain_sizes import Size, config_of_size, tuning_config
 
 _LATER = "train"  # stands for a path that is not known yet
 
 
-def config_text(size: Size, train: str | None, heldout: str | None, language: str | None) -> str:
-    """A complete config with comments; paths.train is null where it is not given. Raises ElmoError."""
+def config_text(
+    size: Size | None, train: str | None, heldout: str | None, language: str | None, init: str | None = None
+) -> str:
+    """A complete config with comments; paths.train is null where it is not given. Raises ElmoError.
+
+    init: the biLM to go on from, which has a size of its own.
+    """
     splitter(language)  # so that a language which spaCy does not know is refused now
-    paths = Paths(_LATER if train is None else train, heldout)
-    config = to_config(config_of_size(size, paths, language))
+    paths = Paths(_LATER if train is None else train, heldout, init=init)
+    if init is None:
+        config = to_config(config_of_size(size or Size.mini, paths, language))
+    elif size is None:
+        config = to_config(tuning_config(paths, language))
+        del config["bilm"]
+    else:
+        raise CommandError(Errors.INIT_PRETRAIN_SIZE.format(init=init, size=size.value))
     config["paths"]["train"] = train
     return commented(to_text(config))
 
@@ -41,15 +52,20 @@ def init_pretrain_config(
         str | None, typer.Option(help="spaCy language that tokenises the text; left out: words are split at blanks")
     ] = None,
     size: Annotated[
-        Size, typer.Option(help="Of the network; original: its authors' training settings as well")
-    ] = Size.mini,
+        Size | None,
+        typer.Option(
+            help="Of the network; tiny: for a first try or a small text; original: its authors' training settings as "
+            "well; left out: mini"
+        ),
+    ] = None,
+    init: Annotated[str | None, typer.Option(help="biLM to tune: its folder, or en_mini", metavar="MODEL")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file where there is one")] = False,
 ) -> None:
     """Write a config for spacy elmo pretrain: every setting, with a line on what it does."""
     try:
         if output_file != STANDARD_OUTPUT:
             check_output(output_file, force)
-        text = config_text(size, train, heldout, language)
+        text = config_text(size, train, heldout, language, init)
         if output_file == STANDARD_OUTPUT:
             typer.echo(text, nl=False)
             return
@@ -57,5 +73,5 @@ def init_pretrain_config(
     except (ElmoError, OSError) as error:
         msg.fail(str(error), exits=1)
     msg.good(f"{output_file}: train it with")
-    given = "" if train else " --paths.train text.txt"
+    given = "" if train else " --paths.train TEXT"
     typer.echo(f"python -m spacy elmo pretrain {output_file} out{given}")

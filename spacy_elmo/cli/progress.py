@@ -109,7 +109,7 @@ class ConsoleReporter(Reporter):
             self._write(self._printer.warn(escaped(f"{output}: the held-out perplexity was never a finite number")))
             return
         self._write(self._printer.good(escaped(f"{output}: lowest held-out perplexity on the way {best:.2f}")))
-        self._write(f"python -m spacy elmo evaluate {output / 'model-best'} text.txt")
+        self._write(f"python -m spacy elmo evaluate {output / 'model-best'} TEXT")
 
     def close(self) -> None:
         """Take the bar away."""

@@ -84,6 +84,17 @@ class CommandMessages:
     )
     INFO_UNCHECKED = "{path}: not compared with its options, which can't be read. Give a good options.json with it."
 
+    INFO_RUN = (
+        "{path}: the folder of a pretraining run that has not written model-best yet. Expected one that has been "
+        "evaluated once: wait, or lower evaluation.every."
+    )
+
+    # init-pretrain-config
+    INIT_PRETRAIN_SIZE = (
+        "--init is {init} and --size {size}. Expected one of them: a biLM that is tuned keeps its own size. Leave out "
+        "--size, or --init for a new biLM."
+    )
+
     # init-config
     INIT_LANGUAGE = (
         "--lang is {got!r}, which can't be used ({reason}). Expected the code of a language that spaCy knows, like en."

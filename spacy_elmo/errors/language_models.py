@@ -37,6 +37,7 @@ class LanguageModelMessages:
         "spacy elmo pretrain wrote: {expected}."
     )
     MODEL_FILES = "{folder}: {missing} missing. Expected the folder of a biLM with its softmax: {expected}."
+    MODEL_OF_RUN = "{folder}: the folder of a pretraining run. Expected that of a model: take {best}."
     MODEL_NO_SOFTMAX = (
         "{folder}: no softmax.hdf5, so this biLM predicts no words; official files hold none. Fit one by tuning: "
         "python -m spacy elmo pretrain, with paths.init = {folder} in its configuration. Then evaluate what that wrote."

@@ -37,7 +37,10 @@ class TrainingMessages:
         "training.softmax.cutoffs is {cutoffs}, but the vocabulary has {n_words} words. Expected one number or more, "
         "from 1 to {most}, each larger than the one before: lower or leave out the last, or give a larger vocabulary."
     )
-    TUNE_OPTIONS = "[bilm] has other sizes than {path}. Expected the same: paths.init is what the run goes on from."
+    TUNE_OPTIONS = (
+        "[bilm] has other sizes than {path}. Expected the same: paths.init is what the run goes on from. Leave [bilm] "
+        "and its subsections out of the config, and the sizes of paths.init are taken."
+    )
     TUNE_NO_SOFTMAX = (
         "{folder}: there is no softmax.hdf5, as in all official files. Set training.frozen_tokens, for example to "
         "2000000: so many tokens at the beginning train a new softmax alone, before the biLM is tuned with it."

@@ -11,10 +11,11 @@ from .curve import CURVE, draw_curve
 from .language_model import LanguageModel
 from .metrics import METRICS, EvaluationRow, append_row, read_metrics
 from .model_card import write_card
+from .model_files import BEST, LAST
 from .prepared import PreparedCorpus
 from .reporting import Reporter
 from .run_facts import CardFacts, RunFacts, TextFacts
-from .run_folder import BEST, CHECKPOINTS, LAST, Run
+from .run_folder import CHECKPOINTS, Run
 from .score import Score
 from .scoring import score_text
 from .trainer import Trainer
@@ -37,7 +38,7 @@ class Evaluator:
             _text(config.paths.heldout or config.paths.train, run.heldout, whole=not cut_off),
             len(run.vocabulary),
             run.vocabulary.coverage,
-            sum(parameter.numel() for parameter in trainer.parameters),
+            config.bilm.n_parameters,
             trainer.total_steps * trainer.tokens_an_update,
             trainer.group.size,
         )
@@ -86,6 +87,7 @@ class Evaluator:
         """At the end: score all of the held-out text for both models' cards."""
         if not self.trainer.group.first or len(self.chosen) == len(self.heldout):
             return
+        self.reporter.message(f"scoring all {len(self.heldout):,} held-out sentences for the model cards")
         score = score_text(self.trainer.model, self.heldout)
         self._write(self.output / LAST, seconds, score)
         self._tell(LAST, score)

@@ -127,6 +127,8 @@ class _Loop:
             self._evaluate()  # what tuning starts from
         if trainer.step_number < trainer.total_steps:
             self.progress.finished = False  # it may have been made longer
+        elif self.progress.finished:
+            self.reporter.message("finished before: training.epochs or training.total_tokens would make it longer")
         while trainer.step_number < trainer.total_steps and not self._out_of_patience():
             stopped = self.group.any(self.stop.number or 0)
             if stopped:

@@ -9,6 +9,7 @@ from .softmax_packages import package_folder, package_name
 
 OPTIONS, WEIGHTS, SOFTMAX, WORDS = "options.json", "weights.hdf5", "softmax.hdf5", "vocabulary.txt"
 COUNTS = "vocabulary.counts.npy"  # may be missing
+BEST, LAST = "model-best", "model-last"  # in the folder of a run
 FILES = (OPTIONS, WEIGHTS, SOFTMAX, WORDS)
 
 
@@ -18,8 +19,16 @@ def is_embedded(model: str | os.PathLike[str]) -> bool:
 
 
 def bilm_folder(model: str | os.PathLike[str]) -> Path:
-    """Where options.json and weights.hdf5 of a model are. model: a folder, or en_mini."""
-    return Path(embedded_files()[0]).parent if is_embedded(model) else Path(model)
+    """Where options.json and weights.hdf5 of a model are. model: a folder, or en_mini.
+
+    Raises WeightsError for the folder of a run, which has models inside.
+    """
+    if is_embedded(model):
+        return Path(embedded_files()[0]).parent
+    folder = Path(model)
+    if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
+        raise WeightsError(Errors.MODEL_OF_RUN.format(folder=folder, best=folder / BEST))
+    return folder
 
 
 def softmax_folder(model: str | os.PathLike[str]) -> Path | None:

@@ -19,7 +19,6 @@ from .starting import find_vocabulary
 from .vocabulary import Vocabulary
 
 CONFIG, RUN, WORDS, CHECKPOINTS = "config.cfg", "run.json", "vocabulary.txt", "checkpoints"
-BEST, LAST = "model-best", "model-last"
 # may change between a stop and going on; all else would make the checkpoint another run's
 CHANGEABLE = (
     "paths.",

@@ -42,7 +42,7 @@ def test_what_is_written_is_read(size: str) -> None:
 
 
 def test_the_text_may_come_later() -> None:
-    assert "python -m spacy elmo pretrain run.cfg out --paths.train text.txt\n" in run("run.cfg")
+    assert "python -m spacy elmo pretrain run.cfg out --paths.train TEXT\n" in run("run.cfg")
     config = read_config("run.cfg", {"paths.train": "a.txt"})
     assert config == PretrainConfig(Paths("a.txt"), SIZES[Size.mini])
 
@@ -58,6 +58,7 @@ def test_standard_output_has_the_config_alone() -> None:
 @pytest.mark.parametrize(
     ("size", "n_filters", "dim", "projection", "n_highway", "parameters"),
     [
+        ("tiny", 256, 256, 64, 1, 0.8),
         ("mini", 512, 1024, 128, 1, 5.4),
         ("small", 2048, 1024, 128, 1, 13.6),
         ("medium", 2048, 2048, 256, 1, 28.0),
@@ -129,3 +130,25 @@ def test_the_config_of_the_embedded_bilm() -> None:
 
 def test_an_empty_name_is_not_the_folder_one_is_in() -> None:
     assert "an empty path" in " ".join(run("", code=2).split())
+
+
+def test_a_config_that_tunes() -> None:
+    run("run.cfg", "--train", "a.txt", "--init", "en_mini")
+    config = Config().from_disk("run.cfg")
+    assert "bilm" not in config
+    assert config["paths"]["init"] == "en_mini"
+    shipped = Config().from_disk(ROOT / "configs" / "tune.cfg")
+    for name in ("vocabulary", "training", "evaluation"):
+        assert config[name] == shipped[name], name
+    assert read_config("run.cfg").bilm.dim == 1024
+
+
+def test_a_config_that_tunes_has_no_size() -> None:
+    assert "keeps its own size" in " ".join(run("run.cfg", "--init", "en_mini", "--size", "mini", code=1).split())
+    assert not Path("run.cfg").exists()
+
+
+def test_tiny_is_for_small_texts() -> None:
+    config = config_of_size(Size.tiny, Paths("a.txt"))
+    assert (config.training.streams, config.training.softmax.negatives) == (64, 1024)
+    assert (config.evaluation.every, config.training.schedule.warmup_steps) == (100, 50)
