@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ import pytest
 from spacy_elmo import kernels
 
 GOLDEN = Path(__file__).parent / "golden"
+
+# what a shell starts in the background ignores SIGINT, and so would the processes that the tests start and interrupt
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
