@@ -17,6 +17,7 @@ from spacy_elmo.errors import CheckpointError, CorpusError, SettingsError, Weigh
 from spacy_elmo.pretraining import evaluating
 from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import EvaluationSettings, PretrainConfig
+from spacy_elmo.pretraining.reporting import Reporter
 from spacy_elmo.pretraining.run_lock import run_lock
 from spacy_elmo.pretraining.score import Score
 from spacy_elmo.pretraining.trainer import Trainer
@@ -202,3 +203,22 @@ def test_parts_that_are_missing(ended: Path, tmp_path: Path) -> None:
         Checkpoints(tmp_path / "out" / "checkpoints").write(step, kept)
         with pytest.raises(CheckpointError, match="not a checkpoint of this run"):
             run(config_of(ended.parent / "text.txt", 6), tmp_path / "out")
+
+
+class _Told(Reporter):
+    """Keeps the messages."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def message(self, text: str) -> None:
+        self.messages.append(text)
+
+
+def test_a_finished_run_says_so_when_it_is_given_again(config: PretrainConfig, tmp_path: Path) -> None:
+    first, again = _Told(), _Told()
+    run(config, tmp_path / "out", first)
+    assert any(text.startswith("scoring all") for text in first.messages)
+    assert not any("finished before" in text for text in first.messages)
+    run(config, tmp_path / "out", again)
+    assert again.messages == ["finished before: training.epochs or training.total_tokens would make it longer"]
