@@ -20,7 +20,12 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
 
 bench: $(VENV)/installed-dev
-	$(BIN)/python benchmarks/peer_speed.py
+	$(BIN)/python benchmarks/speed.py --json runs/speed/speed.json --plot runs/speed/speed.png
+	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/memory.py --stream 10000000 --plot runs/memory/stream.png
+	$(BIN)/python benchmarks/start.py
+	$(BIN)/python benchmarks/neighbour.py
+	$(BIN)/python benchmarks/savings.py
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -24,7 +24,7 @@ import spacy
 import torch
 from english_like import generated
 from machine_load import LoadMeter
-from peer_speed import options_of, write_model
+from model_sizes import options_of, write_model
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example

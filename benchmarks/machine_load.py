@@ -46,7 +46,9 @@ class LoadMeter:
 
 
 def _other_ticks(processes: Sequence[int]) -> int | None:
-    """Clock ticks that all processors spent so far, less those of the given processes and their threads."""
+    """Clock ticks that all processors spent so far, less those of the given processes, of their threads and of
+    their children that have ended.
+    """
     try:
         user, nice, system, _idle, _iowait, irq, softirq, steal = map(
             int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
@@ -55,7 +57,7 @@ def _other_ticks(processes: Sequence[int]) -> int | None:
         for process in processes:
             # behind the name, which may contain anything
             fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-            ours += int(fields[11]) + int(fields[12])
+            ours += sum(map(int, fields[11:15]))
     except (OSError, ValueError):
         return None
     return user + nice + system + irq + softirq + steal - ours

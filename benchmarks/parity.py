@@ -44,7 +44,7 @@ def engine_run(bilm: BiLM) -> Run:
         n, known = len(sentences), state.h.shape[2]
         zero = bilm.lstm.zero_state(max(0, n - known))
         start = LstmState(*(torch.cat([s[:, :, :n], z], 2) for s, z in zip(state, zero)))
-        layers, end = engine.run(sentences, start)
+        layers, end = engine.run_from(sentences, start)
         return layers, LstmState(*(torch.cat([e, s[:, :, n:]], 2) for e, s in zip(end, state)))
 
     return run

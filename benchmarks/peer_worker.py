@@ -1,76 +1,62 @@
-"""The peer's side of peer_speed.py: simple_elmo in its own environment, driven over stdin and stdout.
+"""What the peers' workers have in common. Runs in the peers' environments: the standard library alone, and numpy.
 
-    python peer_worker.py MODEL_FOLDER SENTENCES.json BATCH THREADS
+    python worker_NAME.py FOLDER LARGEST_BATCH THREADS
 
-Answers each line of stdin with a line of JSON: "first FILE" embeds the first batch and saves it as .npy (from the
-zero state, where it is the first command), "run N" embeds the first N sentences and tells the seconds. The model is
-loaded once and its session stays open: what the package does on each call without a session (a new session, all
-weights read again) is not measured.
+Answers each line of stdin with a line of JSON: "first N FILE" embeds the first N sentences as one batch and saves them
+as .npy (from the zero state, where it is the first command), "run N BATCH" embeds the first N sentences in batches and
+tells the seconds. The first line, unasked, tells what is running. FOLDER is what model_sizes.write_model wrote.
 """
 
-import importlib.metadata
 import json
-import logging
 import os
 import sys
 import time
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-import numpy as np
-import tensorflow as tf
-from simple_elmo import ElmoModel
-from simple_elmo.elmo import weight_layers
-
-# The mean of the layers: "all" would copy three times as much into its float64 result. The network is computed
-# as a whole either way.
-LAYERS = "average"
+Sentences = Sequence[Sequence[str]]
 
 
-def load(folder: str, batch: int, threads: int) -> tuple[ElmoModel, Any]:
-    """The model and an open session with its weights."""
-    model = ElmoModel()
-    logging.getLogger().setLevel(logging.WARNING)  # it logs every batch
-    model.load(folder, max_batch_size=batch, limit=None)  # the ids of all the vocabulary's words are cached
-    model.elmo_sentence_input = weight_layers("input", model.sentence_embeddings_op, use_layers=LAYERS)
-    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
-    session = tf.compat.v1.Session(config=config)
-    session.run(tf.compat.v1.global_variables_initializer())
-    return model, session
+class Embedder(NamedTuple):
+    """embed: vectors of a batch, anything that can be indexed by sentence; about: what is running."""
+
+    embed: Callable[[Sentences], Any]
+    about: dict[str, Any]
 
 
-def main() -> None:
+def serve(load: Callable[[Path, Sentences, int, int], Embedder]) -> None:
+    """load: of the folder, its sentences, the largest batch and the threads."""
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever the libraries print must not be taken for an answer
 
     def reply(**values: Any) -> None:
         print(json.dumps(values), file=replies)
 
-    folder, sentences_file, batch, threads = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    with open(sentences_file, encoding="utf-8") as file:
-        sentences = json.load(file)
-    model, session = load(folder, batch, threads)
-    reply(simple_elmo=importlib.metadata.version("simple_elmo"), tensorflow=tf.__version__)
-
-    def embed(part: list[list[str]]) -> Any:
-        return model.get_elmo_vectors(part, warmup=False, layers=LAYERS, session=session)
-
+    folder, largest, threads = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    sentences = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))
+    embed, about = load(folder, sentences, largest, threads)
+    reply(**about)
     for line in sys.stdin:
-        command, argument = line.split(maxsplit=1)
+        command, *arguments = line.rstrip("\n").split(" ", 2)
         if command == "first":
-            np.save(argument.strip(), embed(sentences[:batch]))
+            import numpy as np
+
+            np.save(arguments[1], np.asarray(embed(sentences[: int(arguments[0])])))
             reply(saved=True)
         elif command == "run":
-            checksum, count = 0.0, int(argument)
-            begin = time.perf_counter()
-            for k in range(0, count, batch):
-                checksum += float(embed(sentences[k : min(k + batch, count)])[0, 0, 0])
-            reply(seconds=time.perf_counter() - begin, checksum=checksum)
+            reply(seconds=run(embed, sentences[: int(arguments[0])], int(arguments[1])))
         else:
             raise SystemExit(f"unknown command {command!r}")
 
 
-if __name__ == "__main__":
-    main()
+def run(embed: Callable[[Sentences], Any], sentences: Sentences, batch: int) -> float:
+    """Seconds. A number of each batch's vectors is read."""
+    checksum = 0.0
+    begin = time.perf_counter()
+    for k in range(0, len(sentences), batch):
+        checksum += float(embed(sentences[k : k + batch])[0].flat[0])
+    seconds = time.perf_counter() - begin
+    if checksum != checksum:
+        raise SystemExit("the vectors are not numbers")
+    return seconds

@@ -65,7 +65,7 @@ def embed(engine: Engine, sentences: list[list[str]]) -> npt.NDArray[np.float32]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     result = np.empty((engine.options.layers, int(starts[-1]), engine.options.width), np.float32)
     for batch in token_batches(lengths, BATCH_TOKENS):
-        for i, layers in zip(batch, engine.run([sentences[i] for i in batch])[0]):
+        for i, layers in zip(batch, engine.run([sentences[i] for i in batch])):
             result[:, starts[i] : starts[i + 1]] = layers
     return result
 

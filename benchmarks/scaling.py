@@ -24,7 +24,7 @@ from pathlib import Path
 import torch
 from english_like import generated
 from machine_load import LoadMeter
-from peer_speed import options_of
+from model_sizes import options_of
 from traffic import Traffic, seconds, traffic
 
 from spacy_elmo.formats import BiLMOptions

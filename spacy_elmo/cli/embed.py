@@ -102,8 +102,8 @@ def embed(
         msg.fail(Errors.EMBED_STOPPED.format(path=output_file))
         raise typer.Exit(130) from None
     if embedder.n_truncated:
-        limit = embedder.elmo_bilm.options.max_characters - 2
+        limit = embedder.options.max_characters - 2
         msg.warn(
             f"tokens with more than {limit} bytes, of which the biLM did not see the rest: {embedder.n_truncated:,}"
         )
-    msg.good(f"{output_file}: {len(lines):,} sentences, {chosen} of {embedder.elmo_bilm.options.layers} layers")
+    msg.good(f"{output_file}: {len(lines):,} sentences, {chosen} of {embedder.options.layers} layers")

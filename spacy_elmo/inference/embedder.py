@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from ..errors import CommandError, ElmoError, Errors, SettingsError, shown
 from ..formats.hdf5_vectors import VectorsWriter
+from ..formats.options import BiLMOptions
 from ..formats.sentences import read_sentences
 from ..formats.truncated import TruncatedWords
 from ..modules import BiLM, LstmState, load_bilm
@@ -54,7 +55,6 @@ class ElmoEmbedder:
     Raises ElmoError where the files or the GPU can't be used.
     """
 
-    elmo_bilm: BiLM
     stateful: bool
 
     def __init__(
@@ -66,20 +66,31 @@ class ElmoEmbedder:
         stateful: bool = False,
     ) -> None:
         device = device_of(cuda_device)
-        self._use(load_bilm(options_file, weight_file).to(device), stateful)
+        self._use(load_bilm(options_file, weight_file).to(device), stateful, take=True)
 
     @classmethod
     def from_bilm(cls, bilm: BiLM, *, stateful: bool = False) -> "ElmoEmbedder":
         """An embedder of a network in memory, on its device; its weights must not change any more."""
         embedder = cls.__new__(cls)
-        embedder._use(bilm, stateful)
+        embedder._use(bilm, stateful, take=False)
         return embedder
 
-    def _use(self, bilm: BiLM, stateful: bool) -> None:
-        self.elmo_bilm, self.stateful = bilm, stateful
+    def _use(self, bilm: BiLM, stateful: bool, take: bool) -> None:
+        self.stateful = stateful
         self._truncated = TruncatedWords("the embedder's n_truncated")
-        self._engine = Engine(bilm, cached_words=CACHED_WORDS)
+        self._engine = Engine(bilm, cached_words=CACHED_WORDS, take=take)
         self._state: LstmState | None = None
+
+    @property
+    def elmo_bilm(self) -> BiLM:
+        """The network, whose weights must not change; until it is asked for, its LSTMs' are in memory only once."""
+        self._engine.give_back()
+        return self._engine.bilm
+
+    @property
+    def options(self) -> BiLMOptions:
+        """The network's sizes."""
+        return self._engine.options
 
     @property
     def n_truncated(self) -> int:
@@ -96,14 +107,14 @@ class ElmoEmbedder:
         Returns the layers, *Shape:* (batch, layers, longest, width), 0 behind a sentence's end, and the mask, bool,
         *Shape:* (batch, longest), true at words.
         """
-        arrays, options = self.embed_batch(batch), self.elmo_bilm.options
+        arrays, options = self.embed_batch(batch), self.options
         longest = max((array.shape[1] for array in arrays), default=0)
         activations = torch.zeros(len(arrays), options.layers, longest, options.width)
         mask = torch.zeros(len(arrays), longest, dtype=torch.bool)
         for row, array in enumerate(arrays):
             activations[row, :, : array.shape[1]] = torch.from_numpy(array)
             mask[row, : array.shape[1]] = True
-        device = self.elmo_bilm.boundary.device
+        device = self._engine.device
         return activations.to(device), mask.to(device)
 
     def embed_sentence(self, sentence: Sequence[str]) -> Array:
@@ -117,12 +128,12 @@ class ElmoEmbedder:
         """
         sentences = [_words(sentence) for sentence in batch]
         words = [word for sentence in sentences for word in sentence]
-        self._truncated.count(words, self.elmo_bilm.options.max_characters)
+        self._truncated.count(words, self.options.max_characters)
         if not self.stateful:
-            return self._engine.run(sentences, None)[0]
-        zero = self.elmo_bilm.lstm.zero_state(len(sentences))
+            return self._engine.run(sentences)
+        zero = self._engine.zero_state(len(sentences))
         before = zero if self._state is None else self._state
-        layers, after = self._engine.run(sentences, before.rows(len(sentences), zero))
+        layers, after = self._engine.run_from(sentences, before.rows(len(sentences), zero))
         if any(sentences):  # AllenNLP does not run a batch without words: it leaves the state as it was
             self._state = after.followed_by(before)
         return layers

@@ -1,6 +1,9 @@
 """Sentences to layers, without gradients."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -8,124 +11,212 @@ import torch
 from torch import Tensor
 
 from ..modules import BiLM, LstmState
-from ..modules.lstm_scan import FORGET_BIAS
-from .linear import PrepackedLinear
+from ..modules.lstm import LayerWeights
+from .buffers import Buffers
 from .packing import Packing
+from .plan import Plans, plan_positions, plan_words
+from .stacks import make_stack
+from .trim import trim
 from .word_vectors import WordVectors
-
-# rows of the input product at a time: few enough for their gates to stay in the cache until their step
-INPUT_ROWS = 512
+from .workers import run_all
 
 Layers = npt.NDArray[np.float32]
+Index = npt.NDArray[np.int64]
+
+DIRECTIONS = 2
+BOUNDARIES = 2  # `<S>` and `</S>`, the first two words of all
+# of the input products that are taken at a time: few enough to stay in the cache until their step
+INPUT_BYTES = 2**23
+# of the first layer's input products that are kept, in one direction: room for a thousand words at the original size
+WORD_BYTES = 2**26
 
 
-class _Direction:
-    """One layer's weights in one direction, gates reordered from i, j, f, o to i, f, o, j: one sigmoid, one tanh."""
+class Batch(NamedTuple):
+    """Rows that run together, of one direction or the other."""
 
-    def __init__(self, bilm: BiLM, layer: int, direction: int, dtype: torch.dtype) -> None:
-        dim = bilm.options.dim
-        arrays = {name: p.detach()[direction].float() for name, p in bilm.lstm.layers[layer].named_parameters()}
-        bias = arrays["bias"].clone()
-        bias[2 * dim : 3 * dim] += FORGET_BIAS
-        gates = torch.arange(4 * dim).view(4, dim)[[0, 2, 3, 1]].flatten()
-        self.inputs = PrepackedLinear(arrays["input_weight"].t()[gates], bias[gates], INPUT_ROWS, dtype)
-        self.recurrent = PrepackedLinear(arrays["recurrent_weight"].t()[gates], None, 128, dtype)
-        projection = arrays.get("projection")
-        self.projection = None if projection is None else PrepackedLinear(projection.t(), None, 128, dtype)
+    packing: Packing
+    plans: Plans
 
 
 class Engine:
     """A biLM laid out for speed: to be made anew when weights change.
 
-    dtype: of the LSTMs' products, float32 or bfloat16; the cells, the character encoder and all that is returned are
+    dtype: of the products, float32 or bfloat16; the characters' convolutions, the cells and all that is returned are
         float32 in any case.
     cached_words: how many words' layer-0 vectors are kept between calls (see WordVectors).
+    take: empty the biLM's LSTM matrices, float32, as soon as they are laid out here: they are in memory once, and
+        nobody else can use the biLM until give_back.
     Thread-safe: calls share nothing but the weights and that cache.
     """
 
     @torch.no_grad()
-    def __init__(self, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> None:
-        self.bilm, self.options = bilm, bilm.options
-        self.words = WordVectors(bilm, cached_words)
-        self.layers = [[_Direction(bilm, layer, d, dtype) for d in (0, 1)] for layer in range(bilm.options.n_layers)]
+    def __init__(
+        self, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0, *, take: bool = False
+    ) -> None:
+        self.bilm, self.options, self.took = bilm, bilm.options, take
+        weights = bilm.lstm.weights()
+        self._row_bytes = 4 * 4 * bilm.options.dim
+        self.input_rows = max(1, INPUT_BYTES // self._row_bytes)
+        projection, buffers = weights[0].projection is not None, Buffers()
+        self.stacks = [
+            make_stack(bilm.options, projection, dtype, self.device, buffers, self.input_rows)
+            for _ in range(DIRECTIONS)
+        ]
+        if take:
+            trim()  # what reading the files left
+        for layer in weights:
+            for d, stack in enumerate(self.stacks):
+                stack.add(_detached(layer, d), take)
+            if take:
+                for matrix in layer.matrices:
+                    matrix.data = matrix.data.new_empty(0)
+                trim()
+        self.words = WordVectors(bilm, dtype, cached_words)
+        # from the zero state every sentence's first position is the same: the state after it is taken once
+        self.begun = self.zero_state(1)
+        for d in range(DIRECTIONS):
+            batch = self._batch(np.array([d]), np.array([1]))
+            self._run_stack(d, self.words.boundary, batch, LstmState(*(part[:, d] for part in self.begun)))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.bilm.boundary.device
+
+    def zero_state(self, rows: int) -> LstmState:
+        """The state before anything was read."""
+        return self.bilm.lstm.zero_state(rows)
 
     @torch.no_grad()
-    def run(self, sentences: Sequence[Sequence[str]], state: LstmState | None = None) -> tuple[list[Layers], LstmState]:
-        """Layers of each sentence.
+    def matrices(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """The biLM's parameters that were taken, each with its values."""
+        if self.took:
+            for number, layer in enumerate(self.bilm.lstm.weights()):
+                both = [stack.matrices(number) for stack in self.stacks]
+                yield from zip(layer.matrices, map(torch.stack, zip(*both)))
+
+    @torch.no_grad()
+    def give_back(self) -> None:
+        """Make the biLM whole again, bit for bit, where it was taken."""
+        for parameter, values in self.matrices():
+            parameter.data = values
+        self.took = False
+
+    @torch.no_grad()
+    def run(self, sentences: Sequence[Sequence[str]]) -> list[Layers]:
+        """Layers of each sentence, which starts from the zero state.
 
         sentences: words; an empty sentence gives (layers, 0, width).
-        state: to start from, a row a sentence; None: the zero state.
-        Returns for each sentence an array of its own, *Shape:* (layers, tokens, width), and the state after each.
+        Returns for each sentence an array of its own, *Shape:* (layers, tokens, width).
         """
-        if state is None:
-            state = self.bilm.lstm.zero_state(len(sentences))
-        if not sentences:
-            return [], state
-        index: dict[str, int] = {}
-        rows = [
-            np.array([0, *(index.setdefault(word, len(index) + 2) for word in sentence), 1]) for sentence in sentences
-        ]
-        encoded = torch.cat([self.words.boundary, self.words(list(index))])
-        packing = Packing.of([len(row) for row in rows])
-        x = encoded[torch.from_numpy(packing.pack(rows)).to(encoded.device)]
-        order = torch.from_numpy(packing.order)
-        h, c = state.h[:, :, order].contiguous(), state.c[:, :, order].contiguous()
-        outputs = self._stack(x, packing, h, c)
-        restore = torch.argsort(order)
-        results: list[Layers] = [np.empty(0, np.float32)] * len(rows)
-        for rank, row in enumerate(packing.order):
-            places = torch.from_numpy(packing.places(rank)[1:-1]).to(x.device)
-            results[row] = torch.stack([torch.cat([a[places], b[places]], 1) for a, b in outputs]).cpu().numpy()
-        return results, LstmState(h[:, :, restore], c[:, :, restore])
+        encoded, index = self._encode(sentences)
+        lengths = np.array([len(sentence) for sentence in sentences], np.int64)
+        layers = self._new_layers(encoded, index, lengths)
+        is_read = lengths > 0
+        state = LstmState(*(part.repeat(1, 1, int(is_read.sum()), 1) for part in self.begun))
+        self._both(encoded, index, lengths[is_read], state, [array for array in layers if array.size], 0)
+        return layers
 
-    def _stack(self, x: Tensor, packing: Packing, h: Tensor, c: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """All layers as (forward, backward), *Shape:* (positions, projection_dim) each; h and c become the end's."""
-        outputs = [(x, x)]
-        for number, directions in enumerate(self.layers):
-            pair = []
-            for d, weights in enumerate(directions):
-                below = outputs[-1][d]
-                out = self._scan(weights, below, packing, h[number, d], c[number, d], backward=d == 1)
-                pair.append(out.add_(below) if number > 0 and self.options.use_skip_connections else out)
-            outputs.append((pair[0], pair[1]))
+    @torch.no_grad()
+    def run_from(self, sentences: Sequence[Sequence[str]], state: LstmState) -> tuple[list[Layers], LstmState]:
+        """As run, but each sentence starts from a state; returns the states after them too.
+
+        state: a row a sentence.
+        """
+        encoded, words = self._encode(sentences)
+        lengths = np.array([len(sentence) for sentence in sentences], np.int64)
+        layers = self._new_layers(encoded, words, lengths)
+        index = _with_boundaries(words, lengths)
+        state = LstmState(state.h.clone(), state.c.clone())
+        self._both(encoded, index, lengths + BOUNDARIES, state, layers, 1)
+        return layers, state
+
+    def _encode(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Index]:
+        """Layer 0 of the boundaries and of the distinct words, and each word's row in it."""
+        numbers: dict[str, int] = {}
+        words = [word for sentence in sentences for word in sentence]
+        index = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.int64, len(words))
+        return torch.cat([self.words.boundary, self.words(list(numbers))]), index + BOUNDARIES
+
+    def _new_layers(self, encoded: Tensor, index: Index, lengths: Index) -> list[Layers]:
+        """An array for each sentence, layer 0 filled in."""
+        ends = np.cumsum(lengths)
+        words = encoded.repeat(1, 2).cpu().numpy()
+        arrays = []
+        for n, end in zip(lengths.tolist(), ends.tolist()):
+            array = np.empty((self.options.layers, n, self.options.width), np.float32)
+            np.take(words, index[end - n : end], 0, array[0])
+            arrays.append(array)
+        return arrays
+
+    def _both(
+        self, encoded: Tensor, index: Index, lengths: Index, state: LstmState, layers: list[Layers], boundary: int
+    ) -> None:
+        """Run the LSTMs over rows that lie one after another; their layers are filled in, state is overwritten.
+
+        index: *Shape:* (positions,), into encoded, (words, projection_dim); lengths: of the rows, at least 1.
+        boundary: positions at both ends of a row that its array has no place for.
+        """
+        if not len(index):
+            return
+        n_threads = torch.get_num_threads() if encoded.device.type == "cpu" else 1
+        begins = np.concatenate([[0], np.cumsum(lengths)])
+
+        def parts(rows: slice) -> list[Callable[[], None]]:
+            batch = self._batch(index[begins[rows.start] : begins[rows.stop]], lengths[rows])
+
+            def part(d: int) -> None:
+                outputs = self._run_stack(d, encoded, batch, LstmState(*(of_all[:, d, rows] for of_all in state)))
+                self._fill(layers[rows], outputs, batch, boundary, d)
+
+            return [partial(part, d) for d in range(DIRECTIONS)]
+
+        run_all([part for rows in _groups(lengths, n_threads) for part in parts(rows)], n_threads)
+
+    def _batch(self, index: Index, lengths: Index) -> Batch:
+        packing = Packing.of(lengths)
+        kept = WORD_BYTES // self._row_bytes
+        first = plan_words(packing, index[packing.source], kept, self.input_rows, self.device)
+        return Batch(packing, Plans(first, plan_positions(packing, self.input_rows, self.device)))
+
+    def _run_stack(self, d: int, encoded: Tensor, batch: Batch, state: LstmState) -> list[Tensor]:
+        """One direction over some rows: outputs in the packed order. state, (layers, rows, ...), is overwritten."""
+        order = torch.from_numpy(batch.packing.order).to(encoded.device)
+        h, c = (part[:, order].contiguous() for part in state)
+        outputs = self.stacks[d].run(encoded, batch.plans, batch.packing, h, c, d == 1)
+        for part, end in zip(state, (h, c)):
+            part[:, order] = end
         return outputs
 
-    def _scan(self, weights: _Direction, x: Tensor, packing: Packing, h: Tensor, c: Tensor, backward: bool) -> Tensor:
-        """One layer in one direction; h (rows, projection_dim) and c (rows, dim) are updated in place."""
-        dim, cell_clip, proj_clip = self.options.dim, self.options.cell_clip, self.options.proj_clip
-        out = x.new_empty(len(x), self.options.projection_dim)
-        steps = list(range(len(packing.active)))
-        for chunk in _chunks(steps[::-1] if backward else steps, packing.active):
-            first, last = min(chunk), max(chunk)
-            begin = packing.offsets[first]
-            inputs = weights.inputs(x[begin : packing.offsets[last] + packing.active[last]])
-            for t in chunk:
-                n, place = packing.active[t], packing.offsets[t]
-                gates = inputs[place - begin : place - begin + n]
-                gates += weights.recurrent(h[:n])
-                gates[:, : 3 * dim].sigmoid_()
-                i, f, o, j = gates.split(dim, 1)
-                cell = c[:n].mul_(f).addcmul_(i, j.tanh_())
-                if cell_clip is not None:
-                    cell.clamp_(-cell_clip, cell_clip)
-                hidden = torch.tanh(cell).mul_(o)
-                if weights.projection is not None:
-                    hidden = weights.projection(hidden)
-                    if proj_clip is not None:
-                        hidden.clamp_(-proj_clip, proj_clip)
-                h[:n] = hidden
-                out[place : place + n] = hidden
-        return out
+    def _fill(self, layers: list[Layers], outputs: list[Tensor], batch: Batch, boundary: int, d: int) -> None:
+        """One direction's half of all layers above layer 0."""
+        packing, width = batch.packing, self.options.projection_dim
+        place = np.empty(len(packing.source), np.int64)
+        place[packing.source] = np.arange(len(place))
+        ends = np.cumsum(packing.given).tolist()
+        for k, output in enumerate(outputs):
+            rows = output.cpu().numpy()[place]
+            for array, end in zip(layers, ends):
+                stop = end - boundary
+                array[k + 1, :, d * width : (d + 1) * width] = rows[stop - array.shape[1] : stop]
 
 
-def _chunks(steps: list[int], active: list[int]) -> list[list[int]]:
-    """Consecutive steps with at most INPUT_ROWS rows together (a longer step alone)."""
-    chunks: list[list[int]] = []
-    rows = 0
-    for t in steps:
-        if not chunks or rows + active[t] > INPUT_ROWS:
-            chunks.append([])
-            rows = 0
-        chunks[-1].append(t)
-        rows += active[t]
-    return chunks
+def _with_boundaries(words: Index, lengths: Index) -> Index:
+    """The rows' words, one row after another, with 0 before and 1 behind each row."""
+    ends = np.cumsum(lengths + BOUNDARIES)
+    index = np.full(len(words) + BOUNDARIES * len(lengths), -1)
+    index[ends - lengths - BOUNDARIES], index[ends - 1] = 0, 1
+    index[index < 0] = words
+    return index
+
+
+def _detached(layer: LayerWeights, d: int) -> LayerWeights:
+    return LayerWeights(*(None if weights is None else weights.detach()[d] for weights in layer))  # type: ignore[arg-type]
+
+
+def _groups(lengths: Index, n_threads: int) -> list[slice]:
+    """Rows that run together: as many groups of about as many positions as there are pairs of threads."""
+    n = max(1, min(n_threads // 2, len(lengths) // 32))
+    goals = np.cumsum(lengths).searchsorted(np.arange(1, n) * lengths.sum() / n) + 1
+    bounds = sorted({0, *goals.tolist(), len(lengths)})
+    return [slice(begin, end) for begin, end in pairwise(bounds)]

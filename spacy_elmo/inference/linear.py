@@ -33,6 +33,11 @@ class PrepackedLinear:
         if torch.allclose(result, F.linear(probe, self.weight, self.bias), rtol=tolerance, atol=tolerance):
             self.weight, self.prepacked = packed, True
 
+    @property
+    def plain(self) -> Tensor:
+        """The weight, *Shape:* (out, in), of the products' type."""
+        return self.weight.to_dense() if self.prepacked else self.weight
+
     def __call__(self, x: Tensor) -> Tensor:
         """x: *Shape:* (rows, in). Returns (rows, out)."""
         x = x.to(self.dtype)

@@ -10,31 +10,38 @@ import numpy.typing as npt
 class Packing(NamedTuple):
     """Step t holds the positions t of the `active[t]` longest rows, from `offsets[t]` on.
 
-    order: *Shape:* (rows,), the rows from longest to shortest. active, offsets: one item a step.
+    given: *Shape:* (rows,), the rows' lengths; order: the rows from longest to shortest; lengths: theirs. active,
+    offsets: (steps,). source: (positions,): where each position's item is, when all rows lie one after another as
+    they were given.
     """
 
+    given: npt.NDArray[np.int64]
     order: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]
-    active: list[int]
-    offsets: list[int]
+    active: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+    source: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, lengths: Sequence[int]) -> "Packing":
+    def of(cls, lengths: Sequence[int] | npt.NDArray[np.int64]) -> "Packing":
         """lengths: positions of each row, at least 1."""
         given = np.asarray(lengths, np.int64)
         order = np.argsort(-given, kind="stable")
         ended = np.cumsum(np.bincount(given))  # how many rows have at most that many positions
         active = len(given) - ended[: given.max()]
         offsets = np.concatenate([[0], np.cumsum(active)[:-1]])
-        return cls(order, given[order], active.tolist(), offsets.tolist())
+        begins = np.concatenate([[0], np.cumsum(given)[:-1]])[order]
+        steps = np.repeat(np.arange(len(active)), active)
+        ranks = np.arange(len(steps)) - offsets[steps]
+        return cls(given, order, given[order], active.astype(np.int32), offsets, begins[ranks] + steps)
 
-    def pack(self, rows: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-        """Items of all rows in the packed order. *Shape:* (positions,)."""
-        packed = np.empty(int(self.lengths.sum()), np.int64)
-        for rank, row in enumerate(self.order):
-            packed[self.places(rank)] = rows[row]
-        return packed
+    @property
+    def firsts(self) -> npt.NDArray[np.int64]:
+        """The place of each row's first position, rows in this order."""
+        return np.arange(len(self.order))
 
-    def places(self, rank: int) -> npt.NDArray[np.int64]:
-        """Where the positions of the row with this rank (0: the longest) lie. *Shape:* (its length,)."""
-        return np.asarray(self.offsets[: int(self.lengths[rank])]) + rank
+    @property
+    def ends(self) -> npt.NDArray[np.int64]:
+        """The place of each row's last position, rows in this order."""
+        last: npt.NDArray[np.int64] = self.offsets[self.lengths - 1] + np.arange(len(self.order))
+        return last

@@ -20,9 +20,13 @@ _OF_BOTH_TYPES: dict[str, list[type]] = {
     "cell_backward": [_INT, _INT, *[_ADDRESS] * 6, _REAL],
     "sampled_softmax": [_INT, _INT, *[_ADDRESS] * 7],
 }
+_INPUTS: list[type] = [*[_INT] * 6, *[_ADDRESS] * 4]
+_SCAN: list[type] = [*[_INT] * 5, *[_ADDRESS] * 10, *[_REAL] * 2]
 SIGNATURES: dict[str, list[type]] = {
     **{f"{name}_{kind}": types for name, types in _OF_BOTH_TYPES.items() for kind in ("float32", "bfloat16")},
+    "cell_step": [_INT, _INT, *[_ADDRESS] * 5, _REAL],
     "convolve": [*[_INT] * 6, *[_ADDRESS] * 5],
+    "convolve_maxima": [*[_INT] * 6, *[_ADDRESS] * 4],
     "convolve_backward": [*[_INT] * 6, *[_ADDRESS] * 4],
     "adam_rows": [_INT64, _INT, *[_ADDRESS] * 5, *[_REAL] * 5],
     "adagrad_rows": [_INT64, _INT, *[_ADDRESS] * 4, *[_REAL] * 2],
@@ -34,10 +38,15 @@ AMX_SIGNATURES: dict[str, list[type]] = {
     "amx_pack_transposed": [*[_INT] * 2, *[_ADDRESS] * 2],
     "amx_pack_gates_transposed": [*[_INT] * 2, *[_ADDRESS] * 2],
     "amx_pack_left": [_INT64, _INT, *[_ADDRESS] * 2],
+    "amx_inputs": _INPUTS,
+    "amx_scan": _SCAN,
     "amx_transposed_product": [*[_INT] * 6, *[_ADDRESS] * 5],
     "lstm_forward_amx": [*[_INT] * 5, *[_ADDRESS] * 9, *[_REAL] * 2],
     "lstm_backward_amx": [*[_INT] * 5, *[_ADDRESS] * 13, *[_REAL] * 2],
 }
+
+# only where has_avx512()
+AVX512_SIGNATURES: dict[str, list[type]] = {"avx512_inputs": _INPUTS, "avx512_scan": _SCAN}
 
 
 def fingerprint(folder: Path = FOLDER) -> str:
@@ -60,8 +69,10 @@ def open_library(path: Path) -> ctypes.CDLL | None:
         library.fingerprint.restype = ctypes.c_char_p
         if library.fingerprint().decode() != fingerprint(path.parent):
             return None
-        library.has_amx.restype = ctypes.c_int
-        signatures = {**SIGNATURES, **(AMX_SIGNATURES if library.has_amx() else {})}
+        library.has_amx.restype = library.has_avx512.restype = ctypes.c_int
+        signatures = dict(SIGNATURES)
+        signatures |= AMX_SIGNATURES if library.has_amx() else {}
+        signatures |= AVX512_SIGNATURES if library.has_avx512() else {}
         for name, types in signatures.items():
             function = getattr(library, name)
             function.argtypes, function.restype = types, None
@@ -80,3 +91,8 @@ def load() -> ctypes.CDLL | None:
 def has_amx(library: ctypes.CDLL | None) -> bool:
     """Whether the library has products on AMX, and the processor and the system let this process use them."""
     return library is not None and bool(library.has_amx())
+
+
+def has_avx512(library: ctypes.CDLL | None) -> bool:
+    """Whether the library has loops on AVX-512, and the processor and the system have it."""
+    return library is not None and bool(library.has_avx512())

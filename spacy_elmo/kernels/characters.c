@@ -4,16 +4,14 @@
 
 #define BLOCK 64 /* filters at once: sums and maxima stay in registers */
 
-/* ids (words, stride), the first lengths[word] of which count (at least width); table (width, n_ids, filters); out
- * (words, out_stride): maxima over the windows; where (words, out_stride): the first window that has it. */
-EXPORT LOOP void convolve(int words, int stride, int width, int n_ids, int filters, int out_stride,
-                          const int16_t *restrict ids, const int32_t *restrict lengths, const float *restrict table,
-                          float *restrict out, uint8_t *restrict where) {
-    for (int word = 0; word < words; word++) {
-        const int16_t *restrict x = ids + (size_t)word * stride;
-        int windows = lengths[word] - width + 1;
-        for (int start = 0; start < filters; start += BLOCK) {
-            int n = filters - start < BLOCK ? filters - start : BLOCK;
+ALWAYS_INLINE void convolve_(int words, int stride, int width, int n_ids, int filters, int out_stride,
+                             const int16_t *restrict ids, const int32_t *restrict lengths, const float *restrict table,
+                             float *restrict out, uint8_t *restrict where, const int keep) {
+    for (int start = 0; start < filters; start += BLOCK) { /* their part of the table stays in the cache */
+        int n = filters - start < BLOCK ? filters - start : BLOCK;
+        for (int word = 0; word < words; word++) {
+            const int16_t *restrict x = ids + (size_t)word * stride;
+            int windows = lengths[word] - width + 1;
             float best[BLOCK], sum[BLOCK];
             int32_t at[BLOCK];
             for (int q = 0; q < BLOCK; q++) best[q] = -INFINITY, at[q] = 0;
@@ -36,14 +34,29 @@ EXPORT LOOP void convolve(int words, int stride, int width, int n_ids, int filte
                 for (int q = 0; q < BLOCK; q++) {
                     int more = (sum[q] > best[q]) | (sum[q] != sum[q]); /* a NaN comes through, as with torch */
                     best[q] = more ? sum[q] : best[q];
-                    at[q] = more ? p : at[q];
+                    if (keep) at[q] = more ? p : at[q];
                 }
             }
             float *restrict y = out + (size_t)word * out_stride + start;
-            uint8_t *restrict w = where + (size_t)word * out_stride + start;
-            for (int q = 0; q < n; q++) y[q] = best[q], w[q] = (uint8_t)at[q];
+            for (int q = 0; q < n; q++) y[q] = best[q];
+            for (int q = 0; keep && q < n; q++) where[(size_t)word * out_stride + start + q] = (uint8_t)at[q];
         }
     }
+}
+
+/* ids (words, stride), the first lengths[word] of which count (at least width); table (width, n_ids, filters); out
+ * (words, out_stride): maxima over the windows; where (words, out_stride): the first window that has it. */
+EXPORT LOOP void convolve(int words, int stride, int width, int n_ids, int filters, int out_stride,
+                          const int16_t *restrict ids, const int32_t *restrict lengths, const float *restrict table,
+                          float *restrict out, uint8_t *restrict where) {
+    convolve_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, where, 1);
+}
+
+/* The same without `where`, which only a backward pass needs. */
+EXPORT LOOP void convolve_maxima(int words, int stride, int width, int n_ids, int filters, int out_stride,
+                                 const int16_t *restrict ids, const int32_t *restrict lengths,
+                                 const float *restrict table, float *restrict out) {
+    convolve_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, NULL, 0);
 }
 
 /* d_table (width, n_ids, filters) is added to. */

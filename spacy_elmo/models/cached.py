@@ -28,6 +28,8 @@ def with_cache(
         first = {key: i for i, key in reversed(list(enumerate(keys)))}
         missing = [i for i, layers in enumerate(found) if layers is None and first[keys[i]] == i]
     computed = dict(zip((keys[i] for i in missing), run([rows[i] for i in missing]))) if missing else {}
+    for values in computed.values():  # equal rows share one
+        values.setflags(write=False)
     cache.put(list(computed), list(computed.values()))
     return [computed[key] if layers is None else layers for key, layers in zip(keys, found)]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
+import numpy as np
 import srsly
 import torch
 from thinc.api import Model, Optimizer, Shim
@@ -59,29 +60,44 @@ class BiLMShim(Shim):
         self.before_use: Callable[[], None] | None = None
         self._engine: Engine | None = None
         self._fingerprint: str | None = None
+        self._given = False  # whether others may have the network
         self._lock = threading.RLock()
 
     @property
     def bilm(self) -> BiLM:
         """The network. Raises ElmoError where its files can't be read.
 
-        Its weights may change through finish_update and from_bytes alone: the engine keeps copies of them.
+        Its weights may change through finish_update and from_bytes alone: the engine keeps copies of them. Once it was
+        asked for, the LSTMs' weights are in memory twice; see Engine's take.
         """
         with self._lock:
-            if self.before_use is not None:
-                self.before_use()
-            if self._model is None:
-                self._set(load_bilm(self.options_file, self.weight_file))
-            bilm: BiLM = self._model
+            bilm, self._given = self._network(), True
+            if self._engine is not None:
+                self._engine.give_back()
             return bilm
+
+    @property
+    def options(self) -> BiLMOptions:
+        """The network's. Raises ElmoError where its files can't be read."""
+        with self._lock:
+            return self._network().options
+
+    def _network(self) -> BiLM:
+        """The engine may have its matrices."""
+        if self.before_use is not None:
+            self.before_use()
+        if self._model is None:
+            self._set(load_bilm(self.options_file, self.weight_file))
+        bilm: BiLM = self._model
+        return bilm
 
     @property
     def engine(self) -> Engine:
         """The fast forward pass over the current weights."""
         with self._lock:
-            bilm = self.bilm  # may drop the engine
+            bilm = self._network()  # may drop the engine
             if self._engine is None:
-                self._engine = Engine(bilm, self.dtype, self.cached_words)
+                self._engine = Engine(bilm, self.dtype, self.cached_words, take=not self._given)
             return self._engine
 
     @property
@@ -93,21 +109,33 @@ class BiLMShim(Shim):
     def fingerprint(self) -> str:
         """A digest of options and weights: the same for the same network, wherever it was loaded from."""
         with self._lock:
-            bilm = self.bilm
+            options = self._network().options
             if self._fingerprint is None:
-                digest = hashlib.blake2b(json.dumps(bilm.options.to_dict(), sort_keys=True).encode(), digest_size=16)
-                for name, array in sorted(bilm.to_arrays().items()):
+                digest = hashlib.blake2b(json.dumps(options.to_dict(), sort_keys=True).encode(), digest_size=16)
+                for name, array in sorted(self._arrays().items()):
                     digest.update(name.encode())
                     digest.update(array.tobytes())
                 self._fingerprint = digest.hexdigest()
             return self._fingerprint
 
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """Copies of the weights."""
+        bilm = self._network()
+        arrays = bilm.to_arrays()
+        if self._engine is not None:
+            names = {id(parameter): name for name, parameter in bilm.named_parameters()}
+            arrays |= {names[id(taken)]: values.cpu().numpy() for taken, values in self._engine.matrices()}
+        return arrays
+
     def _set(self, bilm: BiLM) -> None:
-        self._model = bilm.to(self._device)
+        """A network that nobody else has."""
         self._forget()
+        self._model, self._given = bilm.to(self._device), False
 
     def _forget(self) -> None:
         """What was derived from the weights."""
+        if self._engine is not None:
+            self._engine.give_back()
         self._engine = self._fingerprint = None
 
     def finish_update(self, optimizer: Optimizer) -> None:
@@ -124,6 +152,11 @@ class BiLMShim(Shim):
                         parameter.data.copy_(xp2torch(updated, device=parameter.device))
                     parameter.grad = None
                     self._forget()
+
+    def train_all(self) -> None:
+        """Let training reach all parts."""
+        with self._lock:
+            self._network().requires_grad_(True)
 
     def train_from_top(self, parts: int) -> None:
         """Let training reach the topmost parts alone: LSTM layers, and below them the character encoder."""
@@ -157,12 +190,15 @@ class BiLMShim(Shim):
         """Move the network; "cpu" or "gpu"."""
         with self._lock:
             self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
+            self._forget()
             if self._model is not None:
-                self._set(self._model)
+                self._model.to(self._device)
 
     def to_bytes(self) -> bytes:
         """Options and arrays in msgpack."""
-        result: bytes = srsly.msgpack_dumps({"options": self.bilm.options.to_dict(), "arrays": self.bilm.to_arrays()})
+        with self._lock:
+            message = {"options": self._network().options.to_dict(), "arrays": self._arrays()}
+        result: bytes = srsly.msgpack_dumps(message)
         return result
 
     def from_bytes(self, bytes_data: bytes) -> "BiLMShim":
@@ -187,8 +223,12 @@ class BiLMShim(Shim):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        _ = self.bilm  # a pickle holds the weights, as to_bytes does
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_engine", "before_use")}
+        with self._lock:
+            bilm = self._network()  # a pickle holds the weights, as to_bytes does
+            if self._engine is not None and self._engine.took:
+                bilm = BiLM.from_arrays(bilm.options, self._arrays()).to(self._device)
+            state = self.__dict__ | {"_model": bilm}
+        return {name: value for name, value in state.items() if name not in ("_lock", "_engine", "before_use")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _engine=None, before_use=None, _lock=threading.RLock())

@@ -47,6 +47,12 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
         if once:
             spans = _without_overlap(doc, spans)
         shown = doc.to_array(IS_SPACE) == 0
+        if len(spans) == 1 and len(spans[0]) == len(doc):
+            indices = np.flatnonzero(shown)
+            if len(indices):
+                words = [token.text for token in doc if not token.is_space]
+                rows.append(Row(number, words, indices, np.arange(len(indices))))
+            continue
         owners = _owners(doc, spans, shown)
         for k, span in enumerate(spans):
             indices = np.arange(span.start, span.end)[shown[span.start : span.end]]
@@ -88,10 +94,19 @@ def to_docs(
     docs: Sequence[Doc], rows: Sequence[Row], row_layers: Sequence[npt.NDArray[np.float32]], layers: int, width: int
 ) -> list[Floats3d]:
     """Each doc's layers, *Shape:* (layers, tokens, width), zeros for whitespace tokens; row_layers: one item a row."""
-    results = [np.zeros((layers, len(doc), width), np.float32) for doc in docs]
+    results: list[npt.NDArray[np.float32] | None] = [None] * len(docs)
     for row, values in zip(rows, row_layers):
-        results[row.doc][:, row.tokens] = values[:, row.places]
-    return results  # type: ignore[return-value]  # thinc's Floats3d is a protocol of numpy and cupy arrays
+        found = results[row.doc]
+        if found is None and len(row.tokens) == len(docs[row.doc]):  # one row is the whole doc
+            results[row.doc] = values if values.flags.writeable else values.copy()  # a cache's is not the doc's
+            continue
+        if found is None:
+            found = results[row.doc] = np.zeros((layers, len(docs[row.doc]), width), np.float32)
+        found[:, row.tokens] = values[:, row.places]
+    whole = [
+        np.zeros((layers, len(doc), width), np.float32) if found is None else found for doc, found in zip(docs, results)
+    ]
+    return whole  # type: ignore[return-value]  # thinc's Floats3d is a protocol of numpy and cupy arrays
 
 
 def to_rows(rows: Sequence[Row], doc_layers: Sequence[Floats3d]) -> list[npt.NDArray[np.float32]]:

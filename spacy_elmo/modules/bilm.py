@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..formats.characters import boundary_ids
+from ..formats.hdf5_weights import ALIGNMENT
 from ..formats.options import BiLMOptions
 from .char_cnn import CharCnn
 from .lstm import BiLstm, LstmState
@@ -42,13 +43,13 @@ class BiLM(nn.Module):
 
     @classmethod
     def from_arrays(cls, options: BiLMOptions, arrays: Mapping[str, np.ndarray]) -> "BiLM":
-        """A network with the weights that formats.read_weights returned (copied)."""
+        """A network with the weights that formats.read_weights returned, which it takes over."""
         bilm = cls(
             options,
             char_projection="char_cnn.projection.weight" in arrays,
             lstm_projection="lstm.layers.0.projection" in arrays,
         )
-        bilm.load_state_dict({name: torch.from_numpy(np.array(array, np.float32)) for name, array in arrays.items()})
+        bilm.load_state_dict({name: _tensor(array) for name, array in arrays.items()}, assign=True)
         return bilm
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -106,3 +107,11 @@ class BiLM(nn.Module):
 def _own_precision(tensor: Tensor) -> torch.autocast:
     """Leave autocast: the LSTM's state must keep its precision over the steps."""
     return torch.autocast(tensor.device.type, enabled=False)
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    """The array itself where it could be torch's own, else a copy."""
+    own = array.dtype == np.float32 and array.flags.c_contiguous and array.flags.writeable
+    if own and array.ctypes.data % ALIGNMENT == 0:
+        return torch.from_numpy(array)
+    return torch.tensor(array, dtype=torch.float32)

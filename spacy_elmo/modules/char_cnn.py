@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..formats.characters import PADDING
 from ..formats.options import BiLMOptions
-from .char_table import convolve
+from .char_table import character_table, convolve
 from .highway import Highway
 from .lstm_cell import loops
 from .products import linear
@@ -74,23 +74,27 @@ class CharCnn(nn.Module):
         """
         if len(ids) == 0:
             return self.embedding.weight.new_zeros(0, self.options.projection_dim)
-        x = self._pool(ids)
+        return self.project(self.pool(ids), products)
+
+    def project(self, x: Tensor, products: torch.dtype | None = None) -> Tensor:
+        """The highways and the projection on what pool returns; see forward."""
         for highway in self.highways:
             x = highway(x, products)
         return x if self.projection is None else linear(x, self.projection, products)
 
-    def _pool(self, ids: Tensor) -> Tensor:
-        """*Shape:* (words, n_filters): the activated maxima."""
+    def tables(self) -> list[Tensor]:
+        """Of each convolution; see char_table. They follow the weights only when they are made anew."""
+        return [character_table(self.embedding.weight, c.get_parameter("weight")) for c in self.convolutions]
+
+    def pool(self, ids: Tensor, tables: list[Tensor] | None = None) -> Tensor:
+        """The activated maxima of words, *Shape:* (words, n_filters). tables: those of now; None: they are made."""
         # windows that lie wholly in padding are all alike: one is enough, so the rest can be cut off
-        lengths = (encoded_lengths(ids) + self.widest).clamp_(max=ids.shape[1])
+        encoded, most = encoded_lengths(ids), ids.shape[1]
         library = loops(self.embedding.weight)
         if library is None or not self._fits_table(ids):
-            return self.activation(self._by_windows(ids, lengths))
-        short, counted = ids.short(), lengths.int()
-        maxima = [
-            convolve(self.embedding.weight, c.get_parameter("weight"), short, counted, library)
-            for c in self.convolutions
-        ]
+            return self.activation(self._by_windows(ids, (encoded + self.widest).clamp_(max=most)))
+        short, tables = ids.short(), tables or self.tables()
+        maxima = [convolve(t, short, (encoded + len(t)).clamp_(max=most).int(), library) for t in tables]
         return self.activation(torch.cat(maxima, 1) + torch.cat([c.get_parameter("bias") for c in self.convolutions]))
 
     def _fits_table(self, ids: Tensor) -> bool:

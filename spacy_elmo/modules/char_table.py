@@ -38,14 +38,28 @@ class _Convolve(torch.autograd.Function):
         return d_table, None, None, None
 
 
-def convolve(embedding: Tensor, weight: Tensor, ids: Tensor, lengths: Tensor, library: ctypes.CDLL) -> Tensor:
-    """The maximum over windows of each filter's sums, without bias.
+def character_table(embedding: Tensor, weight: Tensor) -> Tensor:
+    """Each character's embedding times each slice of the filters, *Shape:* (width, characters, filters).
 
-    embedding: *Shape:* (characters, char_dim); weight: (filters, char_dim, width), as nn.Conv1d has it; ids: *Shape:*
-    (words, positions), int16, at most 256 positions; lengths: (words,), int32: positions that count, at least width.
-    Returns *Shape:* (words, filters), float32. Row 0 of embedding, the mask, gets no gradient.
+    embedding: *Shape:* (characters, char_dim); weight: (filters, char_dim, width), as nn.Conv1d has it. Row 0 of
+    embedding, the mask, gets no gradient.
     """
     learned = torch.cat([embedding[:1].detach(), embedding[1:]])  # the mask is no character and stays 0
-    table = torch.einsum("cd,fdk->kcf", learned, weight).contiguous()
-    result: Tensor = _Convolve.apply(table, ids.contiguous(), lengths.contiguous(), library)
-    return result
+    return torch.einsum("cd,fdk->kcf", learned, weight).contiguous()
+
+
+def convolve(table: Tensor, ids: Tensor, lengths: Tensor, library: ctypes.CDLL) -> Tensor:
+    """The maximum over windows of each filter's sums, without bias.
+
+    table: see character_table; ids: *Shape:* (words, positions), int16, at most 256 positions; lengths: (words,),
+    int32: positions that count, at least width. Returns *Shape:* (words, filters), float32.
+    """
+    ids, lengths = ids.contiguous(), lengths.contiguous()
+    if torch.is_grad_enabled():
+        result: Tensor = _Convolve.apply(table, ids, lengths, library)
+        return result
+    (width, n_ids, filters), (words, stride) = table.shape, ids.shape
+    out = torch.empty(words, filters)
+    arrays = (ids, lengths, table, out)
+    library.convolve_maxima(words, stride, width, n_ids, filters, filters, *(array.data_ptr() for array in arrays))
+    return out

@@ -28,5 +28,9 @@ class Highway(nn.Module):
 
     def forward(self, x: Tensor, products: torch.dtype | None = None) -> Tensor:
         """x: *Shape:* (words, n_filters); products: see products.linear. Returns the same shape."""
-        carry = torch.sigmoid(linear(x, self.carry, products))
-        return x + carry * (torch.relu(linear(x, self.transform, products)) - x)
+        return carried(x, linear(x, self.carry, products), linear(x, self.transform, products))
+
+
+def carried(x: Tensor, carry: Tensor, transform: Tensor) -> Tensor:
+    """y of a highway. carry, transform: both products of x, biases included."""
+    return x + torch.sigmoid(carry) * (torch.relu(transform) - x)

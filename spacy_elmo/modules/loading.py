@@ -31,12 +31,13 @@ def load_bilm(options_file: File | None = None, weight_file: File | None = None)
     Raises ElmoError, which names the setting and says what is wrong with its file.
     """
     check_files(options_file, weight_file)
+    embedded = options_file is None or weight_file is None
     if options_file is None or weight_file is None:
         options_file, weight_file = embedded_files()
     setting = "options_file"
     try:
         options = read_options(options_file)
         setting = "weight_file"
-        return BiLM.from_arrays(options, read_weights(weight_file, options))
+        return BiLM.from_arrays(options, read_weights(weight_file, options, sound=embedded))
     except ElmoError as error:
         raise type(error)(Errors.FILE_SETTING.format(error=error, setting=setting)) from error

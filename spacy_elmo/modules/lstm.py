@@ -37,6 +37,11 @@ class LayerWeights(NamedTuple):
     bias: Tensor
     projection: Tensor | None
 
+    @property
+    def matrices(self) -> list[Tensor]:
+        """All but the bias, in this order."""
+        return [matrix for matrix in (self.input_weight, self.recurrent_weight, self.projection) if matrix is not None]
+
 
 def scan_layers(
     options: BiLMOptions,

@@ -125,8 +125,8 @@ class ElmoPipe(Listening, TrainablePipe):
         """
         self.model.initialize()
         for shim in bilm_shims(self.model):
-            shim.bilm.requires_grad_(True)  # an earlier training may have left parts shut
-        self.source.layers = next((shim.bilm.options.layers for shim in bilm_shims(self.model)), None)
+            shim.train_all()  # an earlier training may have left parts shut
+        self.source.layers = next((shim.options.layers for shim in bilm_shims(self.model)), None)
         self.check_listeners(nlp)
         if self.frozen:
             self.cache.get([b""])  # a file that can't be used shows here

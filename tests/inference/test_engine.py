@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.inference import Engine, engine
+from spacy_elmo.inference import Engine
 from spacy_elmo.modules import BiLM, LstmState
 
 CLOSE = 1e-5
@@ -69,8 +69,8 @@ def reference(request: pytest.FixtureRequest, golden: Path) -> Golden:
 def test_zero_state(reference: Golden) -> None:
     fast = Engine(reference.bilm)
     expected = [reference.expected[f"zero_state/{i}"] for i in range(len(reference.sentences))]
-    close([fast.run([sentence])[0][0] for sentence in reference.sentences], expected)
-    close(fast.run(reference.sentences)[0], expected)
+    close([fast.run([sentence])[0] for sentence in reference.sentences], expected)
+    close(fast.run(reference.sentences), expected)
 
 
 def test_carried_state(reference: Golden) -> None:
@@ -78,7 +78,7 @@ def test_carried_state(reference: Golden) -> None:
     fast, state = Engine(reference.bilm), reference.bilm.lstm.zero_state(3)
     for number, batch in enumerate(reference.carry_batches):
         n = len(batch)
-        results, end = fast.run(batch, LstmState(state.h[:, :, :n], state.c[:, :, :n]))
+        results, end = fast.run_from(batch, LstmState(state.h[:, :, :n], state.c[:, :, :n]))
         close(results, [reference.expected[f"carried_state/{number}/{row}"] for row in range(n)])
         state = LstmState(*(torch.cat([new, old[:, :, n:]], 2) for new, old in zip(end, state, strict=True)))
 
@@ -87,15 +87,16 @@ def test_tiny_top_layer(tiny_fixture: Path) -> None:
     bilm = bilm_in(tiny_fixture, TINY_WEIGHTS)
     fast, state = Engine(bilm), bilm.lstm.zero_state(3)
     for sentences, expected in tiny_batches(tiny_fixture):
-        results, state = fast.run(sentences, state)
+        results, state = fast.run_from(sentences, state)
         for layers, top in zip(results, expected, strict=True):
             assert top is None or largest_difference(layers[-1], top) <= 2e-6
 
 
 def test_tiny_sums_of_the_mean(tiny_fixture: Path) -> None:
-    fast = Engine(bilm_in(tiny_fixture, TINY_WEIGHTS))
-    first, state = fast.run([SUMS[0][0].split(), SUMS[1][0].split()])
-    second, _ = fast.run([SUMS[2][0].split()], LstmState(state.h[:, :, :1], state.c[:, :, :1]))
+    bilm = bilm_in(tiny_fixture, TINY_WEIGHTS)
+    fast = Engine(bilm)
+    first, state = fast.run_from([SUMS[0][0].split(), SUMS[1][0].split()], bilm.lstm.zero_state(2))
+    second, _ = fast.run_from([SUMS[2][0].split()], LstmState(state.h[:, :, :1], state.c[:, :, :1]))
     for layers, (_, expected) in zip([*first, *second], SUMS, strict=True):
         np.testing.assert_allclose(layers.mean(0).sum(1), expected, rtol=1e-5)
 
@@ -112,8 +113,11 @@ def test_equals_the_module(
 ) -> None:
     datasets = random_datasets(options, seed, char_projection=char_projection, lstm_projection=lstm_projection)
     bilm = bilm_of(options, datasets)
-    state = None if zero else random_state(options, len(sentences), seed, torch.float32)
-    results, end = Engine(bilm).run(sentences, state)
+    fast, state = Engine(bilm), random_state(options, len(sentences), seed, torch.float32)
+    if zero:
+        close(fast.run(sentences), run(bilm, sentences)[0])
+        state = bilm.lstm.zero_state(len(sentences))
+    results, end = fast.run_from(sentences, state)
     expected, expected_end = run(bilm, sentences, state)
     close(results, expected)
     for got, wanted in zip(end, expected_end, strict=True):
@@ -137,15 +141,18 @@ def test_equals_the_module(
 )
 def test_variants(changes: dict[str, object]) -> None:
     bilm = small(**changes)
-    close(Engine(bilm).run(SENTENCES)[0], run(bilm, SENTENCES)[0])
+    close(Engine(bilm).run(SENTENCES), run(bilm, SENTENCES)[0])
 
 
 def test_alone_or_in_a_batch() -> None:
-    fast = Engine(small())
-    together, end = fast.run(SENTENCES)
+    bilm = small()
+    fast, zero = Engine(bilm), bilm.lstm.zero_state
+    together, end = fast.run_from(SENTENCES, zero(len(SENTENCES)))
+    close(fast.run(SENTENCES), together)
     for row, sentence in enumerate(SENTENCES):
-        (alone,), state = fast.run([sentence])
+        (alone,), state = fast.run_from([sentence], zero(1))
         close([together[row]], [alone])
+        close(fast.run([sentence]), [alone])
         assert largest_difference(end.h[:, :, row], state.h[:, :, 0]) <= CLOSE
         assert largest_difference(end.c[:, :, row], state.c[:, :, 0]) <= CLOSE
 
@@ -153,20 +160,20 @@ def test_alone_or_in_a_batch() -> None:
 @pytest.mark.parametrize("rows", [1, 3, 7, 100])
 def test_the_size_of_the_input_product_changes_nothing(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     bilm = small()
-    monkeypatch.setattr(engine, "INPUT_ROWS", rows)
-    close(Engine(bilm).run(SENTENCES)[0], run(bilm, SENTENCES)[0])
+    monkeypatch.setattr("spacy_elmo.inference.engine.INPUT_BYTES", rows * 16 * bilm.options.dim)
+    close(Engine(bilm).run(SENTENCES), run(bilm, SENTENCES)[0])
 
 
 def test_the_order_of_sentences_does_not_matter() -> None:
     fast = Engine(small())
-    close(fast.run(SENTENCES[::-1])[0], fast.run(SENTENCES)[0][::-1])
+    close(fast.run(SENTENCES[::-1]), fast.run(SENTENCES)[::-1])
 
 
 def test_the_same_bits_twice() -> None:
     fast = Engine(small())
     state = random_state(OPTIONS, len(SENTENCES), dtype=torch.float32)
     before = [part.clone() for part in state]
-    (first, end), (second, end_again) = fast.run(SENTENCES, state), fast.run(SENTENCES, state)
+    (first, end), (second, end_again) = fast.run_from(SENTENCES, state), fast.run_from(SENTENCES, state)
     for a, b in zip([*first, *map(np.asarray, end)], [*second, *map(np.asarray, end_again)], strict=True):
         assert a.tobytes() == b.tobytes()
     for part, was in zip(state, before, strict=True):  # what was given is left as it was
@@ -176,7 +183,7 @@ def test_the_same_bits_twice() -> None:
 def test_words_of_ten_thousand_characters() -> None:
     bilm = small()
     sentences = [["é" * 10_000, "x"], ["é" * 24, "x"], ["a" * 10_000]]
-    results = Engine(bilm).run(sentences)[0]
+    results = Engine(bilm).run(sentences)
     close(results, run(bilm, sentences)[0])
     close([results[0]], [results[1]])  # 24 characters of two bytes are all that is seen
 
@@ -184,18 +191,20 @@ def test_words_of_ten_thousand_characters() -> None:
 def test_empty_sentences() -> None:
     bilm = small()
     fast = Engine(bilm)
-    (layers,), end = fast.run([[]])
+    (layers,), end = fast.run_from([[]], bilm.lstm.zero_state(1))
     assert layers.shape == (3, 0, 16)
     assert largest_difference(end.h, run(bilm, [[]])[1].h) <= CLOSE  # the boundaries were read
-    assert [result.shape[1] for result in fast.run([[], ["a"], []])[0]] == [0, 1, 0]
-    results, state = fast.run([])
+    assert fast.run([[]])[0].shape == (3, 0, 16)
+    assert [result.shape[1] for result in fast.run([[], ["a"], []])] == [0, 1, 0]
+    assert fast.run([]) == []
+    results, state = fast.run_from([], bilm.lstm.zero_state(0))
     assert results == []
     assert state.h.shape == (2, 2, 0, 8)
     assert state.c.shape == (2, 2, 0, 24)
 
 
 def test_results_own_their_memory() -> None:
-    results, _ = Engine(small()).run(SENTENCES)
+    results = Engine(small()).run(SENTENCES)
     kept = [result.copy() for result in results]
     for result in results:
         assert torch.from_numpy(result).untyped_storage().nbytes() == result.nbytes
@@ -211,6 +220,7 @@ def test_results_own_their_memory() -> None:
 
 
 def test_no_gradients() -> None:
-    _, end = Engine(small()).run(SENTENCES)
+    bilm = small()
+    _, end = Engine(bilm).run_from(SENTENCES, bilm.lstm.zero_state(len(SENTENCES)))
     assert not end.h.requires_grad
     assert not end.c.requires_grad

@@ -20,10 +20,11 @@ def test_a_case_by_hand() -> None:
     packing = Packing.of([2, 4, 1])
     assert packing.order.tolist() == [1, 0, 2]
     assert packing.lengths.tolist() == [4, 2, 1]
-    assert packing.active == [3, 2, 1, 1]
-    assert packing.offsets == [0, 3, 5, 6]
-    packed = packing.pack([np.array([10, 11]), np.array([20, 21, 22, 23]), np.array([30])])
-    assert packed.tolist() == [20, 10, 30, 21, 11, 22, 23]
+    assert packing.active.tolist() == [3, 2, 1, 1]
+    assert packing.offsets.tolist() == [0, 3, 5, 6]
+    items = np.array([10, 11, 20, 21, 22, 23, 30])
+    assert items[packing.source].tolist() == [20, 10, 30, 21, 11, 22, 23]
+    assert packing.ends.tolist() == [6, 4, 2]
 
 
 @given(lengths_lists)
@@ -32,26 +33,22 @@ def test_time_major_without_padding(lengths: list[int]) -> None:
     order = sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
     assert packing.order.tolist() == order
     expected = [rows[row][t] for t in range(max(lengths)) for row in order if t < lengths[row]]
-    assert packing.pack(rows).tolist() == expected
+    assert np.concatenate(rows)[packing.source].tolist() == expected
 
 
 @given(lengths_lists)
 def test_steps_are_slices_of_the_rows_still_active(lengths: list[int]) -> None:
     packing = Packing.of(lengths)
-    assert packing.active == [sum(length > t for length in lengths) for t in range(max(lengths))]
+    assert packing.active.tolist() == [sum(length > t for length in lengths) for t in range(max(lengths))]
     assert packing.offsets[0] == 0
-    ends = [offset + active for offset, active in zip(packing.offsets, packing.active, strict=True)]
-    assert packing.offsets[1:] == ends[:-1]
+    ends = (packing.offsets + packing.active).tolist()
+    assert packing.offsets[1:].tolist() == ends[:-1]
     assert ends[-1] == sum(lengths)
 
 
 @given(lengths_lists)
-def test_places_give_each_row_back(lengths: list[int]) -> None:
+def test_each_rows_first_and_last_item(lengths: list[int]) -> None:
     packing, rows = Packing.of(lengths), rows_of(lengths)
-    packed = packing.pack(rows)
-    for rank, row in enumerate(packing.order):
-        np.testing.assert_array_equal(packed[packing.places(rank)], rows[row])
-
-
-def test_equal_lengths_keep_their_order() -> None:
-    assert Packing.of([3] * 50).order.tolist() == list(range(50))
+    packed = np.concatenate(rows)[packing.source]
+    assert packed[packing.firsts].tolist() == [rows[row][0] for row in packing.order]
+    assert packed[packing.ends].tolist() == [rows[row][-1] for row in packing.order]

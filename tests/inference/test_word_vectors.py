@@ -111,9 +111,9 @@ def test_words_that_another_thread_kept_meanwhile(bilm: BiLM) -> None:
 def test_an_empty_cache_gives_the_same_bits_and_a_warm_one_nearly(bilm: BiLM) -> None:
     sentences = [["the", "river", "bank"], ["a", "bank", "."]]
     first, second = (Engine(bilm, cached_words=100) for _ in range(2))
-    cold = first.run(sentences)[0]
-    for a, b in zip(cold, second.run(sentences)[0]):
+    cold = first.run(sentences)
+    for a, b in zip(cold, second.run(sentences), strict=True):
         assert (a == b).all()
-    for a, b, c in zip(cold, first.run(sentences)[0], Engine(bilm).run(sentences)[0]):
+    for a, b, c in zip(cold, first.run(sentences), Engine(bilm).run(sentences)):
         np.testing.assert_allclose(a, b, **CLOSE)
         np.testing.assert_allclose(a, c, **CLOSE)

@@ -90,3 +90,16 @@ def test_infinite_sums(compiled: ctypes.CDLL) -> None:
     assert (out[:, 1] == np.inf).all()
     assert (out[:, 2] == -np.inf).all()
     assert (where[:, 1:3] == 0).all()
+
+
+@pytest.mark.parametrize("filters", [1, 64, 70])
+def test_maxima_alone(compiled: ctypes.CDLL, filters: int) -> None:
+    """What a pass without gradients runs."""
+    case = drawn(3, filters)
+    case.table[0, :, 0] = np.nan
+    expected, _ = convolved(compiled, case)
+    out = np.full((WORDS, filters + 3), 9, np.float32)
+    arrays = (case.ids, case.lengths, case.table, out)
+    compiled.convolve_maxima(WORDS, STRIDE, 3, N_IDS, filters, filters + 3, *(array.ctypes.data for array in arrays))
+    np.testing.assert_array_equal(out[:, :filters], expected)
+    assert (out[:, filters:] == 9).all()

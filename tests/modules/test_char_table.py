@@ -77,7 +77,7 @@ def test_values_and_gradients(activation: str) -> None:
     """With and without compiled loops: the windows cut off change nothing, nor does the table."""
     made = encoder(dataclasses.replace(OPTIONS, activation=activation))
     ids = ids_of(OPTIONS)
-    pooled = made._pool(ids)
+    pooled = made.pool(ids)
     expected, leaves = by_conv1d(made, ids)
     torch.testing.assert_close(pooled.double(), expected, rtol=0, atol=2e-6)
     (pooled * noise(pooled).float()).sum().backward()
@@ -121,7 +121,7 @@ def test_other_numbers_of_positions(positions: int) -> None:
     ids[0, -1] = 70
     with torch.no_grad():
         made.embedding.weight[70] *= 30
-    pooled = made._pool(ids)
+    pooled = made.pool(ids)
     expected, leaves = by_conv1d(made, ids)
     torch.testing.assert_close(pooled.double(), expected, rtol=0, atol=2e-5)
     (pooled * noise(pooled).float()).sum().backward()
@@ -163,3 +163,11 @@ def test_nan_comes_through_relu(name: str) -> None:
         encoded = made(torch.from_numpy(words_to_ids(["a", "xyz"], 50)))
     assert encoded[0].isnan().all()
     assert bool(encoded[1].isnan().any()) is not name.startswith("embedding")
+
+
+def test_without_gradients_the_same() -> None:
+    made, ids = encoder(), ids_of(OPTIONS)
+    expected = made(ids).detach()
+    with torch.no_grad():
+        assert torch.equal(made(ids), expected)
+        assert torch.equal(made.project(made.pool(ids, made.tables())), expected)

@@ -21,13 +21,14 @@ from spacy_elmo.modules import precision
 def read(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The sentences that the biLM reads."""
     sentences: list[list[str]] = []
-    run = Engine.run
+    for name in ("run", "run_from"):
+        run = getattr(Engine, name)
 
-    def counted(self: Engine, batch: Any, *args: Any) -> Any:
-        sentences.extend(list(sentence) for sentence in batch)
-        return run(self, batch, *args)
+        def counted(self: Engine, batch: Any, *args: Any, run: Any = run) -> Any:
+            sentences.extend(list(sentence) for sentence in batch)
+            return run(self, batch, *args)
 
-    monkeypatch.setattr(Engine, "run", counted)
+        monkeypatch.setattr(Engine, name, counted)
     return sentences
 
 

@@ -1,0 +1,84 @@
+"""What this machine's products reach alone: large ones, and those of one sentence at a time."""
+
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from spacy_elmo.formats import BiLMOptions
+
+LARGE = 4096  # rows, columns and length of a large product
+TOKENS = 16  # of a measurement of rows: handing over to a thread is no part of the products
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def large_product_rate(precision: str, seconds: float) -> float:
+    """FLOP a second of large products on all of torch's threads, their median over so many seconds."""
+    a, b = (torch.randn(LARGE, LARGE).to(DTYPES[precision]) for _ in range(2))
+    out = torch.empty_like(a)
+    return 2 * LARGE**3 / _median_seconds(lambda: torch.mm(a, b, out=out), seconds)
+
+
+class VectorProducts:
+    """One row times the recurrent and projection weights of all layers and directions, layer after layer.
+
+    That is what a token costs at batch 1 at least: these weights do not wait in the cache until the next token, if
+    they are larger than it. Both directions on all threads, and each direction on a thread of its own, by torch.mv and
+    by F.linear: the fastest counts.
+    """
+
+    def __init__(self, options: BiLMOptions, precision: str) -> None:
+        shapes = [(4 * options.dim, options.projection_dim)]
+        if options.has_lstm_projection:
+            shapes.append((options.projection_dim, options.dim))
+        dtype = DTYPES[precision]
+        self.directions = [
+            [torch.randn(shape).to(dtype) for _ in range(options.n_layers) for shape in shapes] for _ in (0, 1)
+        ]
+        self.rows = {weight.shape[1]: torch.randn(weight.shape[1]).to(dtype) for weight in self.directions[0]}
+
+    def tokens_a_second(self, seconds: float) -> float:
+        """The median over so many seconds of the fastest way."""
+        n_threads = torch.get_num_threads()
+        products: tuple[Callable[[Tensor], Tensor], ...] = (self._vector, self._row)
+        ways: list[Callable[[], object]] = [partial(self._in_turn, product) for product in products]
+        with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            if n_threads > 1:
+                ways += [partial(self._side_by_side, product, pool) for product in products]
+            found = [_median_seconds(way, seconds / len(ways)) for way in ways]
+        torch.set_num_threads(n_threads)
+        return TOKENS / min(found)
+
+    def _vector(self, weight: Tensor) -> Tensor:
+        return torch.mv(weight, self.rows[weight.shape[1]])
+
+    def _row(self, weight: Tensor) -> Tensor:
+        return F.linear(self.rows[weight.shape[1]][None], weight)
+
+    def _in_turn(self, product: Callable[[Tensor], Tensor]) -> None:
+        for _ in range(TOKENS):
+            for weights in self.directions:
+                _through(product, weights)
+
+    def _side_by_side(self, product: Callable[[Tensor], Tensor], pool: ThreadPoolExecutor) -> None:
+        list(pool.map(partial(_through, product), [weights * TOKENS for weights in self.directions]))
+
+
+def _through(product: Callable[[Tensor], Tensor], weights: list[Tensor]) -> None:
+    for weight in weights:
+        product(weight)
+
+
+def _median_seconds(run: Callable[[], object], seconds: float) -> float:
+    run()
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < 3:
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)

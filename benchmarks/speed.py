@@ -1,0 +1,138 @@
+"""Tokens per second beside other programs, and how close to the limit of the machine's products, all in one run.
+
+Ours: the engine itself, and `nlp.pipe` in a pipeline of `elmo` alone on docs that have their tokens, in each
+precision. Peers: simple_elmo (bilm-tf's network under TensorFlow) and AllenNLP with the same random weights, and
+RoBERTa-base in spacy-curated-transformers; in float32, each in an environment of its own under runs/, which is made at
+the first run. All take turns on the same sentences, a pause between them; then the machine's products are measured
+alone (flop.py, product_rates.py). Loading is not measured. Tokens are words, without padding and boundaries.
+
+    python benchmarks/speed.py
+    python benchmarks/speed.py --quick          # one round on few sentences, about two minutes
+    python benchmarks/speed.py --sizes original --batches 1,32 --peers none
+
+Other processes' load is recorded with every figure. Rounds in which they took more than a tenth of a core are marked,
+and left out where there are others. Peers are measured up to batch 128 (TensorFlow needs 6 GB there), RoBERTa at the
+first size alone.
+"""
+
+import argparse
+import json
+import os
+import platform
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from english_like import distinct_share, from_text, generated
+from model_sizes import SIZES
+from peers import KINDS, PeerError, environment
+from speed_plot import plot
+from speed_rounds import Plan, SizeRun
+from speed_table import Cell, markdown, ours_first, row
+
+from spacy_elmo import kernels
+
+PRECISIONS = ("float32", "bfloat16")
+FULL = Plan(rounds=3, sentences=512, least=2.0, pause=1.0, warm_up=64, products=1.0, roberta=(1, 32, 128))
+QUICK = Plan(rounds=1, sentences=32, least=0.2, pause=0.1, warm_up=8, products=0.3, roberta=(32,))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--sizes", type=_some_of(SIZES), default=list(SIZES), metavar="A,B")
+    parser.add_argument("--batches", type=_numbers, default=[1, 32, 128, 512], metavar="N,N")
+    parser.add_argument("--precisions", type=_some_of(PRECISIONS), default=list(PRECISIONS), metavar="A,B")
+    parser.add_argument("--threads", type=int, default=2, help="of each side")
+    parser.add_argument("--rounds", type=int, help="measurements of each side")
+    parser.add_argument("--sentences", type=int, help="in a measurement; an eighth of them at batch 1")
+    parser.add_argument("--text", type=Path, help="sentences from this file, one a line, instead of generated ones")
+    parser.add_argument("--peers", type=_some_of((*KINDS, "none")), default=list(KINDS), metavar="A,B")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    parser.add_argument("--plot", type=Path, help="write tokens/s by batch to this .png")
+    args = parser.parse_args()
+    given = {name: value for name in ("rounds", "sentences") if (value := getattr(args, name))}
+    plan = replace(QUICK if args.quick else FULL, **given)
+    n = max(plan.count(batch) for batch in args.batches)
+    sentences = generated(n, 0) if args.text is None else from_text(args.text, n)
+    if len(sentences) < n:
+        parser.error(f"{args.text} has {len(sentences)} lines of 5 to 60 tokens, not {n}")
+    torch.set_num_threads(args.threads)
+    print(f"{machine(args.threads)}\n{described(sentences)}\n", flush=True)
+    peers = [name for name in args.peers if name != "none" and installed(name)]
+    cells: list[Cell] = []
+    notes: dict[str, list[str]] = {}
+    try:
+        for size in args.sizes:
+            names = [name for name in peers if KINDS[name].elmo or size == args.sizes[0]]
+            with SizeRun(size, sentences, names, args.precisions, max(args.batches), args.threads, plan) as run:
+                found = [run.cell(batch) for batch in args.batches]
+            cells, notes[size] = cells + found, run.notes
+            rows = [row(cell, side) for cell in found for side in ours_first(cell)]
+            print(f"### {size} size", markdown(rows), "\n".join(run.notes), sep="\n\n", end="\n\n", flush=True)
+    finally:
+        if args.json and cells:
+            args.json.parent.mkdir(parents=True, exist_ok=True)
+            report = {"machine": machine(args.threads), "plan": asdict(plan), "notes": notes}
+            args.json.write_text(json.dumps(report | {"cells": [_plain(cell) for cell in cells]}, indent=1) + "\n")
+        if args.plot and cells:
+            plot(cells, args.plot)
+
+
+def installed(name: str) -> bool:
+    """Whether the peer's environment is there or could be made; says why not."""
+    try:
+        environment(name)
+    except PeerError as error:
+        print(f"{name} is left out: {error}\n", flush=True)
+        return False
+    return True
+
+
+def machine(threads: int) -> str:
+    """In words."""
+    library = kernels.load()
+    loops = "none" if library is None else "with AMX" if kernels.has_amx(library) else "without AMX"
+    load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "?"
+    return (
+        f"{platform.machine()}, {os.cpu_count()} processors, {torch.backends.cpu.get_cpu_capability()}, torch "
+        f"{torch.__version__}, spaCy {version('spacy')}, compiled loops: {loops}, {threads} threads each, load {load}"
+    )
+
+
+def described(sentences: list[list[str]]) -> str:
+    """In words."""
+    tokens, share = sum(map(len, sentences)), 100 * distinct_share(sentences, 32)
+    mean = tokens / len(sentences)
+    return f"{len(sentences)} sentences, {tokens:,} tokens, mean {mean:.1f}, {share:.0f} % of 32 sentences' distinct"
+
+
+def _plain(cell: Cell) -> dict[str, Any]:
+    sides = {f"{side.kind} {side.precision}": rounds for side, rounds in cell.sides.items()}
+    series = {"sides": sides, "limits": cell.limits, "vectors": cell.vectors}
+    found: dict[str, Any] = {"size": cell.size, "batch": cell.batch}
+    for name, parts in series.items():
+        found[name] = {key: [{"rate": m.rate, **m.load._asdict()} for m in rounds] for key, rounds in parts.items()}
+    return found | {"rows": [row(cell, side) for side in ours_first(cell)]}
+
+
+def _some_of(names: tuple[str, ...]) -> Any:
+    def parse(text: str) -> list[str]:
+        if unknown := set(text.split(",")) - set(names):
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(names)}")
+        return text.split(",")
+
+    return parse
+
+
+def _numbers(text: str) -> list[int]:
+    numbers = [int(part) for part in text.split(",")]
+    if min(numbers) < 1:
+        raise argparse.ArgumentTypeError("batches have at least one sentence")
+    return numbers
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""The measurements of speed.py at one size: all sides load, take turns, and end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+
+import numpy as np
+from flop import product_limit
+from machine_load import LoadMeter
+from model_sizes import options_of, write_model
+from our_sides import Seconds, engine_seconds, make_engine, make_pipeline, pipe_seconds
+from peers import RUNS, Peer, PeerError
+from product_rates import VectorProducts, large_product_rate
+from speed_table import Cell, Measured, Side
+
+from spacy_elmo.errors import SettingsError
+from spacy_elmo.inference import Engine
+from spacy_elmo.modules import load_bilm
+from spacy_elmo.modules.precision import Precision
+
+LARGEST_PEER_BATCH = 128
+FIRST = 32  # sentences whose vectors are compared
+
+
+@dataclass(frozen=True)
+class Plan:
+    """rounds; sentences in a measurement; least: seconds of a measurement, in whole passes over the sentences; pause:
+    seconds between measurements, the other side's threads come to rest; warm_up: sentences; products: seconds of their
+    measurement; roberta: batches at which it is measured.
+    """
+
+    rounds: int
+    sentences: int
+    least: float
+    pause: float
+    warm_up: int
+    products: float
+    roberta: tuple[int, ...]
+
+    def count(self, batch: int) -> int:
+        """Sentences in a pass: full batches, fewer at batch 1."""
+        return max(1, self.sentences // 8) if batch == 1 else max(1, self.sentences // batch) * batch
+
+
+class SizeRun:
+    """A size's sides. peers: names; one that fails is left out, notes say why."""
+
+    def __init__(
+        self,
+        size: str,
+        sentences: list[list[str]],
+        peers: Sequence[str],
+        precisions: Sequence[Precision],
+        largest: int,
+        threads: int,
+        plan: Plan,
+    ) -> None:
+        self.size, self.sentences, self.plan = size, sentences, plan
+        self.options, self.notes = options_of(size), list[str]()
+        folder = RUNS / "speed" / size
+        files = write_model(folder, self.options, 0, sentences)
+        bilm = load_bilm(**files)
+        self.ours: dict[Side, Seconds] = {}
+        self.peers: dict[Side, Peer] = {}
+        self.engines: dict[str, Engine] = {}
+        for precision in precisions:
+            try:
+                engine = self.engines[precision] = make_engine(bilm, precision)
+                nlp = make_pipeline(files, precision)
+            except SettingsError as error:
+                self.note(f"{precision} is left out: {error}")
+                continue
+            self.ours[Side("engine", precision, "the engine")] = engine_seconds(engine, sentences)
+            self.ours[Side("nlp.pipe", precision, "nlp.pipe")] = pipe_seconds(nlp, sentences)
+        self.vectors = {precision: VectorProducts(self.options, precision) for precision in self.engines}
+        for name in peers:
+            try:
+                peer = Peer(name, folder, max(FIRST, min(largest, LARGEST_PEER_BATCH)), threads)
+                self.peers[Side(name, "float32", peer.kind.title, peer.kind.elmo)] = peer
+                about = ", ".join(f"{key} {value}" for key, value in peer.about.items())
+                self.note(f"{peer.kind.title}: {about}{self.difference(peer)}.")
+            except PeerError as error:
+                self.note(f"{name} is left out: {error}")
+
+    def __enter__(self) -> SizeRun:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for peer in self.peers.values():
+            peer.close()
+
+    def note(self, text: str) -> None:
+        """For the reader of the table."""
+        self.notes.append(text)
+        print(f"{self.size}: {text}", file=sys.stderr, flush=True)
+
+    def difference(self, peer: Peer) -> str:
+        """Of the mean of the layers, in the first batch that the peer sees: only there does it start from zero."""
+        if not peer.kind.elmo or not self.engines:
+            return ""
+        precision, engine = next(iter(self.engines.items()))
+        part = self.sentences[: min(FIRST, self.plan.warm_up)]
+        file = RUNS / "speed" / self.size / "first.npy"
+        peer.first(len(part), file)
+        pairs = zip(np.load(file), engine.run(part))
+        largest = max(float(np.abs(row[: layers.shape[1]] - layers.mean(0)).max()) for row, layers in pairs)
+        return f"; largest difference in the first {len(part)} sentences, {precision}: {largest:.1e}"
+
+    def cell(self, batch: int) -> Cell:
+        """All rounds at a batch size: ours, a peer, ours, a peer and so on, then the products."""
+        sides = dict(self.ours)
+        n = self.plan.count(batch)
+        part = self.sentences[:n]
+        tokens = sum(map(len, part))
+        distinct = sum(len({word for s in part[k : k + batch] for word in s}) for k in range(0, n, batch))
+        peers = [side for side in self.peers if self.is_measured(side, batch)]
+        sides.update({side: self.peers[side].seconds for side in peers})
+        turns = [side for pair in zip_longest(self.ours, peers) for side in pair if side is not None]
+        cell = Cell(self.size, batch, {side: [] for side in turns}, {}, {})
+        for side in turns:
+            self.attempt(cell, side, sides[side], min(n, self.plan.warm_up), batch, None)
+        for _ in range(self.plan.rounds):
+            for side in list(cell.sides):
+                self.attempt(cell, side, sides[side], n, batch, tokens)
+            for precision in self.engines:
+                limit = self.measured(partial(self.limit, precision, tokens, distinct))
+                cell.limits.setdefault(precision, []).append(limit)
+                if batch == 1:
+                    found = self.measured(partial(self.vectors[precision].tokens_a_second, self.plan.products))
+                    cell.vectors.setdefault(precision, []).append(found)
+        return cell
+
+    def is_measured(self, side: Side, batch: int) -> bool:
+        """Whether a peer takes part."""
+        return batch <= LARGEST_PEER_BATCH if side.elmo else batch in self.plan.roberta
+
+    def attempt(self, cell: Cell, side: Side, run: Seconds, n: int, batch: int, tokens: int | None) -> None:
+        """A measurement; tokens None: a warm-up. A peer that ends is left out from here on."""
+        try:
+            if tokens is None:
+                run(n, batch)
+                return
+            found = self.measured(partial(rate_of, partial(run, n, batch), tokens, self.plan.least))
+            cell.sides[side].append(found)
+            name = f"{self.size}, batch {batch}, {side.title}, {side.precision}"
+            print(f"{name}: {found.rate:,.0f} tokens/s; load {found.load}", file=sys.stderr, flush=True)
+        except PeerError as error:
+            self.note(f"{side.title} is left out from batch {batch} on: {error}")
+            self.peers.pop(side).close()
+            del cell.sides[side]
+
+    def limit(self, precision: str, tokens: int, distinct: int) -> float:
+        """Tokens a second that large products' rate allows."""
+        return product_limit(self.options, tokens, distinct, large_product_rate(precision, self.plan.products))
+
+    def measured(self, run: Callable[[], float]) -> Measured:
+        """A rate and the load meanwhile."""
+        time.sleep(self.plan.pause)
+        meter = LoadMeter([os.getpid(), *(peer.process.pid for peer in self.peers.values())])
+        found = run()
+        return Measured(found, meter.stop())
+
+
+def rate_of(run: Callable[[], float], tokens: int, least: float) -> float:
+    """Tokens a second in as many passes of so many tokens as take this long at least; run returns its seconds."""
+    seconds, passes = run(), 1
+    while seconds < least:
+        seconds, passes = seconds + run(), passes + 1
+    return passes * tokens / seconds

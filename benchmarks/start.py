@@ -1,0 +1,57 @@
+"""Seconds from the imports of spaCy and torch to the first vector of the embedded biLM, in fresh processes.
+
+    python benchmarks/start.py
+
+What is counted: spacy.blank (with the language and all registered factories, spacy_elmo's imports among them),
+add_pipe, and the first doc. The first process, which may read files from the disk, does not count.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+from machine_load import LoadMeter
+
+PARTS = ("spacy.blank", "add_pipe", "first doc", "together")
+PROGRAM = """
+import json, time
+import spacy, torch
+times = [time.perf_counter()]
+nlp = spacy.blank("en")
+times.append(time.perf_counter())
+nlp.add_pipe("elmo")
+times.append(time.perf_counter())
+nlp("Stick to the river bank .")[4]._.elmo
+times.append(time.perf_counter())
+print(json.dumps([b - a for a, b in zip(times, times[1:])] + [times[-1] - times[0]]))
+"""
+
+
+def measured() -> list[float]:
+    """Seconds of the parts, in a process of its own."""
+    result = subprocess.run([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, check=True)
+    seconds: list[float] = json.loads(result.stdout)
+    return seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    measured()
+    print(f"| round | {' | '.join(f'{part}, s' for part in PARTS)} | load before, others |")
+    print(f"| --- {'| --: ' * len(PARTS)}| --- |")
+    rounds = []
+    for number in range(1, args.rounds + 1):
+        meter = LoadMeter([os.getpid()])
+        rounds.append(measured())
+        print(f"| {number} | {' | '.join(f'{seconds:.2f}' for seconds in rounds[-1])} | {meter.stop()} |", flush=True)
+    medians = [statistics.median(column) for column in zip(*rounds)]
+    print(f"| median | {' | '.join(f'{seconds:.2f}' for seconds in medians)} | |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Memory that one batch leaves to the next."""
+
+import math
+import threading
+
+import torch
+from torch import Tensor
+
+
+class Buffers(threading.local):
+    """Tensors by name, of the thread that asks: what is taken is its own until it takes that name again.
+
+    New memory for each batch costs time, for the system clears its pages, and pieces that nobody else fits into.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Tensor] = {}
+
+    def take(
+        self, name: str, *shape: int, dtype: torch.dtype = torch.float32, device: torch.device | None = None
+    ) -> Tensor:
+        """Values mean nothing. A name always has the same dtype and device."""
+        size = math.prod(shape)
+        if name not in self._kept or self._kept[name].numel() < size:
+            self._kept.pop(name, None)  # before more is asked for
+            self._kept[name] = torch.empty(size + size // 8, dtype=dtype, device=device)
+        return self._kept[name][:size].view(shape)

@@ -1,0 +1,59 @@
+"""What runs the LSTM layers of one direction, and which of them this machine gets: chosen here and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from .. import kernels
+from ..formats.options import BiLMOptions
+from ..modules.lstm import LayerWeights
+from .buffers import Buffers
+from .compiled_stack import CompiledStack, kind_of
+from .packing import Packing
+from .plan import Plans
+from .torch_stack import TorchStack
+
+
+class Stack(Protocol):
+    """The LSTM layers of one direction."""
+
+    def add(self, weights: LayerWeights, whole: bool) -> None:
+        """Lay out the next layer. weights: of one direction; whole: keep what `matrices` needs."""
+        ...
+
+    def matrices(self, number: int) -> list[Tensor]:
+        """Those of a layer that was added whole, float32 and bit for bit."""
+        ...
+
+    def run(self, words: Tensor, plans: Plans, packing: Packing, h: Tensor, c: Tensor, backward: bool) -> list[Tensor]:
+        """Each layer's outputs (with its skip connection), *Shape:* (positions, projection_dim), float32, in the packed
+        order; another call in the same thread overwrites them.
+
+        words: *Shape:* (words, projection_dim), layer 0; plans: whose products are taken when.
+        h, c: *Shape:* (layers, rows, projection_dim), (layers, rows, dim): the states to start from, rows in the
+            packing's order; overwritten by those at the end.
+        """
+        ...
+
+
+def make_stack(
+    options: BiLMOptions,
+    projection: bool,
+    dtype: torch.dtype,
+    device: torch.device,
+    buffers: Buffers,
+    input_rows: int,
+) -> Stack:
+    """One without layers.
+
+    projection: whether they have one; dtype: of the products; buffers: of all stacks of one engine, which take turns
+    in a thread; input_rows: how many rows' input products are taken at a time, at most.
+    """
+    library = kernels.load() if device.type == "cpu" and projection else None
+    kind = kind_of(options, dtype, library)
+    if library is not None and kind is not None:
+        return CompiledStack(options, kind, library, buffers)
+    return TorchStack(options, dtype, buffers, input_rows)

@@ -1,0 +1,237 @@
+"""What runs the LSTMs: each choice against the autograd network, which is tested against AllenNLP's outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from bilm_cases import bilm_of, largest_difference, random_datasets, random_state, run
+
+from spacy_elmo import kernels
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.inference import Engine, stacks
+from spacy_elmo.inference.compiled_stack import CompiledStack
+from spacy_elmo.inference.torch_stack import TorchStack
+from spacy_elmo.modules import BiLM
+
+OPTIONS = BiLMOptions(4, ((1, 4), (2, 8), (3, 8)), 1, "relu", 50, 128, 64, 2, 3.0, 3.0, True)
+CHANGES: list[dict[str, object]] = [
+    {},
+    {"dim": 64, "projection_dim": 64},
+    {"dim": 192, "projection_dim": 128},
+    {"cell_clip": None, "proj_clip": None},
+    {"cell_clip": 0.2, "proj_clip": 0.1},
+    {"use_skip_connections": False},
+    {"n_layers": 1},
+    {"n_layers": 3},
+]
+# rows of one tile, of a part of one, of two, of a part of two, of more than a block
+LENGTHS = [[5], [1, 1, 1], list(range(1, 17)), [3] * 17, [2] * 32, list(range(40, 0, -1)), [1] * 70, [2] * 130]
+HAS_AMX = kernels.has_amx(kernels.load())
+needs_amx = pytest.mark.skipif(not HAS_AMX, reason="this machine has no AMX, or the loops were not compiled")
+
+
+def bilm_with(**changes: object) -> BiLM:
+    options = dataclasses.replace(OPTIONS, **changes)  # type: ignore[arg-type]
+    return bilm_of(options, random_datasets(options, seed=3, scale=0.1, lstm_projection=True))
+
+
+def sentences_of(lengths: list[int]) -> list[list[str]]:
+    words = [f"w{k % 23}" for k in range(sum(lengths))]
+    ends = np.cumsum(lengths)
+    return [words[end - n : end] for n, end in zip(lengths, ends, strict=True)]
+
+
+def relative(got: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(got - expected) / np.linalg.norm(expected))
+
+
+def check(bilm: BiLM, fast: Engine, lengths: list[int], bound: float) -> None:
+    """From the zero state and from others: vectors and states."""
+    sentences = sentences_of(lengths)
+    for got, wanted in zip(fast.run(sentences), run(bilm, sentences)[0], strict=True):
+        assert relative(got, wanted) <= bound
+    state = random_state(bilm.options, len(sentences), 1, torch.float32)
+    layers, end = fast.run_from(sentences, state)
+    expected, expected_end = run(bilm, sentences, state)
+    for got, wanted in zip([*layers, *map(np.asarray, end)], [*expected, *map(np.asarray, expected_end)], strict=True):
+        assert relative(got, wanted) <= bound
+
+
+@needs_amx
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+def test_amx_of_all_kinds(changes: dict[str, object]) -> None:
+    bilm = bilm_with(**changes)
+    fast = Engine(bilm, torch.bfloat16)
+    assert all(isinstance(stack, CompiledStack) for stack in fast.stacks)
+    check(bilm, fast, LENGTHS[5], 0.02)
+
+
+@needs_amx
+@pytest.mark.parametrize("lengths", LENGTHS, ids=lambda lengths: f"{len(lengths)} rows")
+def test_amx_with_any_number_of_rows(lengths: list[int]) -> None:
+    bilm = bilm_with()
+    check(bilm, Engine(bilm, torch.bfloat16), lengths, 0.02)
+
+
+@needs_amx
+def test_amx_is_as_near_as_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same products in torch have the same error, within a third."""
+    bilm, sentences = bilm_with(), sentences_of(LENGTHS[5])
+    exact = np.concatenate(run(bilm, sentences)[0], 1)
+    amx = relative(np.concatenate(Engine(bilm, torch.bfloat16).run(sentences), 1), exact)
+    monkeypatch.setattr(stacks, "kind_of", lambda *_: None)
+    fast = Engine(bilm, torch.bfloat16)
+    assert all(isinstance(stack, TorchStack) for stack in fast.stacks)
+    plain = relative(np.concatenate(fast.run(sentences), 1), exact)
+    assert 1e-4 < amx < 1.33 * plain
+
+
+@needs_amx
+@pytest.mark.parametrize("changes", [{"dim": 96}, {"projection_dim": 32}], ids=str)
+def test_sizes_that_amx_does_not_take(changes: dict[str, object]) -> None:
+    bilm = bilm_with(**changes)
+    fast = Engine(bilm, torch.bfloat16)
+    assert all(isinstance(stack, TorchStack) for stack in fast.stacks)
+    check(bilm, fast, LENGTHS[5], 0.02)
+
+
+@needs_amx
+@pytest.mark.parametrize("rows", [1, 7, 100])
+def test_the_size_of_the_input_product_changes_nothing(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    bilm, sentences = bilm_with(), sentences_of(LENGTHS[5])
+    expected = Engine(bilm, torch.bfloat16).run(sentences)
+    monkeypatch.setattr("spacy_elmo.inference.engine.INPUT_BYTES", rows * 16 * bilm.options.dim)
+    for got, wanted in zip(Engine(bilm, torch.bfloat16).run(sentences), expected, strict=True):
+        assert largest_difference(got, wanted) <= 1e-6
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_large_sums_saturate(dtype: torch.dtype) -> None:
+    """float16 ends at 65,504, e^x at 88."""
+    datasets = random_datasets(OPTIONS, seed=3, scale=0.1, lstm_projection=True)
+    for name in datasets:
+        if name.endswith("/B"):
+            datasets[name] = datasets[name] * 1e6
+    bilm = bilm_of(OPTIONS, datasets)
+    check(bilm, Engine(bilm, dtype), LENGTHS[3], 0.02)
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+@pytest.mark.parametrize("kind", ["avx512", "compiled cell", "torch alone"])
+def test_float32(changes: dict[str, object], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind == "avx512" and not kernels.has_avx512(kernels.load()):
+        pytest.skip("this machine has no AVX-512, or the loops were not compiled")
+    if kind == "compiled cell" and kernels.load() is None:
+        pytest.skip("the loops were not compiled")
+    if kind != "avx512":
+        monkeypatch.setattr(stacks, "kind_of", lambda *_: None)
+    if kind == "torch alone":
+        monkeypatch.setattr("spacy_elmo.inference.torch_stack.loops", lambda tensor: None)
+    bilm = bilm_with(**changes)
+    fast = Engine(bilm)
+    assert all(isinstance(stack, CompiledStack if kind == "avx512" else TorchStack) for stack in fast.stacks)
+    for lengths in LENGTHS:
+        check(bilm, fast, lengths, 2e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_nan_stays_and_stays_alone(dtype: torch.dtype) -> None:
+    """A row of weights that is no number, met by one sentence alone."""
+    bilm, sentences = bilm_with(), sentences_of([4, 3, 20])
+    sentences[1][1] = "odd"
+    expected = Engine(bilm, dtype).run(sentences)
+    fast = Engine(bilm, dtype)
+    encode = fast.words.encoder
+
+    def spoilt(ids: torch.Tensor) -> torch.Tensor:
+        vectors = encode(ids)
+        vectors[(ids[:, 1:4] == torch.tensor(list(b"odd")) + 1).all(1)] = torch.nan
+        return vectors
+
+    fast.words.encoder = spoilt  # type: ignore[assignment]
+    got = fast.run(sentences)
+    for k in (0, 2):
+        assert relative(got[k], expected[k]) <= 1e-6
+    width = bilm.options.projection_dim
+    assert np.isnan(got[1][1:, 1]).all()
+    assert np.isnan(got[1][1:, 2, :width]).all()  # read after it by one direction
+    assert not np.isnan(got[1][1:, 0, :width]).any()
+    assert not np.isnan(got[1][1:, 2, width:]).any()
+
+
+def test_by_word_or_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    bilm, sentences = bilm_with(), sentences_of(LENGTHS[5])
+    assert len({word for sentence in sentences for word in sentence}) == 23
+    expected = Engine(bilm).run(sentences)
+    monkeypatch.setattr("spacy_elmo.inference.engine.WORD_BYTES", 0)
+    for dtype, bound in ((torch.float32, 2e-6), (torch.bfloat16, 0.02)):
+        for got, wanted in zip(Engine(bilm, dtype).run(sentences), expected, strict=True):
+            assert relative(got, wanted) <= bound
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 4, 8])
+def test_any_number_of_threads(n_threads: int) -> None:
+    bilm, before = bilm_with(), torch.get_num_threads()
+    sentences = sentences_of([3, 7, 1] * 50)
+    try:
+        torch.set_num_threads(n_threads)
+        fast = Engine(bilm)
+        results = fast.run(sentences)
+        assert torch.get_num_threads() == n_threads
+    finally:
+        torch.set_num_threads(before)
+    for got, wanted in zip(results, run(bilm, sentences)[0], strict=True):
+        assert relative(got, wanted) <= 2e-6
+
+
+def test_a_call_leaves_nothing_to_the_next() -> None:
+    """Their memory is the same."""
+    bilm = bilm_with()
+    fast, small, large = Engine(bilm), sentences_of([4, 9]), sentences_of(LENGTHS[5])
+    first = fast.run(small)
+    second = fast.run(large)
+    for before, got in zip(first, fast.run(small), strict=True):
+        assert np.array_equal(before, got)
+    for before, got in zip(second, fast.run(large), strict=True):
+        assert np.array_equal(before, got)
+
+
+DTYPES = [torch.float32, torch.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("amx", [True, False])
+@pytest.mark.parametrize("projection", [True, False])
+def test_weights_that_were_taken_come_back(
+    dtype: torch.dtype, amx: bool, projection: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not amx:
+        monkeypatch.setattr(stacks, "kind_of", lambda *_: None)
+    options = dataclasses.replace(OPTIONS, **({} if projection else {"dim": 64}))
+    bilm = bilm_of(options, random_datasets(options, seed=3, scale=0.1, lstm_projection=projection))
+    # equally near to two numbers of bfloat16, from above and below; the largest; a denormal number; zeros
+    odd = torch.tensor([1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-8, 3e38, -1e-42, 0.0, -0.0])
+    bilm.lstm.get_parameter("layers.0.recurrent_weight").data[1, 0, : len(odd)] = odd
+    expected = bilm.to_arrays()
+    fast = Engine(bilm, dtype, take=True)
+    assert bilm.lstm.get_parameter("layers.1.input_weight").numel() == 0
+    fast.give_back()
+    got = bilm.to_arrays()
+    assert {name: array.tobytes() for name, array in got.items()} == {
+        name: array.tobytes() for name, array in expected.items()
+    }
+
+
+def test_taken_or_not_makes_no_difference() -> None:
+    sentences = sentences_of(LENGTHS[5])
+    for dtype in DTYPES:
+        expected = Engine(bilm_with(), dtype).run(sentences)
+        fast = Engine(bilm_with(), dtype, take=True)
+        for got, wanted in zip(fast.run(sentences), expected, strict=True):
+            assert np.array_equal(got, wanted)
+        fast.give_back()
+        for got, wanted in zip(fast.run(sentences), expected, strict=True):
+            assert np.array_equal(got, wanted)

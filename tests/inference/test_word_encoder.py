@@ -1,0 +1,31 @@
+"""The engine's character encoder against the network's own."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from bilm_cases import bilm_of, random_datasets
+
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.formats.characters import words_to_ids
+from spacy_elmo.inference.word_encoder import WordEncoder
+
+OPTIONS = BiLMOptions(4, ((1, 4), (2, 8), (3, 8)), 2, "relu", 50, 16, 12, 1, None, None, True)
+IDS = torch.from_numpy(words_to_ids(["the", "a", "", "river" * 20, "東京", "bank"]))
+
+
+@pytest.mark.parametrize("changes", [{}, {"n_highway": 0}, {"activation": "tanh"}, {"projection_dim": 20}], ids=str)
+@torch.no_grad()
+def test_equals_the_network(changes: dict[str, object]) -> None:
+    options = dataclasses.replace(OPTIONS, **changes)  # type: ignore[arg-type]
+    cnn = bilm_of(options, random_datasets(options, seed=1)).char_cnn
+    expected = cnn(IDS)
+    assert torch.equal(WordEncoder(cnn, torch.float32)(IDS), expected)
+    low = WordEncoder(cnn, torch.bfloat16)(IDS)
+    assert low.dtype == torch.float32
+    error = (low - expected).norm() / expected.norm()
+    assert error < 0.02
+    assert (error > 1e-5) == (options.n_highway > 0 or cnn.projection is not None)
+    assert WordEncoder(cnn, torch.bfloat16)(IDS[:0]).shape == (0, options.projection_dim)

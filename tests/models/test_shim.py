@@ -1,0 +1,100 @@
+"""The engine takes the LSTMs' weights over: everything that needs them gets them back, bit for bit."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import spacy
+import torch
+
+from spacy_elmo.models.shim import BiLMShim
+from spacy_elmo.modules import load_bilm
+
+SENTENCES = [["It", "was", "late", "."], ["No"]]
+NAME = "lstm.layers.1.input_weight"
+
+
+@pytest.fixture(params=["float32", "auto"])
+def shim(request: pytest.FixtureRequest) -> BiLMShim:
+    """One whose engine was used."""
+    shim = BiLMShim(None, None, request.param)
+    shim.engine.run(SENTENCES)
+    return shim
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in load_bilm().to_arrays().items()}
+
+
+def weights(shim: BiLMShim) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in shim.bilm.to_arrays().items()}
+
+
+def is_taken(shim: BiLMShim) -> bool:
+    return bool(shim._model.lstm.get_parameter(NAME[5:]).numel() == 0)
+
+
+def test_once_in_memory(shim: BiLMShim, expected: dict[str, bytes]) -> None:
+    assert is_taken(shim)
+    assert shim.options == load_bilm().options
+    assert is_taken(shim)
+    assert weights(shim) == expected
+    assert not is_taken(shim)
+
+
+KEEPING: list[Callable[[BiLMShim], BiLMShim]] = [
+    lambda shim: BiLMShim(None, None, shim.precision).from_bytes(shim.to_bytes()),
+    lambda shim: pickle.loads(pickle.dumps(shim)),
+    copy.deepcopy,
+    BiLMShim.copy,
+]
+
+
+@pytest.mark.parametrize("way", KEEPING, ids=["bytes", "pickle", "deepcopy", "copy"])
+def test_saved_and_copied(shim: BiLMShim, expected: dict[str, bytes], way: Callable[[BiLMShim], BiLMShim]) -> None:
+    other = way(shim)
+    assert is_taken(shim)
+    for got, wanted in zip(other.engine.run(SENTENCES), shim.engine.run(SENTENCES), strict=True):
+        assert np.array_equal(got, wanted)
+    assert other.fingerprint == shim.fingerprint
+    assert weights(other) == expected == weights(shim)
+
+
+def test_the_fingerprint_is_the_same(shim: BiLMShim) -> None:
+    taken = shim.fingerprint
+    assert is_taken(shim)
+    assert taken == BiLMShim(None, None).fingerprint
+
+
+def test_moved(shim: BiLMShim, expected: dict[str, bytes]) -> None:
+    shim.to_device("cpu", -1)
+    assert weights(shim) == expected
+
+
+def test_who_has_the_network_keeps_it(expected: dict[str, bytes]) -> None:
+    """A training's gradients are on its parameters."""
+    shim = BiLMShim(None, None)
+    bilm = shim.bilm
+    shim.engine.run(SENTENCES)
+    assert bilm is shim.bilm
+    assert not is_taken(shim)
+    assert weights(shim) == expected
+    bilm.lstm.get_parameter(NAME[5:]).grad = torch.ones(2, 128, 4096)
+    shim.finish_update(lambda key, values, gradient, lr_scale: (values - gradient, gradient))  # type: ignore[arg-type]
+    before = np.frombuffer(expected[NAME], np.float32)
+    assert np.array_equal(np.frombuffer(weights(shim)[NAME], np.float32), before - 1)
+    changed = shim.engine.run(SENTENCES)
+    assert not np.array_equal(changed[0], BiLMShim(None, None).engine.run(SENTENCES)[0])
+
+
+def test_a_pipe_reads_the_files_once() -> None:
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("elmo")
+    nlp.initialize()
+    nlp("It was late.")
+    assert is_taken(pipe.model.shims[0])  # type: ignore[attr-defined]
