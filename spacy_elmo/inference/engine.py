@@ -53,30 +53,36 @@ class Engine:
     def __init__(
         self, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0, *, take: bool = False
     ) -> None:
-        self.bilm, self.options, self.took = bilm, bilm.options, take
-        weights = bilm.lstm.weights()
+        self.bilm, self.options = bilm, bilm.options
+        self.n_taken = 0  # layers whose matrices the biLM lacks
         self._row_bytes = 4 * 4 * bilm.options.dim
         self.input_rows = max(1, INPUT_BYTES // self._row_bytes)
-        projection, buffers = weights[0].projection is not None, Buffers()
-        self.stacks = [
-            make_stack(bilm.options, projection, dtype, self.device, buffers, self.input_rows)
-            for _ in range(DIRECTIONS)
-        ]
+        try:
+            self._lay_out(dtype, take)
+            self.words = WordVectors(bilm, dtype, cached_words)
+            # from the zero state every sentence's first position is the same: the state after it is taken once
+            self.begun = self.zero_state(1)
+            for d in range(DIRECTIONS):
+                batch = self._batch(np.array([d]), np.array([1]))
+                self._run_stack(d, self.words.boundary, batch, LstmState(*(part[:, d] for part in self.begun)))
+        except BaseException:
+            self.give_back()
+            raise
+
+    def _lay_out(self, dtype: torch.dtype, take: bool) -> None:
+        weights, buffers = self.bilm.lstm.weights(), Buffers()
+        made_for = weights[0].projection is not None, dtype, self.device, buffers, self.input_rows
+        self.stacks = [make_stack(self.options, *made_for) for _ in range(DIRECTIONS)]
         if take:
             trim()  # what reading the files left
         for layer in weights:
             for d, stack in enumerate(self.stacks):
                 stack.add(_detached(layer, d), take)
             if take:
+                self.n_taken += 1
                 for matrix in layer.matrices:
                     matrix.data = matrix.data.new_empty(0)
                 trim()
-        self.words = WordVectors(bilm, dtype, cached_words)
-        # from the zero state every sentence's first position is the same: the state after it is taken once
-        self.begun = self.zero_state(1)
-        for d in range(DIRECTIONS):
-            batch = self._batch(np.array([d]), np.array([1]))
-            self._run_stack(d, self.words.boundary, batch, LstmState(*(part[:, d] for part in self.begun)))
 
     @property
     def device(self) -> torch.device:
@@ -90,17 +96,16 @@ class Engine:
     @torch.no_grad()
     def matrices(self) -> Iterator[tuple[Tensor, Tensor]]:
         """The biLM's parameters that were taken, each with its values."""
-        if self.took:
-            for number, layer in enumerate(self.bilm.lstm.weights()):
-                both = [stack.matrices(number) for stack in self.stacks]
-                yield from zip(layer.matrices, map(torch.stack, zip(*both)))
+        for number, layer in enumerate(self.bilm.lstm.weights()[: self.n_taken]):
+            both = [stack.matrices(number) for stack in self.stacks]
+            yield from zip(layer.matrices, map(torch.stack, zip(*both)))
 
     @torch.no_grad()
     def give_back(self) -> None:
         """Make the biLM whole again, bit for bit, where it was taken."""
         for parameter, values in self.matrices():
             parameter.data = values
-        self.took = False
+        self.n_taken = 0
 
     @torch.no_grad()
     def run(self, sentences: Sequence[Sequence[str]]) -> list[Layers]:

@@ -225,7 +225,7 @@ class BiLMShim(Shim):
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             bilm = self._network()  # a pickle holds the weights, as to_bytes does
-            if self._engine is not None and self._engine.took:
+            if self._engine is not None and self._engine.n_taken:
                 bilm = BiLM.from_arrays(bilm.options, self._arrays()).to(self._device)
             state = self.__dict__ | {"_model": bilm}
         return {name: value for name, value in state.items() if name not in ("_lock", "_engine", "before_use")}

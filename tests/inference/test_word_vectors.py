@@ -28,7 +28,7 @@ def encoded(bilm: BiLM, words: list[str]) -> torch.Tensor:
 @pytest.mark.parametrize("size", [0, 1, 3, 1000])
 @torch.no_grad()
 def test_any_size_gives_the_same_vectors(bilm: BiLM, size: int) -> None:
-    vectors = WordVectors(bilm, size)
+    vectors = WordVectors(bilm, torch.float32, size)
     rng = np.random.default_rng(0)
     for _ in range(30):
         words = [f"w{k}" for k in rng.permutation(12)[: rng.integers(0, 9)]]
@@ -38,7 +38,7 @@ def test_any_size_gives_the_same_vectors(bilm: BiLM, size: int) -> None:
 
 @torch.no_grad()
 def test_the_least_recently_used_word_goes(bilm: BiLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = WordVectors(bilm, 3)
+    vectors = WordVectors(bilm, torch.float32, 3)
     seen: list[list[str]] = []
     encode = WordVectors._encode
     monkeypatch.setattr(WordVectors, "_encode", lambda self, words: (seen.append(list(words)), encode(self, words))[1])
@@ -49,13 +49,13 @@ def test_the_least_recently_used_word_goes(bilm: BiLM, monkeypatch: pytest.Monke
 
 @torch.no_grad()
 def test_very_long_words_are_not_kept(bilm: BiLM) -> None:
-    vectors = WordVectors(bilm, 10)
+    vectors = WordVectors(bilm, torch.float32, 10)
     vectors(["a", "x" * 51, "y" * 100_000])
     assert len(vectors) == 1
 
 
 def test_threads_share_it(bilm: BiLM) -> None:
-    vectors = WordVectors(bilm, 5)
+    vectors = WordVectors(bilm, torch.float32, 5)
 
     def run(seed: int) -> float:
         rng, worst = np.random.default_rng(seed), 0.0
@@ -75,7 +75,7 @@ def test_threads_that_turn_out_each_others_words(bilm: BiLM) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        vectors, words = WordVectors(bilm, 1500), [f"w{k}" for k in range(3000)]
+        vectors, words = WordVectors(bilm, torch.float32, 1500), [f"w{k}" for k in range(3000)]
         expected = encoded(bilm, words)
 
         def run(seed: int) -> float:
@@ -98,7 +98,7 @@ def test_threads_that_turn_out_each_others_words(bilm: BiLM) -> None:
 
 @torch.no_grad()
 def test_words_that_another_thread_kept_meanwhile(bilm: BiLM) -> None:
-    vectors, words = WordVectors(bilm, 300), [f"w{k}" for k in range(600)]
+    vectors, words = WordVectors(bilm, torch.float32, 300), [f"w{k}" for k in range(600)]
     expected = encoded(bilm, words)
     for start in (0, 100, 290, 5, 250):
         chosen = words[start : start + 280]

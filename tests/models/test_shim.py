@@ -11,6 +11,7 @@ import pytest
 import spacy
 import torch
 
+from spacy_elmo.inference import engine
 from spacy_elmo.models.shim import BiLMShim
 from spacy_elmo.modules import load_bilm
 
@@ -90,6 +91,24 @@ def test_who_has_the_network_keeps_it(expected: dict[str, bytes]) -> None:
     assert np.array_equal(np.frombuffer(weights(shim)[NAME], np.float32), before - 1)
     changed = shim.engine.run(SENTENCES)
     assert not np.array_equal(changed[0], BiLMShim(None, None).engine.run(SENTENCES)[0])
+
+
+def test_nothing_is_lost_where_the_engine_can_not_be_made(
+    monkeypatch: pytest.MonkeyPatch, expected: dict[str, bytes]
+) -> None:
+    shim = BiLMShim(None, None)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "WordVectors", fail)
+        with pytest.raises(MemoryError):
+            _ = shim.engine
+    assert not is_taken(shim)
+    shim.engine.run(SENTENCES)
+    assert is_taken(shim)
+    assert weights(shim) == expected
 
 
 def test_a_pipe_reads_the_files_once() -> None:

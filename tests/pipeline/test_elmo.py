@@ -14,7 +14,7 @@ from thinc.api import Model
 
 from spacy_elmo.errors import ElmoError, NotEmbeddedError, SettingsError
 from spacy_elmo.inference import Engine
-from spacy_elmo.modules.char_cnn import CharCnn
+from spacy_elmo.inference.word_encoder import WordEncoder
 from spacy_elmo.pipeline.elmo import ElmoPipe
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -123,8 +123,8 @@ def test_each_distinct_word_is_encoded_once(
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {"cached_words": cached_words}})
     encoded: list[int] = []
-    forward = CharCnn.forward
-    monkeypatch.setattr(CharCnn, "forward", lambda self, ids: (encoded.append(len(ids)), forward(self, ids))[1])
+    encode = WordEncoder.__call__
+    monkeypatch.setattr(WordEncoder, "__call__", lambda self, ids: (encoded.append(len(ids)), encode(self, ids))[1])
     list(nlp.pipe(["the bank of the river", "the bank", "of the the the"]))
     assert encoded == [2, 4]  # <S>, </S>; the, bank, of, river
     list(nlp.pipe(["of the river", "rivers"])) if cached_words != 2 else list(nlp.pipe(["of river", "rivers"]))
