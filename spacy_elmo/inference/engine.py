@@ -46,9 +46,11 @@ class Engine:
     cached_words: how many words' layer-0 vectors are kept between calls (see WordVectors).
     take: empty the biLM's LSTM matrices, float32, as soon as they are laid out here: they are in memory once, and
         nobody else can use the biLM until give_back.
-    Thread-safe: calls share nothing but the weights and that cache.
+    Thread-safe: calls share nothing but the weights and that cache. A caller's inference mode, which other threads do
+    not have, is left meanwhile.
     """
 
+    @torch.inference_mode(False)
     @torch.no_grad()
     def __init__(
         self, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0, *, take: bool = False
@@ -93,6 +95,7 @@ class Engine:
         """The state before anything was read."""
         return self.bilm.lstm.zero_state(rows)
 
+    @torch.inference_mode(False)
     @torch.no_grad()
     def matrices(self) -> Iterator[tuple[Tensor, Tensor]]:
         """The biLM's parameters that were taken, each with its values."""
@@ -100,6 +103,7 @@ class Engine:
             both = [stack.matrices(number) for stack in self.stacks]
             yield from zip(layer.matrices, map(torch.stack, zip(*both)))
 
+    @torch.inference_mode(False)
     @torch.no_grad()
     def give_back(self) -> None:
         """Make the biLM whole again, bit for bit, where it was taken."""
@@ -107,6 +111,7 @@ class Engine:
             parameter.data = values
         self.n_taken = 0
 
+    @torch.inference_mode(False)
     @torch.no_grad()
     def run(self, sentences: Sequence[Sequence[str]]) -> list[Layers]:
         """Layers of each sentence, which starts from the zero state.
@@ -122,6 +127,7 @@ class Engine:
         self._both(encoded, index, lengths[is_read], state, [array for array in layers if array.size], 0)
         return layers
 
+    @torch.inference_mode(False)
     @torch.no_grad()
     def run_from(self, sentences: Sequence[Sequence[str]], state: LstmState) -> tuple[list[Layers], LstmState]:
         """As run, but each sentence starts from a state; returns the states after them too.

@@ -23,10 +23,12 @@ class PrepackedLinear:
         self.prepacked = False
         if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
             return
-        probe = torch.linspace(-1, 1, weight.shape[1], dtype=dtype)[None]
+        probe = torch.linspace(-1, 1, weight.shape[1], dtype=dtype, device=weight.device)[None]
         try:
             packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, rows)
             result = torch.ops.mkldnn._linear_pointwise(probe, packed, self.bias, "none", [], "")
+            if not torch.equal(packed.to_dense(), self.weight):  # `plain` must give it back
+                return
         except (RuntimeError, AttributeError, TypeError, NotImplementedError):
             return
         tolerance = TOLERANCE[dtype]

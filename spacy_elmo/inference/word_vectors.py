@@ -32,7 +32,9 @@ class WordVectors:
         self._slots: OrderedDict[str, int] = OrderedDict()
         boundary = bilm.boundary
         # grows to `size` rows
-        self._table = torch.empty(min(size, 1024), bilm.options.projection_dim, device=boundary.device)
+        self._table = torch.empty(
+            min(size, 1024), bilm.options.projection_dim, dtype=torch.float32, device=boundary.device
+        )
         self._lock = threading.Lock()
         self.boundary = self.encoder(boundary)
 
@@ -83,11 +85,18 @@ class WordVectors:
                 slot = len(self._slots) if len(self._slots) < self.size else self._slots.popitem(last=False)[1]
                 self._slots[words[i]] = slot
                 slots.append(slot)
-            if len(self._slots) > len(self._table):
-                rows = min(self.size, max(len(self._slots), 2 * len(self._table)))
-                more = self._table.new_empty(rows - len(self._table), self._table.shape[1])
-                self._table = torch.cat([self._table, more])
-            self._table[self._index(slots)] = vectors[self._index(new)]
+            try:
+                self._write(slots, vectors[self._index(new)])
+            except BaseException:
+                self._slots.clear()  # no word may stand for a row that was not written
+                raise
+
+    def _write(self, slots: list[int], vectors: Tensor) -> None:
+        if len(self._slots) > len(self._table):
+            rows = min(self.size, max(len(self._slots), 2 * len(self._table)))
+            more = self._table.new_empty(rows - len(self._table), self._table.shape[1])
+            self._table = torch.cat([self._table, more])
+        self._table[self._index(slots)] = vectors
 
     def _index(self, places: list[int]) -> Tensor:
         return torch.tensor(places, dtype=torch.int64, device=self._table.device)

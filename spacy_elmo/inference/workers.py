@@ -23,7 +23,12 @@ def run_all(parts: Sequence[Callable[[], None]], n_threads: int) -> None:
         for part in parts:
             part()
         return
-    futures = [_pool(n_threads).submit(part) for part in parts]
+    futures = []
+    for part in parts:
+        try:
+            futures.append(_pool(n_threads).submit(part))
+        except RuntimeError:  # the interpreter is ending, and starts no threads any more
+            part()
     for future in futures:
         future.result()
 
@@ -35,12 +40,17 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
             started = threading.Barrier(n_threads + 1)
 
             def start() -> None:
+                torch.get_num_threads()  # a thread's first question sets it to the program's number
                 torch.set_num_threads(1)
                 started.wait()
 
-            pool = ThreadPoolExecutor(n_threads, "elmo")
-            waiting = [pool.submit(start) for _ in range(n_threads)]
             before = torch.get_num_threads()
+            pool = ThreadPoolExecutor(n_threads, "elmo")
+            try:
+                waiting = [pool.submit(start) for _ in range(n_threads)]
+            except BaseException:
+                started.abort()  # those that were started must not wait for ever
+                raise
             started.wait()
             for future in waiting:
                 future.result()

@@ -58,7 +58,7 @@ INLINE void product_of(const int n, const float *left, size_t stride, size_t k, 
 
 /* Cephes' e^x, relative error below 2e-7; no overflow, a NaN stays one. */
 INLINE __m512 exp16(__m512 x) {
-    x = _mm512_min_ps(_mm512_set1_ps(87.0f), x);
+    x = _mm512_max_ps(_mm512_set1_ps(-104.0f), _mm512_min_ps(_mm512_set1_ps(87.0f), x));
     __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504088896341f)), 0x08);
     __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
     r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);

@@ -129,7 +129,7 @@ class BiLMShim(Shim):
 
     def _set(self, bilm: BiLM) -> None:
         """A network that nobody else has."""
-        self._forget()
+        self._engine = self._fingerprint = None
         self._model, self._given = bilm.to(self._device), False
 
     def _forget(self) -> None:
@@ -189,8 +189,8 @@ class BiLMShim(Shim):
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the network; "cpu" or "gpu"."""
         with self._lock:
-            self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
             self._forget()
+            self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
             if self._model is not None:
                 self._model.to(self._device)
 
@@ -231,7 +231,7 @@ class BiLMShim(Shim):
         return {name: value for name, value in state.items() if name not in ("_lock", "_engine", "before_use")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _engine=None, before_use=None, _lock=threading.RLock())
+        self.__dict__.update(state, _engine=None, _given=False, before_use=None, _lock=threading.RLock())
 
 
 def bilm_shims(model: Model[Any, Any]) -> list[BiLMShim]:

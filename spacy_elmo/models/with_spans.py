@@ -98,7 +98,8 @@ def to_docs(
     for row, values in zip(rows, row_layers):
         found = results[row.doc]
         if found is None and len(row.tokens) == len(docs[row.doc]):  # one row is the whole doc
-            results[row.doc] = values if values.flags.writeable else values.copy()  # a cache's is not the doc's
+            own = values.flags.writeable and values.base is None  # neither a cache's nor a part of a batch's
+            results[row.doc] = values if own else values.copy()
             continue
         if found is None:
             found = results[row.doc] = np.zeros((layers, len(docs[row.doc]), width), np.float32)

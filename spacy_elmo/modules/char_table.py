@@ -18,8 +18,8 @@ class _Convolve(torch.autograd.Function):
     def forward(ctx: Any, table: Tensor, ids: Tensor, lengths: Tensor, library: ctypes.CDLL) -> Tensor:
         width, n_ids, filters = table.shape
         words, stride = ids.shape
-        out = torch.empty(words, filters)
-        where = torch.empty(words, filters, dtype=torch.uint8)
+        out = torch.empty(words, filters, dtype=torch.float32, device=table.device)
+        where = torch.empty(words, filters, dtype=torch.uint8, device=table.device)
         sizes = (words, stride, width, n_ids, filters, filters)
         library.convolve(*sizes, ids.data_ptr(), lengths.data_ptr(), table.data_ptr(), out.data_ptr(), where.data_ptr())
         ctx.save_for_backward(ids, where)
@@ -31,7 +31,7 @@ class _Convolve(torch.autograd.Function):
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         ids, where = ctx.saved_tensors
         _, _, width, n_ids, filters, _ = ctx.sizes
-        d_table, d_out = torch.zeros(width, n_ids, filters), d_out.contiguous()
+        d_table, d_out = torch.zeros(width, n_ids, filters, dtype=torch.float32, device=ids.device), d_out.contiguous()
         ctx.library.convolve_backward(
             *ctx.sizes, ids.data_ptr(), d_out.data_ptr(), where.data_ptr(), d_table.data_ptr()
         )
@@ -59,7 +59,7 @@ def convolve(table: Tensor, ids: Tensor, lengths: Tensor, library: ctypes.CDLL) 
         result: Tensor = _Convolve.apply(table, ids, lengths, library)
         return result
     (width, n_ids, filters), (words, stride) = table.shape, ids.shape
-    out = torch.empty(words, filters)
+    out = torch.empty(words, filters, dtype=torch.float32, device=table.device)
     arrays = (ids, lengths, table, out)
     library.convolve_maxima(words, stride, width, n_ids, filters, filters, *(array.data_ptr() for array in arrays))
     return out

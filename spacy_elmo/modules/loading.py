@@ -2,6 +2,8 @@
 
 import os
 
+import torch
+
 from .. import bilms
 from ..errors import ElmoError, Errors, SettingsError
 from ..formats.hdf5_weights import read_weights
@@ -25,6 +27,7 @@ def check_files(options_file: File | None, weight_file: File | None) -> None:
         raise SettingsError(Errors.ONE_FILE.format(missing=missing, given=given))
 
 
+@torch.inference_mode(False)  # the network outlives a caller's
 def load_bilm(options_file: File | None = None, weight_file: File | None = None) -> BiLM:
     """The biLM of an options.json and a weights.hdf5 in the official format; both None: the embedded one, en_mini.
 

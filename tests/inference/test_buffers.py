@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 import torch
 
+from spacy_elmo.inference import buffers as buffers_module
 from spacy_elmo.inference.buffers import Buffers
 
 
@@ -29,3 +31,12 @@ def test_each_thread_has_its_own() -> None:
     thread.join()
     assert found[0].data_ptr() != here.data_ptr()
     assert buffers.take("a", 5).data_ptr() == here.data_ptr()
+
+
+def test_what_is_very_large_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffers_module, "MOST_BYTES", 100)
+    buffers = Buffers()
+    assert buffers.take("a", 26).shape == (26,)
+    assert buffers._kept == {}
+    assert buffers.take("a", 25).shape == (25,)
+    assert list(buffers._kept) == ["a"]

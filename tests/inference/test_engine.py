@@ -224,3 +224,34 @@ def test_no_gradients() -> None:
     _, end = Engine(bilm).run_from(SENTENCES, bilm.lstm.zero_state(len(SENTENCES)))
     assert not end.h.requires_grad
     assert not end.c.requires_grad
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_in_inference_mode_and_behind_it(n_threads: int) -> None:
+    bilm, before = small(), torch.get_num_threads()
+    sentences = [["a", "b"], ["c"] * 40]
+    expected = Engine(bilm).run(sentences)
+    try:
+        torch.set_num_threads(n_threads)
+        with torch.inference_mode():
+            fast = Engine(bilm, cached_words=10)
+            inside = [fast.run(sentences), fast.run_from(sentences, fast.zero_state(2))[0]]
+        outside = [fast.run([*sentences, ["new"]])[:2], fast.run_from(sentences, fast.zero_state(2))[0]]
+    finally:
+        torch.set_num_threads(before)
+    for got in [*inside, *outside]:
+        for array, wanted in zip(got, expected, strict=True):
+            np.testing.assert_allclose(array, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+def test_torchs_default_type_makes_no_difference(dtype: torch.dtype) -> None:
+    bilm, sentences = small(), [["a", "b"], ["c"] * 40]
+    expected = Engine(bilm).run(sentences)
+    try:
+        torch.set_default_dtype(dtype)
+        got = Engine(bilm, cached_words=10).run(sentences)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for array, wanted in zip(got, expected, strict=True):
+        np.testing.assert_allclose(array, wanted, atol=1e-5)

@@ -108,13 +108,14 @@ def test_the_size_of_the_input_product_changes_nothing(monkeypatch: pytest.Monke
         assert largest_difference(got, wanted) <= 1e-6
 
 
+@pytest.mark.parametrize("scale", [1e6, 1e30])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_large_sums_saturate(dtype: torch.dtype) -> None:
+def test_large_sums_saturate(dtype: torch.dtype, scale: float) -> None:
     """float16 ends at 65,504, e^x at 88."""
     datasets = random_datasets(OPTIONS, seed=3, scale=0.1, lstm_projection=True)
     for name in datasets:
         if name.endswith("/B"):
-            datasets[name] = datasets[name] * 1e6
+            datasets[name] = datasets[name] * scale
     bilm = bilm_of(OPTIONS, datasets)
     check(bilm, Engine(bilm, dtype), LENGTHS[3], 0.02)
 

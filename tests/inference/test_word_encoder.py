@@ -16,7 +16,9 @@ OPTIONS = BiLMOptions(4, ((1, 4), (2, 8), (3, 8)), 2, "relu", 50, 16, 12, 1, Non
 IDS = torch.from_numpy(words_to_ids(["the", "a", "", "river" * 20, "東京", "bank"]))
 
 
-@pytest.mark.parametrize("changes", [{}, {"n_highway": 0}, {"activation": "tanh"}, {"projection_dim": 20}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{}, {"n_highway": 0}, {"activation": "tanh"}, {"dim": 32, "projection_dim": 20}], ids=str
+)
 @torch.no_grad()
 def test_equals_the_network(changes: dict[str, object]) -> None:
     options = dataclasses.replace(OPTIONS, **changes)  # type: ignore[arg-type]

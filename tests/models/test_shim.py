@@ -117,3 +117,13 @@ def test_a_pipe_reads_the_files_once() -> None:
     nlp.initialize()
     nlp("It was late.")
     assert is_taken(pipe.model.shims[0])  # type: ignore[attr-defined]
+
+
+def test_a_pipe_that_is_first_used_in_inference_mode() -> None:
+    nlp, text = spacy.blank("en"), "It was late."
+    nlp.add_pipe("elmo")
+    with torch.inference_mode():
+        inside = nlp(text)._.elmo
+    assert np.array_equal(nlp(text)._.elmo, inside)
+    shim = nlp.get_pipe("elmo").model.shims[0]  # type: ignore[attr-defined]
+    assert shim.from_bytes(shim.to_bytes()).fingerprint == BiLMShim(None, None).fingerprint
