@@ -67,7 +67,7 @@ KINDS = {
 class _Layer(NamedTuple):
     """Packed weights of the input, of the state, and of the projection; the bias with the forget bias.
 
-    rests: what bfloat16 left of the weights, packed too, where it is kept.
+    rests: what bfloat16 left of the three weights, not packed, where it is kept.
     """
 
     inputs: Tensor
