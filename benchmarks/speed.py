@@ -33,6 +33,7 @@ from speed_rounds import Plan, SizeRun
 from speed_table import Cell, markdown, ours_first, row
 
 from spacy_elmo import kernels
+from spacy_elmo.inference.compiled_stack import KINDS as KINDS_OF_LSTM
 
 PRECISIONS = ("float32", "bfloat16")
 FULL = Plan(rounds=3, sentences=512, least=2.0, pause=1.0, warm_up=64, products=1.0, roberta=(1, 32, 128))
@@ -94,7 +95,7 @@ def installed(name: str) -> bool:
 def machine(threads: int) -> str:
     """In words."""
     library = kernels.load()
-    loops = "none" if library is None else "with AMX" if kernels.has_amx(library) else "without AMX"
+    loops = "none" if library is None else ", ".join(kind.name for kind in KINDS_OF_LSTM if kind.has(library)) or "cell"
     load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "?"
     return (
         f"{platform.machine()}, {os.cpu_count()} processors, {torch.backends.cpu.get_cpu_capability()}, torch "

@@ -1,12 +1,13 @@
 """One direction of all LSTM layers: two compiled calls for each layer and some steps.
 
-In bfloat16 on the tiles of AMX, where the sums of the inputs are float16, and in float32 on AVX-512; cells and outputs
-are float32. Layouts: kernels/amx.h and amx_scan.c, kernels/avx512_scan.c.
+In bfloat16 on the tiles of AMX or on AVX-512, where the sums of the inputs are float16, and in float32 on AVX-512;
+cells and outputs are float32. Layouts: kernels/amx.h and amx_scan.c, kernels/avx512_scan.inc.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -18,6 +19,7 @@ from ..modules.lstm import LayerWeights
 from ..modules.lstm_amx import UNITS, padded
 from ..modules.lstm_scan import FORGET_BIAS
 from .buffers import Buffers
+from .large_pages import in_large_pages
 from .packing import Packing
 from .plan import Chunk, Plans
 from .split import joined, split
@@ -39,9 +41,12 @@ class _Axes(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A pair of compiled calls. block: columns of a block of a left operand; multiple: of which the sizes are."""
+    """A pair of compiled calls. has: whether this machine runs them; block: columns of a block of a left operand;
+    multiple: of which the sizes are.
+    """
 
     name: str
+    has: Callable[[ctypes.CDLL | None], bool]
     operands: torch.dtype
     sums: torch.dtype
     block: int
@@ -50,18 +55,24 @@ class Kind(NamedTuple):
     projection: _Axes
 
 
-KINDS = {
-    torch.bfloat16: Kind(
-        "amx", torch.bfloat16, torch.float16, 32, 64,
+# the fastest of a type first
+KINDS = (
+    Kind(
+        "amx", kernels.has_amx, torch.bfloat16, torch.float16, 32, 64,
         _Axes((-1, 16, 2), (4, -1, UNITS), (4, 0, 3, 1, 5, 2)),
         _Axes((-1, 16, 2), (-1, 4, UNITS), (3, 0, 4, 1, 5, 2)),
     ),
-    torch.float32: Kind(
-        "avx512", torch.float32, torch.float32, 16, 32,
+    Kind(
+        "avx512_bf16", kernels.has_avx512_bf16, torch.bfloat16, torch.float16, 32, 32,
+        _Axes((-1, 2), (2, 2, -1, UNITS), (4, 2, 0, 3, 5, 1)),
+        _Axes((-1, 2), (-1, 2, UNITS), (2, 0, 3, 4, 1)),
+    ),
+    Kind(
+        "avx512", kernels.has_avx512, torch.float32, torch.float32, 16, 32,
         _Axes((-1,), (2, 2, -1, UNITS), (3, 1, 0, 2, 4)),
         _Axes((-1,), (-1, 2, UNITS), (1, 0, 2, 3)),
     ),
-}  # fmt: skip
+)  # fmt: skip
 
 
 class _Layer(NamedTuple):
@@ -90,11 +101,9 @@ class _Work(NamedTuple):
 
 def kind_of(options: BiLMOptions, dtype: torch.dtype, library: ctypes.CDLL | None) -> Kind | None:
     """The compiled calls for such sizes and products that this machine can run."""
-    kind = KINDS.get(dtype)
-    if kind is None or any(size % kind.multiple for size in (options.dim, options.projection_dim)):
-        return None
-    has = kernels.has_amx if kind.name == "amx" else kernels.has_avx512
-    return kind if has(library) else None
+    sizes = (options.dim, options.projection_dim)
+    fitting = (kind for kind in KINDS if kind.operands == dtype and not any(size % kind.multiple for size in sizes))
+    return next((kind for kind in fitting if kind.has(library)), None)
 
 
 class CompiledStack:
@@ -127,7 +136,7 @@ class CompiledStack:
     def _packed(self, matrix: Tensor, place: int) -> Tensor:
         """place: the matrix's among a layer's."""
         axes = self._axes(place)
-        return axes.split(matrix).permute(axes.order).reshape(matrix.shape)
+        return in_large_pages(axes.split(matrix).permute(axes.order)).reshape(matrix.shape)
 
     def _unpacked(self, packed: Tensor, place: int) -> Tensor:
         axes = self._axes(place)

@@ -44,8 +44,8 @@ class Engine:
     dtype: of the products, float32 or bfloat16; the characters' convolutions, the cells and all that is returned are
         float32 in any case.
     cached_words: how many words' layer-0 vectors are kept between calls (see WordVectors).
-    take: empty the biLM's LSTM matrices, float32, as soon as they are laid out here: they are in memory once, and
-        nobody else can use the biLM until give_back.
+    take: empty the biLM's matrices, float32, as soon as they are laid out here: they are in memory once, and nobody
+        else can use the biLM until give_back.
     Thread-safe: calls share nothing but the weights and that cache. A caller's inference mode, which other threads do
     not have, is left meanwhile.
     """
@@ -56,12 +56,14 @@ class Engine:
         self, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0, *, take: bool = False
     ) -> None:
         self.bilm, self.options = bilm, bilm.options
-        self.n_taken = 0  # layers whose matrices the biLM lacks
+        self.n_taken = 0  # LSTM layers whose matrices the biLM lacks
         self._row_bytes = 4 * 4 * bilm.options.dim
         self.input_rows = max(1, INPUT_BYTES // self._row_bytes)
+        self.words = WordVectors(bilm, dtype, cached_words)
         try:
+            if take:
+                self.words.encoder.take()
             self._lay_out(dtype, take)
-            self.words = WordVectors(bilm, dtype, cached_words)
             # from the zero state every sentence's first position is the same: the state after it is taken once
             self.begun = self.zero_state(1)
             for d in range(DIRECTIONS):
@@ -99,6 +101,7 @@ class Engine:
     @torch.no_grad()
     def matrices(self) -> Iterator[tuple[Tensor, Tensor]]:
         """The biLM's parameters that were taken, each with its values."""
+        yield from self.words.encoder.matrices()
         for number, layer in enumerate(self.bilm.lstm.weights()[: self.n_taken]):
             both = [stack.matrices(number) for stack in self.stacks]
             yield from zip(layer.matrices, map(torch.stack, zip(*both)))
@@ -109,6 +112,7 @@ class Engine:
         """Make the biLM whole again, bit for bit, where it was taken."""
         for parameter, values in self.matrices():
             parameter.data = values
+        self.words.encoder.forget_taken()
         self.n_taken = 0
 
     @torch.inference_mode(False)

@@ -1,13 +1,25 @@
 """The character encoder laid out for speed: tables made once, and its matrices in the products' type."""
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
 from ..modules.char_cnn import CharCnn
 from ..modules.highway import Highway, carried
 from .linear import PrepackedLinear
+from .split import joined, split
 
 ROWS = 128  # usual number of words
+
+
+class _Taken(NamedTuple):
+    """A weight that was emptied, its product in bfloat16, and what that lacks."""
+
+    weight: Tensor
+    product: PrepackedLinear
+    rest: Tensor
 
 
 class WordEncoder:
@@ -16,19 +28,28 @@ class WordEncoder:
     def __init__(self, cnn: CharCnn, dtype: torch.dtype) -> None:
         self.cnn = cnn
         self.tables = cnn.tables()
-        self.highways: list[tuple[PrepackedLinear, PrepackedLinear]] = []
-        self.projection: PrepackedLinear | None = None
         self.own = dtype == cnn.embedding.weight.dtype  # the encoder's own matrices do
-        if self.own:
-            return
+        self._taken: list[_Taken] = []
+        self._products: dict[nn.Linear, PrepackedLinear] = {}
+        for layer in () if self.own else _layers(cnn):
+            high, _ = split(layer.weight.float())
+            self._products[layer] = PrepackedLinear(high, layer.bias, ROWS, dtype)
 
-        def prepacked(layer: nn.Linear) -> PrepackedLinear:
-            return PrepackedLinear(layer.weight, layer.bias, ROWS, dtype)
+    def take(self) -> None:
+        """Empty those of the encoder's matrices that are laid out here, until `matrices` gives them back."""
+        for layer, product in self._products.items():
+            _, rest = split(layer.weight)
+            self._taken.append(_Taken(layer.weight, product, rest))
+            layer.weight.data = layer.weight.data.new_empty(0)
 
-        for highway in cnn.highways:
-            assert isinstance(highway, Highway)
-            self.highways.append((prepacked(highway.carry), prepacked(highway.transform)))
-        self.projection = None if cnn.projection is None else prepacked(cnn.projection)
+    def matrices(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """The parameters that were taken, each with its values, bit for bit."""
+        for weight, product, rest in self._taken:
+            yield weight, joined(product.plain, rest)
+
+    def forget_taken(self) -> None:
+        """They were given back."""
+        self._taken = []
 
     def __call__(self, ids: Tensor) -> Tensor:
         """ids: *Shape:* (words, characters). Returns *Shape:* (words, projection_dim), float32."""
@@ -37,6 +58,15 @@ class WordEncoder:
         x = self.cnn.pool(ids, self.tables)
         if self.own:
             return self.cnn.project(x).float()
-        for carry, transform in self.highways:
-            x = carried(x, carry(x), transform(x))
-        return x if self.projection is None else self.projection(x)
+        for highway in self.cnn.highways:
+            assert isinstance(highway, Highway)
+            x = carried(x, self._products[highway.carry](x), self._products[highway.transform](x))
+        return x if self.cnn.projection is None else self._products[self.cnn.projection](x)
+
+
+def _layers(cnn: CharCnn) -> Iterator[nn.Linear]:
+    for highway in cnn.highways:
+        assert isinstance(highway, Highway)
+        yield from (highway.carry, highway.transform)
+    if cnn.projection is not None:
+        yield cnn.projection

@@ -45,8 +45,9 @@ AMX_SIGNATURES: dict[str, list[type]] = {
     "lstm_backward_amx": [*[_INT] * 5, *[_ADDRESS] * 13, *[_REAL] * 2],
 }
 
-# only where has_avx512()
+# only where has_avx512(), has_avx512_bf16()
 AVX512_SIGNATURES: dict[str, list[type]] = {"avx512_inputs": _INPUTS, "avx512_scan": _SCAN}
+AVX512_BF16_SIGNATURES: dict[str, list[type]] = {"avx512_bf16_inputs": _INPUTS, "avx512_bf16_scan": _SCAN}
 
 
 def fingerprint(folder: Path = FOLDER) -> str:
@@ -69,10 +70,11 @@ def open_library(path: Path) -> ctypes.CDLL | None:
         library.fingerprint.restype = ctypes.c_char_p
         if library.fingerprint().decode() != fingerprint(path.parent):
             return None
-        library.has_amx.restype = library.has_avx512.restype = ctypes.c_int
+        library.has_amx.restype = library.has_avx512.restype = library.has_avx512_bf16.restype = ctypes.c_int
         signatures = dict(SIGNATURES)
         signatures |= AMX_SIGNATURES if library.has_amx() else {}
         signatures |= AVX512_SIGNATURES if library.has_avx512() else {}
+        signatures |= AVX512_BF16_SIGNATURES if library.has_avx512_bf16() else {}
         for name, types in signatures.items():
             function = getattr(library, name)
             function.argtypes, function.restype = types, None
@@ -96,3 +98,8 @@ def has_amx(library: ctypes.CDLL | None) -> bool:
 def has_avx512(library: ctypes.CDLL | None) -> bool:
     """Whether the library has loops on AVX-512, and the processor and the system have it."""
     return library is not None and bool(library.has_avx512())
+
+
+def has_avx512_bf16(library: ctypes.CDLL | None) -> bool:
+    """Whether the library has loops on AVX-512's bfloat16 products, and the processor and the system have them."""
+    return library is not None and bool(library.has_avx512_bf16())

@@ -1,5 +1,5 @@
-/* Products of bfloat16 matrices on the tiles of AMX (Intel, 2023 on), and the activations that go with them, 16 at a
- * time. A tile is 16 rows of 64 bytes. Sums are float32, taken in a fixed order.
+/* Products of bfloat16 matrices on the tiles of AMX (Intel, 2023 on). A tile is 16 rows of 64 bytes. Sums are float32,
+ * taken in a fixed order.
  *
  * Layouts. Rows are padded to a multiple of 32, PADDED(batch); layers' sizes of layers are multiples of 64. Arrays
  * are 64-byte aligned.
@@ -10,12 +10,10 @@
  *   packed (k, n): groups of four tiles of a right operand: [n / 64][k / 32][4][16 pairs of k][16][2]. */
 #ifndef SPACY_ELMO_AMX_H
 #define SPACY_ELMO_AMX_H
-#include "common.h"
+#include "avx512.h"
 
-#if defined(__x86_64__) && defined(__linux__) && \
-    ((defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 11))
+#ifdef HAS_AVX512_BF16
 #define HAS_AMX 1
-#include <immintrin.h>
 
 #define AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 #define INLINE static inline __attribute__((always_inline)) AMX
@@ -85,37 +83,6 @@ INLINE __m512 widen(__m256i values) {
 }
 INLINE __m512 widen_first(__m512i row) { return widen(_mm512_castsi512_si256(row)); }
 INLINE __m512 widen_second(__m512i row) { return widen(_mm512_extracti64x4_epi64(row, 1)); }
-
-/* To nearest, ties to even; denormal numbers become 0; a NaN stays one. */
-INLINE __m512i narrow_two(__m512 first, __m512 second) { return (__m512i)_mm512_cvtne2ps_pbh(second, first); }
-INLINE __m256i narrow(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
-
-/* 1 / (1 + 2^z). 2^z: a polynomial on [0, 1), exact at both ends, relative error 3.4e-6 (fitted, least maximum);
- * the reciprocal: 14 bits and one step of Newton's. A NaN stays one. */
-INLINE __m512 logistic(__m512 z) {
-    z = _mm512_min_ps(_mm512_set1_ps(120.0f), z);
-    __m512 f = _mm512_reduce_ps(z, 0x09); /* z - floor(z) */
-    __m512 y = _mm512_set1_ps(0.01355574723f);
-    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0.05203236901f));
-    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0.2413797629f));
-    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0.6930321208f));
-    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(1.0f));
-    y = _mm512_add_ps(_mm512_scalef_ps(y, z), _mm512_set1_ps(1.0f));
-    __m512 r = _mm512_rcp14_ps(y);
-    return _mm512_mul_ps(r, _mm512_fnmadd_ps(y, r, _mm512_set1_ps(2.0f)));
-}
-
-#define LOG2E 1.44269504088896341f
-INLINE __m512 sigmoid16(__m512 x) { return logistic(_mm512_mul_ps(x, _mm512_set1_ps(-LOG2E))); }
-INLINE __m512 tanh16(__m512 x) {
-    __m512 r = logistic(_mm512_mul_ps(x, _mm512_set1_ps(2.0f * LOG2E)));
-    return _mm512_fnmadd_ps(r, _mm512_set1_ps(2.0f), _mm512_set1_ps(1.0f));
-}
-
-INLINE __m512 clamp16(__m512 x, float bound) { /* a NaN stays one: these give their second operand then */
-    x = _mm512_min_ps(_mm512_set1_ps(bound), x);
-    return _mm512_max_ps(_mm512_set1_ps(-bound), x);
-}
 
 /* Which are not stopped at a bound; a NaN is not. */
 INLINE __mmask16 within16(__m512 x, float bound) {

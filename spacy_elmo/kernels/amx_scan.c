@@ -7,8 +7,7 @@
 #include "amx.h"
 
 #ifdef HAS_AMX
-#define MOST_HALF 6e4f /* below float16's largest; any gate is saturated long before */
-#define SUMS 2048      /* floats: two tiles of rows, four of gates */
+#define SUMS 2048 /* floats: two tiles of rows, four of gates */
 
 /* Tiles 0 to 3 += left right for 32 of k: two tiles of rows by two of columns. right: the first of the two. */
 INLINE void multiply_2_2(const bfloat16 *left, const bfloat16 *right) {
@@ -33,17 +32,13 @@ typedef struct {
     float bound;
 } Cells;
 
-INLINE __m512 input_of(const uint16_t *inputs, int gate) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)inputs + gate));
-}
-
 INLINE void cell(const Cells *u, size_t row) {
     const float *sums = u->sums + row * 16;
     const uint16_t *x = u->inputs + (size_t)u->index[row] * 64;
-    __m512 i = sigmoid16(_mm512_add_ps(_mm512_load_ps(sums), input_of(x, 0)));
-    __m512 j = tanh16(_mm512_add_ps(_mm512_load_ps(sums + 512), input_of(x, 1)));
-    __m512 f = sigmoid16(_mm512_add_ps(_mm512_load_ps(sums + 1024), input_of(x, 2)));
-    __m512 o = sigmoid16(_mm512_add_ps(_mm512_load_ps(sums + 1536), input_of(x, 3)));
+    __m512 i = sigmoid16(_mm512_add_ps(_mm512_load_ps(sums), load_half(x)));
+    __m512 j = tanh16(_mm512_add_ps(_mm512_load_ps(sums + 512), load_half(x + 16)));
+    __m512 f = sigmoid16(_mm512_add_ps(_mm512_load_ps(sums + 1024), load_half(x + 32)));
+    __m512 o = sigmoid16(_mm512_add_ps(_mm512_load_ps(sums + 1536), load_half(x + 48)));
     __m512 c = _mm512_fmadd_ps(f, _mm512_loadu_ps(u->cells + row * 16), _mm512_mul_ps(i, j));
     c = clamp16(c, u->bound);
     _mm512_storeu_ps(u->cells + row * 16, c);
@@ -96,9 +91,8 @@ EXPORT AMX void amx_inputs(int n, int rows, int k, int dim, int all, int begin, 
             for (size_t r = 0; r < count; r++)
                 for (int gate = 0; gate < 4; gate++) {
                     __m512 sum = _mm512_load_ps(sums + 512 * gate + 16 * r);
-                    sum = clamp16(_mm512_add_ps(sum, _mm512_loadu_ps(bias + gate * dim + unit)), MOST_HALF);
-                    __m256i half = _mm512_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-                    _mm256_storeu_si256((__m256i *)(inputs + (unit / 16 * all + begin + row + r) * 64) + gate, half);
+                    sum = _mm512_add_ps(sum, _mm512_loadu_ps(bias + gate * dim + unit));
+                    store_half(inputs + (unit / 16 * all + begin + row + r) * 64 + gate * 16, sum);
                 }
         }
     tiles_end();

@@ -11,8 +11,8 @@ from bilm_cases import bilm_of, largest_difference, random_datasets, random_stat
 
 from spacy_elmo import kernels
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.inference import Engine, stacks
-from spacy_elmo.inference.compiled_stack import CompiledStack
+from spacy_elmo.inference import Engine, compiled_stack
+from spacy_elmo.inference.compiled_stack import KINDS, CompiledStack
 from spacy_elmo.inference.torch_stack import TorchStack
 from spacy_elmo.modules import BiLM
 
@@ -29,8 +29,16 @@ CHANGES: list[dict[str, object]] = [
 ]
 # rows of one tile, of a part of one, of two, of a part of two, of more than a block
 LENGTHS = [[5], [1, 1, 1], list(range(1, 17)), [3] * 17, [2] * 32, list(range(40, 0, -1)), [1] * 70, [2] * 130]
-HAS_AMX = kernels.has_amx(kernels.load())
-needs_amx = pytest.mark.skipif(not HAS_AMX, reason="this machine has no AMX, or the loops were not compiled")
+CHOICES = [*((kind.name, kind.operands) for kind in KINDS), (None, torch.float32), (None, torch.bfloat16)]
+LOW = [kind.name for kind in KINDS if kind.operands == torch.bfloat16]
+
+
+def allow(name: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled calls of this kind alone, or none."""
+    kinds = tuple(kind for kind in KINDS if kind.name == name)
+    if not all(kind.has(kernels.load()) for kind in kinds):
+        pytest.skip(f"this machine has no {name}, or the loops were not compiled")
+    monkeypatch.setattr(compiled_stack, "KINDS", kinds)
 
 
 def bilm_with(**changes: object) -> BiLM:
@@ -60,47 +68,64 @@ def check(bilm: BiLM, fast: Engine, lengths: list[int], bound: float) -> None:
         assert relative(got, wanted) <= bound
 
 
-@needs_amx
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
-def test_amx_of_all_kinds(changes: dict[str, object]) -> None:
+@pytest.mark.parametrize("kind", LOW)
+def test_bfloat16_of_all_kinds(changes: dict[str, object], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(kind, monkeypatch)
     bilm = bilm_with(**changes)
     fast = Engine(bilm, torch.bfloat16)
     assert all(isinstance(stack, CompiledStack) for stack in fast.stacks)
     check(bilm, fast, LENGTHS[5], 0.02)
 
 
-@needs_amx
 @pytest.mark.parametrize("lengths", LENGTHS, ids=lambda lengths: f"{len(lengths)} rows")
-def test_amx_with_any_number_of_rows(lengths: list[int]) -> None:
+@pytest.mark.parametrize("kind", LOW)
+def test_bfloat16_with_any_number_of_rows(lengths: list[int], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(kind, monkeypatch)
     bilm = bilm_with()
     check(bilm, Engine(bilm, torch.bfloat16), lengths, 0.02)
 
 
-@needs_amx
-def test_amx_is_as_near_as_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", LOW)
+def test_bfloat16_is_as_near_as_torch(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same products in torch have the same error, within a third."""
+    allow(kind, monkeypatch)
     bilm, sentences = bilm_with(), sentences_of(LENGTHS[5])
     exact = np.concatenate(run(bilm, sentences)[0], 1)
-    amx = relative(np.concatenate(Engine(bilm, torch.bfloat16).run(sentences), 1), exact)
-    monkeypatch.setattr(stacks, "kind_of", lambda *_: None)
+    compiled = relative(np.concatenate(Engine(bilm, torch.bfloat16).run(sentences), 1), exact)
+    allow(None, monkeypatch)
     fast = Engine(bilm, torch.bfloat16)
     assert all(isinstance(stack, TorchStack) for stack in fast.stacks)
     plain = relative(np.concatenate(fast.run(sentences), 1), exact)
-    assert 1e-4 < amx < 1.33 * plain
+    assert 1e-4 < compiled < 1.33 * plain
 
 
-@needs_amx
-@pytest.mark.parametrize("changes", [{"dim": 96}, {"projection_dim": 32}], ids=str)
-def test_sizes_that_amx_does_not_take(changes: dict[str, object]) -> None:
+@pytest.mark.parametrize("kind", LOW)
+@pytest.mark.parametrize("changes", [{"dim": 80}, {"projection_dim": 48}], ids=str)
+def test_sizes_that_are_no_multiples(changes: dict[str, object], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(kind, monkeypatch)
     bilm = bilm_with(**changes)
     fast = Engine(bilm, torch.bfloat16)
     assert all(isinstance(stack, TorchStack) for stack in fast.stacks)
     check(bilm, fast, LENGTHS[5], 0.02)
 
 
-@needs_amx
+@pytest.mark.parametrize("changes", [{"dim": 96}, {"projection_dim": 32}], ids=str)
+def test_sizes_that_amx_alone_does_not_take(changes: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    bilm = bilm_with(**changes)
+    allow("avx512_bf16", monkeypatch)
+    fast = Engine(bilm, torch.bfloat16)
+    assert all(isinstance(stack, CompiledStack) for stack in fast.stacks)
+    check(bilm, fast, LENGTHS[5], 0.02)
+    allow("amx", monkeypatch)
+    fast = Engine(bilm, torch.bfloat16)
+    assert all(isinstance(stack, TorchStack) for stack in fast.stacks)
+
+
+@pytest.mark.parametrize("kind", LOW)
 @pytest.mark.parametrize("rows", [1, 7, 100])
-def test_the_size_of_the_input_product_changes_nothing(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+def test_the_size_of_the_input_product_changes_nothing(kind: str, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    allow(kind, monkeypatch)
     bilm, sentences = bilm_with(), sentences_of(LENGTHS[5])
     expected = Engine(bilm, torch.bfloat16).run(sentences)
     monkeypatch.setattr("spacy_elmo.inference.engine.INPUT_BYTES", rows * 16 * bilm.options.dim)
@@ -109,9 +134,12 @@ def test_the_size_of_the_input_product_changes_nothing(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("scale", [1e6, 1e30])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_large_sums_saturate(dtype: torch.dtype, scale: float) -> None:
+@pytest.mark.parametrize(("kind", "dtype"), CHOICES, ids=str)
+def test_large_sums_saturate(
+    kind: str | None, dtype: torch.dtype, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """float16 ends at 65,504, e^x at 88."""
+    allow(kind, monkeypatch)
     datasets = random_datasets(OPTIONS, seed=3, scale=0.1, lstm_projection=True)
     for name in datasets:
         if name.endswith("/B"):
@@ -123,12 +151,9 @@ def test_large_sums_saturate(dtype: torch.dtype, scale: float) -> None:
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
 @pytest.mark.parametrize("kind", ["avx512", "compiled cell", "torch alone"])
 def test_float32(changes: dict[str, object], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if kind == "avx512" and not kernels.has_avx512(kernels.load()):
-        pytest.skip("this machine has no AVX-512, or the loops were not compiled")
     if kind == "compiled cell" and kernels.load() is None:
         pytest.skip("the loops were not compiled")
-    if kind != "avx512":
-        monkeypatch.setattr(stacks, "kind_of", lambda *_: None)
+    allow(kind if kind == "avx512" else None, monkeypatch)
     if kind == "torch alone":
         monkeypatch.setattr("spacy_elmo.inference.torch_stack.loops", lambda tensor: None)
     bilm = bilm_with(**changes)
@@ -138,9 +163,10 @@ def test_float32(changes: dict[str, object], kind: str, monkeypatch: pytest.Monk
         check(bilm, fast, lengths, 2e-6)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_nan_stays_and_stays_alone(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(("kind", "dtype"), CHOICES, ids=str)
+def test_nan_stays_and_stays_alone(kind: str | None, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row of weights that is no number, met by one sentence alone."""
+    allow(kind, monkeypatch)
     bilm, sentences = bilm_with(), sentences_of([4, 3, 20])
     sentences[1][1] = "odd"
     expected = Engine(bilm, dtype).run(sentences)
@@ -204,21 +230,23 @@ DTYPES = [torch.float32, torch.bfloat16]
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("amx", [True, False])
+@pytest.mark.parametrize("kind", [None, *(kind.name for kind in KINDS)])
 @pytest.mark.parametrize("projection", [True, False])
 def test_weights_that_were_taken_come_back(
-    dtype: torch.dtype, amx: bool, projection: bool, monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype, kind: str | None, projection: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not amx:
-        monkeypatch.setattr(stacks, "kind_of", lambda *_: None)
+    allow(kind, monkeypatch)
     options = dataclasses.replace(OPTIONS, **({} if projection else {"dim": 64}))
     bilm = bilm_of(options, random_datasets(options, seed=3, scale=0.1, lstm_projection=projection))
     # equally near to two numbers of bfloat16, from above and below; the largest; a denormal number; zeros
     odd = torch.tensor([1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-8, 3e38, -1e-42, 0.0, -0.0])
     bilm.lstm.get_parameter("layers.0.recurrent_weight").data[1, 0, : len(odd)] = odd
+    carry = bilm.char_cnn.get_parameter("highways.0.carry.weight")
+    carry.data[0, : len(odd)] = odd
     expected = bilm.to_arrays()
     fast = Engine(bilm, dtype, take=True)
     assert bilm.lstm.get_parameter("layers.1.input_weight").numel() == 0
+    assert (carry.numel() == 0) == (dtype == torch.bfloat16)
     fast.give_back()
     got = bilm.to_arrays()
     assert {name: array.tobytes() for name, array in got.items()} == {

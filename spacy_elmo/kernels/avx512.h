@@ -1,0 +1,55 @@
+/* AVX-512 with what it knows of bfloat16: roundings, and the activations that go with such products, 16 at a time. */
+#ifndef SPACY_ELMO_AVX512_H
+#define SPACY_ELMO_AVX512_H
+#include "common.h"
+
+#if defined(__x86_64__) && defined(__linux__) && \
+    ((defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 11))
+#define HAS_AVX512_BF16 1
+#include <immintrin.h>
+
+#define AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+#define INLINE512 static inline __attribute__((always_inline)) AVX512_BF16
+
+/* To nearest, ties to even; denormal numbers become 0; a NaN stays one. */
+INLINE512 __m512i narrow_two(__m512 first, __m512 second) { return (__m512i)_mm512_cvtne2ps_pbh(second, first); }
+INLINE512 __m256i narrow(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
+
+/* 1 / (1 + 2^z). 2^z: a polynomial on [0, 1), exact at both ends, relative error 3.4e-6 (fitted, least maximum);
+ * the reciprocal: 14 bits and one step of Newton's. A NaN stays one. */
+INLINE512 __m512 logistic(__m512 z) {
+    z = _mm512_min_ps(_mm512_set1_ps(120.0f), z);
+    __m512 f = _mm512_reduce_ps(z, 0x09); /* z - floor(z) */
+    __m512 y = _mm512_set1_ps(0.01355574723f);
+    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0.05203236901f));
+    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0.2413797629f));
+    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(0.6930321208f));
+    y = _mm512_fmadd_ps(y, f, _mm512_set1_ps(1.0f));
+    y = _mm512_add_ps(_mm512_scalef_ps(y, z), _mm512_set1_ps(1.0f));
+    __m512 r = _mm512_rcp14_ps(y);
+    return _mm512_mul_ps(r, _mm512_fnmadd_ps(y, r, _mm512_set1_ps(2.0f)));
+}
+
+#define LOG2E 1.44269504088896341f
+INLINE512 __m512 sigmoid16(__m512 x) { return logistic(_mm512_mul_ps(x, _mm512_set1_ps(-LOG2E))); }
+INLINE512 __m512 tanh16(__m512 x) {
+    __m512 r = logistic(_mm512_mul_ps(x, _mm512_set1_ps(2.0f * LOG2E)));
+    return _mm512_fnmadd_ps(r, _mm512_set1_ps(2.0f), _mm512_set1_ps(1.0f));
+}
+
+INLINE512 __m512 clamp16(__m512 x, float bound) { /* a NaN stays one: these give their second operand then */
+    x = _mm512_min_ps(_mm512_set1_ps(bound), x);
+    return _mm512_max_ps(_mm512_set1_ps(-bound), x);
+}
+
+#define MOST_HALF 6e4f /* below float16's largest; any gate is saturated long before */
+
+/* 16 values of float16. */
+INLINE512 __m512 load_half(const uint16_t *from) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from)); }
+INLINE512 void store_half(uint16_t *to, __m512 x) {
+    x = clamp16(x, MOST_HALF);
+    _mm256_storeu_si256((__m256i *)to, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+#endif
+#endif
