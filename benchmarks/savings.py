@@ -61,6 +61,10 @@ OFF: dict[str, tuple[list[Callable[[], Any]], Callable[[Engine, Words], None]]] 
         [torch_stacks, lambda: mock.patch(f"{INFERENCE}.engine.run_all", one_thread)],
         run,
     ),
+    "weights in large pages": (
+        [lambda: mock.patch(f"{INFERENCE}.compiled_stack.in_large_pages", lambda tensor: tensor)],
+        run,
+    ),
     "products of a word's inputs once": ([lambda: mock.patch(f"{INFERENCE}.engine.WORD_BYTES", 0)], run),
     "positions of boundaries left out": ([], run_with_boundaries),
     "the character encoder in bfloat16": (

@@ -97,6 +97,11 @@ class Engine:
         """The state before anything was read."""
         return self.bilm.lstm.zero_state(rows)
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether the biLM lacks matrices."""
+        return self.n_taken > 0 or self.words.encoder.is_taken
+
     @torch.inference_mode(False)
     @torch.no_grad()
     def matrices(self) -> Iterator[tuple[Tensor, Tensor]]:

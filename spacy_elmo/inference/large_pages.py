@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-PAGE = 2**21  # bytes, of x86-64 and of ARM with small pages of 4 KB
+PAGE = 2**21  # bytes, of x86-64
 ADVICE = 14  # Linux's MADV_HUGEPAGE
 
 
@@ -21,7 +21,7 @@ def in_large_pages(tensor: Tensor) -> Tensor:
     advise = _madvise()
     if advise is None or tensor.device.type != "cpu" or size < 2 * PAGE:
         return tensor
-    room = torch.empty(size + PAGE, dtype=torch.uint8)
+    room = torch.empty(size + PAGE, dtype=torch.uint8, device=tensor.device)  # whatever torch's default is
     begin = -room.data_ptr() % PAGE
     # pages behind the last whole one stay small: they would occupy more than is used. A refusal changes nothing.
     advise(ctypes.c_void_p(room.data_ptr() + begin), ctypes.c_size_t(size // PAGE * PAGE), ADVICE)

@@ -23,22 +23,24 @@ class _Taken(NamedTuple):
 
 
 class WordEncoder:
-    """cnn: its weights must not change; dtype: of the highways' and the projection's products."""
+    """cnn: its weights must not change but by `take`; dtype: of the highways' and the projection's products."""
 
     def __init__(self, cnn: CharCnn, dtype: torch.dtype) -> None:
         self.cnn = cnn
         self.tables = cnn.tables()
-        self.own = dtype == cnn.embedding.weight.dtype  # the encoder's own matrices do
+        own_dtype = cnn.embedding.weight.dtype
+        self.own = dtype == own_dtype  # the encoder's own matrices do
+        self.splits = (own_dtype, dtype) == (torch.float32, torch.bfloat16)
         self._taken: list[_Taken] = []
         self._products: dict[nn.Linear, PrepackedLinear] = {}
         for layer in () if self.own else _layers(cnn):
-            high, _ = split(layer.weight.float())
-            self._products[layer] = PrepackedLinear(high, layer.bias, ROWS, dtype)
+            weight = split(layer.weight)[0] if self.splits else layer.weight
+            self._products[layer] = PrepackedLinear(weight, layer.bias, ROWS, dtype)
 
     def take(self) -> None:
-        """Empty those of the encoder's matrices that are laid out here, until `matrices` gives them back."""
-        for layer, product in self._products.items():
-            _, rest = split(layer.weight)
+        """Empty those of the encoder's matrices that can be put together again, until `matrices` gives them back."""
+        for layer, product in self._products.items() if self.splits else ():
+            _, rest = split(layer.weight)  # which only those need who take
             self._taken.append(_Taken(layer.weight, product, rest))
             layer.weight.data = layer.weight.data.new_empty(0)
 
@@ -46,6 +48,11 @@ class WordEncoder:
         """The parameters that were taken, each with its values, bit for bit."""
         for weight, product, rest in self._taken:
             yield weight, joined(product.plain, rest)
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the network lacks matrices."""
+        return bool(self._taken)
 
     def forget_taken(self) -> None:
         """They were given back."""

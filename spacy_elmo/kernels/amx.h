@@ -1,7 +1,7 @@
 /* Products of bfloat16 matrices on the tiles of AMX (Intel, 2023 on). A tile is 16 rows of 64 bytes. Sums are float32,
  * taken in a fixed order.
  *
- * Layouts. Rows are padded to a multiple of 32, PADDED(batch); layers' sizes of layers are multiples of 64. Arrays
+ * Layouts. Rows are padded to a multiple of 32, PADDED(batch); sizes of layers are multiples of 64. Arrays
  * are 64-byte aligned.
  *   blocked (rows, n): [n / 32][rows][32], so that a left operand's tile is one stretch of memory.
  *   gates (rows, 4 dim): [dim / 16][2][rows][2][16]: units by 16, i beside j, f beside o; blocked, in that order of n.

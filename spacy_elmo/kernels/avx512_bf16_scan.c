@@ -1,5 +1,5 @@
-/* avx512_scan.inc in bfloat16, where the products of pairs are one instruction (AMD from Zen 4 on, Intel from Cooper Lake
- * on); the sums of inputs are float16. */
+/* avx512_scan.inc in bfloat16, where the products of pairs are one instruction (AMD from Zen 4 on, Intel from Cooper
+ * Lake on); the sums of inputs are float16. */
 #include "avx512.h"
 
 #ifdef HAS_AVX512_BF16

@@ -36,7 +36,7 @@ def build_bilm(
 
     options_file, weight_file: the official ELMo files; both null: the embedded biLM. Read when first needed.
     get_spans: what is read as one sentence; null: spacy-elmo.sentences.v1.
-    precision: of the LSTMs' products. "bfloat16": an error where the machine has none; "auto": bfloat16 where it has.
+    precision: of the products. "bfloat16": an error where the machine has none; "auto": bfloat16 where it has.
     stateful: the sentences of a doc are read one after the other, the LSTM's state carried on, from zero at each doc.
     trainable: whether training reaches the biLM's weights where this architecture is part of a trained model.
     cached_words: how many words the character encoder keeps the vectors of, the latest; 0: none.

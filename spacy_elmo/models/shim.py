@@ -68,7 +68,7 @@ class BiLMShim(Shim):
         """The network. Raises ElmoError where its files can't be read.
 
         Its weights may change through finish_update and from_bytes alone: the engine keeps copies of them. Once it was
-        asked for, the LSTMs' weights are in memory twice; see Engine's take.
+        asked for, its matrices are in memory twice; see Engine's take.
         """
         with self._lock:
             bilm, self._given = self._network(), True
@@ -225,7 +225,7 @@ class BiLMShim(Shim):
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             bilm = self._network()  # a pickle holds the weights, as to_bytes does
-            if self._engine is not None and self._engine.n_taken:
+            if self._engine is not None and self._engine.is_taken:
                 bilm = BiLM.from_arrays(bilm.options, self._arrays()).to(self._device)
             state = self.__dict__ | {"_model": bilm}
         return {name: value for name, value in state.items() if name not in ("_lock", "_engine", "before_use")}

@@ -1,4 +1,4 @@
-"""Copies that begin at a large page: the same numbers, and no more memory than they need."""
+"""Copies that begin at a large page."""
 
 from __future__ import annotations
 
@@ -39,3 +39,11 @@ def test_where_the_system_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_pages, "_madvise", lambda: None)
     tensor = torch.arange(PAGE)
     assert in_large_pages(tensor) is tensor
+
+
+def test_torchs_default_device_makes_no_difference() -> None:
+    tensor = torch.arange(PAGE)
+    with torch.device("meta"):
+        got = in_large_pages(tensor)
+    assert got.device.type == "cpu"
+    assert torch.equal(got, tensor)

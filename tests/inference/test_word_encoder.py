@@ -31,3 +31,15 @@ def test_equals_the_network(changes: dict[str, object]) -> None:
     assert error < 0.02
     assert (error > 1e-5) == (options.n_highway > 0 or cnn.projection is not None)
     assert WordEncoder(cnn, torch.bfloat16)(IDS[:0]).shape == (0, options.projection_dim)
+
+
+@torch.no_grad()
+def test_a_network_of_another_type_is_not_rounded() -> None:
+    cnn = bilm_of(OPTIONS, random_datasets(OPTIONS, seed=1)).char_cnn
+    expected = cnn(IDS)
+    cnn.double()
+    encoder = WordEncoder(cnn, torch.float32)
+    assert (encoder(IDS) - expected).norm() / expected.norm() < 1e-6
+    encoder.take()
+    assert not encoder.is_taken  # rounded to float32 they could not come back
+    assert cnn.get_parameter("highways.0.carry.weight").numel()

@@ -89,3 +89,16 @@ def test_none_is_loaded_where_none_was_built(monkeypatch: pytest.MonkeyPatch, tm
 def test_the_switch(monkeypatch: pytest.MonkeyPatch, value: str, loaded: bool) -> None:
     monkeypatch.setenv(kernels.SWITCH, value)
     assert (kernels.load() is not None) is loaded
+
+
+def test_each_kind_of_loop_is_there_where_the_machine_has_it() -> None:
+    library = kernels.load()
+    kinds = (
+        (kernels.has_amx, kernels.AMX_SIGNATURES),
+        (kernels.has_avx512, kernels.AVX512_SIGNATURES),
+        (kernels.has_avx512_bf16, kernels.AVX512_BF16_SIGNATURES),
+    )
+    for has, signatures in kinds:
+        assert not has(None)
+        if has(library):
+            assert all(getattr(library, name).restype is None for name in signatures)
