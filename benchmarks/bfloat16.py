@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import spacy
 import torch
+from arguments import PRECISIONS, text_file
 from probe_tags import embed, read_conllu
 from spacy.training import Corpus
 
@@ -23,7 +24,6 @@ from spacy_elmo.inference import Engine
 from spacy_elmo.modules import load_bilm
 
 Array = npt.NDArray[np.float32]
-PRECISIONS = ("float32", "bfloat16")
 
 
 def vectors(path: Path, options_file: str | None, weight_file: str | None) -> None:
@@ -61,7 +61,7 @@ def scores(pipeline: str, corpus: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("text", type=Path, help="CoNLL-U file with the sentences")
+    parser.add_argument("text", type=text_file, help="CoNLL-U file with the sentences")
     parser.add_argument("--pipelines", nargs="*", default=[], metavar="FOLDER=CORPUS", help="CORPUS: a .spacy file")
     parser.add_argument("--options-file", help="the biLM whose vectors are compared; default: the embedded one")
     parser.add_argument("--weight-file")

@@ -5,8 +5,7 @@
 
 Batches: a fresh process for each precision and for the engine and nlp.pipe imports spaCy, torch and spacy_elmo, notes
 its memory, loads random weights and runs some batches of different sentences; the row has the peaks above that.
-Stream: nlp.pipe as it comes, with its cache of words, over sentences drawn from 20,000; the memory every million
-tokens.
+Stream: nlp.pipe as it comes, with its cache of words, over sentences drawn from 20,000; the memory ten times.
 """
 
 import argparse
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import spacy
 import torch
+from arguments import PRECISIONS, count, output, some_of
 from resident import reset_peak, resident_mb
 from spacy.tokens import Doc
 
@@ -69,7 +69,7 @@ def table(args: argparse.Namespace) -> None:
         "| less the weights |"
     )
     print("| --- | --- | --: | --: | --: | --: | --: | --: |")  # fmt: skip
-    for precision in args.precisions.split(","):
+    for precision in args.precisions:
         for kind in ("engine", "nlp.pipe"):
             command = [sys.executable, __file__, "--child", kind, "--precisions", precision, "--size", args.size]
             command += ["--batch", str(args.batch), "--threads", str(args.threads)]
@@ -119,10 +119,9 @@ def draw(points: list[tuple[float, float]], path: Path) -> None:
 
     figure, panel = pyplot.subplots(figsize=(6, 3.5), layout="constrained")
     panel.plot(*zip(*points), marker="o")
-    panel.set_ylim(bottom=0)
+    panel.set_ylim(0, 1.2 * max(memory for _, memory in points))
     panel.set_xlabel("million tokens")
     panel.set_ylabel("resident memory, MB")
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
 
@@ -130,19 +129,19 @@ def draw(points: list[tuple[float, float]], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=("original", "small", "mini"), default="original")
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--precisions", default="float32,bfloat16", metavar="A,B")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--stream", type=int, metavar="TOKENS", help="the stream alone, of so many tokens")
-    parser.add_argument("--every", type=int, default=1_000_000, metavar="TOKENS")
-    parser.add_argument("--plot", type=Path, help="write the stream's curve to this .png")
+    parser.add_argument("--batch", type=count, default=128)
+    parser.add_argument("--precisions", type=some_of(PRECISIONS), default=list(PRECISIONS), metavar="A,B")
+    parser.add_argument("--threads", type=count, default=2)
+    parser.add_argument("--stream", type=count, metavar="TOKENS", help="the stream alone, of so many tokens")
+    parser.add_argument("--every", type=count, metavar="TOKENS", help="between two lines of it; default: a tenth")
+    parser.add_argument("--plot", type=output(".png"), help="write the stream's curve to this .png")
     parser.add_argument("--child", choices=("engine", "nlp.pipe"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     if args.child:
-        print(json.dumps(child(args.child, args.precisions, args.batch, FOLDER / args.size)))
+        print(json.dumps(child(args.child, args.precisions[0], args.batch, FOLDER / args.size)))
     elif args.stream:
-        stream(args.stream, args.every, args.plot)
+        stream(args.stream, args.every or max(1, args.stream // 10), args.plot)
     else:
         table(args)
 

@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from arguments import PRECISIONS, count, counts, some_of
 from english_like import generated
 from machine_load import LoadMeter
 from model_sizes import SIZES, options_of
 from our_sides import Seconds, engine_seconds, make_engine
 from speed_rounds import rate_of
-from speed_table import Measured, load_of, rate, ratio
+from speed_table import Measured, compared, load_of, rate
 
 from spacy_elmo.modules import BiLM
 
@@ -49,10 +50,10 @@ def measured(seconds: Seconds, sentences: list[list[str]], batch: int, least: fl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=SIZES, default="original")
-    parser.add_argument("--batches", default="1,32,128", metavar="N,N")
-    parser.add_argument("--precisions", default="float32,bfloat16", metavar="A,B")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batches", type=counts, default=[1, 32, 128], metavar="N,N")
+    parser.add_argument("--precisions", type=some_of(PRECISIONS), default=list(PRECISIONS), metavar="A,B")
+    parser.add_argument("--threads", type=count, default=2)
+    parser.add_argument("--rounds", type=count, default=3)
     parser.add_argument("--least", type=float, default=3.0, help="seconds of a measurement")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -61,9 +62,9 @@ def main() -> None:
     print(f"{args.size} size, {args.threads} threads, {args.rounds} rounds\n")
     print("| batch | precision | quiet, tokens/s | with a neighbour | share | others' cores: quiet | with it |")
     print("| --: | --- | --: | --: | --: | --- | --- |")
-    for batch in map(int, args.batches.split(",")):
+    for batch in args.batches:
         sentences = generated(max(8, batch), 0)
-        for precision in args.precisions.split(","):
+        for precision in args.precisions:
             seconds = engine_seconds(make_engine(bilm, precision), sentences)
             seconds(len(sentences), batch)
             quiet: list[Measured] = []
@@ -72,7 +73,7 @@ def main() -> None:
                 quiet.append(measured(seconds, sentences, batch, args.least, []))
                 with neighbour() as beside:
                     busy.append(measured(seconds, sentences, batch, args.least, beside))
-            share = ratio(busy, quiet).shown(".0%")
+            share = compared(busy, quiet, ".0%")
             rates, loads = ([show(quiet), show(busy)] for show in (lambda series: f"{rate(series):,.0f}", load_of))
             print(f"| {' | '.join([str(batch), precision, *rates, share, *loads])} |", flush=True)
 

@@ -14,12 +14,13 @@ from typing import Any
 from unittest import mock
 
 import torch
+from arguments import PRECISIONS, count, some_of
 from english_like import generated
 from machine_load import LoadMeter
 from model_sizes import SIZES, options_of
 from our_sides import make_engine
 from speed_rounds import rate_of
-from speed_table import Measured, load_of, rate, ratio
+from speed_table import Measured, compared, load_of, rate
 
 from spacy_elmo.inference import Engine, word_vectors
 from spacy_elmo.inference.word_encoder import WordEncoder
@@ -84,10 +85,10 @@ def seconds_of(engine: Engine, sentences: Words, batch: int, how: Callable[[Engi
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=SIZES, default="original")
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--precisions", default="float32,bfloat16", metavar="A,B")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch", type=count, default=128)
+    parser.add_argument("--precisions", type=some_of(PRECISIONS), default=list(PRECISIONS), metavar="A,B")
+    parser.add_argument("--threads", type=count, default=2)
+    parser.add_argument("--rounds", type=count, default=3)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     bilm = BiLM(options_of(args.size))
@@ -96,7 +97,7 @@ def main() -> None:
     tokens = sum(map(len, sentences))
     print(f"{args.size} size, batch {args.batch}, {args.threads} threads, {args.rounds} rounds\n")
     print("| precision | switched off | tokens/s | share | others' cores |\n| --- | --- | --: | --: | --- |")
-    for precision in args.precisions.split(","):
+    for precision in args.precisions:
         series: dict[str, list[Measured]] = {name: [] for name in OFF if precision in name or "bfloat16" not in name}
         for turn in range(args.rounds + 1):  # the first warms up
             for name, measured in series.items():
@@ -114,7 +115,7 @@ def main() -> None:
                         measured.append(Measured(found, meter.stop()))
                 del engine, one_pass
         for name, measured in series.items():
-            share = ratio(measured, series["nothing"]).shown(".0%")
+            share = compared(measured, series["nothing"], ".0%")
             print(f"| {precision} | {name} | {rate(measured):,.0f} | {share} | {load_of(measured)} |", flush=True)
 
 

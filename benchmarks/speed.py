@@ -7,7 +7,7 @@ the first run. All take turns on the same sentences, a pause between them; then 
 alone (flop.py, product_rates.py). Loading is not measured. Tokens are words, without padding and boundaries.
 
     python benchmarks/speed.py
-    python benchmarks/speed.py --quick          # one round on few sentences, about two minutes
+    python benchmarks/speed.py --quick          # one round on few sentences, at batch 1 and 32: about two minutes
     python benchmarks/speed.py --sizes original --batches 1,32 --peers none
 
 Other processes' load is recorded with every figure. Rounds in which they took more than a tenth of a core are marked,
@@ -21,10 +21,10 @@ import os
 import platform
 from dataclasses import asdict, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import torch
+from arguments import PRECISIONS, count, counts, output, some_of, text_file
 from english_like import distinct_share, from_text, generated
 from model_sizes import SIZES
 from peers import KINDS, PeerError, environment
@@ -35,25 +35,28 @@ from speed_table import Cell, markdown, ours_first, row
 from spacy_elmo import kernels
 from spacy_elmo.inference.compiled_stack import KINDS as KINDS_OF_LSTM
 
-PRECISIONS = ("float32", "bfloat16")
 FULL = Plan(rounds=3, sentences=512, least=2.0, pause=1.0, warm_up=64, products=1.0, roberta=(1, 32, 128))
 QUICK = Plan(rounds=1, sentences=32, least=0.2, pause=0.1, warm_up=8, products=0.3, roberta=(32,))
+BATCHES = [1, 32, 128, 512]
+QUICK_SIZES, QUICK_BATCHES = ["original"], [1, 32]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--sizes", type=_some_of(SIZES), default=list(SIZES), metavar="A,B")
-    parser.add_argument("--batches", type=_numbers, default=[1, 32, 128, 512], metavar="N,N")
-    parser.add_argument("--precisions", type=_some_of(PRECISIONS), default=list(PRECISIONS), metavar="A,B")
-    parser.add_argument("--threads", type=int, default=2, help="of each side")
-    parser.add_argument("--rounds", type=int, help="measurements of each side")
-    parser.add_argument("--sentences", type=int, help="in a measurement; an eighth of them at batch 1")
-    parser.add_argument("--text", type=Path, help="sentences from this file, one a line, instead of generated ones")
-    parser.add_argument("--peers", type=_some_of((*KINDS, "none")), default=list(KINDS), metavar="A,B")
-    parser.add_argument("--json", type=Path, help="write all figures to this file")
-    parser.add_argument("--plot", type=Path, help="write tokens/s by batch to this .png")
+    parser.add_argument("--sizes", type=some_of(SIZES), metavar="A,B")
+    parser.add_argument("--batches", type=counts, metavar="N,N")
+    parser.add_argument("--precisions", type=some_of(PRECISIONS), default=list(PRECISIONS), metavar="A,B")
+    parser.add_argument("--threads", type=count, default=2, help="of each side")
+    parser.add_argument("--rounds", type=count, help="measurements of each side")
+    parser.add_argument("--sentences", type=count, help="in a measurement; an eighth of them at batch 1")
+    parser.add_argument("--text", type=text_file, help="sentences of this file, one a line, and none generated")
+    parser.add_argument("--peers", type=some_of((*KINDS, "none")), default=list(KINDS), metavar="A,B")
+    parser.add_argument("--json", type=output(".json"), help="write all figures to this file")
+    parser.add_argument("--plot", type=output(".png"), help="write tokens/s by batch to this .png")
     args = parser.parse_args()
+    sizes, batches = (QUICK_SIZES, QUICK_BATCHES) if args.quick else (list(SIZES), BATCHES)
+    args.sizes, args.batches = args.sizes or sizes, args.batches or batches
     given = {name: value for name in ("rounds", "sentences") if (value := getattr(args, name))}
     plan = replace(QUICK if args.quick else FULL, **given)
     n = max(plan.count(batch) for batch in args.batches)
@@ -75,7 +78,6 @@ def main() -> None:
             print(f"### {size} size", markdown(rows), "\n".join(run.notes), sep="\n\n", end="\n\n", flush=True)
     finally:
         if args.json and cells:
-            args.json.parent.mkdir(parents=True, exist_ok=True)
             report = {"machine": machine(args.threads), "plan": asdict(plan), "notes": notes}
             args.json.write_text(json.dumps(report | {"cells": [_plain(cell) for cell in cells]}, indent=1) + "\n")
         if args.plot and cells:
@@ -117,22 +119,6 @@ def _plain(cell: Cell) -> dict[str, Any]:
     for name, parts in series.items():
         found[name] = {key: [{"rate": m.rate, **m.load._asdict()} for m in rounds] for key, rounds in parts.items()}
     return found | {"rows": [row(cell, side) for side in ours_first(cell)]}
-
-
-def _some_of(names: tuple[str, ...]) -> Any:
-    def parse(text: str) -> list[str]:
-        if unknown := set(text.split(",")) - set(names):
-            raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(names)}")
-        return text.split(",")
-
-    return parse
-
-
-def _numbers(text: str) -> list[int]:
-    numbers = [int(part) for part in text.split(",")]
-    if min(numbers) < 1:
-        raise argparse.ArgumentTypeError("batches have at least one sentence")
-    return numbers
 
 
 if __name__ == "__main__":

@@ -81,6 +81,13 @@ def ratio(above: Rounds, below: Rounds) -> Spread:
     return Spread.of([above[k].rate / below[k].rate for k in undisturbed(above, below)])
 
 
+def compared(above: Rounds, below: Rounds, form: str) -> str:
+    """The ratio in the format `form`, and whether others disturbed all rounds of it."""
+    found = ratio(above, below).shown(form)
+    pairs = zip(above, below)
+    return found + (", disturbed" if all(a.load.disturbed or b.load.disturbed for a, b in pairs) else "")
+
+
 def faster_peer(cell: Cell) -> Side | None:
     """Of those that run our biLM."""
     peers = [side for side in cell.sides if side.elmo]
@@ -106,12 +113,12 @@ def row(cell: Cell, side: Side) -> dict[str, str]:
         ("times RoBERTa-base", roberta),
     ):
         if other is not None:
-            found[name] = ratio(series, cell.sides[other]).shown(".2f")
+            found[name] = compared(series, cell.sides[other], ".2f")
     if engine is not None and engine != side:
-        found["of the engine"] = ratio(series, cell.sides[engine]).shown(".0%")
+        found["of the engine"] = compared(series, cell.sides[engine], ".0%")
     for name, limits in (("of the product limit", cell.limits), ("of the matrix-vector rate", cell.vectors)):
         if side.precision in limits:
-            found[name] = ratio(series, limits[side.precision]).shown(".0%")
+            found[name] = compared(series, limits[side.precision], ".0%")
     return found
 
 

@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 
+from arguments import count
 from machine_load import LoadMeter
 
 PARTS = ("spacy.blank", "add_pipe", "first doc", "together")
@@ -39,7 +40,7 @@ def measured() -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=count, default=5)
     args = parser.parse_args()
     measured()
     print(f"| round | {' | '.join(f'{part}, s' for part in PARTS)} | load before, others |")

@@ -105,9 +105,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("snippet", code("coming_from.md"))
-def test_snippets_run(snippet: str, folder: Path) -> None:
-    exec(compile(snippet, "coming_from.md", "exec"), {})
+@pytest.mark.parametrize(
+    ("page", "snippet"), [(page, snippet) for page in ("coming_from.md", "performance.md") for snippet in code(page)]
+)
+def test_snippets_run(page: str, snippet: str, folder: Path) -> None:
+    exec(compile(snippet, page, "exec"), {})
 
 
 def add_tagger(

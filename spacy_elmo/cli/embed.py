@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from wasabi import msg
@@ -11,6 +11,7 @@ from ..errors import CommandError, ElmoError, Errors, TruncatedWordsWarning
 from ..formats.sentences import read_sentences
 from ..inference.embedder import ElmoEmbedder, OutputFormat, device_of
 from ..modules import load_bilm
+from ..modules.precision import Precision
 from .inputs import open_text, pipeline_bilm, source_of
 from .stopping import stoppable
 
@@ -34,7 +35,13 @@ def check_output(output: Path, inputs: list[Path]) -> None:
 
 
 def load_embedder(
-    options_file: str | None, weight_file: str | None, pipeline: str | None, pipe: str | None, gpu: int, stateful: bool
+    options_file: str | None,
+    weight_file: str | None,
+    pipeline: str | None,
+    pipe: str | None,
+    gpu: int,
+    stateful: bool,
+    precision: str,
 ) -> ElmoEmbedder:
     """An embedder of two files, of a saved pipeline, or of the embedded biLM. Raises ElmoError."""
     device = device_of(gpu)
@@ -47,7 +54,8 @@ def load_embedder(
             if value is not None:
                 raise CommandError(Errors.PIPE_BOTH.format(other=name))
         bilm = pipeline_bilm(pipeline, pipe)
-    return ElmoEmbedder.from_bilm(bilm.to(device), stateful=stateful)
+    known = cast(Precision, precision)  # or refused
+    return ElmoEmbedder.from_bilm(bilm.to(device), stateful=stateful, precision=known)
 
 
 def embed(
@@ -75,6 +83,10 @@ def embed(
     stateful: Annotated[
         bool, typer.Option("--stateful", help="Carry the LSTMs' state from batch to batch, as AllenNLP does")
     ] = False,
+    precision: Annotated[
+        str,
+        typer.Option(help="Of the products: float32; bfloat16: faster, less exact; auto: where there is bfloat16"),
+    ] = "float32",
 ) -> None:
     """Write the vectors of a text as HDF5.
 
@@ -90,7 +102,7 @@ def embed(
         if not lines:
             raise CommandError(Errors.EMBED_NO_SENTENCES.format(source=source))
         gpu = gpu_id if cuda_device is None else cuda_device
-        embedder = load_embedder(options_file, weight_file, pipeline, pipe, gpu, stateful)
+        embedder = load_embedder(options_file, weight_file, pipeline, pipe, gpu, stateful, precision)
         with stoppable(), warnings.catch_warnings():
             warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
             embedder.embed_lines(

@@ -16,6 +16,7 @@ from ..formats.options import BiLMOptions
 from ..formats.sentences import read_sentences
 from ..formats.truncated import TruncatedWords
 from ..modules import BiLM, LstmState, load_bilm
+from ..modules.precision import Precision, dtype_of
 from .engine import Engine
 from .word_vectors import CACHED_WORDS
 
@@ -51,8 +52,9 @@ class ElmoEmbedder:
     cuda_device: the number of a GPU; -1: the CPU.
     stateful: row i of a batch starts from the state in which row i of the batch before left the LSTMs, as AllenNLP
         has it. By default every sentence starts from zero, so its vectors depend on nothing else.
+    precision: of the products, "float32", "bfloat16" or "auto"; see dtype_of.
 
-    Raises ElmoError where the files or the GPU can't be used.
+    Raises ElmoError where the files, the GPU or the precision can't be used.
     """
 
     stateful: bool
@@ -64,26 +66,29 @@ class ElmoEmbedder:
         cuda_device: int = -1,
         *,
         stateful: bool = False,
+        precision: Precision = "float32",
     ) -> None:
         device = device_of(cuda_device)
-        self._use(load_bilm(options_file, weight_file).to(device), stateful, take=True)
+        dtype_of(precision, device)  # before files are read
+        self._use(load_bilm(options_file, weight_file).to(device), stateful, precision, take=True)
 
     @classmethod
-    def from_bilm(cls, bilm: BiLM, *, stateful: bool = False) -> "ElmoEmbedder":
+    def from_bilm(cls, bilm: BiLM, *, stateful: bool = False, precision: Precision = "float32") -> "ElmoEmbedder":
         """An embedder of a network in memory, on its device; its weights must not change any more."""
         embedder = cls.__new__(cls)
-        embedder._use(bilm, stateful, take=False)
+        embedder._use(bilm, stateful, precision, take=False)
         return embedder
 
-    def _use(self, bilm: BiLM, stateful: bool, take: bool) -> None:
+    def _use(self, bilm: BiLM, stateful: bool, precision: Precision, take: bool) -> None:
         self.stateful = stateful
         self._truncated = TruncatedWords("the embedder's n_truncated")
-        self._engine = Engine(bilm, cached_words=CACHED_WORDS, take=take)
+        dtype = dtype_of(precision, bilm.boundary.device)
+        self._engine = Engine(bilm, dtype, cached_words=CACHED_WORDS, take=take)
         self._state: LstmState | None = None
 
     @property
     def elmo_bilm(self) -> BiLM:
-        """The network, whose weights must not change; until it is asked for, its LSTMs' are in memory only once."""
+        """The network, whose weights must not change; until it is asked for, they are in memory only once."""
         self._engine.give_back()
         return self._engine.bilm
 

@@ -1,5 +1,6 @@
 """Sentences to layers, without gradients."""
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -55,6 +56,7 @@ class Engine:
     def __init__(
         self, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0, *, take: bool = False
     ) -> None:
+        bilm.reclaim()
         self.bilm, self.options = bilm, bilm.options
         self.n_taken = 0  # LSTM layers whose matrices the biLM lacks
         self._row_bytes = 4 * 4 * bilm.options.dim
@@ -69,8 +71,10 @@ class Engine:
             for d in range(DIRECTIONS):
                 batch = self._batch(np.array([d]), np.array([1]))
                 self._run_stack(d, self.words.boundary, batch, LstmState(*(part[:, d] for part in self.begun)))
-        except BaseException:
-            self.give_back()
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)  # what is half made: memory may be short
+            bilm.unreturned = self.give_back
+            bilm.reclaim()
             raise
 
     def _lay_out(self, dtype: torch.dtype, take: bool) -> None:

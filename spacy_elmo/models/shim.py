@@ -89,6 +89,7 @@ class BiLMShim(Shim):
         if self._model is None:
             self._set(load_bilm(self.options_file, self.weight_file))
         bilm: BiLM = self._model
+        bilm.reclaim()
         return bilm
 
     @property
@@ -227,6 +228,8 @@ class BiLMShim(Shim):
             bilm = self._network()  # a pickle holds the weights, as to_bytes does
             if self._engine is not None and self._engine.is_taken:
                 bilm = BiLM.from_arrays(bilm.options, self._arrays()).to(self._device)
+            elif not self._given:
+                bilm = copy.deepcopy(bilm)  # before this one is read, another thread's first use may empty it
             state = self.__dict__ | {"_model": bilm}
         return {name: value for name, value in state.items() if name not in ("_lock", "_engine", "before_use")}
 

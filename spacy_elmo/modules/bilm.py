@@ -1,6 +1,6 @@
 """The bidirectional language model: character CNN, two stacks of LSTMs, all layers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -40,8 +40,17 @@ class BiLM(nn.Module):
         self.char_cnn = CharCnn(options, char_projection)
         self.lstm = BiLstm(options, lstm_projection)
         self.register_buffer("boundary", torch.from_numpy(boundary_ids(options.max_characters)), persistent=False)
+        # of whoever emptied matrices, and could not fill them again for want of memory
+        self.unreturned: Callable[[], None] | None = None
+
+    def reclaim(self) -> None:
+        """Get matrices back that somebody still has. Raises what the attempt raises: it can be made again."""
+        if self.unreturned is not None:
+            self.unreturned()
+            self.unreturned = None
 
     @classmethod
+    @torch.inference_mode(False)
     def from_arrays(cls, options: BiLMOptions, arrays: Mapping[str, np.ndarray]) -> "BiLM":
         """A network with the weights that formats.read_weights returned, which it takes over."""
         bilm = cls(
@@ -114,4 +123,4 @@ def _tensor(array: np.ndarray) -> Tensor:
     own = array.dtype == np.float32 and array.flags.c_contiguous and array.flags.writeable
     if own and array.ctypes.data % ALIGNMENT == 0:
         return torch.from_numpy(array)
-    return torch.tensor(array, dtype=torch.float32)
+    return torch.tensor(array, dtype=torch.float32, device="cpu")

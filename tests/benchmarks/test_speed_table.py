@@ -1,7 +1,20 @@
 """Medians, ratios and rows, worked by hand."""
 
 from machine_load import Load
-from speed_table import Cell, Measured, Rounds, Side, Spread, faster_peer, markdown, ours_first, rate, ratio, row
+from speed_table import (
+    Cell,
+    Measured,
+    Rounds,
+    Side,
+    Spread,
+    compared,
+    faster_peer,
+    markdown,
+    ours_first,
+    rate,
+    ratio,
+    row,
+)
 
 QUIET, BUSY = Load(0.5, 0.02), Load(2.0, 1.4)
 ENGINE = Side("engine", "float32", "the engine")
@@ -37,6 +50,14 @@ def test_disturbed_rounds_are_left_out_where_there_are_others() -> None:
     assert rate(series) == 6
     assert ratio(series, [*quiet(10, 10), Measured(1, BUSY)]) == Spread(0.5, 0.5, 0.5)
     assert rate([Measured(1, BUSY), Measured(3, BUSY)]) == 2
+
+
+def test_a_ratio_of_disturbed_rounds_alone_is_marked() -> None:
+    assert compared(quiet(4, 9), quiet(2, 3), ".1f") == "2.5 (2.0 to 3.0)"
+    assert compared([Measured(4, BUSY), *quiet(9)], quiet(2, 3), ".1f") == "3.0"
+    assert (
+        compared([Measured(4, BUSY), *quiet(9)], [*quiet(2), Measured(3, BUSY)], ".1f") == "2.5 (2.0 to 3.0), disturbed"
+    )
 
 
 def test_the_faster_peer_runs_our_network() -> None:

@@ -98,6 +98,16 @@ def test_stateful(text: Path, output: Path) -> None:
     assert np.abs(found["0"] - found["2"]).max() > 1e-3
 
 
+def test_precision(text: Path, output: Path, embedder: ElmoEmbedder) -> None:
+    run(*FILES, "--precision", "auto", text, output)
+    exact = embedder.embed_batch([line.split() for line in LINES])
+    for name, array in arrays_in(output).items():
+        assert np.linalg.norm(array - exact[int(name)]) <= 0.02 * np.linalg.norm(exact[int(name)])
+    said = run(*FILES, "--precision", "fp16", text, output, code=1)
+    assert "fp16" in said
+    assert "float32, bfloat16, auto" in said
+
+
 def test_cut_words_are_told(text: Path, output: Path) -> None:
     text.write_text("a " + "b" * 60 + "\nc " + "d" * 60)
     assert "tokens with more than 48 bytes, of which the biLM did not see the rest: 2" in run(text, output, *FILES)

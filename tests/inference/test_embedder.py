@@ -13,7 +13,10 @@ from golden_files import GOLDEN_NAMES, Golden, read_golden
 
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.errors import ElmoError, SettingsError, TruncatedWordsWarning
+from spacy_elmo.inference import Engine, dtype_of
 from spacy_elmo.inference import embedder as module
+from spacy_elmo.modules import load_bilm
+from spacy_elmo.modules.precision import Precision
 
 CLOSE = 1e-5
 
@@ -155,3 +158,15 @@ def test_long_words_are_counted(golden: Path) -> None:
         embedder.embed_sentence(["a" * 49, "東" * 17, "a" * 48])
     embedder.embed_sentence(["a" * 49])  # said once
     assert embedder.n_truncated == 3
+
+
+def test_precision() -> None:
+    bilm, batch = load_bilm(), [["A", "dog", "ran", "."], ["Yes"]]
+    precisions: tuple[Precision, ...] = ("float32", "auto")
+    for precision in precisions:
+        expected = Engine(bilm, dtype_of(precision, torch.device("cpu"))).run(batch)
+        for embedder in (ElmoEmbedder(precision=precision), ElmoEmbedder.from_bilm(bilm, precision=precision)):
+            for got, wanted in zip(embedder.embed_batch(batch), expected, strict=True):
+                assert np.array_equal(got, wanted)
+    with pytest.raises(SettingsError, match="float32, bfloat16, auto"):
+        ElmoEmbedder(precision="fp16")  # type: ignore[arg-type]

@@ -129,3 +129,51 @@ def test_a_pipe_that_is_first_used_in_inference_mode() -> None:
     assert np.array_equal(nlp(text)._.elmo, inside)
     shim = nlp.get_pipe("elmo").model.shims[0]  # type: ignore[attr-defined]
     assert shim.from_bytes(shim.to_bytes()).fingerprint == BiLMShim(None, None).fingerprint
+
+
+def test_nothing_is_lost_where_memory_is_short_for_giving_back_too(
+    monkeypatch: pytest.MonkeyPatch, expected: dict[str, bytes]
+) -> None:
+    shim = BiLMShim(None, None)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.Engine, "_run_stack", fail)
+        patch.setattr(engine.Engine, "matrices", fail)
+        with pytest.raises(MemoryError):
+            _ = shim.engine
+        assert is_taken(shim)
+        with pytest.raises(MemoryError):  # and no network without weights
+            shim.to_bytes()
+    assert BiLMShim(None, None).fingerprint == shim.fingerprint
+    assert not is_taken(shim)
+    assert weights(shim) == expected
+    shim.engine.run(SENTENCES)
+
+
+def test_a_pickle_begun_before_the_first_use_is_whole() -> None:
+    shim = BiLMShim(None, None)
+    _ = shim.options  # its files are read
+    state = shim.__getstate__()
+    shim.engine.run(SENTENCES)  # by another thread, before pickle reads the state
+    assert is_taken(shim)
+    assert all(parameter.numel() for parameter in state["_model"].parameters())
+
+
+def test_weights_that_came_in_inference_mode_can_be_trained() -> None:
+    saved, shim = BiLMShim(None, None).to_bytes(), BiLMShim(None, None)
+    with torch.inference_mode():
+        shim.from_bytes(saved)
+        shim.engine.run(SENTENCES)
+    shim.train_all()
+    assert all(parameter.requires_grad for parameter in shim.bilm.parameters())
+    assert not any(parameter.is_inference() for parameter in shim.bilm.parameters())
+
+
+def test_torchs_default_device_makes_no_difference(expected: dict[str, bytes]) -> None:
+    saved = BiLMShim(None, None).to_bytes()
+    with torch.device("meta"):
+        shim = BiLMShim(None, None).from_bytes(saved)
+    assert weights(shim) == expected
