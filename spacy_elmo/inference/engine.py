@@ -70,7 +70,8 @@ class Engine:
             self.begun = self.zero_state(1)
             for d in range(DIRECTIONS):
                 batch = self._batch(np.array([d]), np.array([1]))
-                self._run_stack(d, self.words.boundary, batch, LstmState(*(part[:, d] for part in self.begun)))
+                state = _of(self.begun, d, slice(None))
+                self._run_stack(d, self.words.boundary, batch, state, state)
         except BaseException as error:
             traceback.clear_frames(error.__traceback__)  # what is half made: memory may be short
             bilm.unreturned = self.give_back
@@ -136,8 +137,8 @@ class Engine:
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
         layers = self._new_layers(encoded, index, lengths)
         is_read = lengths > 0
-        state = LstmState(*(part.repeat(1, 1, int(is_read.sum()), 1) for part in self.begun))
-        self._both(encoded, index, lengths[is_read], state, [array for array in layers if array.size], 0)
+        state = LstmState(*(part.expand(-1, -1, int(is_read.sum()), -1) for part in self.begun))
+        self._both(encoded, index, lengths[is_read], state, None, [array for array in layers if array.size], 0)
         return layers
 
     @torch.inference_mode(False)
@@ -151,32 +152,39 @@ class Engine:
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
         layers = self._new_layers(encoded, words, lengths)
         index = _with_boundaries(words, lengths)
-        state = LstmState(state.h.clone(), state.c.clone())
-        self._both(encoded, index, lengths + BOUNDARIES, state, layers, 1)
-        return layers, state
+        ends = LstmState(*map(torch.empty_like, state))
+        self._both(encoded, index, lengths + BOUNDARIES, state, ends, layers, 1)
+        return layers, ends
 
     def _encode(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Index]:
         """Layer 0 of the boundaries and of the distinct words, and each word's row in it."""
         numbers: dict[str, int] = {}
         words = [word for sentence in sentences for word in sentence]
         index = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.int64, len(words))
-        return torch.cat([self.words.boundary, self.words(list(numbers))]), index + BOUNDARIES
+        return self.words.with_boundaries(list(numbers)), index + BOUNDARIES
 
     def _new_layers(self, encoded: Tensor, index: Index, lengths: Index) -> list[Layers]:
         """An array for each sentence, layer 0 filled in."""
         ends = np.cumsum(lengths)
-        words = encoded.repeat(1, 2).cpu().numpy()
-        arrays = []
+        words, arrays = np.tile(encoded.cpu().numpy(), DIRECTIONS), []
         for n, end in zip(lengths.tolist(), ends.tolist()):
             array = np.empty((self.options.layers, n, self.options.width), np.float32)
-            np.take(words, index[end - n : end], 0, array[0])
+            np.take(words, index[end - n : end], 0, array[0], mode="clip")  # any other mode writes a copy first
             arrays.append(array)
         return arrays
 
     def _both(
-        self, encoded: Tensor, index: Index, lengths: Index, state: LstmState, layers: list[Layers], boundary: int
+        self,
+        encoded: Tensor,
+        index: Index,
+        lengths: Index,
+        state: LstmState,
+        ends: LstmState | None,
+        layers: list[Layers],
+        boundary: int,
     ) -> None:
-        """Run the LSTMs over rows that lie one after another; their layers are filled in, state is overwritten.
+        """Run the LSTMs over rows that lie one after another; their layers and ends, the states after them, are filled
+        in.
 
         index: *Shape:* (positions,), into encoded, (words, projection_dim); lengths: of the rows, at least 1.
         boundary: positions at both ends of a row that its array has no place for.
@@ -190,7 +198,8 @@ class Engine:
             batch = self._batch(index[begins[rows.start] : begins[rows.stop]], lengths[rows])
 
             def part(d: int) -> None:
-                outputs = self._run_stack(d, encoded, batch, LstmState(*(of_all[:, d, rows] for of_all in state)))
+                ends_here = ends and _of(ends, d, rows)
+                outputs = self._run_stack(d, encoded, batch, _of(state, d, rows), ends_here)
                 self._fill(layers[rows], outputs, batch, boundary, d)
 
             return [partial(part, d) for d in range(DIRECTIONS)]
@@ -203,12 +212,14 @@ class Engine:
         first = plan_words(packing, index[packing.source], kept, self.input_rows, self.device)
         return Batch(packing, Plans(first, plan_positions(packing, self.input_rows, self.device)))
 
-    def _run_stack(self, d: int, encoded: Tensor, batch: Batch, state: LstmState) -> list[Tensor]:
-        """One direction over some rows: outputs in the packed order. state, (layers, rows, ...), is overwritten."""
+    def _run_stack(
+        self, d: int, encoded: Tensor, batch: Batch, state: LstmState, ends: LstmState | None
+    ) -> list[Tensor]:
+        """One direction over some rows: outputs in the packed order. state, ends: (layers, rows, ...)."""
         order = torch.from_numpy(batch.packing.order).to(encoded.device)
         h, c = (part[:, order].contiguous() for part in state)
         outputs = self.stacks[d].run(encoded, batch.plans, batch.packing, h, c, d == 1)
-        for part, end in zip(state, (h, c)):
+        for part, end in zip(ends or (), (h, c)):
             part[:, order] = end
         return outputs
 
@@ -236,6 +247,11 @@ def _with_boundaries(words: Index, lengths: Index) -> Index:
 
 def _detached(layer: LayerWeights, d: int) -> LayerWeights:
     return LayerWeights(*(None if weights is None else weights.detach()[d] for weights in layer))  # type: ignore[arg-type]
+
+
+def _of(state: LstmState, d: int, rows: slice) -> LstmState:
+    """Views of one direction's rows."""
+    return LstmState(*(part[:, d, rows] for part in state))
 
 
 def _groups(lengths: Index, n_threads: int) -> list[slice]:

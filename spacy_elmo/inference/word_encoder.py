@@ -15,11 +15,11 @@ ROWS = 128  # usual number of words
 
 
 class _Taken(NamedTuple):
-    """A weight that was emptied, its product in bfloat16, and what that lacks."""
+    """A weight that was emptied, its product, and what that lacks in bfloat16."""
 
     weight: Tensor
     product: PrepackedLinear
-    rest: Tensor
+    rest: Tensor | None
 
 
 class WordEncoder:
@@ -29,25 +29,25 @@ class WordEncoder:
         self.cnn = cnn
         self.tables = cnn.tables()
         own_dtype = cnn.embedding.weight.dtype
-        self.own = dtype == own_dtype  # the encoder's own matrices do
         self.splits = (own_dtype, dtype) == (torch.float32, torch.bfloat16)
+        self.gives_back = self.splits or own_dtype == dtype
         self._taken: list[_Taken] = []
         self._products: dict[nn.Linear, PrepackedLinear] = {}
-        for layer in () if self.own else _layers(cnn):
-            weight = split(layer.weight)[0] if self.splits else layer.weight
+        for layer in _layers(cnn):
+            weight = split(layer.weight)[0] if self.splits else layer.weight.detach()
             self._products[layer] = PrepackedLinear(weight, layer.bias, ROWS, dtype)
 
     def take(self) -> None:
         """Empty those of the encoder's matrices that can be put together again, until `matrices` gives them back."""
-        for layer, product in self._products.items() if self.splits else ():
-            _, rest = split(layer.weight)  # which only those need who take
+        for layer, product in self._products.items() if self.gives_back else ():
+            rest = split(layer.weight)[1] if self.splits else None  # which only those need who take
             self._taken.append(_Taken(layer.weight, product, rest))
             layer.weight.data = layer.weight.data.new_empty(0)
 
     def matrices(self) -> Iterator[tuple[Tensor, Tensor]]:
         """The parameters that were taken, each with its values, bit for bit."""
         for weight, product, rest in self._taken:
-            yield weight, joined(product.plain, rest)
+            yield weight, product.plain if rest is None else joined(product.plain, rest)
 
     @property
     def is_taken(self) -> bool:
@@ -63,8 +63,6 @@ class WordEncoder:
         if not len(ids):
             return ids.new_zeros(0, self.cnn.options.projection_dim, dtype=torch.float32)
         x = self.cnn.pool(ids, self.tables)
-        if self.own:
-            return self.cnn.project(x).float()
         for highway in self.cnn.highways:
             assert isinstance(highway, Highway)
             x = carried(x, self._products[highway.carry](x), self._products[highway.transform](x))

@@ -5,11 +5,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..formats.characters import words_to_ids
 from ..modules import BiLM
+from .row_moves import put_rows, take_rows
 from .word_encoder import WordEncoder
 from .workers import run_all
 
@@ -43,35 +45,48 @@ class WordVectors:
 
     def __call__(self, words: Sequence[str]) -> Tensor:
         """Vectors of distinct words. *Shape:* (words, projection_dim), float32."""
-        if not self.size:
-            return self._encode(words)
-        with self._lock:
-            slots = [self._slots.get(word, -1) for word in words]
-            for word, slot in zip(words, slots):
-                if slot >= 0:
-                    self._slots.move_to_end(word)
-            vectors = self._table[self._index(slots).clamp(min=0)]
-        missing = [i for i, slot in enumerate(slots) if slot < 0]
-        if missing:
-            new = self._encode([words[i] for i in missing])
-            vectors[self._index(missing)] = new
-            self._keep([words[i] for i in missing], new)
+        return self.with_boundaries(words)[len(self.boundary) :]
+
+    def with_boundaries(self, words: Sequence[str]) -> Tensor:
+        """The vectors of `<S>` and `</S>`, and behind them those of distinct words."""
+        vectors = self._room(len(self.boundary) + len(words))
+        vectors[: len(self.boundary)] = self.boundary
+        self._fill(words, vectors[len(self.boundary) :])
         return vectors
 
-    def _encode(self, words: Sequence[str]) -> Tensor:
+    def _fill(self, words: Sequence[str], vectors: Tensor) -> None:
+        if not self.size:
+            self._encode(words, vectors)
+            return
+        with self._lock:
+            slots = np.array([self._slots.get(word, -1) for word in words], np.int64)
+            for word, slot in zip(words, slots.tolist()):
+                if slot >= 0:
+                    self._slots.move_to_end(word)
+            take_rows(self._table, slots.clip(0), vectors)
+        missing = np.flatnonzero(slots < 0)
+        if len(missing):
+            unknown = [words[i] for i in missing.tolist()]
+            new = self._room(len(unknown))
+            self._encode(unknown, new)
+            put_rows(vectors, missing, new)
+            self._keep(unknown, new)
+
+    def _encode(self, words: Sequence[str], vectors: Tensor) -> None:
         device = self.bilm.boundary.device
         ids = torch.from_numpy(words_to_ids(words, self.bilm.options.max_characters)).to(device)
         n_threads = torch.get_num_threads() if device.type == "cpu" else 1
-        most = -(-len(words) // n_threads)
-        parts = ids.split(max(LEAST, min(most, MOST)))
-        vectors = [ids] * len(parts)
+        size = max(LEAST, min(-(-len(words) // n_threads), MOST))
 
         @torch.no_grad()
-        def encode(number: int) -> None:
-            vectors[number] = self.encoder(parts[number])
+        def encode(part: slice) -> None:
+            vectors[part] = self.encoder(ids[part])
 
-        run_all([partial(encode, number) for number in range(len(parts))], n_threads)
-        return torch.cat(vectors)
+        parts = [slice(begin, begin + size) for begin in range(0, len(words), size)]
+        run_all([partial(encode, part) for part in parts], n_threads)
+
+    def _room(self, rows: int) -> Tensor:
+        return self._table.new_empty(rows, self._table.shape[1])
 
     def _keep(self, words: Sequence[str], vectors: Tensor) -> None:
         """Add words that are not there yet, for the least recently used where it is full."""
@@ -86,17 +101,17 @@ class WordVectors:
                 self._slots[words[i]] = slot
                 slots.append(slot)
             try:
-                self._write(slots, vectors[self._index(new)])
+                self._write(slots, vectors, new)
             except BaseException:
                 self._slots.clear()  # no word may stand for a row that was not written
                 raise
 
-    def _write(self, slots: list[int], vectors: Tensor) -> None:
+    def _write(self, slots: list[int], vectors: Tensor, rows: list[int]) -> None:
         if len(self._slots) > len(self._table):
-            rows = min(self.size, max(len(self._slots), 2 * len(self._table)))
-            more = self._table.new_empty(rows - len(self._table), self._table.shape[1])
-            self._table = torch.cat([self._table, more])
-        self._table[self._index(slots)] = vectors
-
-    def _index(self, places: list[int]) -> Tensor:
-        return torch.tensor(places, dtype=torch.int64, device=self._table.device)
+            size = min(self.size, max(len(self._slots), 2 * len(self._table)))
+            table = self._room(size)
+            table[: len(self._table)] = self._table
+            self._table = table
+        values = self._room(len(rows))
+        take_rows(vectors, np.array(rows, np.int64), values)
+        put_rows(self._table, np.array(slots, np.int64), values)

@@ -18,8 +18,11 @@ _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process (a fork has
 
 
 def run_all(parts: Sequence[Callable[[], None]], n_threads: int) -> None:
-    """Run all parts, at most n_threads at a time, each with one of torch's threads. The first error is raised."""
-    if n_threads == 1 or len(parts) == 1:
+    """Run all parts, at most n_threads at a time. The first error is raised.
+
+    Each part has one of torch's threads; where n_threads is 1, the caller runs them, with all of its own.
+    """
+    if n_threads == 1:
         for part in parts:
             part()
         return

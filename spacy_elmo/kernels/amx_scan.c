@@ -92,7 +92,8 @@ EXPORT AMX void amx_inputs(int n, int rows, int k, int dim, int all, int begin, 
                 for (int gate = 0; gate < 4; gate++) {
                     __m512 sum = _mm512_load_ps(sums + 512 * gate + 16 * r);
                     sum = _mm512_add_ps(sum, _mm512_loadu_ps(bias + gate * dim + unit));
-                    store_half(inputs + (unit / 16 * all + begin + row + r) * 64 + gate * 16, sum);
+                    uint16_t *to = inputs + (unit / 16 * all + begin + row + r) * 64 + gate * 16;
+                    _mm256_storeu_si256((__m256i *)to, half_of(sum));
                 }
         }
     tiles_end();

@@ -46,9 +46,8 @@ INLINE512 __m512 clamp16(__m512 x, float bound) { /* a NaN stays one: these give
 
 /* 16 values of float16. */
 INLINE512 __m512 load_half(const uint16_t *from) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from)); }
-INLINE512 void store_half(uint16_t *to, __m512 x) {
-    x = clamp16(x, MOST_HALF);
-    _mm256_storeu_si256((__m256i *)to, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+INLINE512 __m256i half_of(__m512 x) {
+    return _mm512_cvtps_ph(clamp16(x, MOST_HALF), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 #endif

@@ -25,7 +25,7 @@ INLINE512 __m512 multiply(__m512 sum, __m512 left, __m512 right) {
     return _mm512_dpbf16_ps(sum, (__m512bh)left, (__m512bh)right);
 }
 INLINE512 void keep(bfloat16 *to, __m512 x) { _mm256_storeu_si256((__m256i *)to, narrow(x)); }
-INLINE512 void store_inputs(uint16_t *to, __m512 x) { store_half(to, x); }
+INLINE512 void store_inputs(uint16_t *to, __m512 x) { _mm256_stream_si256((__m256i *)to, half_of(x)); }
 INLINE512 __m512 sum_of(const float *sums, const uint16_t *inputs) {
     return _mm512_add_ps(_mm512_load_ps(sums), load_half(inputs));
 }

@@ -33,6 +33,8 @@ def test_any_size_gives_the_same_vectors(bilm: BiLM, size: int) -> None:
     for _ in range(30):
         words = [f"w{k}" for k in rng.permutation(12)[: rng.integers(0, 9)]]
         torch.testing.assert_close(vectors(words), encoded(bilm, words), **CLOSE)
+        expected = torch.cat([bilm.char_cnn(bilm.boundary), encoded(bilm, words)])
+        torch.testing.assert_close(vectors.with_boundaries(words), expected, **CLOSE)
         assert len(vectors) <= size
 
 
@@ -41,7 +43,9 @@ def test_the_least_recently_used_word_goes(bilm: BiLM, monkeypatch: pytest.Monke
     vectors = WordVectors(bilm, torch.float32, 3)
     seen: list[list[str]] = []
     encode = WordVectors._encode
-    monkeypatch.setattr(WordVectors, "_encode", lambda self, words: (seen.append(list(words)), encode(self, words))[1])
+    monkeypatch.setattr(
+        WordVectors, "_encode", lambda self, words, out: (seen.append(list(words)), encode(self, words, out))[1]
+    )
     for words in (["a", "b", "c"], ["a"], ["d"], ["a", "c", "d"], ["b"]):
         vectors(words)
     assert seen == [["a", "b", "c"], ["d"], ["b"]]

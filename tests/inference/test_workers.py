@@ -21,6 +21,12 @@ def test_all_parts_run_with_one_of_torchs_threads_each(n_threads: int) -> None:
     assert torch.get_num_threads() == before
 
 
+def test_a_part_alone_too() -> None:
+    found: list[int] = []
+    run_all([lambda: found.append(torch.get_num_threads())], 2)
+    assert found == [1]
+
+
 def test_the_first_error_is_raised() -> None:
     done = threading.Event()
 
@@ -49,3 +55,32 @@ def test_a_thread_that_outlives_the_main_one() -> None:
     result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
     assert result.stdout.split() == ["first", "second"]
     assert result.stderr == ""
+
+
+# torch starts threads of its own at the first operation on many values
+COUNTED = """
+import os, sys, torch
+from spacy_elmo import bilms
+from spacy_elmo.inference import Engine
+from spacy_elmo.modules import load_bilm
+
+torch.set_num_threads(1)
+engine = Engine(load_bilm(*bilms.paths("en_mini")), cached_words=int(sys.argv[1]))
+torch.set_num_threads(2)
+before = len(os.listdir("/proc/self/task"))
+for sentences in ([["a", "bank"]], [[f"w{k}{n}" for k in range(20)] for n in range(40)]):
+    engine.run(sentences)
+    print(len(os.listdir("/proc/self/task")) - before)
+torch.ones(10**6) + 1
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads as Linux tells them")
+@pytest.mark.parametrize("cached_words", [0, 2000])
+def test_torch_wakes_no_threads_of_its_own(cached_words: int) -> None:
+    """They would spin for some milliseconds on the cores that the engine's threads need."""
+    result = subprocess.run(
+        [sys.executable, "-c", COUNTED, str(cached_words)], capture_output=True, text=True, timeout=120
+    )
+    assert result.stdout.split() == ["2", "2", "3"], result.stderr
