@@ -20,7 +20,10 @@ class Buffers(threading.local):
         self._kept: dict[str, Tensor] = {}
 
     def take(self, name: str, *shape: int, dtype: torch.dtype = torch.float32, device: torch.device = CPU) -> Tensor:
-        """Values mean nothing. A name always has the same dtype and device. What is very large is not kept."""
+        """Values mean nothing. A name always has the same dtype and device. What is very large is not kept.
+
+        On the CPU it begins at a multiple of 64 bytes, as torch's memory does.
+        """
         size = math.prod(shape)
         if size * dtype.itemsize > MOST_BYTES:
             return torch.empty(shape, dtype=dtype, device=device)

@@ -187,6 +187,7 @@ class CompiledStack:
     def _inputs(self, layer: _Layer, x: Tensor, inputs: Tensor, begin: int) -> None:
         """The sums of the rows of x, into rows of inputs from `begin` on."""
         if len(x):
+            assert inputs.data_ptr() % 64 == 0  # the loops' stores would end the process
             blocked = self._blocked("x", x)
             arrays = (blocked, layer.inputs, layer.bias, inputs)
             sizes = (len(x), blocked.shape[1], x.shape[1], self.options.dim, len(inputs), begin)

@@ -3,7 +3,6 @@
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from torch import Tensor
 from ..modules import BiLM, LstmState
 from ..modules.lstm import LayerWeights
 from .buffers import Buffers
-from .packing import Packing
+from .packing import BOUNDARIES, Packing, groups_of, with_boundaries
 from .plan import Plans, plan_positions, plan_words
 from .stacks import make_stack
 from .trim import trim
@@ -25,8 +24,7 @@ Layers = npt.NDArray[np.float32]
 Index = npt.NDArray[np.int64]
 
 DIRECTIONS = 2
-BOUNDARIES = 2  # `<S>` and `</S>`, the first two words of all
-# of the input products that are taken at a time: few enough to stay in the cache until their step
+# of the input products that are taken at a time: little memory, and on AMX and in torch they stay in the cache
 INPUT_BYTES = 2**23
 # of the first layer's input products that are kept, in one direction: room for a thousand words at the original size
 WORD_BYTES = 2**26
@@ -146,12 +144,14 @@ class Engine:
     def run_from(self, sentences: Sequence[Sequence[str]], state: LstmState) -> tuple[list[Layers], LstmState]:
         """As run, but each sentence starts from a state; returns the states after them too.
 
-        state: a row a sentence.
+        state: a row a sentence, else ValueError.
         """
+        if state.h.shape[2] != len(sentences):
+            raise ValueError(f"got {state.h.shape[2]} rows of state for {len(sentences)} sentences, expected one each")
         encoded, words = self._encode(sentences)
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
         layers = self._new_layers(encoded, words, lengths)
-        index = _with_boundaries(words, lengths)
+        index = with_boundaries(words, lengths)
         ends = LstmState(*map(torch.empty_like, state))
         self._both(encoded, index, lengths + BOUNDARIES, state, ends, layers, 1)
         return layers, ends
@@ -169,7 +169,7 @@ class Engine:
         words, arrays = np.tile(encoded.cpu().numpy(), DIRECTIONS), []
         for n, end in zip(lengths.tolist(), ends.tolist()):
             array = np.empty((self.options.layers, n, self.options.width), np.float32)
-            np.take(words, index[end - n : end], 0, array[0], mode="clip")  # any other mode writes a copy first
+            np.take(words, index[end - n : end], 0, array[0], mode="clip")  # the default writes a copy first
             arrays.append(array)
         return arrays
 
@@ -197,6 +197,7 @@ class Engine:
         def parts(rows: slice) -> list[Callable[[], None]]:
             batch = self._batch(index[begins[rows.start] : begins[rows.stop]], lengths[rows])
 
+            @torch.no_grad()
             def part(d: int) -> None:
                 ends_here = ends and _of(ends, d, rows)
                 outputs = self._run_stack(d, encoded, batch, _of(state, d, rows), ends_here)
@@ -204,7 +205,7 @@ class Engine:
 
             return [partial(part, d) for d in range(DIRECTIONS)]
 
-        run_all([part for rows in _groups(lengths, n_threads) for part in parts(rows)], n_threads)
+        run_all([part for rows in groups_of(lengths, n_threads) for part in parts(rows)], n_threads)
 
     def _batch(self, index: Index, lengths: Index) -> Batch:
         packing = Packing.of(lengths)
@@ -236,15 +237,6 @@ class Engine:
                 array[k + 1, :, d * width : (d + 1) * width] = rows[stop - array.shape[1] : stop]
 
 
-def _with_boundaries(words: Index, lengths: Index) -> Index:
-    """The rows' words, one row after another, with 0 before and 1 behind each row."""
-    ends = np.cumsum(lengths + BOUNDARIES)
-    index = np.full(len(words) + BOUNDARIES * len(lengths), -1)
-    index[ends - lengths - BOUNDARIES], index[ends - 1] = 0, 1
-    index[index < 0] = words
-    return index
-
-
 def _detached(layer: LayerWeights, d: int) -> LayerWeights:
     return LayerWeights(*(None if weights is None else weights.detach()[d] for weights in layer))  # type: ignore[arg-type]
 
@@ -252,11 +244,3 @@ def _detached(layer: LayerWeights, d: int) -> LayerWeights:
 def _of(state: LstmState, d: int, rows: slice) -> LstmState:
     """Views of one direction's rows."""
     return LstmState(*(part[:, d, rows] for part in state))
-
-
-def _groups(lengths: Index, n_threads: int) -> list[slice]:
-    """Rows that run together: as many groups of about as many positions as there are pairs of threads."""
-    n = max(1, min(n_threads // 2, len(lengths) // 32))
-    goals = np.cumsum(lengths).searchsorted(np.arange(1, n) * lengths.sum() / n) + 1
-    bounds = sorted({0, *goals.tolist(), len(lengths)})
-    return [slice(begin, end) for begin, end in pairwise(bounds)]

@@ -37,8 +37,8 @@ class PrepackedLinear:
 
     @property
     def plain(self) -> Tensor:
-        """The weight, *Shape:* (out, in), of the products' type."""
-        return self.weight.to_dense() if self.prepacked else self.weight
+        """A copy of the weight, *Shape:* (out, in), of the products' type."""
+        return self.weight.to_dense() if self.prepacked else self.weight.clone()
 
     def __call__(self, x: Tensor) -> Tensor:
         """x: *Shape:* (rows, in). Returns (rows, out)."""

@@ -1,10 +1,15 @@
 """Rows of different lengths stored time-major without padding."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+Index = npt.NDArray[np.int64]
+
+BOUNDARIES = 2  # `<S>` and `</S>`, the first two words of all
 
 
 class Packing(NamedTuple):
@@ -45,3 +50,20 @@ class Packing(NamedTuple):
         """The place of each row's last position, rows in this order."""
         last: npt.NDArray[np.int64] = self.offsets[self.lengths - 1] + np.arange(len(self.order))
         return last
+
+
+def with_boundaries(words: Index, lengths: Index) -> Index:
+    """The rows' words, one row after another, with 0 before and 1 behind each row."""
+    ends = np.cumsum(lengths + BOUNDARIES)
+    index = np.full(len(words) + BOUNDARIES * len(lengths), -1)
+    index[ends - lengths - BOUNDARIES], index[ends - 1] = 0, 1
+    index[index < 0] = words
+    return index
+
+
+def groups_of(lengths: Index, n_threads: int) -> list[slice]:
+    """Rows that run together: as many groups of about as many positions as there are pairs of threads."""
+    n = max(1, min(n_threads // 2, len(lengths) // 32))
+    goals = np.cumsum(lengths).searchsorted(np.arange(1, n) * lengths.sum() / n) + 1
+    bounds = sorted({0, *goals.tolist(), len(lengths)})
+    return [slice(begin, end) for begin, end in pairwise(bounds)]

@@ -15,7 +15,7 @@ Places = npt.NDArray[np.int64]
 def take_rows(table: Tensor, places: Places, out: Tensor) -> None:
     """out[k] = table[places[k]]."""
     if table.device.type == "cpu":
-        np.take(table.numpy(), places, 0, out.numpy(), mode="clip")  # any other mode writes a copy first
+        np.take(table.numpy(), places, 0, out.numpy(), mode="clip")  # the default writes a copy first
     else:
         torch.index_select(table, 0, torch.from_numpy(places).to(table.device), out=out)
 

@@ -66,7 +66,7 @@ class WordEncoder:
         for highway in self.cnn.highways:
             assert isinstance(highway, Highway)
             x = carried(x, self._products[highway.carry](x), self._products[highway.transform](x))
-        return x if self.cnn.projection is None else self._products[self.cnn.projection](x)
+        return x.float() if self.cnn.projection is None else self._products[self.cnn.projection](x)
 
 
 def _layers(cnn: CharCnn) -> Iterator[nn.Linear]:

@@ -110,7 +110,8 @@ class WordVectors:
         if len(self._slots) > len(self._table):
             size = min(self.size, max(len(self._slots), 2 * len(self._table)))
             table = self._room(size)
-            table[: len(self._table)] = self._table
+            kept = len(self._table)
+            take_rows(self._table, np.arange(kept), table[:kept])
             self._table = table
         values = self._room(len(rows))
         take_rows(vectors, np.array(rows, np.int64), values)

@@ -20,7 +20,8 @@ _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process (a fork has
 def run_all(parts: Sequence[Callable[[], None]], n_threads: int) -> None:
     """Run all parts, at most n_threads at a time. The first error is raised.
 
-    Each part has one of torch's threads; where n_threads is 1, the caller runs them, with all of its own.
+    Each part has one of torch's threads. Where n_threads is 1, or the interpreter is ending, the caller runs them, with
+    all of its own.
     """
     if n_threads == 1:
         for part in parts:

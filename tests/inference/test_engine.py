@@ -219,11 +219,26 @@ def test_results_own_their_memory() -> None:
         np.testing.assert_array_equal(result, was)
 
 
-def test_no_gradients() -> None:
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_no_gradients(n_threads: int) -> None:
+    bilm, before = small(), torch.get_num_threads()
+    start = bilm.lstm.zero_state(len(SENTENCES))
+    fast, with_gradients = Engine(bilm), LstmState(*(part.clone().requires_grad_() for part in start))
+    try:
+        torch.set_num_threads(n_threads)
+        for state in (start, with_gradients, start):
+            _, end = fast.run_from(SENTENCES, state)
+            assert not end.h.requires_grad
+            assert not end.c.requires_grad
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("rows", [0, 4, 6])
+def test_a_state_of_other_rows(rows: int) -> None:
     bilm = small()
-    _, end = Engine(bilm).run_from(SENTENCES, bilm.lstm.zero_state(len(SENTENCES)))
-    assert not end.h.requires_grad
-    assert not end.c.requires_grad
+    with pytest.raises(ValueError, match=f"got {rows} rows of state for 5 sentences"):
+        Engine(bilm).run_from(SENTENCES, bilm.lstm.zero_state(rows))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

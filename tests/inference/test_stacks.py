@@ -110,14 +110,16 @@ def test_products_in_several_panels(kind: str | None, dtype: torch.dtype, monkey
     check(bilm, Engine(bilm, dtype), LENGTHS[5], 2e-6 if dtype == torch.float32 else 0.01)
 
 
-@pytest.mark.parametrize("kind", LOW)
+@pytest.mark.parametrize(("kind", "dtype"), CHOICES, ids=str)
 @pytest.mark.parametrize("rows", [1, 7, 100])
-def test_the_size_of_the_input_product_changes_nothing(kind: str, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+def test_the_size_of_the_input_product_changes_nothing(
+    kind: str | None, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
     allow(kind, monkeypatch)
     bilm, sentences = bilm_with(), sentences_of(LENGTHS[5])
-    expected = Engine(bilm, torch.bfloat16).run(sentences)
+    expected = Engine(bilm, dtype).run(sentences)
     monkeypatch.setattr("spacy_elmo.inference.engine.INPUT_BYTES", rows * 16 * bilm.options.dim)
-    for got, wanted in zip(Engine(bilm, torch.bfloat16).run(sentences), expected, strict=True):
+    for got, wanted in zip(Engine(bilm, dtype).run(sentences), expected, strict=True):
         assert largest_difference(got, wanted) <= 1e-6
 
 

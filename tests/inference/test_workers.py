@@ -68,7 +68,7 @@ torch.set_num_threads(1)
 engine = Engine(load_bilm(*bilms.paths("en_mini")), cached_words=int(sys.argv[1]))
 torch.set_num_threads(2)
 before = len(os.listdir("/proc/self/task"))
-for sentences in ([["a", "bank"]], [[f"w{k}{n}" for k in range(20)] for n in range(40)]):
+for sentences in ([["a", "bank"]], [[f"w{k} {n}" for k in range(20)] for n in range(60)]):
     engine.run(sentences)
     print(len(os.listdir("/proc/self/task")) - before)
 torch.ones(10**6) + 1
