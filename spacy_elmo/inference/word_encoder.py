@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..modules.char_cnn import CharCnn
@@ -12,6 +13,7 @@ from .linear import PrepackedLinear
 from .split import joined, split
 
 ROWS = 128  # usual number of words
+ROWS_OF = 16  # products take a multiple of so many rows
 
 
 class _Taken(NamedTuple):
@@ -62,11 +64,12 @@ class WordEncoder:
         """ids: *Shape:* (words, characters). Returns *Shape:* (words, projection_dim), float32."""
         if not len(ids):
             return ids.new_zeros(0, self.cnn.options.projection_dim, dtype=torch.float32)
-        x = self.cnn.pool(ids, self.tables)
+        # oneDNN keeps code for each number of rows it has met: few of them, so that memory stays constant
+        x = F.pad(self.cnn.pool(ids, self.tables), (0, 0, 0, -len(ids) % ROWS_OF))
         for highway in self.cnn.highways:
             assert isinstance(highway, Highway)
             x = carried(x, self._products[highway.carry](x), self._products[highway.transform](x))
-        return x.float() if self.cnn.projection is None else self._products[self.cnn.projection](x)
+        return (x.float() if self.cnn.projection is None else self._products[self.cnn.projection](x))[: len(ids)]
 
 
 def _layers(cnn: CharCnn) -> Iterator[nn.Linear]:
