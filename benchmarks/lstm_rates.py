@@ -6,7 +6,6 @@ python benchmarks/lstm_rates.py --size mini --rows 12,128
 
 import argparse
 import statistics
-import threading
 import time
 from functools import partial
 from unittest import mock
@@ -23,7 +22,8 @@ from spacy_elmo.inference.buffers import Buffers
 from spacy_elmo.inference.compiled_stack import KINDS, CompiledStack, Kind
 from spacy_elmo.inference.packing import Packing
 from spacy_elmo.inference.plan import Plans, plan_positions, plan_words
-from spacy_elmo.modules import BiLM
+from spacy_elmo.inference.workers import run_all
+from spacy_elmo.modules import BiLM, LstmState
 
 STEPS = 8
 CPU = torch.device("cpu")
@@ -49,7 +49,7 @@ class Direction:
         """Once."""
         h = torch.zeros(self.options.n_layers, self.rows, self.options.projection_dim)
         c = torch.zeros(self.options.n_layers, self.rows, self.options.dim)
-        self.stack.run(self.words, self.plans, self.packing, h, c, self.backward)
+        self.stack.run(self.words, self.plans, self.packing, LstmState(h, c), None, self.backward)
 
     @property
     def flop(self) -> int:
@@ -60,12 +60,8 @@ class Direction:
 
 def seconds(both: list[Direction]) -> float:
     """Of both directions, a thread each."""
-    threads = [threading.Thread(target=direction.run) for direction in both]
     begin = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_all([direction.run for direction in both], len(both))
     return time.perf_counter() - begin
 
 
@@ -75,7 +71,6 @@ def main() -> None:
     parser.add_argument("--rows", type=counts, default=[1, 12, 32, 128], metavar="N,N")
     parser.add_argument("--rounds", type=count, default=15)
     args = parser.parse_args()
-    torch.set_num_threads(1)
     options = options_of(args.size)
     bilm = BiLM(options)
     bilm.reset_parameters(torch.Generator().manual_seed(0))

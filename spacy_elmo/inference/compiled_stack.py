@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import kernels
 from ..formats.options import BiLMOptions
-from ..modules.lstm import LayerWeights
+from ..modules.lstm import LayerWeights, LstmState
 from ..modules.lstm_amx import UNITS, padded
 from ..modules.lstm_scan import FORGET_BIAS
 from .buffers import Buffers
@@ -148,22 +148,31 @@ class CompiledStack:
     def _axes(self, place: int) -> _Axes:
         return self.kind.projection if place == PROJECTION else self.kind.gates
 
-    def run(self, words: Tensor, plans: Plans, packing: Packing, h: Tensor, c: Tensor, backward: bool) -> list[Tensor]:
+    def run(
+        self,
+        words: Tensor,
+        plans: Plans,
+        packing: Packing,
+        state: LstmState,
+        ends: LstmState | None,
+        backward: bool,
+    ) -> list[Tensor]:
         """Each layer's outputs, *Shape:* (positions, projection_dim); see stacks.Stack."""
         outputs: list[Tensor] = []
         for k, layer in enumerate(self.layers):
             plan = plans.first if k == 0 else plans.further
             x = outputs[-1] if k else words
             out = self.buffers.take(f"out {k}", len(packing.source), self.options.projection_dim)
-            work = self._work(h[k], c[k], out)
+            work = self._work(state.h[k], state.c[k], out)
             inputs = self.buffers.take("inputs", plan.rows, 4 * self.options.dim, dtype=self.kind.sums)
             self._inputs(layer, x[plan.kept], inputs, 0)
             for chunk in plan.chunks[::-1] if backward else plan.chunks:
                 self._inputs(layer, x[chunk.fresh], inputs, plan.n_kept)
                 self._scan(layer, inputs, chunk, packing, work, backward)
-            ends = torch.from_numpy(packing.firsts if backward else packing.ends)
-            torch.index_select(out, 0, ends, out=h[k])
-            c[k] = work.cells[:, : len(ends)].transpose(0, 1).flatten(1)
+            if ends is not None:
+                last = torch.from_numpy(packing.firsts if backward else packing.ends)
+                torch.index_select(out, 0, last, out=ends.h[k])
+                ends.c[k] = work.cells[:, : len(last)].transpose(0, 1).flatten(1)
             if k and self.options.use_skip_connections:
                 out.add_(x)
             outputs.append(out)
@@ -173,7 +182,7 @@ class CompiledStack:
         n, dim = c.shape
         rows = padded(n)
         cells = self.buffers.take("cells", dim // UNITS, rows, UNITS)
-        cells[:, :n] = c.view(n, -1, UNITS).transpose(0, 1)
+        cells[:, :n] = c.unflatten(1, (-1, UNITS)).transpose(0, 1)
         outs = self.buffers.take("outs", rows, dim, dtype=self.kind.operands)
         return _Work(cells, self._blocked("state", h), outs, out)
 
@@ -181,7 +190,7 @@ class CompiledStack:
         """x (rows, k) as a left operand, (k / block, padded rows, block); rows behind the last mean nothing."""
         (rows, k), block = x.shape, self.kind.block
         result = self.buffers.take(name, k // block, padded(rows), block, dtype=self.kind.operands)
-        result[:, :rows] = x.view(rows, -1, block).transpose(0, 1)
+        result[:, :rows] = x.unflatten(1, (-1, block)).transpose(0, 1)
         return result
 
     def _inputs(self, layer: _Layer, x: Tensor, inputs: Tensor, begin: int) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from ..modules import BiLM, LstmState
 from ..modules.lstm import LayerWeights
 from .buffers import Buffers
+from .layers import Layers, fill, new_layers
 from .packing import BOUNDARIES, Packing, groups_of, with_boundaries
 from .plan import Plans, plan_positions, plan_words
 from .stacks import make_stack
@@ -20,7 +21,6 @@ from .trim import trim
 from .word_vectors import WordVectors
 from .workers import run_all
 
-Layers = npt.NDArray[np.float32]
 Index = npt.NDArray[np.int64]
 
 DIRECTIONS = 2
@@ -65,11 +65,11 @@ class Engine:
                 self.words.encoder.take()
             self._lay_out(dtype, take)
             # from the zero state every sentence's first position is the same: the state after it is taken once
-            self.begun = self.zero_state(1)
+            zero, self.begun = self.zero_state(1), self.zero_state(1)
             for d in range(DIRECTIONS):
                 batch = self._batch(np.array([d]), np.array([1]))
-                state = _of(self.begun, d, slice(None))
-                self._run_stack(d, self.words.boundary, batch, state, state)
+                states = (_of(state, d, slice(None)) for state in (zero, self.begun))
+                self._run_stack(d, self.words.boundary, batch, *states)
         except BaseException as error:
             traceback.clear_frames(error.__traceback__)  # what is half made: memory may be short
             bilm.unreturned = self.give_back
@@ -133,7 +133,7 @@ class Engine:
         """
         encoded, index = self._encode(sentences)
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-        layers = self._new_layers(encoded, index, lengths)
+        layers = new_layers(self.options, lengths)
         is_read = lengths > 0
         state = LstmState(*(part.expand(-1, -1, int(is_read.sum()), -1) for part in self.begun))
         self._both(encoded, index, lengths[is_read], state, None, [array for array in layers if array.size], 0)
@@ -150,7 +150,7 @@ class Engine:
             raise ValueError(f"got {state.h.shape[2]} rows of state for {len(sentences)} sentences, expected one each")
         encoded, words = self._encode(sentences)
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-        layers = self._new_layers(encoded, words, lengths)
+        layers = new_layers(self.options, lengths)
         index = with_boundaries(words, lengths)
         ends = LstmState(*map(torch.empty_like, state))
         self._both(encoded, index, lengths + BOUNDARIES, state, ends, layers, 1)
@@ -161,17 +161,7 @@ class Engine:
         numbers: dict[str, int] = {}
         words = [word for sentence in sentences for word in sentence]
         index = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.int64, len(words))
-        return self.words.with_boundaries(list(numbers)), index + BOUNDARIES
-
-    def _new_layers(self, encoded: Tensor, index: Index, lengths: Index) -> list[Layers]:
-        """An array for each sentence, layer 0 filled in."""
-        ends = np.cumsum(lengths)
-        words, arrays = np.tile(encoded.cpu().numpy(), DIRECTIONS), []
-        for n, end in zip(lengths.tolist(), ends.tolist()):
-            array = np.empty((self.options.layers, n, self.options.width), np.float32)
-            np.take(words, index[end - n : end], 0, array[0], mode="clip")  # the default writes a copy first
-            arrays.append(array)
-        return arrays
+        return self.words(list(numbers)), index + BOUNDARIES
 
     def _both(
         self,
@@ -183,8 +173,8 @@ class Engine:
         layers: list[Layers],
         boundary: int,
     ) -> None:
-        """Run the LSTMs over rows that lie one after another; their layers and ends, the states after them, are filled
-        in.
+        """Run both directions over rows that lie one after another; their layers and ends, the states after them, are
+        filled in.
 
         index: *Shape:* (positions,), into encoded, (words, projection_dim); lengths: of the rows, at least 1.
         boundary: positions at both ends of a row that its array has no place for.
@@ -195,13 +185,15 @@ class Engine:
         begins = np.concatenate([[0], np.cumsum(lengths)])
 
         def parts(rows: slice) -> list[Callable[[], None]]:
-            batch = self._batch(index[begins[rows.start] : begins[rows.stop]], lengths[rows])
+            here = index[begins[rows.start] : begins[rows.stop]]
+            batch = self._batch(here, lengths[rows])
 
             @torch.no_grad()
             def part(d: int) -> None:
                 ends_here = ends and _of(ends, d, rows)
                 outputs = self._run_stack(d, encoded, batch, _of(state, d, rows), ends_here)
-                self._fill(layers[rows], outputs, batch, boundary, d)
+                given = [(encoded, here), *((output, batch.packing.places) for output in outputs)]
+                fill(layers[rows], given, batch.packing.given, boundary, d)
 
             return [partial(part, d) for d in range(DIRECTIONS)]
 
@@ -218,23 +210,13 @@ class Engine:
     ) -> list[Tensor]:
         """One direction over some rows: outputs in the packed order. state, ends: (layers, rows, ...)."""
         order = torch.from_numpy(batch.packing.order).to(encoded.device)
-        h, c = (part[:, order].contiguous() for part in state)
-        outputs = self.stacks[d].run(encoded, batch.plans, batch.packing, h, c, d == 1)
-        for part, end in zip(ends or (), (h, c)):
+        same = state.h.stride(1) == 0  # all rows begin alike
+        packed = state if same else LstmState(*(part[:, order] for part in state))
+        after = ends and LstmState(*map(torch.empty_like, packed))
+        outputs = self.stacks[d].run(encoded, batch.plans, batch.packing, packed, after, d == 1)
+        for part, end in zip(ends or (), after or ()):
             part[:, order] = end
         return outputs
-
-    def _fill(self, layers: list[Layers], outputs: list[Tensor], batch: Batch, boundary: int, d: int) -> None:
-        """One direction's half of all layers above layer 0."""
-        packing, width = batch.packing, self.options.projection_dim
-        place = np.empty(len(packing.source), np.int64)
-        place[packing.source] = np.arange(len(place))
-        ends = np.cumsum(packing.given).tolist()
-        for k, output in enumerate(outputs):
-            rows = output.cpu().numpy()[place]
-            for array, end in zip(layers, ends):
-                stop = end - boundary
-                array[k + 1, :, d * width : (d + 1) * width] = rows[stop - array.shape[1] : stop]
 
 
 def _detached(layer: LayerWeights, d: int) -> LayerWeights:

@@ -41,6 +41,13 @@ class Packing(NamedTuple):
         return cls(given, order, given[order], active.astype(np.int32), offsets, begins[ranks] + steps)
 
     @property
+    def places(self) -> npt.NDArray[np.int64]:
+        """The place of each position, when all rows lie one after another as they were given."""
+        places = np.empty(len(self.source), np.int64)
+        places[self.source] = np.arange(len(places))
+        return places
+
+    @property
     def firsts(self) -> npt.NDArray[np.int64]:
         """The place of each row's first position, rows in this order."""
         return np.arange(len(self.order))

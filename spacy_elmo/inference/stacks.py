@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .. import kernels
 from ..formats.options import BiLMOptions
-from ..modules.lstm import LayerWeights
+from ..modules.lstm import LayerWeights, LstmState
 from .buffers import Buffers
 from .compiled_stack import CompiledStack, kind_of
 from .packing import Packing
@@ -28,13 +28,21 @@ class Stack(Protocol):
         """Those of a layer that was added whole, float32 and bit for bit."""
         ...
 
-    def run(self, words: Tensor, plans: Plans, packing: Packing, h: Tensor, c: Tensor, backward: bool) -> list[Tensor]:
+    def run(
+        self,
+        words: Tensor,
+        plans: Plans,
+        packing: Packing,
+        state: LstmState,
+        ends: LstmState | None,
+        backward: bool,
+    ) -> list[Tensor]:
         """Each layer's outputs (with its skip connection), *Shape:* (positions, projection_dim), float32, in the packed
         order; another call in the same thread overwrites them.
 
         words: *Shape:* (words, projection_dim), layer 0; plans: whose products are taken when.
-        h, c: *Shape:* (layers, rows, projection_dim), (layers, rows, dim): the states to start from, rows in the
-            packing's order; overwritten by those at the end.
+        state: to start from, (layers, rows, projection_dim) and (layers, rows, dim), rows in the packing's order, with
+            any strides; ends: None, or contiguous and filled in with the states at the end.
         """
         ...
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..formats.options import BiLMOptions
-from ..modules.lstm import LayerWeights
+from ..modules.lstm import LayerWeights, LstmState
 from ..modules.lstm_cell import loops
 from ..modules.lstm_scan import FORGET_BIAS
 from .buffers import Buffers
@@ -62,17 +62,28 @@ class TorchStack:
             plain = [joined(high, rest) for high, rest in zip(plain, rests)]
         return [matrix.float().t() for matrix in plain]
 
-    def run(self, words: Tensor, plans: Plans, packing: Packing, h: Tensor, c: Tensor, backward: bool) -> list[Tensor]:
+    def run(
+        self,
+        words: Tensor,
+        plans: Plans,
+        packing: Packing,
+        state: LstmState,
+        ends: LstmState | None,
+        backward: bool,
+    ) -> list[Tensor]:
         """Each layer's outputs, *Shape:* (positions, projection_dim); see stacks.Stack."""
         outputs: list[Tensor] = []
         for k, layer in enumerate(self.layers):
             plan = plans.first if k == 0 else plans.further
             x = outputs[-1] if k else words
             out = self.buffers.take(f"out {k}", len(packing.source), self.options.projection_dim, device=words.device)
+            h, c = (part[k].clone(memory_format=torch.contiguous_format) for part in state)
             kept = self._kept(layer, x, plan)
             for chunk in plan.chunks[::-1] if backward else plan.chunks:
                 inputs = self._inputs(layer, x[chunk.fresh], kept, plan.n_kept)
-                self._scan(layer, inputs, chunk, packing, h[k], c[k], out, backward)
+                self._scan(layer, inputs, chunk, packing, h, c, out, backward)
+            if ends is not None:
+                ends.h[k], ends.c[k] = h, c
             if k and self.options.use_skip_connections:
                 out.add_(x)
             outputs.append(out)

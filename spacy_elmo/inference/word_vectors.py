@@ -44,11 +44,10 @@ class WordVectors:
         return len(self._slots)
 
     def __call__(self, words: Sequence[str]) -> Tensor:
-        """Vectors of distinct words. *Shape:* (words, projection_dim), float32."""
-        return self.with_boundaries(words)[len(self.boundary) :]
+        """The vectors of `<S>` and `</S>`, and behind them those of distinct words.
 
-    def with_boundaries(self, words: Sequence[str]) -> Tensor:
-        """The vectors of `<S>` and `</S>`, and behind them those of distinct words."""
+        Returns *Shape:* (2 + words, projection_dim), float32.
+        """
         vectors = self._room(len(self.boundary) + len(words))
         vectors[: len(self.boundary)] = self.boundary
         self._fill(words, vectors[len(self.boundary) :])
@@ -101,18 +100,18 @@ class WordVectors:
                 self._slots[words[i]] = slot
                 slots.append(slot)
             try:
-                self._write(slots, vectors, new)
+                self._grow()
+                values = self._room(len(new))
+                take_rows(vectors, np.array(new, np.int64), values)
+                put_rows(self._table, np.array(slots, np.int64), values)
             except BaseException:
                 self._slots.clear()  # no word may stand for a row that was not written
                 raise
 
-    def _write(self, slots: list[int], vectors: Tensor, rows: list[int]) -> None:
-        if len(self._slots) > len(self._table):
-            size = min(self.size, max(len(self._slots), 2 * len(self._table)))
-            table = self._room(size)
-            kept = len(self._table)
+    def _grow(self) -> None:
+        """Room for all words, in steps that double it."""
+        kept = len(self._table)
+        if len(self._slots) > kept:
+            table = self._room(min(self.size, max(len(self._slots), 2 * kept)))
             take_rows(self._table, np.arange(kept), table[:kept])
             self._table = table
-        values = self._room(len(rows))
-        take_rows(vectors, np.array(rows, np.int64), values)
-        put_rows(self._table, np.array(slots, np.int64), values)

@@ -234,6 +234,16 @@ def test_no_gradients(n_threads: int) -> None:
         torch.set_num_threads(before)
 
 
+def test_one_state_for_all_rows() -> None:
+    bilm = small()
+    fast, start = Engine(bilm), random_state(bilm.options, 1, 1, torch.float32)
+    alike = LstmState(*(part.expand(-1, -1, len(SENTENCES), -1) for part in start))
+    copied = LstmState(*(part.contiguous() for part in alike))
+    (got, end), (expected, expected_end) = fast.run_from(SENTENCES, alike), fast.run_from(SENTENCES, copied)
+    for a, b in zip([*got, *map(np.asarray, end)], [*expected, *map(np.asarray, expected_end)], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("rows", [0, 4, 6])
 def test_a_state_of_other_rows(rows: int) -> None:
     bilm = small()

@@ -24,6 +24,7 @@ def test_a_case_by_hand() -> None:
     assert packing.offsets.tolist() == [0, 3, 5, 6]
     items = np.array([10, 11, 20, 21, 22, 23, 30])
     assert items[packing.source].tolist() == [20, 10, 30, 21, 11, 22, 23]
+    assert packing.places.tolist() == [1, 4, 0, 3, 5, 6, 2]
     assert packing.ends.tolist() == [6, 4, 2]
 
 
@@ -33,7 +34,9 @@ def test_time_major_without_padding(lengths: list[int]) -> None:
     order = sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
     assert packing.order.tolist() == order
     expected = [rows[row][t] for t in range(max(lengths)) for row in order if t < lengths[row]]
-    assert np.concatenate(rows)[packing.source].tolist() == expected
+    packed = np.concatenate(rows)[packing.source]
+    assert packed.tolist() == expected
+    np.testing.assert_array_equal(packed[packing.places], np.concatenate(rows))
 
 
 @given(lengths_lists)

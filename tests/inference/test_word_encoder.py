@@ -11,6 +11,7 @@ from bilm_cases import bilm_of, random_datasets
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
+from spacy_elmo.inference.linear import PrepackedLinear
 from spacy_elmo.inference.word_encoder import WordEncoder
 
 OPTIONS = BiLMOptions(4, ((1, 4), (2, 8), (3, 8)), 2, "relu", 50, 16, 12, 1, None, None, True)
@@ -53,10 +54,29 @@ def test_what_was_taken_comes_back_bit_for_bit(prepacked: bool, monkeypatch: pyt
         for parameter, values in encoder.matrices():
             parameter.data = values
         encoder.forget_taken()
-        for parameter in cnn.highways.parameters():
-            parameter.add_(1).sub_(1)  # the encoder has its own
-            parameter.copy_(expected[next(n for n, p in cnn.named_parameters() if p is parameter)])
         assert all(torch.equal(values, expected[name]) for name, values in cnn.state_dict().items())
+        for name in [*matrices, "projection.weight"]:
+            cnn.get_parameter(name).add_(1)
+        assert torch.equal(encoder(IDS), vectors)  # the encoder kept its own
+        cnn.load_state_dict(expected)
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 33])
+@torch.no_grad()
+def test_products_take_few_numbers_of_rows(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """oneDNN keeps code for each."""
+    cnn = bilm_of(OPTIONS, random_datasets(OPTIONS, seed=1)).char_cnn
+    encoder, ids, rows = WordEncoder(cnn, torch.float32), IDS.repeat(6, 1)[:n], []
+    multiply = PrepackedLinear.__call__
+
+    def counted(self: PrepackedLinear, x: torch.Tensor) -> torch.Tensor:
+        rows.append(len(x))
+        return multiply(self, x)
+
+    monkeypatch.setattr(PrepackedLinear, "__call__", counted)
+    vectors = encoder(ids)
+    assert rows == [-(-n // 16) * 16] * 5  # two highways of two, and the projection
+    torch.testing.assert_close(vectors, cnn(ids), rtol=0, atol=1e-6)
 
 
 @torch.no_grad()
