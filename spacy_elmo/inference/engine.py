@@ -6,22 +6,20 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from ..errors import ElmoError, Errors
 from ..modules import BiLM, LstmState
 from ..modules.lstm import LayerWeights
 from .buffers import Buffers
 from .layers import Layers, fill, new_layers
-from .packing import BOUNDARIES, Packing, groups_of, with_boundaries
+from .packing import BOUNDARIES, Index, Packing, groups_of, with_boundaries
 from .plan import Plans, plan_positions, plan_words
 from .stacks import make_stack
 from .trim import trim
 from .word_vectors import WordVectors
 from .workers import run_all
-
-Index = npt.NDArray[np.int64]
 
 DIRECTIONS = 2
 # of the input products that are taken at a time: little memory, and on AMX and in torch they stay in the cache
@@ -97,8 +95,8 @@ class Engine:
         return self.bilm.boundary.device
 
     def zero_state(self, rows: int) -> LstmState:
-        """The state before anything was read."""
-        return self.bilm.lstm.zero_state(rows)
+        """The state before anything was read, float32."""
+        return LstmState(*(part.float() for part in self.bilm.lstm.zero_state(rows)))
 
     @property
     def is_taken(self) -> bool:
@@ -142,12 +140,14 @@ class Engine:
     @torch.inference_mode(False)
     @torch.no_grad()
     def run_from(self, sentences: Sequence[Sequence[str]], state: LstmState) -> tuple[list[Layers], LstmState]:
-        """As run, but each sentence starts from a state; returns the states after them too.
+        """As run, but each sentence starts from a state; returns the states after them too, float32.
 
-        state: a row a sentence, else ValueError.
+        Raises ElmoError for a state of other than one row a sentence.
         """
-        if state.h.shape[2] != len(sentences):
-            raise ValueError(f"got {state.h.shape[2]} rows of state for {len(sentences)} sentences, expected one each")
+        rows = [part.shape[2] for part in state]
+        if any(n != len(sentences) for n in rows):
+            raise ElmoError(Errors.STATE_ROWS.format(got=" and ".join(map(str, rows)), expected=len(sentences)))
+        state = LstmState(*(part.float() for part in state))
         encoded, words = self._encode(sentences)
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
         layers = new_layers(self.options, lengths)
@@ -192,8 +192,9 @@ class Engine:
             def part(d: int) -> None:
                 ends_here = ends and _of(ends, d, rows)
                 outputs = self._run_stack(d, encoded, batch, _of(state, d, rows), ends_here)
-                given = [(encoded, here), *((output, batch.packing.places) for output in outputs)]
-                fill(layers[rows], given, batch.packing.given, boundary, d)
+                places = batch.packing.places
+                rows_of = [(encoded, here), *((output, places) for output in outputs)]
+                fill(layers[rows], rows_of, batch.packing.given, boundary, d)
 
             return [partial(part, d) for d in range(DIRECTIONS)]
 
@@ -210,7 +211,7 @@ class Engine:
     ) -> list[Tensor]:
         """One direction over some rows: outputs in the packed order. state, ends: (layers, rows, ...)."""
         order = torch.from_numpy(batch.packing.order).to(encoded.device)
-        same = state.h.stride(1) == 0  # all rows begin alike
+        same = all(part.stride(1) == 0 for part in state)  # all rows begin alike
         packed = state if same else LstmState(*(part[:, order] for part in state))
         after = ends and LstmState(*map(torch.empty_like, packed))
         outputs = self.stacks[d].run(encoded, batch.plans, batch.packing, packed, after, d == 1)

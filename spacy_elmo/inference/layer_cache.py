@@ -7,12 +7,11 @@ import warnings
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import CacheWarning, Errors, SettingsError, shown
 from ..formats.layers_file import LayersFile, fork_lock
+from .layers import Layers
 
-Layers = npt.NDArray[np.float32]
 # of all caches, held for no longer than it takes to copy some arrays
 _LOCK = fork_lock()
 

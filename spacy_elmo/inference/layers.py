@@ -7,9 +7,9 @@ import numpy.typing as npt
 from torch import Tensor
 
 from ..formats.options import BiLMOptions
+from .packing import Index
 
 Layers = npt.NDArray[np.float32]
-Index = npt.NDArray[np.int64]
 
 
 def new_layers(options: BiLMOptions, lengths: Index) -> list[Layers]:

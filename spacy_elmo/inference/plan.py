@@ -9,9 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .packing import Packing
+from .packing import Index, Packing
 
-Index = npt.NDArray[np.int64]
 Rows = Tensor | slice
 
 

@@ -5,14 +5,13 @@ that the engine's threads need.
 """
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-Places = npt.NDArray[np.int64]
+from .packing import Index
 
 
-def take_rows(table: Tensor, places: Places, out: Tensor) -> None:
+def take_rows(table: Tensor, places: Index, out: Tensor) -> None:
     """out[k] = table[places[k]]."""
     if table.device.type == "cpu":
         np.take(table.numpy(), places, 0, out.numpy(), mode="clip")  # the default writes a copy first
@@ -20,7 +19,7 @@ def take_rows(table: Tensor, places: Places, out: Tensor) -> None:
         torch.index_select(table, 0, torch.from_numpy(places).to(table.device), out=out)
 
 
-def put_rows(table: Tensor, places: Places, values: Tensor) -> None:
+def put_rows(table: Tensor, places: Index, values: Tensor) -> None:
     """table[places[k]] = values[k]."""
     if table.device.type == "cpu":
         table.numpy()[places] = values.numpy()

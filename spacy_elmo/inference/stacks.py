@@ -42,7 +42,7 @@ class Stack(Protocol):
 
         words: *Shape:* (words, projection_dim), layer 0; plans: whose products are taken when.
         state: to start from, (layers, rows, projection_dim) and (layers, rows, dim), rows in the packing's order, with
-            any strides; ends: None, or contiguous and filled in with the states at the end.
+            any strides; ends: None, or filled in with the states at the end. All float32.
         """
         ...
 

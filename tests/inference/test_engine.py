@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from golden_files import GOLDEN_NAMES, SUMS, Golden, bilm_in, read_golden, tiny_
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacy_elmo.errors import ElmoError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules import BiLM, LstmState
@@ -234,21 +236,28 @@ def test_no_gradients(n_threads: int) -> None:
         torch.set_num_threads(before)
 
 
-def test_one_state_for_all_rows() -> None:
-    bilm = small()
-    fast, start = Engine(bilm), random_state(bilm.options, 1, 1, torch.float32)
-    alike = LstmState(*(part.expand(-1, -1, len(SENTENCES), -1) for part in start))
-    copied = LstmState(*(part.contiguous() for part in alike))
-    (got, end), (expected, expected_end) = fast.run_from(SENTENCES, alike), fast.run_from(SENTENCES, copied)
-    for a, b in zip([*got, *map(np.asarray, end)], [*expected, *map(np.asarray, expected_end)], strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
+@pytest.mark.parametrize("in_h", [True, False])
 @pytest.mark.parametrize("rows", [0, 4, 6])
-def test_a_state_of_other_rows(rows: int) -> None:
+def test_a_state_of_other_rows(rows: int, in_h: bool) -> None:
     bilm = small()
-    with pytest.raises(ValueError, match=f"got {rows} rows of state for 5 sentences"):
-        Engine(bilm).run_from(SENTENCES, bilm.lstm.zero_state(rows))
+    five = bilm.lstm.zero_state(5)
+    state = LstmState(bilm.lstm.zero_state(rows).h, five.c) if in_h else LstmState(five.h, bilm.lstm.zero_state(rows).c)
+    with pytest.raises(ElmoError, match=f"got {rows} and 5 rows" if in_h else f"got 5 and {rows} rows"):
+        Engine(bilm).run_from(SENTENCES, state)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, CLOSE), (torch.bfloat16, 0.05), (torch.float16, 0.01)], ids=str
+)
+def test_a_network_of_another_type(dtype: torch.dtype, tolerance: float) -> None:
+    """The characters' convolutions run in its own, all else is float32."""
+    bilm = small().to(dtype)
+    exact = copy.deepcopy(bilm).double()
+    expected, expected_end = run(exact, SENTENCES)
+    fast = Engine(bilm)
+    layers, end = fast.run_from(SENTENCES, bilm.lstm.zero_state(len(SENTENCES)))
+    close([*layers, *map(np.asarray, end)], [*expected, *map(np.asarray, expected_end)], tolerance)
+    close(fast.run(SENTENCES), expected, tolerance)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

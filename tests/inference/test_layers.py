@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from stack_cases import bilm_with
+from stack_cases import OPTIONS
 
 from spacy_elmo.inference.layers import fill, new_layers
 from spacy_elmo.inference.packing import Packing
@@ -11,16 +11,15 @@ from spacy_elmo.inference.packing import Packing
 
 @pytest.mark.parametrize("boundary", [0, 1])
 def test_each_position_gets_its_own_row(boundary: int) -> None:
-    options = bilm_with().options
     tokens = np.array([3, 1, 5])
-    arrays, lengths = new_layers(options, tokens), tokens + 2 * boundary
-    assert [array.shape for array in arrays] == [(options.layers, n, options.width) for n in tokens]
-    packing, width = Packing.of(lengths), options.projection_dim
+    arrays, lengths = new_layers(OPTIONS, tokens), tokens + 2 * boundary
+    assert [array.shape for array in arrays] == [(OPTIONS.layers, n, OPTIONS.width) for n in tokens]
+    packing, width = Packing.of(lengths), OPTIONS.projection_dim
     # position t of sentence s, layer k, direction d: d k s t, and the column behind the point
     names = np.concatenate([10 * s + np.arange(n) for s, n in enumerate(lengths)])
     for d in (0, 1):
         outputs = []
-        for k in range(options.layers):
+        for k in range(OPTIONS.layers):
             rows = (1000 * d + 100 * k + names[packing.source])[:, None] + np.arange(width) / 100
             outputs.append((torch.from_numpy(rows.astype(np.float32)), packing.places))
         fill(arrays, outputs, packing.given, boundary, d)

@@ -14,7 +14,7 @@ from spacy_elmo import kernels
 from spacy_elmo.inference import Engine
 from spacy_elmo.inference.compiled_stack import KINDS, CompiledStack
 from spacy_elmo.inference.torch_stack import TorchStack
-from spacy_elmo.modules import BiLM
+from spacy_elmo.modules import BiLM, LstmState
 
 CHANGES: list[dict[str, object]] = [
     {},
@@ -44,6 +44,21 @@ def check(bilm: BiLM, fast: Engine, lengths: list[int], bound: float) -> None:
     expected, expected_end = run(bilm, sentences, state)
     for got, wanted in zip([*layers, *map(np.asarray, end)], [*expected, *map(np.asarray, expected_end)], strict=True):
         assert relative(got, wanted) <= bound
+
+
+@pytest.mark.parametrize("alike", ["h", "c", "hc"])
+@pytest.mark.parametrize(("kind", "dtype"), CHOICES, ids=str)
+def test_rows_that_begin_alike(
+    alike: str, kind: str | None, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(kind, monkeypatch)
+    bilm, sentences = bilm_with(), sentences_of([2, 7, 1, 4])
+    fast, state = Engine(bilm, dtype), random_state(bilm.options, 4, 1, torch.float32)
+    views = LstmState(*(p[:, :, :1].expand(-1, -1, 4, -1) if n in alike else p for n, p in zip("hc", state)))
+    copied = LstmState(*(part.contiguous() for part in views))
+    (got, end), (expected, expected_end) = fast.run_from(sentences, views), fast.run_from(sentences, copied)
+    for a, b in zip([*got, *map(np.asarray, end)], [*expected, *map(np.asarray, expected_end)], strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
