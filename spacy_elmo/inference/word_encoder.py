@@ -64,7 +64,7 @@ class WordEncoder:
         """ids: *Shape:* (words, characters). Returns *Shape:* (words, projection_dim), float32."""
         if not len(ids):
             return ids.new_zeros(0, self.cnn.options.projection_dim, dtype=torch.float32)
-        # oneDNN keeps code for each number of rows it has met: few of them, so that memory stays constant
+        # as linear.rows_taken, but once for all products, and in larger steps: nobody waits for few words
         x = F.pad(self.cnn.pool(ids, self.tables), (0, 0, 0, -len(ids) % ROWS_OF))
         for highway in self.cnn.highways:
             assert isinstance(highway, Highway)

@@ -10,7 +10,7 @@ import torch
 from bilm_cases import largest_difference
 from torch import Tensor
 
-from spacy_elmo.inference.linear import PrepackedLinear
+from spacy_elmo.inference.linear import PrepackedLinear, rows_taken
 
 WEIGHT = torch.from_numpy(np.random.default_rng(0).normal(size=(20, 7)).astype(np.float32))
 BIAS = torch.linspace(-1, 1, 20)
@@ -22,11 +22,20 @@ def expected(x: Tensor, bias: Tensor | None) -> np.ndarray:
 
 
 def check(linear: PrepackedLinear, bias: Tensor | None) -> None:
-    for rows in (0, 1, 2, 5, 33, 600):
+    for rows in (0, 1, 2, 5, 17, 33, 70, 600):
         x = torch.from_numpy(np.random.default_rng(rows).normal(size=(rows, 7)).astype(np.float32))
         assert largest_difference(linear(x), expected(x, bias)) <= 2e-6
     wide = torch.ones(4, 14)[:, ::2]
     assert largest_difference(linear(wide), expected(wide, bias)) <= 2e-6
+
+
+def test_few_numbers_of_rows() -> None:
+    """oneDNN keeps code for each."""
+    taken = [rows_taken(n) for n in range(1, 513)]
+    assert all(n <= rows < 1.25 * n + 1 for n, rows in enumerate(taken, 1))
+    assert len(set(taken)) == 16 + 4 + 4 + 28
+    assert all(rows_taken(rows) == rows for rows in taken)
+    assert rows_taken(0) == 0
 
 
 @pytest.mark.parametrize("bias", [None, BIAS], ids=["plain", "bias"])
