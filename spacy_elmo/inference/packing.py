@@ -41,8 +41,8 @@ class Packing(NamedTuple):
         return cls(given, order, given[order], active.astype(np.int32), offsets, begins[ranks] + steps)
 
     @property
-    def places(self) -> npt.NDArray[np.int64]:
-        """The place of each position, when all rows lie one after another as they were given."""
+    def places(self) -> Index:
+        """The place of each position, *Shape:* (positions,), when all rows lie one after another as they were given."""
         places = np.empty(len(self.source), np.int64)
         places[self.source] = np.arange(len(places))
         return places
@@ -60,7 +60,10 @@ class Packing(NamedTuple):
 
 
 def with_boundaries(words: Index, lengths: Index) -> Index:
-    """The rows' words, one row after another, with 0 before and 1 behind each row."""
+    """The rows' words, one row after another, with 0 before and 1 behind each row.
+
+    words: *Shape:* (words,); lengths: (rows,), words of each. Returns (words + 2 rows,).
+    """
     ends = np.cumsum(lengths + BOUNDARIES)
     index = np.full(len(words) + BOUNDARIES * len(lengths), -1)
     index[ends - lengths - BOUNDARIES], index[ends - 1] = 0, 1
@@ -69,7 +72,10 @@ def with_boundaries(words: Index, lengths: Index) -> Index:
 
 
 def groups_of(lengths: Index, n_threads: int) -> list[slice]:
-    """Rows that run together: as many groups of about as many positions as there are pairs of threads."""
+    """Rows that run together: as many groups of about as many positions as there are pairs of threads.
+
+    lengths: *Shape:* (rows,), positions of each.
+    """
     n = max(1, min(n_threads // 2, len(lengths) // 32))
     goals = np.cumsum(lengths).searchsorted(np.arange(1, n) * lengths.sum() / n) + 1
     bounds = sorted({0, *goals.tolist(), len(lengths)})
