@@ -1,7 +1,7 @@
-"""One direction of all LSTM layers: two compiled calls for each layer and some steps.
+"""One direction of all LSTM layers: a compiled call for each.
 
 In bfloat16 on the tiles of AMX or on AVX-512, where the sums of the inputs are float16, and in float32 on AVX-512;
-cells and outputs are float32. Layouts: kernels/amx.h and amx_scan.c, kernels/avx512_scan.inc.
+cells and outputs are float32. The call: kernels/layer.inc; layouts: kernels/amx.h and amx_scan.c, avx512_scan.inc.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import ctypes
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -20,8 +22,8 @@ from ..modules.lstm_amx import UNITS, padded
 from ..modules.lstm_scan import FORGET_BIAS
 from .buffers import Buffers
 from .large_pages import in_large_pages
-from .packing import Packing
-from .plan import Chunk, Plans
+from .packing import Index, Packing
+from .plan import Plan, Plans
 from .split import joined, split
 
 PROJECTION = 2  # its place among a layer's matrices
@@ -41,15 +43,12 @@ class _Axes(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A pair of compiled calls. has: whether this machine runs them; block: columns of a block of a left operand;
-    multiple: of which the sizes are.
-    """
+    """A compiled call. has: whether this machine runs it; multiple: of which the sizes are."""
 
     name: str
     has: Callable[[ctypes.CDLL | None], bool]
     operands: torch.dtype
     sums: torch.dtype
-    block: int
     multiple: int
     gates: _Axes
     projection: _Axes
@@ -58,17 +57,17 @@ class Kind(NamedTuple):
 # the fastest of a type first
 KINDS = (
     Kind(
-        "amx", kernels.has_amx, torch.bfloat16, torch.float16, 32, 64,
+        "amx", kernels.has_amx, torch.bfloat16, torch.float16, 64,
         _Axes((-1, 16, 2), (4, -1, UNITS), (4, 0, 3, 1, 5, 2)),
         _Axes((-1, 16, 2), (-1, 4, UNITS), (3, 0, 4, 1, 5, 2)),
     ),
     Kind(
-        "avx512_bf16", kernels.has_avx512_bf16, torch.bfloat16, torch.float16, 32, 32,
+        "avx512_bf16", kernels.has_avx512_bf16, torch.bfloat16, torch.float16, 32,
         _Axes((-1, 2), (2, 2, -1, UNITS), (4, 2, 0, 3, 5, 1)),
         _Axes((-1, 2), (-1, 2, UNITS), (2, 0, 3, 4, 1)),
     ),
     Kind(
-        "avx512", kernels.has_avx512, torch.float32, torch.float32, 16, 32,
+        "avx512", kernels.has_avx512, torch.float32, torch.float32, 32,
         _Axes((-1,), (2, 2, -1, UNITS), (3, 1, 0, 2, 4)),
         _Axes((-1,), (-1, 2, UNITS), (1, 0, 2, 3)),
     ),
@@ -88,15 +87,17 @@ class _Layer(NamedTuple):
     rests: list[Tensor] | None
 
 
-class _Work(NamedTuple):
-    """What a layer's steps share: cells (dim / 16, rows, 16), the state and the cells' outputs, blocked; all positions'
-    outputs (positions, projection_dim).
-    """
+class _Steps(NamedTuple):
+    """How many rows each step has, and where its positions begin, in the order read. *Shape:* (steps,)."""
 
-    cells: Tensor
-    state: Tensor
-    outs: Tensor
-    out: Tensor
+    active: npt.NDArray[np.int32]
+    offsets: Index
+
+    @classmethod
+    def of(cls, packing: Packing, backward: bool) -> _Steps:
+        if not backward:
+            return cls(packing.active, packing.offsets)
+        return cls(packing.active[::-1].copy(), packing.offsets[::-1].copy())
 
 
 def kind_of(options: BiLMOptions, dtype: torch.dtype, library: ctypes.CDLL | None) -> Kind | None:
@@ -158,65 +159,45 @@ class CompiledStack:
         backward: bool,
     ) -> list[Tensor]:
         """Each layer's outputs, *Shape:* (positions, projection_dim); see stacks.Stack."""
+        steps = _Steps.of(packing, backward)
         outputs: list[Tensor] = []
         for k, layer in enumerate(self.layers):
             plan = plans.first if k == 0 else plans.further
             x = outputs[-1] if k else words
             out = self.buffers.take(f"out {k}", len(packing.source), self.options.projection_dim)
-            work = self._work(state.h[k], state.c[k], out)
-            inputs = self.buffers.take("inputs", plan.rows, 4 * self.options.dim, dtype=self.kind.sums)
-            self._inputs(layer, x[plan.kept], inputs, 0)
-            for chunk in plan.chunks[::-1] if backward else plan.chunks:
-                self._inputs(layer, x[chunk.fresh], inputs, plan.n_kept)
-                self._scan(layer, inputs, chunk, packing, work, backward)
+            begin = LstmState(_rows(state.h[k]), _rows(state.c[k]))
+            cells = self._run_layer(layer, x, begin, plan, plan.table(backward), steps, out)
             if ends is not None:
                 last = torch.from_numpy(packing.firsts if backward else packing.ends)
                 torch.index_select(out, 0, last, out=ends.h[k])
-                ends.c[k] = work.cells[:, : len(last)].transpose(0, 1).flatten(1)
+                ends.c[k] = cells[:, : len(last)].transpose(0, 1).flatten(1)
             if k and self.options.use_skip_connections:
                 out.add_(x)
             outputs.append(out)
         return outputs
 
-    def _work(self, h: Tensor, c: Tensor, out: Tensor) -> _Work:
-        n, dim = c.shape
-        rows = padded(n)
-        cells = self.buffers.take("cells", dim // UNITS, rows, UNITS)
-        cells[:, :n] = c.unflatten(1, (-1, UNITS)).transpose(0, 1)
-        outs = self.buffers.take("outs", rows, dim, dtype=self.kind.operands)
-        return _Work(cells, self._blocked("state", h), outs, out)
-
-    def _blocked(self, name: str, x: Tensor) -> Tensor:
-        """x (rows, k) as a left operand, (k / block, padded rows, block); rows behind the last mean nothing."""
-        (rows, k), block = x.shape, self.kind.block
-        result = self.buffers.take(name, k // block, padded(rows), block, dtype=self.kind.operands)
-        result[:, :rows] = x.unflatten(1, (-1, block)).transpose(0, 1)
-        return result
-
-    def _inputs(self, layer: _Layer, x: Tensor, inputs: Tensor, begin: int) -> None:
-        """The sums of the rows of x, into rows of inputs from `begin` on."""
-        if len(x):
-            assert inputs.data_ptr() % 64 == 0  # the loops' stores would end the process
-            blocked = self._blocked("x", x)
-            arrays = (blocked, layer.inputs, layer.bias, inputs)
-            sizes = (len(x), blocked.shape[1], x.shape[1], self.options.dim, len(inputs), begin)
-            self._call("inputs", *sizes, *(array.data_ptr() for array in arrays))
-
-    def _scan(self, layer: _Layer, inputs: Tensor, chunk: Chunk, packing: Packing, work: _Work, backward: bool) -> None:
-        """The steps of a chunk. inputs: the kept sums and behind them the fresh ones."""
-        options, turn = self.options, slice(None, None, -1 if backward else 1)
-        active, offsets = (array[chunk.steps][turn].copy() for array in (packing.active, packing.offsets))
-        begin = int(packing.offsets[chunk.steps.start])
-        offsets -= begin
-        clips = [-1.0 if clip is None else clip for clip in (options.cell_clip, options.proj_clip)]
-        arrays = (chunk.places, inputs, layer.recurrent, layer.projection, *work[:3], work.out[begin:])
-        self._call(
-            "scan",
-            *(len(active), work.cells.shape[1], options.dim, options.projection_dim, len(inputs)),
-            *(active.ctypes.data, offsets.ctypes.data),
-            *(array.data_ptr() for array in arrays),
-            *clips,
+    def _run_layer(
+        self, layer: _Layer, x: Tensor, begin: LstmState, plan: Plan, chunks: Index, steps: _Steps, out: Tensor
+    ) -> Tensor:
+        """Fill in a layer's outputs: see kernels/layer.inc. Returns the cells at the end, (dim / 16, rows, 16)."""
+        take, (n, dim), width = self.buffers.take, begin.c.shape, self.options.projection_dim
+        operands, rows = self.kind.operands, padded(n)
+        blocked = take("blocked", padded(max(plan.n_kept, plan.n_fresh)), width, dtype=operands)
+        inputs = take("inputs", plan.rows, 4 * dim, dtype=self.kind.sums)
+        cells = take("cells", dim // UNITS, rows, UNITS)
+        state, outs = take("state", rows, width, dtype=operands), take("outs", rows, dim, dtype=operands)
+        assert inputs.data_ptr() % 64 == 0  # the loops' stores would end the process
+        assert x.is_contiguous()
+        getattr(self.library, f"{self.kind.name}_layer")(
+            *(n, dim, width, plan.n_kept, len(inputs), len(chunks), begin.h.stride(0), begin.c.stride(0)),
+            *(chunks.ctypes.data, plan.kept.data_ptr(), None if plan.fresh is None else plan.fresh.data_ptr()),
+            *(steps.active.ctypes.data, steps.offsets.ctypes.data, plan.places.data_ptr(), x.data_ptr()),
+            *(tensor.data_ptr() for tensor in (*begin, *layer[:4], blocked, inputs, cells, state, outs, out)),
+            *(-1.0 if clip is None else clip for clip in (self.options.cell_clip, self.options.proj_clip)),
         )
+        return cells
 
-    def _call(self, name: str, *arguments: float) -> None:
-        getattr(self.library, f"{self.kind.name}_{name}")(*arguments)
+
+def _rows(part: Tensor) -> Tensor:
+    """Each row one stretch of memory; rows may be the same one."""
+    return part if part.stride(1) == 1 else part.contiguous()

@@ -11,31 +11,56 @@ from torch import Tensor
 
 from .packing import Index, Packing
 
-Rows = Tensor | slice
-
 
 class Chunk(NamedTuple):
-    """Some steps. fresh: the rows of the layer's input whose products are taken for them; places: *Shape:*
-    (positions,), int32, where each position's product stands among those kept and, behind them, the fresh ones.
-    """
+    """Some steps, and which of the plan's fresh rows have their products taken for them."""
 
     steps: slice
-    fresh: Rows
-    places: Tensor
+    fresh: slice
 
 
 class Plan(NamedTuple):
-    """kept: rows of the layer's input whose products are taken once for all chunks; chunks: in the order of steps."""
+    """kept: *Shape:* (n_kept,), rows of the layer's input whose products are taken once for all chunks; fresh: the
+    others', chunk after chunk, or None: the input's rows as they are; places: (positions,), int32, where each
+    position's product stands among those kept and, behind them, its chunk's; chunks: in the order of steps.
+    """
 
-    kept: Rows
-    n_kept: int
-    n_fresh: int  # of the largest chunk
+    kept: Tensor
+    fresh: Tensor | None
+    places: Tensor
     chunks: list[Chunk]
+
+    @property
+    def n_kept(self) -> int:
+        """Products kept for all chunks."""
+        return len(self.kept)
+
+    @property
+    def n_fresh(self) -> int:
+        """Products of the largest chunk."""
+        return max(int(chunk.fresh.stop - chunk.fresh.start) for chunk in self.chunks)
 
     @property
     def rows(self) -> int:
         """How many products are there at a time."""
         return self.n_kept + self.n_fresh
+
+    def fresh_rows(self, x: Tensor, chunk: Chunk) -> Tensor:
+        """Of the layer's input x, those whose products a chunk takes."""
+        return x[chunk.fresh] if self.fresh is None else x[self.fresh[chunk.fresh]]
+
+    def table(self, backward: bool) -> Index:
+        """Of each chunk, in the order read: the first step and how many, the first of `fresh` and how many.
+
+        backward: the last step is read first, and counted as 0. Returns *Shape:* (chunks, 4).
+        """
+        n, order = self.chunks[-1].steps.stop, self.chunks[::-1] if backward else self.chunks
+        begins = [n - steps.stop if backward else steps.start for steps, _ in order]
+        rows = [
+            (begin, steps.stop - steps.start, fresh.start, fresh.stop - fresh.start)
+            for begin, (steps, fresh) in zip(begins, order)
+        ]
+        return np.array(rows, np.int64)
 
 
 class Plans(NamedTuple):
@@ -61,27 +86,27 @@ def plan_words(packing: Packing, words: Index, limit: int, most: int, device: to
     is_fresh = places < 0
     numbers = np.concatenate([[0], np.cumsum(is_fresh)])  # of fresh ones before each position
     bounds = np.append(packing.offsets, len(words))
-    counts, chunks = np.diff(numbers[bounds]), []
-    for steps in _chunks(counts, most):
+    chunks = []
+    for steps in _chunks(np.diff(numbers[bounds]), most):
         here = slice(bounds[steps.start], bounds[steps.stop])
-        fresh = is_fresh[here]
-        behind = len(kept) + numbers[here] - numbers[here.start]
-        rows = torch.from_numpy(np.where(fresh, behind, places[here]).astype(np.int32))
-        chunks.append(Chunk(steps, torch.from_numpy(words[here][fresh]).to(device), rows.to(device)))
-    n_fresh = max(int(counts[chunk.steps].sum()) for chunk in chunks)
-    return Plan(torch.from_numpy(kept).to(device), len(kept), n_fresh, chunks)
+        fresh = slice(int(numbers[here.start]), int(numbers[here.stop]))
+        places[here][is_fresh[here]] = len(kept) + np.arange(fresh.stop - fresh.start)
+        chunks.append(Chunk(steps, fresh))
+    arrays = (kept, words[is_fresh], places.astype(np.int32))
+    on_device = [torch.from_numpy(array).to(device) for array in arrays]
+    return Plan(on_device[0], on_device[1], on_device[2], chunks)
 
 
 def plan_positions(packing: Packing, most: int, device: torch.device) -> Plan:
     """Of a further layer, whose input has a row for each position. most: rows of a chunk."""
     bounds = np.append(packing.offsets, len(packing.source)).tolist()
+    places = torch.arange(bounds[-1], dtype=torch.int32)
     chunks = []
     for steps in _chunks(packing.active, most):
-        begin, end = bounds[steps.start], bounds[steps.stop]
-        places = torch.arange(end - begin, dtype=torch.int32, device=device)
-        chunks.append(Chunk(steps, slice(begin, end), places))
-    n_fresh = max(int(packing.active[chunk.steps].sum()) for chunk in chunks)
-    return Plan(slice(0), 0, n_fresh, chunks)
+        here = slice(bounds[steps.start], bounds[steps.stop])
+        places[here] -= here.start
+        chunks.append(Chunk(steps, here))
+    return Plan(torch.empty(0, dtype=torch.int64, device=device), None, places.to(device), chunks)
 
 
 def _chunks(counts: npt.NDArray[np.integer], most: int) -> list[slice]:

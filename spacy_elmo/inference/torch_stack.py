@@ -80,8 +80,8 @@ class TorchStack:
             h, c = (part[k].clone(memory_format=torch.contiguous_format) for part in state)
             kept = self._kept(layer, x, plan)
             for chunk in plan.chunks[::-1] if backward else plan.chunks:
-                inputs = self._inputs(layer, x[chunk.fresh], kept, plan.n_kept)
-                self._scan(layer, inputs, chunk, packing, h, c, out, backward)
+                inputs = self._inputs(layer, plan.fresh_rows(x, chunk), kept, plan.n_kept)
+                self._scan(layer, inputs, chunk, plan.places, packing, h, c, out, backward)
             if ends is not None:
                 ends.h[k], ends.c[k] = h, c
             if k and self.options.use_skip_connections:
@@ -112,6 +112,7 @@ class TorchStack:
         layer: _Layer,
         inputs: Tensor,
         chunk: Chunk,
+        places: Tensor,
         packing: Packing,
         h: Tensor,
         c: Tensor,
@@ -122,10 +123,9 @@ class TorchStack:
         library = loops(inputs)
         bound = self.options.proj_clip
         order = range(chunk.steps.start, chunk.steps.stop)
-        begin = int(packing.offsets[chunk.steps.start])
         for t in reversed(order) if backward else order:
             n, place = int(packing.active[t]), int(packing.offsets[t])
-            sums, rows = layer.recurrent(h[:n]), chunk.places[place - begin : place - begin + n]
+            sums, rows = layer.recurrent(h[:n]), places[place : place + n]
             hidden = self._cell(library, sums, inputs, rows, c[:n])
             if layer.projection is not None:
                 hidden = layer.projection(hidden)

@@ -20,8 +20,7 @@ _OF_BOTH_TYPES: dict[str, list[type]] = {
     "cell_backward": [_INT, _INT, *[_ADDRESS] * 6, _REAL],
     "sampled_softmax": [_INT, _INT, *[_ADDRESS] * 7],
 }
-_INPUTS: list[type] = [*[_INT] * 6, *[_ADDRESS] * 4]
-_SCAN: list[type] = [*[_INT] * 5, *[_ADDRESS] * 10, *[_REAL] * 2]
+_LAYER: list[type] = [*[_INT] * 8, *[_ADDRESS] * 19, *[_REAL] * 2]
 SIGNATURES: dict[str, list[type]] = {
     **{f"{name}_{kind}": types for name, types in _OF_BOTH_TYPES.items() for kind in ("float32", "bfloat16")},
     "cell_step": [_INT, _INT, *[_ADDRESS] * 5, _REAL],
@@ -38,16 +37,15 @@ AMX_SIGNATURES: dict[str, list[type]] = {
     "amx_pack_transposed": [*[_INT] * 2, *[_ADDRESS] * 2],
     "amx_pack_gates_transposed": [*[_INT] * 2, *[_ADDRESS] * 2],
     "amx_pack_left": [_INT64, _INT, *[_ADDRESS] * 2],
-    "amx_inputs": _INPUTS,
-    "amx_scan": _SCAN,
+    "amx_layer": _LAYER,
     "amx_transposed_product": [*[_INT] * 6, *[_ADDRESS] * 5],
     "lstm_forward_amx": [*[_INT] * 5, *[_ADDRESS] * 9, *[_REAL] * 2],
     "lstm_backward_amx": [*[_INT] * 5, *[_ADDRESS] * 13, *[_REAL] * 2],
 }
 
 # only where has_avx512(), has_avx512_bf16()
-AVX512_SIGNATURES: dict[str, list[type]] = {"avx512_inputs": _INPUTS, "avx512_scan": _SCAN}
-AVX512_BF16_SIGNATURES: dict[str, list[type]] = {"avx512_bf16_inputs": _INPUTS, "avx512_bf16_scan": _SCAN}
+AVX512_SIGNATURES: dict[str, list[type]] = {"avx512_layer": _LAYER}
+AVX512_BF16_SIGNATURES: dict[str, list[type]] = {"avx512_bf16_layer": _LAYER}
 
 
 def fingerprint(folder: Path = FOLDER) -> str:

@@ -19,7 +19,6 @@
 #define INLINE static inline __attribute__((always_inline)) AMX
 #define TILE 512              /* bfloat16 values in one */
 #define GROUP (4 * TILE)      /* of a packed right operand */
-#define PADDED(batch) (((size_t)(batch) + 31) / 32 * 32)
 #define BARRIER() __asm__ volatile("" ::: "memory") /* gcc does not know that a tile load reads memory */
 
 /* All tiles whole; the configuration is the thread's. */

@@ -143,4 +143,13 @@ EXPORT AMX void amx_scan(int steps, int rows, int dim, int width, int n, const i
     }
     tiles_end();
 }
+
+#define NAME(name) amx_##name
+#define AVX512 AMX
+#define OPERAND bfloat16
+#define INPUT uint16_t
+#define BLOCK ((size_t)32)
+INLINE void keep(bfloat16 *to, __m512 x) { _mm256_storeu_si256((__m256i *)to, narrow(x)); }
+
+#include "layer.inc"
 #endif

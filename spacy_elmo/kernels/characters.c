@@ -19,6 +19,7 @@ ALWAYS_INLINE void convolve_(int words, int stride, int width, int n_ids, int fi
                 const float *row = table + (size_t)x[p] * filters + start;
                 if (n == BLOCK) {
                     for (int q = 0; q < BLOCK; q++) sum[q] = row[q];
+#pragma GCC unroll 8
                     for (int k = 1; k < width; k++) {
                         row = table + ((size_t)k * n_ids + x[p + k]) * filters + start;
                         for (int q = 0; q < BLOCK; q++) sum[q] += row[q];
@@ -44,19 +45,33 @@ ALWAYS_INLINE void convolve_(int words, int stride, int width, int n_ids, int fi
     }
 }
 
+/* Where the width is known the sums stay in registers from one row of the table to the next. */
+ALWAYS_INLINE void convolve_width_(int words, int stride, int width, int n_ids, int filters, int out_stride,
+                                   const int16_t *restrict ids, const int32_t *restrict lengths,
+                                   const float *restrict table, float *restrict out, uint8_t *restrict where,
+                                   const int keep) {
+    switch (width) {
+#define CASE(N) \
+    case N: convolve_(words, stride, N, n_ids, filters, out_stride, ids, lengths, table, out, where, keep); break;
+        CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
+#undef CASE
+        default: convolve_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, where, keep);
+    }
+}
+
 /* ids (words, stride), the first lengths[word] of which count (at least width); table (width, n_ids, filters); out
  * (words, out_stride): maxima over the windows; where (words, out_stride): the first window that has it. */
 EXPORT LOOP void convolve(int words, int stride, int width, int n_ids, int filters, int out_stride,
                           const int16_t *restrict ids, const int32_t *restrict lengths, const float *restrict table,
                           float *restrict out, uint8_t *restrict where) {
-    convolve_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, where, 1);
+    convolve_width_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, where, 1);
 }
 
 /* The same without `where`, which only a backward pass needs. */
 EXPORT LOOP void convolve_maxima(int words, int stride, int width, int n_ids, int filters, int out_stride,
                                  const int16_t *restrict ids, const int32_t *restrict lengths,
                                  const float *restrict table, float *restrict out) {
-    convolve_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, NULL, 0);
+    convolve_width_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, NULL, 0);
 }
 
 /* d_table (width, n_ids, filters) is added to. */

@@ -23,6 +23,9 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #endif
 
+/* Rows of the arrays of LSTM layers on AMX or AVX-512. */
+#define PADDED(batch) (((size_t)(batch) + 31) / 32 * 32)
+
 typedef uint16_t bfloat16;
 
 ALWAYS_INLINE float from_bfloat16(bfloat16 x) {

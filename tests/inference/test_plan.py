@@ -14,13 +14,16 @@ CPU = torch.device("cpu")
 texts = st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=9), min_size=1, max_size=8)
 
 
-def sources(plan: Plan, rows: torch.Tensor) -> list[int]:
+def sources(plan: Plan, packing: Packing, rows: torch.Tensor) -> list[int]:
     """What each position multiplies, were the products the rows themselves."""
+    bounds = np.append(packing.offsets, len(packing.source))
     found: list[int] = []
-    for chunk in plan.chunks:
-        products = torch.cat([rows[plan.kept], rows[chunk.fresh]])
+    for chunk, (first, steps, begin, count) in zip(plan.chunks, plan.table(False).tolist(), strict=True):
+        assert (chunk.steps, chunk.fresh) == (slice(first, first + steps), slice(begin, begin + count))
+        products = torch.cat([rows[plan.kept], plan.fresh_rows(rows, chunk)])
         assert len(products) <= plan.rows
-        found += products[chunk.places].tolist()
+        here = slice(*(int(bounds[step]) for step in (chunk.steps.start, chunk.steps.stop)))
+        found += products[plan.places[here]].tolist()
     return found
 
 
@@ -33,7 +36,7 @@ def test_words(text: list[list[int]], limit: int, most: int) -> None:
     packing = Packing.of([len(sentence) for sentence in text])
     words = np.concatenate(text)[packing.source]
     plan = plan_words(packing, words, limit, most, CPU)
-    assert sources(plan, torch.arange(7)) == words.tolist()
+    assert sources(plan, packing, torch.arange(7)) == words.tolist()
     assert steps_of(plan) == list(range(len(packing.active)))
     kept = np.asarray(plan.kept).tolist()
     times = np.bincount(words, minlength=7)
@@ -41,18 +44,29 @@ def test_words(text: list[list[int]], limit: int, most: int) -> None:
     assert len(kept) == plan.n_kept == min(limit, len(repeated))
     assert set(kept) <= set(repeated)
     assert all(times[word] <= min(times[kept], default=99) for word in set(repeated) - set(kept))
-    taken = plan.n_kept + sum(len(np.asarray(chunk.fresh)) for chunk in plan.chunks)
-    assert taken == len(kept) + sum(1 for word in words if word not in kept)
+    assert plan.fresh is not None
+    assert plan.n_kept + len(plan.fresh) == len(kept) + sum(1 for word in words if word not in kept)
 
 
 @given(texts, st.integers(1, 20))
 def test_positions(text: list[list[int]], most: int) -> None:
     packing = Packing.of([len(sentence) for sentence in text])
     plan = plan_positions(packing, most, CPU)
-    assert sources(plan, torch.arange(len(packing.source))) == list(range(len(packing.source)))
+    assert sources(plan, packing, torch.arange(len(packing.source))) == list(range(len(packing.source)))
     assert steps_of(plan) == list(range(len(packing.active)))
+    assert plan.fresh is None
     for chunk in plan.chunks:
         active = packing.active[chunk.steps]
         assert len(active) == 1 or active.sum() <= most
     for chunk, after in zip(plan.chunks, plan.chunks[1:]):
         assert packing.active[chunk.steps].sum() + packing.active[after.steps.start] > most
+
+
+@given(texts, st.integers(1, 20))
+def test_read_backward(text: list[list[int]], most: int) -> None:
+    packing = Packing.of([len(sentence) for sentence in text])
+    plan = plan_positions(packing, most, CPU)
+    forward, backward = (plan.table(way).tolist() for way in (False, True))
+    n = len(packing.active)
+    assert backward == [[n - first - steps, steps, *fresh] for first, steps, *fresh in forward[::-1]]
+    assert [first for first, *_ in backward] == np.cumsum([0, *(steps for _, steps, *_ in backward)])[:-1].tolist()

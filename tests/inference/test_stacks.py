@@ -61,6 +61,24 @@ def test_rows_that_begin_alike(
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize(("kind", "dtype"), CHOICES, ids=str)
+def test_states_with_any_strides(
+    rows: int, kind: str | None, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(kind, monkeypatch)
+    bilm, sentences = bilm_with(), sentences_of([2, 7, 1, 4][:rows])
+    fast, state = Engine(bilm, dtype), random_state(bilm.options, rows, 1, torch.float32)
+    turned = LstmState(*(part.transpose(2, 3).contiguous().transpose(2, 3) for part in state))
+    spread = LstmState(*(torch.stack([part, part + 1], -1)[..., 0] for part in state))
+    alike = LstmState(*(part[..., :1, :1].expand_as(part) for part in state))
+    for views in (turned, spread, alike):
+        copied = LstmState(*(part.contiguous() for part in views))
+        (got, end), (expected, expected_end) = fast.run_from(sentences, views), fast.run_from(sentences, copied)
+        for a, b in zip([*got, *map(np.asarray, end)], [*expected, *map(np.asarray, expected_end)], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
 @pytest.mark.parametrize("kind", LOW)
 def test_bfloat16_of_all_kinds(changes: dict[str, object], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def windows(case: Case, word: int) -> npt.NDArray[np.float64]:
     )
 
 
-@pytest.mark.parametrize("width", range(1, 8))
+@pytest.mark.parametrize("width", range(1, 10))
 @pytest.mark.parametrize("filters", [1, 5, 33, 64, 130])
 def test_maxima_and_their_gradient(compiled: ctypes.CDLL, width: int, filters: int) -> None:
     case = drawn(width, filters)
