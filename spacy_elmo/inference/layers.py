@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from .. import kernels
 from ..formats.options import BiLMOptions
 from .packing import Index
 
@@ -25,10 +26,23 @@ def fill(
     outputs: of each layer rows, *Shape:* (any, projection_dim), and the place there of each position of all sentences,
         one after another; lengths: their positions, with `boundary` at both ends that the arrays have no place for.
     """
-    ends = np.cumsum(lengths).tolist()
+    library = kernels.load()
+    addresses = np.array([array.ctypes.data for array in layers], np.uintp)
+    tokens = lengths - 2 * boundary
     for k, (output, places) in enumerate(outputs):
-        rows = output.cpu().numpy()[places]
+        rows = output.cpu().numpy()
         width = rows.shape[1]
-        for array, end in zip(layers, ends):
-            stop = end - boundary
-            array[k, :, d * width : (d + 1) * width] = rows[stop - array.shape[1] : stop]
+        if library is None:
+            _fill_layer([array[k, :, d * width : (d + 1) * width] for array in layers], rows[places], lengths, boundary)
+            continue
+        targets = addresses + ((2 * k * tokens + d) * width * rows.itemsize).astype(np.uintp)
+        arrays = (lengths, places, rows, targets)
+        assert all(array.flags.c_contiguous for array in arrays)
+        library.fill_rows(len(layers), boundary, width, 2 * width, *(array.ctypes.data for array in arrays))
+
+
+def _fill_layer(targets: Sequence[Layers], rows: Layers, lengths: Index, boundary: int) -> None:
+    """rows: of all positions."""
+    for target, end in zip(targets, np.cumsum(lengths).tolist()):
+        stop = end - boundary
+        target[:] = rows[stop - len(target) : stop]

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..modules.char_cnn import CharCnn
-from ..modules.highway import Highway, carried
+from ..modules.highway import Highway, carried_in_place
 from .linear import PrepackedLinear
 from .split import joined, split
 
@@ -65,11 +65,11 @@ class WordEncoder:
         if not len(ids):
             return ids.new_zeros(0, self.cnn.options.projection_dim, dtype=torch.float32)
         # as linear.rows_taken, but once for all products, and in larger steps: nobody waits for few words
-        x = F.pad(self.cnn.pool(ids, self.tables), (0, 0, 0, -len(ids) % ROWS_OF))
+        x = F.pad(self.cnn.pool(ids, self.tables).float(), (0, 0, 0, -len(ids) % ROWS_OF))
         for highway in self.cnn.highways:
             assert isinstance(highway, Highway)
-            x = carried(x, self._products[highway.carry](x), self._products[highway.transform](x))
-        return (x.float() if self.cnn.projection is None else self._products[self.cnn.projection](x))[: len(ids)]
+            x = carried_in_place(x, self._products[highway.carry](x), self._products[highway.transform](x))
+        return (x if self.cnn.projection is None else self._products[self.cnn.projection](x))[: len(ids)]
 
 
 def _layers(cnn: CharCnn) -> Iterator[nn.Linear]:

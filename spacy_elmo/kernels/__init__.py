@@ -27,6 +27,7 @@ SIGNATURES: dict[str, list[type]] = {
     "convolve": [*[_INT] * 6, *[_ADDRESS] * 5],
     "convolve_maxima": [*[_INT] * 6, *[_ADDRESS] * 4],
     "convolve_backward": [*[_INT] * 6, *[_ADDRESS] * 4],
+    "fill_rows": [*[_INT] * 4, *[_ADDRESS] * 4],
     "adam_rows": [_INT64, _INT, *[_ADDRESS] * 5, *[_REAL] * 5],
     "adagrad_rows": [_INT64, _INT, *[_ADDRESS] * 4, *[_REAL] * 2],
 }

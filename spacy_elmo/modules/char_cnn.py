@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..formats.characters import PADDING
 from ..formats.options import BiLMOptions
-from .char_table import character_table, convolve
+from .char_table import character_table, maxima
 from .highway import Highway
 from .lstm_cell import loops
 from .products import linear
@@ -41,7 +41,7 @@ class CharCnn(nn.Module):
         self.convolutions = nn.ModuleList(nn.Conv1d(options.char_dim, n, width) for width, n in options.filters)
         self.highways = nn.ModuleList(Highway(options.n_filters) for _ in range(options.n_highway))
         self.projection = nn.Linear(options.n_filters, options.projection_dim) if char_projection else None
-        self.activation = {"relu": torch.relu, "tanh": torch.tanh}[options.activation]
+        self.activation = {"relu": torch.relu_, "tanh": torch.tanh_}[options.activation]
         self.widest = max(width for width, _ in options.filters)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -93,9 +93,10 @@ class CharCnn(nn.Module):
         library = loops(self.embedding.weight)
         if library is None or not self._fits_table(ids):
             return self.activation(self._by_windows(ids, (encoded + self.widest).clamp_(max=most)))
-        short, tables = ids.short(), tables or self.tables()
-        maxima = [convolve(t, short, (encoded + len(t)).clamp_(max=most).int(), library) for t in tables]
-        return self.activation(torch.cat(maxima, 1) + torch.cat([c.get_parameter("bias") for c in self.convolutions]))
+        tables = tables or self.tables()
+        lengths = [(encoded + len(table)).clamp_(max=most).int() for table in tables]
+        x = maxima(tables, ids.short(), lengths, library)
+        return self.activation(x.add_(torch.cat([c.get_parameter("bias") for c in self.convolutions])))
 
     def _fits_table(self, ids: Tensor) -> bool:
         """Whether the compiled loop, which checks nothing, can take these ids; torch refuses those that are wrong."""

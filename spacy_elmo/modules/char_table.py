@@ -6,6 +6,7 @@ products over all windows, as a batch has many more windows than there are chara
 """
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -48,18 +49,20 @@ def character_table(embedding: Tensor, weight: Tensor) -> Tensor:
     return torch.einsum("cd,fdk->kcf", learned, weight).contiguous()
 
 
-def convolve(table: Tensor, ids: Tensor, lengths: Tensor, library: ctypes.CDLL) -> Tensor:
-    """The maximum over windows of each filter's sums, without bias.
+def maxima(tables: Sequence[Tensor], ids: Tensor, lengths: Sequence[Tensor], library: ctypes.CDLL) -> Tensor:
+    """The maximum over windows of each filter's sums, without bias, those of all tables side by side.
 
-    table: see character_table; ids: *Shape:* (words, positions), int16, at most 256 positions; lengths: (words,),
-    int32: positions that count, at least width. Returns *Shape:* (words, filters), float32.
+    tables: see character_table; ids: *Shape:* (words, positions), int16, at most 256 positions; lengths: for each table
+    (words,), int32: positions that count, at least width. Returns *Shape:* (words, filters), float32.
     """
-    ids, lengths = ids.contiguous(), lengths.contiguous()
+    ids, lengths = ids.contiguous(), [array.contiguous() for array in lengths]
     if torch.is_grad_enabled():
-        result: Tensor = _Convolve.apply(table, ids, lengths, library)
-        return result
-    (width, n_ids, filters), (words, stride) = table.shape, ids.shape
-    out = torch.empty(words, filters, dtype=torch.float32, device=table.device)
-    arrays = (ids, lengths, table, out)
-    library.convolve_maxima(words, stride, width, n_ids, filters, filters, *(array.data_ptr() for array in arrays))
+        return torch.cat([_Convolve.apply(table, ids, array, library) for table, array in zip(tables, lengths)], 1)
+    words, stride = ids.shape
+    out = torch.empty(words, sum(table.shape[2] for table in tables), dtype=torch.float32, device=ids.device)
+    begin = 0
+    for table, array in zip(tables, lengths):
+        arrays = (ids, array, table, out[:, begin:])
+        library.convolve_maxima(words, stride, *table.shape, out.shape[1], *(array.data_ptr() for array in arrays))
+        begin += table.shape[2]
     return out

@@ -5,13 +5,19 @@ import pytest
 import torch
 from stack_cases import OPTIONS
 
+from spacy_elmo import kernels
 from spacy_elmo.inference.layers import fill, new_layers
 from spacy_elmo.inference.packing import Packing
 
 
+@pytest.mark.parametrize("loops", ["compiled", "none"])
 @pytest.mark.parametrize("boundary", [0, 1])
-def test_each_position_gets_its_own_row(boundary: int) -> None:
-    tokens = np.array([3, 1, 5])
+def test_each_position_gets_its_own_row(
+    boundary: int, loops: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    library = request.getfixturevalue("compiled") if loops == "compiled" else None
+    monkeypatch.setattr(kernels, "load", lambda: library)
+    tokens = np.array([3, 1, 5] if boundary == 0 else [3, 0, 5])
     arrays, lengths = new_layers(OPTIONS, tokens), tokens + 2 * boundary
     assert [array.shape for array in arrays] == [(OPTIONS.layers, n, OPTIONS.width) for n in tokens]
     packing, width = Packing.of(lengths), OPTIONS.projection_dim
