@@ -15,7 +15,9 @@ class SettingMessages:
         'or to "auto", which takes bfloat16 only where the machine has it.'
     )
     CACHED_WORDS = "model.cached_words is {got!r}. Expected a whole number, 0 or more; 0 keeps no words."
-    STATE_ROWS = "State to start from: got {got} rows, expected {expected}, one for each sentence."
+    STATE_SHAPE = (
+        "State to start from: {name} has shape {got}. Expected {expected}: layers, directions, sentences, width."
+    )
     STATEFUL_TRAINABLE = "model.stateful and model.trainable are both true. Set one of them to false."
     MAX_BATCH_TOKENS = "max_batch_tokens is {got}. Expected 1 or more; 8192 is the default."
     MIX_LAYERS = "scalar_mix_parameters has {got} weights. Expected {expected}: one for each layer of the biLM."

@@ -101,7 +101,7 @@ class _Steps(NamedTuple):
 
 
 def kind_of(options: BiLMOptions, dtype: torch.dtype, library: ctypes.CDLL | None) -> Kind | None:
-    """The compiled calls for such sizes and products that this machine can run."""
+    """The compiled call for such sizes and products that this machine can run."""
     sizes = (options.dim, options.projection_dim)
     fitting = (kind for kind in KINDS if kind.operands == dtype and not any(size % kind.multiple for size in sizes))
     return next((kind for kind in fitting if kind.has(library)), None)
@@ -180,7 +180,7 @@ class CompiledStack:
         self, layer: _Layer, x: Tensor, begin: LstmState, plan: Plan, chunks: Index, steps: _Steps, out: Tensor
     ) -> Tensor:
         """Fill in a layer's outputs: see kernels/layer.inc. Returns the cells at the end, (dim / 16, rows, 16)."""
-        take, (n, dim), width = self.buffers.take, begin.c.shape, self.options.projection_dim
+        take, dim, width, n = self.buffers.take, self.options.dim, self.options.projection_dim, len(begin.c)
         operands, rows = self.kind.operands, padded(n)
         blocked = take("blocked", padded(max(plan.n_kept, plan.n_fresh)), width, dtype=operands)
         inputs = take("inputs", plan.rows, 4 * dim, dtype=self.kind.sums)

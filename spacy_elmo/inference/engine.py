@@ -142,12 +142,14 @@ class Engine:
     def run_from(self, sentences: Sequence[Sequence[str]], state: LstmState) -> tuple[list[Layers], LstmState]:
         """As run, but each sentence starts from a state; returns the states after them too, float32.
 
-        Raises ElmoError for a state of other than one row a sentence.
+        state: *Shape:* (layers, 2, sentences, projection_dim) and (layers, 2, sentences, dim).
+        Raises ElmoError for one of another shape.
         """
-        rows = [part.shape[2] for part in state]
-        if any(n != len(sentences) for n in rows):
-            raise ElmoError(Errors.STATE_ROWS.format(got=" and ".join(map(str, rows)), expected=len(sentences)))
-        state = LstmState(*(part.float() for part in state))
+        for name, part, width in zip("hc", state, (self.options.projection_dim, self.options.dim)):
+            expected = (self.options.n_layers, DIRECTIONS, len(sentences), width)
+            if part.shape != expected:
+                raise ElmoError(Errors.STATE_SHAPE.format(name=name, got=tuple(part.shape), expected=expected))
+        state = LstmState(*(part.to(self.device, torch.float32) for part in state))
         encoded, words = self._encode(sentences)
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
         layers = new_layers(self.options, lengths)

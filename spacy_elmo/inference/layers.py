@@ -23,6 +23,7 @@ def fill(
 ) -> None:
     """One direction's half of all layers.
 
+    layers: see new_layers, a sentence's two halves side by side; d: which half.
     outputs: of each layer rows, *Shape:* (any, projection_dim), and the place there of each position of all sentences,
         one after another; lengths: their positions, with `boundary` at both ends that the arrays have no place for.
     """
@@ -30,19 +31,20 @@ def fill(
     addresses = np.array([array.ctypes.data for array in layers], np.uintp)
     tokens = lengths - 2 * boundary
     for k, (output, places) in enumerate(outputs):
-        rows = output.cpu().numpy()
+        rows = np.ascontiguousarray(output.cpu().numpy())
         width = rows.shape[1]
         if library is None:
             _fill_layer([array[k, :, d * width : (d + 1) * width] for array in layers], rows[places], lengths, boundary)
             continue
         targets = addresses + ((2 * k * tokens + d) * width * rows.itemsize).astype(np.uintp)
         arrays = (lengths, places, rows, targets)
-        assert all(array.flags.c_contiguous for array in arrays)
+        assert [array.dtype for array in arrays[:3]] == [np.dtype(kind) for kind in (np.int64, np.int64, np.float32)]
+        assert all(array.flags.c_contiguous for array in (*arrays, *layers))
         library.fill_rows(len(layers), boundary, width, 2 * width, *(array.ctypes.data for array in arrays))
 
 
 def _fill_layer(targets: Sequence[Layers], rows: Layers, lengths: Index, boundary: int) -> None:
-    """rows: of all positions."""
+    """targets: each *Shape:* (tokens, width); rows: (positions, width), all sentences'; else see fill."""
     for target, end in zip(targets, np.cumsum(lengths).tolist()):
         stop = end - boundary
         target[:] = rows[stop - len(target) : stop]

@@ -100,13 +100,13 @@ def plan_words(packing: Packing, words: Index, limit: int, most: int, device: to
 def plan_positions(packing: Packing, most: int, device: torch.device) -> Plan:
     """Of a further layer, whose input has a row for each position. most: rows of a chunk."""
     bounds = np.append(packing.offsets, len(packing.source)).tolist()
-    places = torch.arange(bounds[-1], dtype=torch.int32)
+    places = np.arange(bounds[-1], dtype=np.int32)
     chunks = []
     for steps in _chunks(packing.active, most):
         here = slice(bounds[steps.start], bounds[steps.stop])
         places[here] -= here.start
         chunks.append(Chunk(steps, here))
-    return Plan(torch.empty(0, dtype=torch.int64, device=device), None, places.to(device), chunks)
+    return Plan(torch.empty(0, dtype=torch.int64, device=device), None, torch.from_numpy(places).to(device), chunks)
 
 
 def _chunks(counts: npt.NDArray[np.integer], most: int) -> list[slice]:

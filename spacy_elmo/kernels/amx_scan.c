@@ -79,8 +79,8 @@ INLINE void block(const bfloat16 *left, size_t rows, size_t k, const bfloat16 *r
 
 /* Sums of inputs: x (n, k), blocked, of `rows`, padded; packed: the weight (k, 4 dim), groups of 16 units' gates; bias
  * (4 dim), the forget bias included. inputs: n rows of `all`, from `begin` on. */
-EXPORT AMX void amx_inputs(int n, int rows, int k, int dim, int all, int begin, const bfloat16 *restrict x,
-                           const bfloat16 *restrict packed, const float *restrict bias, uint16_t *restrict inputs) {
+INNER AMX void amx_inputs(int n, int rows, int k, int dim, int all, int begin, const bfloat16 *restrict x,
+                          const bfloat16 *restrict packed, const float *restrict bias, uint16_t *restrict inputs) {
     _Alignas(64) float sums[SUMS];
     const Cells none = {0};
     tiles_begin();
@@ -103,11 +103,11 @@ EXPORT AMX void amx_inputs(int n, int rows, int k, int dim, int all, int begin, 
  * into inputs, of n. rows: of the arrays, padded. packed: the weight of the state (width, 4 dim); packed_w_p (dim,
  * width). cells, state: in and out; outs (rows, dim), blocked: work. out (positions, width): the projected and clipped
  * outputs. A clip < 0 means none. */
-EXPORT AMX void amx_scan(int steps, int rows, int dim, int width, int n, const int32_t *restrict active,
-                         const int64_t *restrict offsets, const int32_t *restrict index,
-                         const uint16_t *restrict inputs, const bfloat16 *restrict packed,
-                         const bfloat16 *restrict packed_w_p, float *restrict cells, bfloat16 *restrict state,
-                         bfloat16 *restrict outs, float *restrict out, float cell_clip, float proj_clip) {
+INNER AMX void amx_scan(int steps, int rows, int dim, int width, int n, const int32_t *restrict active,
+                        const int64_t *restrict offsets, const int32_t *restrict index,
+                        const uint16_t *restrict inputs, const bfloat16 *restrict packed,
+                        const bfloat16 *restrict packed_w_p, float *restrict cells, bfloat16 *restrict state,
+                        bfloat16 *restrict outs, float *restrict out, float cell_clip, float proj_clip) {
     _Alignas(64) float sums[2][SUMS];
     float bound = cell_clip < 0 ? INFINITY : cell_clip, proj_bound = proj_clip < 0 ? INFINITY : proj_clip;
     const Cells none = {0};

@@ -23,6 +23,12 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #endif
 
+/* For one processor alone, and called in few places: inlined it would lose what `restrict` says. */
+#define INNER static __attribute__((noinline))
+#define LOG2E 1.44269504088896341f
+#define TOGETHER 8 /* registers, at most, that go through logistics in step */
+#define EACH _Pragma("GCC unroll 8") for (int k = 0; k < n; k++)
+
 /* Rows of the arrays of LSTM layers on AMX or AVX-512. */
 #define PADDED(batch) (((size_t)(batch) + 31) / 32 * 32)
 

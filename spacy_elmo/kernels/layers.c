@@ -1,4 +1,4 @@
-/* What the engine returns. The torch twin is inference/layers.py. */
+/* What the engine returns. The numpy twin is in inference/layers.py. */
 #include "common.h"
 
 /* Rows of source (any, width), side by side in the sentences' own arrays. targets (sentences): where each one's first

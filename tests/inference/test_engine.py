@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 from pathlib import Path
 
 import numpy as np
@@ -236,14 +237,17 @@ def test_no_gradients(n_threads: int) -> None:
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("in_h", [True, False])
-@pytest.mark.parametrize("rows", [0, 4, 6])
-def test_a_state_of_other_rows(rows: int, in_h: bool) -> None:
+@pytest.mark.parametrize("part", ["h", "c"])
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_state_of_another_shape(part: str, place: int, more: int) -> None:
     bilm = small()
-    five = bilm.lstm.zero_state(5)
-    state = LstmState(bilm.lstm.zero_state(rows).h, five.c) if in_h else LstmState(five.h, bilm.lstm.zero_state(rows).c)
-    with pytest.raises(ElmoError, match=f"got {rows} and 5 rows" if in_h else f"got 5 and {rows} rows"):
-        Engine(bilm).run_from(SENTENCES, state)
+    state = bilm.lstm.zero_state(5)
+    shape = list(getattr(state, part).shape)
+    expected = re.escape(str(tuple(shape)))
+    shape[place] += more
+    with pytest.raises(ElmoError, match=f"{part} has shape {re.escape(str(tuple(shape)))}. Expected {expected}"):
+        Engine(bilm).run_from([["a"]] * 5, state._replace(**{part: torch.zeros(shape)}))
 
 
 @pytest.mark.parametrize(

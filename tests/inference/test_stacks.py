@@ -212,6 +212,16 @@ def test_nan_stays_and_stays_alone(kind: str | None, dtype: torch.dtype, monkeyp
     assert not np.isnan(got[1][1:, 2, width:]).any()
 
 
+def test_torchs_default_device_changes_nothing() -> None:
+    bilm, sentences = bilm_with(), sentences_of([2, 5])
+    fast = Engine(bilm)
+    expected = fast.run(sentences)
+    with torch.device("meta"):
+        got = fast.run(sentences)
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_by_word_or_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
     bilm, sentences = bilm_with(), sentences_of(LENGTHS[5])
     assert len({word for sentence in sentences for word in sentence}) == 23
@@ -220,6 +230,23 @@ def test_by_word_or_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
     for dtype, bound in ((torch.float32, 2e-6), (torch.bfloat16, 0.02)):
         for got, wanted in zip(Engine(bilm, dtype).run(sentences), expected, strict=True):
             assert relative(got, wanted) <= bound
+
+
+@pytest.mark.parametrize("kept", [0, 5, 40])
+@pytest.mark.parametrize(("kind", "dtype"), CHOICES, ids=str)
+def test_words_once_or_often(kind: str | None, dtype: torch.dtype, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some products of words kept, the others taken in several parts."""
+    allow(kind, monkeypatch)
+    bilm, row_bytes = bilm_with(), 16 * OPTIONS.dim
+    monkeypatch.setattr("spacy_elmo.inference.engine.WORD_BYTES", kept * row_bytes)
+    monkeypatch.setattr("spacy_elmo.inference.engine.INPUT_BYTES", 20 * row_bytes)
+    lengths = LENGTHS[5]
+    often, once = [f"w{k % 43}" for k in range(sum(lengths))], [f"x{k}" for k in range(sum(lengths))]
+    words = [pair[k % 3 > 0] for k, pair in enumerate(zip(often, once))]
+    sentences = [[words.pop() for _ in range(n)] for n in lengths]
+    bound = 2e-6 if dtype == torch.float32 else 0.02
+    for got, wanted in zip(Engine(bilm, dtype).run(sentences), run(bilm, sentences)[0], strict=True):
+        assert relative(got, wanted) <= bound
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 4, 8])

@@ -3,62 +3,22 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
 import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
+from build_cases import FILES, build, unpacked
 
 from spacy_elmo import kernels
 
-ROOT = Path(__file__).parents[2]
-FILES = ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 SOURCES = {path.name for pattern in ("*.c", "*.h", "*.inc") for path in kernels.FOLDER.glob(pattern)}
 STRICT = {"CFLAGS": "-Wall -Wextra -Werror"}
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A copy of what an installation is made of, without what was built here."""
-    folder = tmp_path / "project"
-    ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd", "*.hdf5", "*.pyc")
-    shutil.copytree(ROOT / "spacy_elmo", folder / "spacy_elmo", ignore=ignored)
-    for name in (*FILES, "MANIFEST.in"):
-        if (ROOT / name).exists():
-            shutil.copy(ROOT / name, folder)
-    return folder
-
-
-def build(project: Path, kind: str, **environment: str) -> Path:
-    """As pip does it: `kind` is wheel or sdist; returns the one file that came out."""
-    code = f"from setuptools import build_meta; build_meta.build_{kind}('dist')"
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=project,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    (made,) = (project / "dist").iterdir()
-    return made
 
 
 def in_kernels(names: list[str]) -> set[str]:
     """Names of the files in the folder kernels but for Python's own."""
     paths = [Path(name) for name in names]
     return {path.name for path in paths if path.parent.name == "kernels" and path.name and path.suffix != ".py"}
-
-
-def unpacked(wheel: Path) -> Path:
-    """The folder kernels of an unpacked wheel."""
-    with zipfile.ZipFile(wheel) as file:
-        file.extractall(wheel.with_suffix(""))
-    return wheel.with_suffix("") / "spacy_elmo" / "kernels"
 
 
 @pytest.mark.usefixtures("compiled")
