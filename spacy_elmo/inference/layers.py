@@ -28,6 +28,7 @@ def fill(
         one after another; lengths: their positions, with `boundary` at both ends that the arrays have no place for.
     """
     library = kernels.load()
+    assert all(array.flags.c_contiguous for array in layers)
     addresses = np.array([array.ctypes.data for array in layers], np.uintp)
     tokens = lengths - 2 * boundary
     for k, (output, places) in enumerate(outputs):
@@ -39,7 +40,7 @@ def fill(
         targets = addresses + ((2 * k * tokens + d) * width * rows.itemsize).astype(np.uintp)
         arrays = (lengths, places, rows, targets)
         assert [array.dtype for array in arrays[:3]] == [np.dtype(kind) for kind in (np.int64, np.int64, np.float32)]
-        assert all(array.flags.c_contiguous for array in (*arrays, *layers))
+        assert all(array.flags.c_contiguous for array in arrays)
         library.fill_rows(len(layers), boundary, width, 2 * width, *(array.ctypes.data for array in arrays))
 
 

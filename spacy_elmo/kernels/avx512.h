@@ -15,7 +15,6 @@
 INLINE512 __m512i narrow_two(__m512 first, __m512 second) { return (__m512i)_mm512_cvtne2ps_pbh(second, first); }
 INLINE512 __m256i narrow(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
 
-
 /* z = 1 / (1 + 2^z), n registers in step: of one the processor would see the next operations, each waiting for the one
  * before, and few of the next. 2^z: a polynomial on [0, 1), exact at both ends, relative error 3.4e-6 (fitted, least
  * maximum); the reciprocal: 14 bits and one step of Newton's. A NaN stays one. */

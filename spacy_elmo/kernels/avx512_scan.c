@@ -22,7 +22,6 @@ OWN __m512 multiply(__m512 sum, __m512 left, __m512 right) { return _mm512_fmadd
 OWN void keep(float *to, __m512 x) { _mm512_storeu_ps(to, x); }
 OWN void store_inputs(float *to, __m512 x) { _mm512_stream_ps(to, x); }
 
-
 /* z = 1 / (1 + 2^z), n registers in step. 2^z: a polynomial on [-1/2, 1/2], exact at 0, relative error 9.2e-8 (fitted,
  * least maximum); the reciprocal: 14 bits and one step of Newton's. Rounding z before adds |z| 2^-24. No overflow, a
  * NaN stays one. */

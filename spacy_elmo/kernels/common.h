@@ -23,7 +23,7 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #endif
 
-/* For one processor alone, and called in few places: inlined it would lose what `restrict` says. */
+/* A loop of one kind of processor, called in few places: inlined it would lose what `restrict` says. */
 #define INNER static __attribute__((noinline))
 #define LOG2E 1.44269504088896341f
 #define TOGETHER 8 /* registers, at most, that go through logistics in step */

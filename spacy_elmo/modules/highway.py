@@ -37,8 +37,8 @@ def carried(x: Tensor, carry: Tensor, transform: Tensor) -> Tensor:
 
 
 def carried_in_place(x: Tensor, carry: Tensor, transform: Tensor) -> Tensor:
-    """carried without gradients, in the memory of transform; carry is overwritten too.
+    """carried without gradients, in the memory of transform; carry is overwritten too. *Shapes:* (words, n_filters).
 
-    New memory for each step costs more than the steps (2048 filters: 9 times, measured).
+    New memory for each step costs more than the steps (192 words, 2048 filters: 2.7 ms for 0.3).
     """
     return transform.relu_().sub_(x).mul_(carry.sigmoid_()).add_(x)
