@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.lstm import LstmLayer
-from spacy_elmo.modules.lstm_scan import FORGET_BIAS
-from spacy_elmo.modules.sampled_softmax import LogUniform
-from spacy_elmo.modules.softmax import Softmax
-from spacy_elmo.pretraining.step import Batch
+from spacy_elmo.modules.lstm.layers import LstmLayer
+from spacy_elmo.modules.lstm.scan import FORGET_BIAS
+from spacy_elmo.modules.softmax.full import Softmax
+from spacy_elmo.modules.softmax.sampled import LogUniform
+from spacy_elmo.pretraining.training.step import Batch
 
 State = list[tuple[Tensor, Tensor]]
 

@@ -9,7 +9,7 @@ import torch
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules.char_cnn import N_IDS
-from spacy_elmo.modules.sampled_softmax import BLOCK
+from spacy_elmo.modules.softmax.sampled import BLOCK
 
 REPEATS = 3  # the fastest counts
 
@@ -31,7 +31,7 @@ class Product(NamedTuple):
 def products_of(
     options: BiLMOptions, streams: int, steps: int, negatives: int, distinct: int, threads: int
 ) -> list[Product]:
-    """Those of one thread, forward and back, as modules/ and pretraining/step.py take them. distinct: words."""
+    """Those of one thread, forward and back, as modules/ and training/step.py take them. distinct: words."""
     groups = max(1, threads // 2)
     directions = 2 if threads == 1 else 1
     batch, width, dim = streams // groups, options.projection_dim, options.dim

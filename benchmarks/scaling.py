@@ -28,11 +28,17 @@ from model_sizes import options_of
 from traffic import Traffic, seconds, traffic
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.pretraining.config import Paths, PretrainConfig, SoftmaxSettings, TrainingSettings, VocabularySettings
-from spacy_elmo.pretraining.distributed import processes
-from spacy_elmo.pretraining.preparing import prepare
-from spacy_elmo.pretraining.starting import find_vocabulary, starting_model
-from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.pretraining.run.starting import find_vocabulary, starting_model
+from spacy_elmo.pretraining.settings.config import (
+    Paths,
+    PretrainConfig,
+    SoftmaxSettings,
+    TrainingSettings,
+    VocabularySettings,
+)
+from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.pretraining.training.distributed import processes
+from spacy_elmo.pretraining.training.trainer import Trainer
 
 PAUSE = 1.0  # seconds between measurements
 GIVEN_WORDS = (50_000, 793_471)

@@ -33,7 +33,7 @@ from speed_rounds import Plan, SizeRun
 from speed_table import Cell, markdown, ours_first, row
 
 from spacy_elmo import kernels
-from spacy_elmo.inference.compiled_stack import KINDS as KINDS_OF_LSTM
+from spacy_elmo.inference.lstm.compiled import KINDS as KINDS_OF_LSTM
 
 FULL = Plan(rounds=3, sentences=512, least=2.0, pause=1.0, warm_up=64, products=1.0, roberta=(1, 32, 128))
 QUICK = Plan(rounds=1, sentences=32, least=0.2, pause=0.1, warm_up=8, products=0.3, roberta=(32,))

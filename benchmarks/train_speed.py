@@ -1,6 +1,6 @@
 """Tokens per second of pretraining's step beside the same step written with torch's own modules, in one run.
 
-Ours: pretraining/step.py and the updates. Plain: plain_step.py, in float32 and under autocast to bfloat16. Both train
+Ours: training/step.py and the updates. Plain: plain_step.py, in float32 and under autocast to bfloat16. Both train
 the same network (but ours clips) from the same weights on the same batches, new ones each round: words drawn by a Zipf
 distribution, with random spellings. They take turns, after a warm-up; the reading of a corpus is not measured. Then:
 the operations of the step's matrix products, how long this machine takes for these products alone, and a profile of
@@ -33,13 +33,13 @@ from step_profile import Serial, shares
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.softmax import Softmax
-from spacy_elmo.pretraining.allocation import keep_memory
-from spacy_elmo.pretraining.config import OptimizerSettings
-from spacy_elmo.pretraining.distributed import Group
-from spacy_elmo.pretraining.objective import RowObjective
-from spacy_elmo.pretraining.optimizers import clip, dense_optimizer
-from spacy_elmo.pretraining.step import Batch, Workers
+from spacy_elmo.modules.softmax.full import Softmax
+from spacy_elmo.pretraining.settings.config import OptimizerSettings
+from spacy_elmo.pretraining.training.allocation import keep_memory
+from spacy_elmo.pretraining.training.distributed import Group
+from spacy_elmo.pretraining.training.objective import RowObjective
+from spacy_elmo.pretraining.training.optimizers import clip, dense_optimizer
+from spacy_elmo.pretraining.training.step import Batch, Workers
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256))  # en_mini's
 PAUSE = 1.0  # seconds between measurements: the other side's threads come to rest

@@ -11,7 +11,7 @@ import matplotlib
 from experiments import KINDS, Task
 from run_files import Run, Runs
 
-from spacy_elmo.cli.weights_plot import plot_weights
+from spacy_elmo.cli.views.weights_plot import plot_weights
 from spacy_elmo.pipeline.mixes import LearnedMix
 
 matplotlib.use("Agg")  # draws without a display; must be chosen before pyplot is imported

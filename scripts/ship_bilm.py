@@ -18,9 +18,9 @@ from messages import Messages
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing
-from spacy_elmo.pretraining.model_files import COUNTS, OPTIONS, SOFTMAX, WEIGHTS, WORDS
-from spacy_elmo.pretraining.pack import pack
-from spacy_elmo.pretraining.softmax_packages import write_digest
+from spacy_elmo.pretraining.model.files import COUNTS, OPTIONS, SOFTMAX, WEIGHTS, WORDS
+from spacy_elmo.pretraining.model.pack import pack
+from spacy_elmo.pretraining.model.softmax_packages import write_digest
 
 ROOT = Path(__file__).resolve().parents[1]
 BILM = Path("spacy_elmo/bilms/en_mini")

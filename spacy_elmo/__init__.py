@@ -1,7 +1,7 @@
 """ELMo for spaCy."""
 
-from .inference.embedder import ElmoEmbedder
-from .modules.elmo import Elmo, batch_to_ids
+from .allennlp.elmo import Elmo, batch_to_ids
+from .allennlp.embedder import ElmoEmbedder
 from .pipeline.tfhub import tfhub_outputs
 from .pipeline.vectors import restore_vectors
 

@@ -23,8 +23,8 @@ from spacy_elmo.errors import ChangedBiLMWarning, ElmoError
 from spacy_elmo.formats import read_options, read_weights, write_weights
 from spacy_elmo.modules import precision
 from spacy_elmo.pipeline.attributes import _GETTERS
-from spacy_elmo.pretraining.config import Paths, PretrainConfig
-from spacy_elmo.pretraining.config_file import to_config
+from spacy_elmo.pretraining.settings.config import Paths, PretrainConfig
+from spacy_elmo.pretraining.settings.config_file import to_config
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

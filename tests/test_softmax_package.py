@@ -8,7 +8,7 @@ import pytest
 
 from spacy_elmo import bilms
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.pretraining.softmax_packages import GROUP, digest_of, package_folder, package_name
+from spacy_elmo.pretraining.model.softmax_packages import GROUP, digest_of, package_folder, package_name
 
 FOLDER = Path(__file__).parents[1] / "packages" / "en_mini_softmax"
 DATA = {"softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy", "bilm.sha256"}

@@ -15,10 +15,11 @@ ARROWS = {
     "errors": set(),
     "modules": {"formats", "kernels", "bilms"},
     "inference": {"modules", "formats", "kernels"},
+    "allennlp": {"inference", "modules", "formats"},
     "models": {"inference", "modules", "formats"},
     "pipeline": {"models"},
     "pretraining": {"modules", "formats"},
-    "cli": {"pipeline", "pretraining", "inference", "modules", "formats"},
+    "cli": {"pipeline", "pretraining", "allennlp", "inference", "modules", "formats"},
 }
 NO_TORCH = ("formats", "bilms", "kernels", "pipeline")
 

@@ -13,7 +13,7 @@ from wasabi import msg
 
 from ..errors import ElmoError
 from ..formats.hdf5_vectors import VectorsWriter
-from .senses_plot import plot_senses
+from .views.senses_plot import plot_senses
 
 
 class Occurrence(NamedTuple):

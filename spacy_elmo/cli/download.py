@@ -9,9 +9,9 @@ import typer
 from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors, shown
-from .checksums import sha256_of
-from .fetching import fetch
-from .stopping import stoppable
+from .shared.checksums import sha256_of
+from .shared.fetching import fetch
+from .shared.stopping import stoppable
 
 
 def file_name(url: str) -> str:

@@ -7,13 +7,13 @@ from typing import Annotated, cast
 import typer
 from wasabi import msg
 
+from ..allennlp.embedder import ElmoEmbedder, OutputFormat, device_of
 from ..errors import CommandError, ElmoError, Errors, TruncatedWordsWarning
 from ..formats.sentences import read_sentences
-from ..inference.embedder import ElmoEmbedder, OutputFormat, device_of
 from ..modules import load_bilm
 from ..modules.precision import Precision
-from .inputs import open_text, pipeline_bilm, source_of
-from .stopping import stoppable
+from .shared.inputs import open_text, pipeline_bilm, source_of
+from .shared.stopping import stoppable
 
 
 def output_format(*, all_: bool, top: bool, average: bool) -> OutputFormat:

@@ -9,18 +9,18 @@ import typer
 from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors
-from ..pretraining.language_model import LanguageModel
-from ..pretraining.model_files import FILES, bilm_folder, softmax_folder
-from ..pretraining.reading import Report, read_sentences
+from ..pretraining.model.files import FILES, bilm_folder, softmax_folder
+from ..pretraining.model.language_model import LanguageModel
 from ..pretraining.score import total
 from ..pretraining.scoring import STREAMS, score_carried, score_sentences, score_unigram
-from ..pretraining.sources import find_files, refuse_inside
-from ..pretraining.spooled import SpooledText
-from .console import escaped, show_all
+from ..pretraining.text.reading import Report, read_sentences
+from ..pretraining.text.sources import find_files, refuse_inside
+from ..pretraining.text.spooled import SpooledText
 from .embed import check_output
-from .evaluation import Evaluation, write_scores
-from .paths import given_path
-from .stopping import exit_code, stoppable
+from .shared.console import escaped, show_all
+from .shared.paths import given_path
+from .shared.stopping import exit_code, stoppable
+from .views.evaluation import Evaluation, write_scores
 
 
 def check_scores_file(path: Path, model: Path, text: Path) -> None:

@@ -12,11 +12,20 @@ from ..errors import CommandError, ElmoError, Errors
 from ..formats.addresses import refuse_address
 from ..formats.options import BiLMOptions, read_options
 from ..modules.loading import EMBEDDED, embedded_files
-from ..pretraining.model_files import BEST, SOFTMAX, softmax_folder
-from ..pretraining.run_folder import RUN
-from .info_rows import SHA256, Rows, file_rows, holds_vectors, lone_weight_rows, option_rows, vector_rows, weight_rows
-from .inputs import pipeline_bilms
-from .softmax_rows import holds_softmax, softmax_rows
+from ..pretraining.model.files import BEST, SOFTMAX, softmax_folder
+from ..pretraining.run.folder import RUN
+from .shared.inputs import pipeline_bilms
+from .views.info_rows import (
+    SHA256,
+    Rows,
+    file_rows,
+    holds_vectors,
+    lone_weight_rows,
+    option_rows,
+    vector_rows,
+    weight_rows,
+)
+from .views.softmax_rows import holds_softmax, softmax_rows
 
 OPTIONS, WEIGHTS, VECTORS, OUTPUT = "options", "weights", "vectors", "softmax"
 

@@ -10,7 +10,7 @@ from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors
 from ..formats.atomic import replacing, writing
-from .task_configs import Files, task_config
+from .task_configs.configs import Files, task_config
 
 STANDARD_OUTPUT = Path("-")
 

@@ -7,13 +7,13 @@ import typer
 from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors
-from ..pretraining.config import Paths
-from ..pretraining.config_file import to_config, to_text
-from ..pretraining.splitting import splitter
+from ..pretraining.settings.comments import commented
+from ..pretraining.settings.config import Paths
+from ..pretraining.settings.config_file import to_config, to_text
+from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
+from ..pretraining.text.splitting import splitter
 from .init_config import STANDARD_OUTPUT, check_output, write
-from .paths import given_path
-from .pretrain_comments import commented
-from .pretrain_sizes import Size, config_of_size, tuning_config
+from .shared.paths import given_path
 
 _LATER = "train"  # stands for a path that is not known yet
 

@@ -9,10 +9,10 @@ from wasabi import msg
 
 from ..errors import ElmoError, Errors
 from ..formats.rounding import MANTISSA_BITS
-from ..pretraining.model_files import SOFTMAX
-from ..pretraining.pack import Packed
-from ..pretraining.pack import pack as pack_model
-from .stopping import stoppable
+from ..pretraining.model.files import SOFTMAX
+from ..pretraining.model.pack import Packed
+from ..pretraining.model.pack import pack as pack_model
+from .shared.stopping import stoppable
 
 
 class Stored(str, Enum):

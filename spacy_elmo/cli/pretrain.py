@@ -8,15 +8,15 @@ from spacy.cli._util import parse_config_overrides
 from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors, OtherProcessError
-from ..pretraining import loop
-from ..pretraining.config_file import read_config
-from ..pretraining.reporting import Reporter
-from ..pretraining.run_lock import run_lock
-from ..pretraining.starting import check_paths
-from ..pretraining.torchrun import environment, local_rank
-from .console import escaped, show_all
-from .paths import given_folder
-from .progress import ConsoleReporter
+from ..pretraining.run import loop
+from ..pretraining.run.lock import run_lock
+from ..pretraining.run.reporting import Reporter
+from ..pretraining.run.starting import check_paths
+from ..pretraining.settings.config_file import read_config
+from ..pretraining.training.torchrun import environment, local_rank
+from .shared.console import escaped, show_all
+from .shared.paths import given_folder
+from .views.progress import ConsoleReporter
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # further options are settings
 

@@ -9,9 +9,9 @@ from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors
 from ..formats.sentences import listed, read_lines
-from .inputs import open_text, source_of
-from .occurrences import Occurrence, find_occurrences, reader_of
-from .ranking import most_alike
+from .shared.inputs import open_text, source_of
+from .shared.occurrences import Occurrence, find_occurrences, reader_of
+from .shared.ranking import most_alike
 
 WIDEST = 120  # characters of a column
 

@@ -8,14 +8,14 @@ from tqdm import tqdm
 from wasabi import msg
 
 from ..errors import ElmoError, Errors
-from ..pretraining.reading import Report, read_sentences
-from ..pretraining.sources import refuse_inside
-from ..pretraining.vocabulary import Vocabulary, WordCounts, count_words
-from ..pretraining.vocabulary_file import SPECIAL, counts_path
-from .console import escaped, show_all
+from ..pretraining.text.reading import Report, read_sentences
+from ..pretraining.text.sources import refuse_inside
+from ..pretraining.text.vocabulary import Vocabulary, WordCounts, count_words
+from ..pretraining.text.vocabulary_file import SPECIAL, counts_path
 from .init_config import check_output
-from .paths import given_path
-from .stopping import exit_code, stoppable
+from .shared.console import escaped, show_all
+from .shared.paths import given_path
+from .shared.stopping import exit_code, stoppable
 
 
 def show(report: Report, counted: WordCounts, vocabulary: Vocabulary) -> None:

@@ -11,7 +11,7 @@ from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors
 from ..pipeline.mixes import LearnedMix, learned_mixes
-from .weights_plot import plot_weights
+from .views.weights_plot import plot_weights
 
 
 def read_mixes(pipeline: str) -> list[LearnedMix]:

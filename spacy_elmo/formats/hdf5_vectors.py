@@ -22,15 +22,7 @@ import numpy.typing as npt
 
 from ..errors import Errors, VectorsError, shown
 from .atomic import replacing, writing
-from .hdf5_checks import (
-    Floats,
-    check_dataset,
-    find_dataset,
-    list_names,
-    open_hdf5,
-    read_dataset,
-    read_string,
-)
+from .hdf5_checks import Floats, check_dataset, find_dataset, list_names, open_hdf5, read_dataset, read_string
 from .sink import Sink
 
 INDEX_NAME = "sentence_to_index"

@@ -12,16 +12,7 @@ import numpy as np
 
 from ..errors import Errors, WeightsError
 from .atomic import write_hdf5
-from .hdf5_checks import (
-    Floats,
-    check_dataset,
-    exists,
-    find_dataset,
-    open_hdf5,
-    read_dataset,
-    root_names,
-    shape_of,
-)
+from .hdf5_checks import Floats, check_dataset, exists, find_dataset, open_hdf5, read_dataset, root_names, shape_of
 from .options import BiLMOptions
 from .weights_checks import check_arrays, listed
 from .weights_table import Entry, table_for, weights_table

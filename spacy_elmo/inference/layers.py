@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .. import kernels
 from ..formats.options import BiLMOptions
-from .packing import Index
+from .lstm.packing import Index
 
 Layers = npt.NDArray[np.float32]
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .packing import Index
+from .lstm.packing import Index
 
 
 def take_rows(table: Tensor, places: Index, out: Tensor) -> None:

@@ -1,5 +1,5 @@
 /* The LSTM cell of one step, forward alone: sums of the state's products and of the input's in, nothing kept. The torch
- * twin is in inference/torch_stack.py. */
+ * twin is in inference/lstm/torch.py. */
 #include "common.h"
 
 /* sums (n, 4 dim): of the state, gates in the order i, j, f, o; inputs (any, 4 dim): of the inputs, biases included;

@@ -1,5 +1,5 @@
 /* Updates of single rows of a table that is far larger than the rows of one step. The torch twin is
- * pretraining/row_updates.py. */
+ * pretraining/training/row_updates.py. */
 #include "common.h"
 
 /* Adam (Kingma and Ba 2015) on the rows named alone: weight, first, second (all rows, width); d_rows (n, width).

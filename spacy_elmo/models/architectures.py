@@ -12,7 +12,7 @@ from ..inference import CACHED_WORDS, Precision
 from .bilm import NAME as BILM
 from .bilm import bilm_layer
 from .fit_width import fit_width
-from .listener import NAME as LISTENER
+from .listening.listener import NAME as LISTENER
 from .scalar_mix import MixModel
 from .shim import BiLMShim
 from .span_getters import build_sentences

@@ -2,6 +2,6 @@
 
 from .bilm import BiLM, BiLMOutput
 from .loading import check_files, load_bilm
-from .lstm import LstmState
+from .lstm.layers import LstmState
 
 __all__ = ["BiLM", "BiLMOutput", "LstmState", "check_files", "load_bilm"]

@@ -11,7 +11,7 @@ from ..formats.characters import boundary_ids
 from ..formats.hdf5_weights import ALIGNMENT
 from ..formats.options import BiLMOptions
 from .char_cnn import CharCnn
-from .lstm import BiLstm, LstmState
+from .lstm.layers import BiLstm, LstmState
 
 
 class BiLMOutput(NamedTuple):

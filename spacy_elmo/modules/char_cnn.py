@@ -10,7 +10,7 @@ from ..formats.characters import PADDING
 from ..formats.options import BiLMOptions
 from .char_table import character_table, maxima
 from .highway import Highway
-from .lstm_cell import loops
+from .lstm.cell import loops
 from .products import linear
 
 N_IDS = 262  # 261 characters, and 0 for the mask

@@ -19,8 +19,8 @@ from ..models.shim import bilm_shims
 from ..models.types import BiLMModel
 from .attributes import annotate, mix_parameters, register
 from .checks import Store, check_settings
-from .listening import Listening
-from .tuning import Tuning
+from .listening.listeners import Listening
+from .listening.tuning import Tuning
 from .vectors import set_vector_hooks
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from spacy.language import Language
 from thinc.api import Model, to_numpy
 
-from ..models.replacing import source_name
+from ..models.listening.replacing import source_name
 from ..models.scalar_mix import NAME, softmax
 
 

@@ -16,10 +16,10 @@ import torch.nn.functional as F
 from ..errors import Errors, SettingsError, WeightsError
 from ..formats.characters import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD, words_to_ids
 from ..modules import LstmState
-from .language_model import LanguageModel
+from .model.language_model import LanguageModel
 from .score import Score, total
-from .spooled import SpooledText
-from .vocabulary_file import END, START, UNKNOWN
+from .text.spooled import SpooledText
+from .text.vocabulary_file import END, START, UNKNOWN
 
 NO_TARGET = -1
 STREAMS = 16  # parts of a text that are read side by side where the state is carried

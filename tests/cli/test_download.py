@@ -13,7 +13,7 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.cli import fetching
+from spacy_elmo.cli.shared import fetching
 
 CONTENT = os.urandom(400_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

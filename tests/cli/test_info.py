@@ -14,7 +14,7 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.cli.info_rows import weight_rows
+from spacy_elmo.cli.views.info_rows import weight_rows
 from spacy_elmo.formats import VectorsWriter, write_options
 from spacy_elmo.formats.official import OFFICIAL_MODELS, find_official
 
@@ -111,7 +111,7 @@ def test_the_table_of_official_models(golden: Path, tmp_path: Path, monkeypatch:
     assert find_official(replace(small.options, cell_clip=None)) is None
     assert small.n_bytes == 54_402_456
     assert small.options.n_parameters * 4 < small.n_bytes
-    monkeypatch.setattr("spacy_elmo.cli.info_rows.read_weights", lambda path, options: {"all": np.zeros(16)})
+    monkeypatch.setattr("spacy_elmo.cli.views.info_rows.read_weights", lambda path, options: {"all": np.zeros(16)})
     assert (
         dict(weight_rows(tmp_path, small.options, SMALL))["model"]
         == "the official small model, by the SHA-256 that is quoted for it"

@@ -8,10 +8,10 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.cli.pretrain_comments import COMMENTS
-from spacy_elmo.cli.pretrain_sizes import SIZES, Size, config_of_size
-from spacy_elmo.pretraining.config import Paths, PretrainConfig, TrainingSettings
-from spacy_elmo.pretraining.config_file import read_config, to_config
+from spacy_elmo.pretraining.settings.comments import COMMENTS
+from spacy_elmo.pretraining.settings.config import Paths, PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.settings.config_file import read_config, to_config
+from spacy_elmo.pretraining.settings.sizes import SIZES, Size, config_of_size
 
 ROOT = Path(__file__).parents[2]
 

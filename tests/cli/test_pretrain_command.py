@@ -9,13 +9,13 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.cli.pretrain_sizes import Size, config_of_size
-from spacy_elmo.cli.progress import ConsoleReporter
+from spacy_elmo.cli.views.progress import ConsoleReporter
 from spacy_elmo.errors import CheckpointError
-from spacy_elmo.pretraining import loop
-from spacy_elmo.pretraining.config import Paths, PretrainConfig
-from spacy_elmo.pretraining.config_file import write_config
-from spacy_elmo.pretraining.reporting import Reporter
+from spacy_elmo.pretraining.run import loop
+from spacy_elmo.pretraining.run.reporting import Reporter
+from spacy_elmo.pretraining.settings.config import Paths, PretrainConfig
+from spacy_elmo.pretraining.settings.config_file import write_config
+from spacy_elmo.pretraining.settings.sizes import Size, config_of_size
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 

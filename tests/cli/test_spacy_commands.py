@@ -1,13 +1,11 @@
 """spaCy's own commands on a pipeline with elmo."""
 
-import subprocess
-import sys
-import venv
 from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
+from commands import in_fresh_environment, run
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
@@ -25,14 +23,6 @@ factory = "sentencizer"
 [components.elmo]
 factory = "elmo"
 """
-
-
-def run(*arguments: str, code: int = 0) -> str:
-    """As a user would, in a process of its own: that also checks the entry points."""
-    command = [sys.executable, "-m", "spacy", *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf8")
-    assert result.returncode == code, result.stdout + result.stderr
-    return " ".join((result.stdout + result.stderr).split())
 
 
 @pytest.fixture(scope="module")
@@ -89,29 +79,6 @@ def test_info_and_find_function(folder: Path) -> None:
 def test_benchmark_speed(folder: Path) -> None:
     output = run("benchmark", "speed", str(folder / "model"), str(folder / "texts.spacy"), "--batches", "30", "-w", "1")
     assert "Mean:" in output
-
-
-def in_fresh_environment(model: Path, folder: Path, code: str) -> str:
-    """What a program prints that finds a pipeline as the installed package en_with_elmo."""
-    output = folder / "packages"
-    output.mkdir()
-    run("package", str(model), str(output), "--build", "wheel", "--name", "with_elmo")
-    package = output / "en_with_elmo-0.0.0"
-    assert "spacy-elmo" in (package / "meta.json").read_text(encoding="utf8")  # an installed package brings us along
-    # a fresh environment, that sees the packages of this one but for the pipeline's
-    fresh = folder / "fresh"
-    venv.create(fresh, with_pip=True)
-    python = str(fresh / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
-    site = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True
-    )
-    paths = "\n".join(f"import site; site.addsitedir({path!r})" for path in sys.path if path.endswith("site-packages"))
-    Path(site.stdout.strip(), "others.pth").write_text(paths, encoding="utf8")
-    wheel = str(next(package.glob("dist/*.whl")))
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel], check=True)
-    result = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False, cwd=fresh)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 def test_package(folder: Path) -> None:

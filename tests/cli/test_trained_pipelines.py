@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import spacy
+from commands import in_fresh_environment, run
 from spacy.tokens import DocBin, Span
-from test_spacy_commands import in_fresh_environment, run
 
 SENTENCES = ["Ann sat on the bank", "Bob left Rome", "Rome likes Ann", "The bank left Bob"]
 NAMES = {"Ann": "PERSON", "Bob": "PERSON", "Rome": "GPE"}

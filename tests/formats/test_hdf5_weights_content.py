@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from weight_files import CELL, W_0, refused, rewrite_as
 
-from spacy_elmo.formats import (
-    BiLMOptions,
-)
+from spacy_elmo.formats import BiLMOptions
 
 
 def test_no_file_a_folder_and_other_bytes(tmp_path: Path, options: BiLMOptions) -> None:

@@ -13,12 +13,7 @@ import pytest
 from weight_files import CELL, W_0, Arrays, assert_same, random_arrays, refused, rewrite, rewrite_as
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats import (
-    BiLMOptions,
-    expected_parameters,
-    read_weights,
-    write_weights,
-)
+from spacy_elmo.formats import BiLMOptions, expected_parameters, read_weights, write_weights
 
 
 @pytest.mark.parametrize(

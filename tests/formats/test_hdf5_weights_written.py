@@ -10,13 +10,7 @@ import pytest
 from weight_files import Arrays, assert_same
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats import (
-    BiLMOptions,
-    expected_parameters,
-    parameter_problems,
-    read_weights,
-    write_weights,
-)
+from spacy_elmo.formats import BiLMOptions, expected_parameters, parameter_problems, read_weights, write_weights
 
 
 def test_parameter_problems(options: BiLMOptions) -> None:

@@ -1,4 +1,4 @@
-"""Lines of plain files; packed and damaged ones are in tests/pretraining/test_reading.py."""
+"""Lines of plain files; packed and damaged ones are in tests/pretraining/text/test_reading.py."""
 
 import io
 

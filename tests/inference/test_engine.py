@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import re
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from bilm_cases import (
     seeds,
     sentence_lists,
 )
+from engine_cases import OPTIONS, small
 from golden_files import GOLDEN_NAMES, SUMS, Golden, bilm_in, read_golden, tiny_batches
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,23 +27,10 @@ from hypothesis import strategies as st
 from spacy_elmo.errors import ElmoError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.inference import Engine
-from spacy_elmo.modules import BiLM, LstmState
+from spacy_elmo.modules import LstmState
 
 CLOSE = 1e-5
 TINY_WEIGHTS = "lm_weights.hdf5"
-OPTIONS = BiLMOptions(
-    char_dim=4,
-    filters=((1, 4), (2, 8), (3, 8)),
-    n_highway=1,
-    activation="relu",
-    max_characters=50,
-    dim=24,
-    projection_dim=8,
-    n_layers=2,
-    cell_clip=3.0,
-    proj_clip=3.0,
-    use_skip_connections=True,
-)
 SENTENCES = [
     ["Stick", "to", "the", "river", "bank", "."],
     ["."],
@@ -51,11 +38,6 @@ SENTENCES = [
     [],
     ["a", "longer", "one", ",", "of", "nine", "words", "in", "all"],
 ]
-
-
-def small(**changes: object) -> BiLM:
-    options = dataclasses.replace(OPTIONS, **changes)  # type: ignore[arg-type]
-    return bilm_of(options, random_datasets(options, seed=5))
 
 
 def close(got: list[np.ndarray], expected: list[np.ndarray], tolerance: float = CLOSE) -> None:

@@ -11,7 +11,7 @@ from bilm_cases import bilm_of, random_datasets
 from stack_cases import LENGTHS, OPTIONS, allow, bilm_with, sentences_of
 
 from spacy_elmo.inference import Engine, large_pages
-from spacy_elmo.inference.compiled_stack import KINDS
+from spacy_elmo.inference.lstm.compiled import KINDS
 from spacy_elmo.modules import BiLM
 
 DTYPES = [torch.float32, torch.bfloat16]

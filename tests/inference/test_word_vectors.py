@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from test_engine import small
+from engine_cases import small
 
 from spacy_elmo.formats import words_to_ids
 from spacy_elmo.inference import Engine
-from spacy_elmo.inference.packing import BOUNDARIES
+from spacy_elmo.inference.lstm.packing import BOUNDARIES
 from spacy_elmo.inference.word_vectors import WordVectors
 from spacy_elmo.modules import BiLM
 

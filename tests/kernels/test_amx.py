@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from spacy_elmo import kernels
-from spacy_elmo.modules import lstm_amx, lstm_scan
-from spacy_elmo.modules.lstm_scan import Clips
-from spacy_elmo.modules.lstm_tape import Tape
+from spacy_elmo.modules.lstm import amx as lstm_amx
+from spacy_elmo.modules.lstm import scan as lstm_scan
+from spacy_elmo.modules.lstm.scan import Clips
+from spacy_elmo.modules.lstm.tape import Tape
 
 LOW = torch.bfloat16
 # (steps, batch, dim, input, projection)

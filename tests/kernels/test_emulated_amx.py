@@ -14,7 +14,7 @@ from build_cases import ROOT, build, unpacked
 from spacy_elmo import kernels
 
 TILES = Path(__file__).parent / "emulated_tiles.h"
-TESTS = [ROOT / "tests" / "kernels" / "test_amx.py", ROOT / "tests" / "inference" / "test_stacks.py"]
+TESTS = [ROOT / "tests" / "kernels" / "test_amx.py", ROOT / "tests" / "inference" / "lstm" / "test_stacks.py"]
 
 
 def test_on_emulated_tiles(project: Path, compiled: ctypes.CDLL) -> None:

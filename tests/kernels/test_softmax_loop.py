@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spacy_elmo.modules.sampled_softmax import _probabilities
+from spacy_elmo.modules.softmax.sampled import _probabilities
 
 ROWS = 7
 WORDS = [1, 5, 33, 64, 130, 1000]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM, LstmState
 from spacy_elmo.modules.char_cnn import N_IDS
-from spacy_elmo.modules.lstm_scan import Clips, lstm_scan
+from spacy_elmo.modules.lstm.scan import Clips, lstm_scan
 
 STEPS, BATCH, INPUT, DIM, WIDTH = 4, 2, 2, 3, 2
 OPTIONS = BiLMOptions(

@@ -14,12 +14,12 @@ from numpy_bilm import NumpyBiLM, State
 
 from spacy_elmo.errors import CorpusError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.softmax import Softmax
-from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.modules.softmax.full import Softmax
+from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.score import Score, total
 from spacy_elmo.pretraining.scoring import score_carried, score_sentences, score_text, score_unigram
-from spacy_elmo.pretraining.spooled import SpooledText
-from spacy_elmo.pretraining.vocabulary import Vocabulary
+from spacy_elmo.pretraining.text.spooled import SpooledText
+from spacy_elmo.pretraining.text.vocabulary import Vocabulary
 
 OPTIONS = BiLMOptions(
     char_dim=3,

@@ -15,7 +15,7 @@ from spacy_elmo.errors import CommandError, WeightsError
 from spacy_elmo.formats import read_options, read_weights
 from spacy_elmo.formats.rounding import round_mantissas
 from spacy_elmo.formats.softmax_file import read_softmax
-from spacy_elmo.pretraining.softmax_packages import package_folder
+from spacy_elmo.pretraining.model.softmax_packages import package_folder
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""What several commands share. Only commands and views call it."""

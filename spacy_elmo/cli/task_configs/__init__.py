@@ -1,0 +1,1 @@
+"""Training configs of pipelines whose components listen to an elmo pipe."""

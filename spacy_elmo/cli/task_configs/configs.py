@@ -1,0 +1,136 @@
+"""Training configs of pipelines whose components listen to an elmo pipe."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import spacy
+from spacy.util import load_config_from_str, load_model_from_config
+from thinc.api import Config
+
+from ...errors import CommandError, Errors
+from ...modules.loading import load_bilm
+from .components import (
+    ELMO,
+    LINKER,
+    SENTENCIZER,
+    check_knowledge_base,
+    check_names,
+    default_model,
+    sentence_setters,
+    with_tok2vec,
+)
+
+ATTRIBUTES = ["NORM", "PREFIX", "SUFFIX", "SHAPE"]
+ROWS = [5000, 1000, 2500, 2500]
+
+
+class Size(NamedTuple):
+    """Of a component's own network, as spaCy's quickstart has it."""
+
+    width: int
+    depth: int
+    output_elmo: bool
+
+
+SIZES = {"efficiency": Size(96, 4, False), "accuracy": Size(256, 8, True)}
+
+
+class Files(NamedTuple):
+    """What a config names: the biLM's files, both None for the embedded one, and entity_linker's knowledge base."""
+
+    options_file: Path | None = None
+    weight_file: Path | None = None
+    knowledge_base: Path | None = None
+
+
+def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files) -> Config:
+    """A filled and validated config, with the train and dev paths alone left open.
+
+    pipeline: spaCy's names of trainable components, in order; "sentencizer" too, which is put before elmo.
+    optimize: a key of SIZES.
+    Raises CommandError, or ElmoError for the biLM's files.
+    """
+    try:
+        nlp = spacy.blank(lang)
+    except (ImportError, ValueError, AttributeError) as error:  # the last: a module of spacy.lang that is no language
+        raise CommandError(Errors.INIT_LANGUAGE.format(got=lang, reason=error)) from error
+    check_names(nlp, pipeline)
+    tasks = [name for name in pipeline if name != SENTENCIZER]
+    before = [name for name in pipeline if name == SENTENCIZER]
+    if (LINKER in tasks) != (files.knowledge_base is not None):
+        raise CommandError(Errors.INIT_KB_NONE if LINKER in tasks else Errors.INIT_KB_UNUSED)
+    if files.knowledge_base is not None:
+        check_knowledge_base(nlp, files.knowledge_base)
+    width = load_bilm(files.options_file, files.weight_file).options.width
+    size, bilm, paths = SIZES[optimize], _bilm(files), _paths(files)
+    components: dict[str, Any] = {name: {"factory": name} for name in before}
+    components[ELMO] = {"factory": ELMO, "model": bilm}
+    listener = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": ELMO}
+    for name in tasks:
+        tok2vec = _elmo_tok2vec(size, listener)
+        if name == LINKER:  # it works on copies of the docs, without the layers; a second place would be a second biLM
+            tok2vec = _elmo_tok2vec(size._replace(output_elmo=False), bilm | {"width": width})
+        components[name] = {"factory": name, "model": with_tok2vec(default_model(nlp, name), tok2vec)}
+    config: dict[str, Any] = {
+        "paths": paths,
+        "nlp": {"lang": nlp.lang, "pipeline": list(components)},
+        "components": components,
+    }
+    # elmo and entity_linker are to read the same sentences in training and later
+    annotating = before + (sentence_setters(nlp, tasks) if LINKER in tasks else [])
+    if annotating:
+        config["training"] = {"annotating_components": annotating}
+    if LINKER in tasks:
+        loader = {"@misc": "spacy.KBFromFile.v1", "kb_path": "${paths.knowledge_base}"}
+        config["initialize"] = {"components": {LINKER: {"kb_loader": loader}}}
+    filled = load_model_from_config(Config(config), auto_fill=True).config
+    return load_model_from_config(load_config_from_str(filled.to_str()), validate=True).config  # as train reads it
+
+
+def _paths(files: Files) -> dict[str, str]:
+    named = {
+        "elmo_options": files.options_file,
+        "elmo_weights": files.weight_file,
+        "knowledge_base": files.knowledge_base,
+    }
+    return {name: str(path) for name, path in named.items() if path is not None}
+
+
+def _bilm(files: Files) -> dict[str, Any]:
+    """The biLM's block."""
+    given = files.options_file is not None
+    return {
+        "@architectures": "spacy-elmo.BiLM.v1",
+        "options_file": "${paths.elmo_options}" if given else None,
+        "weight_file": "${paths.elmo_weights}" if given else None,
+    }
+
+
+def _elmo_tok2vec(size: Size, source: dict[str, Any]) -> dict[str, Any]:
+    """The block of a component's own network over x and ELMo."""
+    elmo = {
+        "@architectures": "spacy-elmo.Tok2Vec.v1",
+        "source": source,
+        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
+    }
+    return {
+        "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
+        "embed": {
+            "@architectures": "spacy.MultiHashEmbed.v2",
+            "width": size.width,
+            "attrs": ATTRIBUTES,
+            "rows": ROWS,
+            "include_static_vectors": False,
+        },
+        "elmo": elmo,
+        "encode": {
+            "@architectures": "spacy.MaxoutWindowEncoder.v2",
+            "width": size.width,
+            "depth": size.depth,
+            "window_size": 1,
+            "maxout_pieces": 3,
+        },
+        "output_elmo": deepcopy(elmo) if size.output_elmo else None,
+    }

@@ -1,0 +1,1 @@
+"""What commands show: rows, tables, progress and pictures."""

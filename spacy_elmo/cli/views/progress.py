@@ -1,0 +1,137 @@
+"""What `elmo pretrain` shows on the way."""
+
+import math
+import signal
+import sys
+import time
+from pathlib import Path
+
+from spacy.training.loggers import setup_table
+from tqdm import tqdm
+from wasabi.printer import Printer
+
+from ...pretraining.run.facts import RunFacts, TextFacts
+from ...pretraining.run.metrics import EvaluationRow
+from ...pretraining.run.reporting import Reporter
+from ...pretraining.settings.config import PretrainConfig
+from ..shared.console import escaped, give_up
+from ..shared.start_warnings import start_warnings
+
+EVERY = 60.0  # seconds
+_SPACING = 2
+_WIDTHS = {"E": 5, "#": 7, "Tokens": 13, "": 12, "PPL fwd": 7, "PPL bwd": 7, "PPL": 7, "Rate": 9, "Tokens/s": 8}
+
+
+class ConsoleReporter(Reporter):
+    """A row for each evaluation, as `spacy train` has it, and a progress bar.
+
+    every: seconds between plain lines, which stand in for the bar where standard error is no terminal.
+    A run must not end because nobody listens: once standard output is lost, nothing more is told.
+    """
+
+    def __init__(self, every: float = EVERY) -> None:
+        self._every, self._told = every, time.monotonic()
+        self._loss, self._begun, self._lost = "loss", False, False
+        self._bar: tqdm | None = None
+        self._printer = Printer(no_print=True)
+
+    def start(self, config: PretrainConfig, facts: RunFacts) -> None:
+        """Tell of texts, vocabulary and sizes."""
+        self._loss = "sampled loss" if config.training.softmax.kind == "sampled" else "loss"
+        covered = "" if facts.coverage is None else f", {facts.coverage:.2%} of the training text's tokens"
+        rows = [
+            ("training text", _text(facts.train)),
+            ("held-out text", _text(facts.heldout)),
+            ("vocabulary", f"{facts.words:,} words{covered}"),
+            ("biLM", f"{facts.parameters:,} parameters"),
+            ("length", f"{facts.total_tokens:,} tokens of one direction"),
+            ("processes", str(facts.processes)),
+        ]
+        self._write(self._printer.table(rows, max_col=100))
+        for text in (facts.train, facts.heldout):
+            if text.n_bad:
+                self._write(self._printer.warn(escaped(f"{text.source}: {text.n_bad:,} bad lines were left out")))
+                self._write("".join(f"  {line}\n" for line in text.bad))
+        for warning in start_warnings(config, facts):
+            self._write(self._printer.warn(escaped(warning)))
+
+    def resumed(self, step: int, tokens: int) -> None:
+        """Tell where."""
+        self._write(self._printer.info(f"going on after step {step:,}, {tokens:,} tokens"))
+
+    def step(
+        self, step: int, tokens: int, total_tokens: int, loss: float, rate: float, tokens_per_second: float
+    ) -> None:
+        """Move the bar, or write a line where the last one is `every` seconds ago."""
+        if self._bar is None:
+            # None: no bar where there is no terminal; a closed standard error is None itself
+            hidden = None if sys.stderr else True
+            self._bar = tqdm(
+                total=total_tokens, initial=tokens, unit="tok", unit_scale=True, leave=False, disable=hidden
+            )
+        told = f"{self._loss} {loss:.3f}, rate {rate:.2g}"
+        if not self._bar.disable:
+            self._bar.set_postfix_str(told, refresh=False)
+            self._bar.update(tokens - self._bar.n)
+        elif time.monotonic() - self._told >= self._every:
+            self._told = time.monotonic()
+            left = tqdm.format_interval((total_tokens - tokens) / max(tokens_per_second, 1e-9))
+            share = tokens / max(1, total_tokens)
+            speed = f"{tokens_per_second:,.0f} tokens/s"
+            self._write(f"step {step:,}, {tokens:,} tokens ({share:.1%}), {speed}, {left} left, {told}")
+
+    def evaluated(self, row: EvaluationRow) -> None:
+        """Write a row of the table, below its header the first time."""
+        names = {name or ("Loss sampled" if "sampled" in self._loss else "Loss"): n for name, n in _WIDTHS.items()}
+        header, widths, aligns = setup_table(cols=list(names), widths=list(names.values()))
+        if not self._begun:
+            self._begun = True
+            self._write(self._printer.row(header, widths=widths, spacing=_SPACING, aligns=aligns))
+            self._write(self._printer.row(["-" * width for width in widths], spacing=_SPACING))
+        perplexities = (row.perplexity_forward, row.perplexity_backward, row.perplexity)
+        cells = [f"{row.epochs:.2f}", str(row.step), f"{row.tokens:,}", _known(row.loss, ".3f")]
+        cells += [f"{value:.2f}" for value in perplexities]
+        cells += [f"{row.rate:.2g}", _known(row.tokens_per_second, ",.0f")]
+        self._write(self._printer.row(cells, widths=widths, spacing=_SPACING, aligns=aligns))
+
+    def message(self, text: str) -> None:
+        """Write it."""
+        self._write(text)
+
+    def done(self, output: Path, best: float | None, stopped_by: int | None) -> None:
+        """Tell how it ended and what can be done next."""
+        self.close()
+        if stopped_by is not None:
+            name = signal.Signals(stopped_by).name
+            self._write(self._printer.warn(f"stopped by {name}: the same command goes on from there"))
+            return
+        if best is None:
+            self._write(self._printer.warn(escaped(f"{output}: the held-out perplexity was never a finite number")))
+            return
+        self._write(self._printer.good(escaped(f"{output}: lowest held-out perplexity on the way {best:.2f}")))
+        self._write(f"python -m spacy elmo evaluate {output / 'model-best'} TEXT")
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _write(self, text: str) -> None:
+        if self._lost:
+            return
+        try:
+            # keeps clear of the bar
+            tqdm.write(text, file=sys.stdout)
+            sys.stdout.flush()
+        except (AttributeError, OSError, ValueError):  # None, a full disk or a closed pipe, a closed file
+            self._lost = True
+            give_up()
+
+
+def _known(value: float, form: str) -> str:
+    """A number, or nothing before the first step of a run."""
+    return format(value, form) if math.isfinite(value) else "-"
+
+
+def _text(text: TextFacts) -> str:
+    return f"{text.source}: {text.sentences:,} sentences, {text.tokens:,} tokens"

@@ -1,0 +1,64 @@
+"""The picture of `elmo demo`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from ..demo import Occurrence
+
+COLOURS = ("#1f77b4", "#d95f02")
+
+
+def plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The two principal components. points: *Shape:* (n, width); returns (n, 2)."""
+    centred = points - points.mean(0)
+    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    result: npt.NDArray[np.float32] = centred @ axes.T
+    return result
+
+
+def plot_senses(occurrences: list[Occurrence], similarities: Callable[..., Any], path: Path) -> bool:
+    """Draw each word's occurrences by layer; False where matplotlib is missing."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
+    words = list(dict.fromkeys(occurrence.word for occurrence in occurrences))
+    n_layers = len(occurrences[0].layers)
+    figure = Figure(figsize=(3.2 * (n_layers + 1), 2.6 * len(words)), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle("Occurrences of a word by layer (two principal components each), and their mean cosine similarity")
+    for row, word in enumerate(words):
+        group = [occurrence for occurrence in occurrences if occurrence.word == word]
+        senses = list(dict.fromkeys(occurrence.sense for occurrence in group))
+        same, different = similarities(group)
+        for layer in range(n_layers):
+            axes = figure.add_subplot(len(words), n_layers + 1, row * (n_layers + 1) + layer + 1)
+            points = np.stack([occurrence.layers[layer] for occurrence in group])
+            places = np.zeros((len(group), 2)) if np.ptp(points, axis=0).max() < 1e-5 else plane(points)
+            for sense, colour in zip(senses, COLOURS):
+                chosen = places[[occurrence.sense == sense for occurrence in group]]
+                axes.scatter(chosen[:, 0], chosen[:, 1], color=colour, label=sense, alpha=0.8)
+            axes.set_title(f"{word}, layer {layer}", fontsize=9)
+            axes.set_xticks([])
+            axes.set_yticks([])
+            if layer == 0:
+                axes.legend(fontsize=8)
+        axes = figure.add_subplot(len(words), n_layers + 1, (row + 1) * (n_layers + 1))
+        bars = np.arange(n_layers)
+        axes.bar(bars - 0.2, same, 0.4, label="same sense", color="#4c9f70")
+        axes.bar(bars + 0.2, different, 0.4, label="different senses", color="#bbbbbb")
+        axes.set_ylim(min(0.0, float(min(same.min(), different.min()))), 1.05)
+        axes.set_xticks(bars, [f"layer {k}" for k in bars], fontsize=8)
+        axes.set_title("mean cosine", fontsize=9)
+        if row == 0:
+            axes.legend(fontsize=8)
+    figure.savefig(path, dpi=110)
+    return True

@@ -1,0 +1,203 @@
+"""One direction of all LSTM layers: a compiled call for each.
+
+In bfloat16 on the tiles of AMX or on AVX-512, where the sums of the inputs are float16, and in float32 on AVX-512;
+cells and outputs are float32. The call: kernels/layer.inc; layouts: kernels/amx.h and amx_scan.c, avx512_scan.inc.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ... import kernels
+from ...formats.options import BiLMOptions
+from ...modules.lstm.amx import UNITS, padded
+from ...modules.lstm.layers import LayerWeights, LstmState
+from ...modules.lstm.scan import FORGET_BIAS
+from ..buffers import Buffers
+from ..large_pages import in_large_pages
+from ..split import joined, split
+from .packing import Index, Packing
+from .plan import Plan, Plans
+
+PROJECTION = 2  # its place among a layer's matrices
+
+
+class _Axes(NamedTuple):
+    """How a matrix is packed: its rows and columns are split, and the axes put in order."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    order: tuple[int, ...]
+
+    def split(self, matrix: Tensor) -> Tensor:
+        """The matrix with these axes, not yet in order."""
+        axes: Tensor = matrix.unflatten(1, self.columns).unflatten(0, self.rows)
+        return axes
+
+
+class Kind(NamedTuple):
+    """A compiled call. has: whether this machine runs it; multiple: of which the sizes are."""
+
+    name: str
+    has: Callable[[ctypes.CDLL | None], bool]
+    operands: torch.dtype
+    sums: torch.dtype
+    multiple: int
+    gates: _Axes
+    projection: _Axes
+
+
+# the fastest of a type first
+KINDS = (
+    Kind(
+        "amx", kernels.has_amx, torch.bfloat16, torch.float16, 64,
+        _Axes((-1, 16, 2), (4, -1, UNITS), (4, 0, 3, 1, 5, 2)),
+        _Axes((-1, 16, 2), (-1, 4, UNITS), (3, 0, 4, 1, 5, 2)),
+    ),
+    Kind(
+        "avx512_bf16", kernels.has_avx512_bf16, torch.bfloat16, torch.float16, 32,
+        _Axes((-1, 2), (2, 2, -1, UNITS), (4, 2, 0, 3, 5, 1)),
+        _Axes((-1, 2), (-1, 2, UNITS), (2, 0, 3, 4, 1)),
+    ),
+    Kind(
+        "avx512", kernels.has_avx512, torch.float32, torch.float32, 32,
+        _Axes((-1,), (2, 2, -1, UNITS), (3, 1, 0, 2, 4)),
+        _Axes((-1,), (-1, 2, UNITS), (1, 0, 2, 3)),
+    ),
+)  # fmt: skip
+
+
+class _Layer(NamedTuple):
+    """Packed weights of the input, of the state, and of the projection; the bias with the forget bias.
+
+    rests: what bfloat16 left of the three weights, not packed, where it is kept.
+    """
+
+    inputs: Tensor
+    recurrent: Tensor
+    projection: Tensor
+    bias: Tensor
+    rests: list[Tensor] | None
+
+
+class _Steps(NamedTuple):
+    """How many rows each step has, and where its positions begin, in the order read. *Shape:* (steps,)."""
+
+    active: npt.NDArray[np.int32]
+    offsets: Index
+
+    @classmethod
+    def of(cls, packing: Packing, backward: bool) -> _Steps:
+        if not backward:
+            return cls(packing.active, packing.offsets)
+        return cls(packing.active[::-1].copy(), packing.offsets[::-1].copy())
+
+
+def kind_of(options: BiLMOptions, dtype: torch.dtype, library: ctypes.CDLL | None) -> Kind | None:
+    """The compiled call for such sizes and products that this machine can run."""
+    sizes = (options.dim, options.projection_dim)
+    fitting = (kind for kind in KINDS if kind.operands == dtype and not any(size % kind.multiple for size in sizes))
+    return next((kind for kind in fitting if kind.has(library)), None)
+
+
+class CompiledStack:
+    """Layers with a projection. library: the compiled loops; buffers: see TorchStack."""
+
+    def __init__(self, options: BiLMOptions, kind: Kind, library: ctypes.CDLL, buffers: Buffers) -> None:
+        self.options, self.kind, self.library, self.buffers = options, kind, library, buffers
+        self.layers: list[_Layer] = []
+
+    def add(self, weights: LayerWeights, whole: bool) -> None:
+        """Lay out the next layer; see stacks.Stack."""
+        dim, matrices = self.options.dim, [matrix.float() for matrix in weights.matrices]
+        bias = weights.bias.float().clone()
+        bias[2 * dim : 3 * dim] += FORGET_BIAS
+        rests: list[Tensor] | None = None
+        if self.kind.operands == torch.bfloat16:
+            pairs = [split(matrix) for matrix in matrices]
+            matrices = [high for high, _ in pairs]
+            rests = [low for _, low in pairs] if whole else None
+        packed = [self._packed(matrix, place) for place, matrix in enumerate(matrices)]
+        self.layers.append(_Layer(packed[0], packed[1], packed[2], bias, rests))
+
+    def matrices(self, number: int) -> list[Tensor]:
+        """See stacks.Stack."""
+        layer = self.layers[number]
+        packed = (layer.inputs, layer.recurrent, layer.projection)
+        matrices = [self._unpacked(matrix, place) for place, matrix in enumerate(packed)]
+        return matrices if layer.rests is None else [joined(*pair) for pair in zip(matrices, layer.rests)]
+
+    def _packed(self, matrix: Tensor, place: int) -> Tensor:
+        """place: the matrix's among a layer's."""
+        axes = self._axes(place)
+        return in_large_pages(axes.split(matrix).permute(axes.order)).reshape(matrix.shape)
+
+    def _unpacked(self, packed: Tensor, place: int) -> Tensor:
+        axes = self._axes(place)
+        sizes = axes.split(packed).shape
+        placed = packed.view([sizes[axis] for axis in axes.order])
+        back = [axes.order.index(axis) for axis in range(len(sizes))]
+        return placed.permute(back).reshape(packed.shape)
+
+    def _axes(self, place: int) -> _Axes:
+        return self.kind.projection if place == PROJECTION else self.kind.gates
+
+    def run(
+        self,
+        words: Tensor,
+        plans: Plans,
+        packing: Packing,
+        state: LstmState,
+        ends: LstmState | None,
+        backward: bool,
+    ) -> list[Tensor]:
+        """Each layer's outputs, *Shape:* (positions, projection_dim); see stacks.Stack."""
+        steps = _Steps.of(packing, backward)
+        outputs: list[Tensor] = []
+        for k, layer in enumerate(self.layers):
+            plan = plans.first if k == 0 else plans.further
+            x = outputs[-1] if k else words
+            out = self.buffers.take(f"out {k}", len(packing.source), self.options.projection_dim)
+            begin = LstmState(_rows(state.h[k]), _rows(state.c[k]))
+            cells = self._run_layer(layer, x, begin, plan, plan.table(backward), steps, out)
+            if ends is not None:
+                last = torch.from_numpy(packing.firsts if backward else packing.ends)
+                torch.index_select(out, 0, last, out=ends.h[k])
+                ends.c[k] = cells[:, : len(last)].transpose(0, 1).flatten(1)
+            if k and self.options.use_skip_connections:
+                out.add_(x)
+            outputs.append(out)
+        return outputs
+
+    def _run_layer(
+        self, layer: _Layer, x: Tensor, begin: LstmState, plan: Plan, chunks: Index, steps: _Steps, out: Tensor
+    ) -> Tensor:
+        """Fill in a layer's outputs: see kernels/layer.inc. Returns the cells at the end, (dim / 16, rows, 16)."""
+        take, dim, width, n = self.buffers.take, self.options.dim, self.options.projection_dim, len(begin.c)
+        operands, rows = self.kind.operands, padded(n)
+        blocked = take("blocked", padded(max(plan.n_kept, plan.n_fresh)), width, dtype=operands)
+        inputs = take("inputs", plan.rows, 4 * dim, dtype=self.kind.sums)
+        cells = take("cells", dim // UNITS, rows, UNITS)
+        state, outs = take("state", rows, width, dtype=operands), take("outs", rows, dim, dtype=operands)
+        assert inputs.data_ptr() % 64 == 0  # the loops' stores would end the process
+        assert x.is_contiguous()
+        getattr(self.library, f"{self.kind.name}_layer")(
+            *(n, dim, width, plan.n_kept, len(inputs), len(chunks), begin.h.stride(0), begin.c.stride(0)),
+            *(chunks.ctypes.data, plan.kept.data_ptr(), None if plan.fresh is None else plan.fresh.data_ptr()),
+            *(steps.active.ctypes.data, steps.offsets.ctypes.data, plan.places.data_ptr(), x.data_ptr()),
+            *(tensor.data_ptr() for tensor in (*begin, *layer[:4], blocked, inputs, cells, state, outs, out)),
+            *(-1.0 if clip is None else clip for clip in (self.options.cell_clip, self.options.proj_clip)),
+        )
+        return cells
+
+
+def _rows(part: Tensor) -> Tensor:
+    """Each row one stretch of memory; rows may be the same one."""
+    return part if part.stride(1) == 1 else part.contiguous()

@@ -1,7 +1,0 @@
-"""What a biLM predicts words with."""
-
-from .adaptive_softmax import AdaptiveSoftmax
-from .softmax import Softmax
-
-# both have n_words, projection_dim, reset_parameters(log_probabilities, generator) and loss(x, targets)
-OutputLayer = Softmax | AdaptiveSoftmax

@@ -1,0 +1,1 @@
+"""What a biLM predicts words with: full, sampled and adaptive softmax."""

@@ -1,0 +1,1 @@
+"""The pipe's side of the listening handshake."""

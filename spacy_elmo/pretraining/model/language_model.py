@@ -1,0 +1,108 @@
+"""A biLM with what it predicts: its softmax and the words, and the folder that holds them."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ...errors import Errors, WeightsError
+from ...formats.adaptive_file import holds_adaptive, read_adaptive, write_adaptive
+from ...formats.atomic_folder import filling, is_unfinished
+from ...formats.hdf5_weights import read_weights, write_weights
+from ...formats.options import read_options, write_options
+from ...formats.softmax_file import read_softmax, write_softmax
+from ...modules import BiLM
+from ...modules.softmax.adaptive import AdaptiveSoftmax
+from ...modules.softmax.full import Softmax
+from ...modules.softmax.output_layer import OutputLayer
+from ..text.vocabulary import Vocabulary
+from .files import COUNTS, FILES, OPTIONS, SOFTMAX, WEIGHTS, WORDS, bilm_folder, no_package, softmax_folder
+
+_EXPECTED = f"{OPTIONS}, {WEIGHTS}, {SOFTMAX} and {WORDS}"
+
+
+class LanguageModel:
+    """bilm; softmax: it predicts each word; vocabulary: the words, and their counts where they are known.
+
+    source: what errors call it. Raises WeightsError where the three don't belong together.
+    """
+
+    def __init__(self, bilm: BiLM, softmax: OutputLayer, vocabulary: Vocabulary, source: str = "the model") -> None:
+        rows, width = softmax.n_words, softmax.projection_dim
+        if width != bilm.options.projection_dim:
+            expected = bilm.options.projection_dim
+            raise WeightsError(Errors.MODEL_SOFTMAX_DIM.format(source=source, got=width, expected=expected))
+        if rows != len(vocabulary.words):
+            raise WeightsError(Errors.MODEL_WORDS.format(source=source, words=len(vocabulary.words), rows=rows))
+        self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the softmax's rows: `<S>`, `</S>`, `<UNK>`, then the others."""
+        return self.vocabulary.words
+
+    def ids(self, sentence: list[str]) -> npt.NDArray[np.int32]:
+        """The rows of a sentence's words, (words,); that of `<UNK>` where there is none, and for `<S>`, `</S>`."""
+        return self.vocabulary.ids(sentence)
+
+    @classmethod
+    def load(cls, model: str | os.PathLike[str]) -> "LanguageModel":
+        """Read options.json, weights.hdf5, softmax.hdf5, vocabulary.txt and, if there, vocabulary.counts.npy.
+
+        model: their folder, or en_mini: the embedded biLM, whose softmax is in a package of its own.
+        Raises ElmoError, which names the file that is missing or what is wrong with it.
+        """
+        folder, output = bilm_folder(model), softmax_folder(model)
+        if output is None:
+            raise no_package(model)
+        if not folder.is_dir():
+            raise WeightsError(Errors.MODEL_FOLDER.format(folder=folder, expected=_EXPECTED))
+        if is_unfinished(folder):
+            raise WeightsError(Errors.MODEL_UNFINISHED.format(folder=folder))
+        paths = [folder / OPTIONS, folder / WEIGHTS, output / SOFTMAX, output / WORDS]
+        missing = [path.name for path in paths if not path.exists()]
+        if SOFTMAX in missing and OPTIONS not in missing and WEIGHTS not in missing:
+            raise WeightsError(Errors.MODEL_NO_SOFTMAX.format(folder=folder))
+        if missing:
+            raise WeightsError(Errors.MODEL_FILES.format(folder=folder, missing=", ".join(missing), expected=_EXPECTED))
+        options = read_options(folder / OPTIONS)
+        softmax = read_output_layer(output / SOFTMAX)
+        bilm = BiLM.from_arrays(options, read_weights(folder / WEIGHTS, options))
+        return cls(bilm, softmax, Vocabulary.read(output / WORDS), str(model))
+
+    def save(self, folder: str | os.PathLike[str], softmax_dtype: npt.DTypeLike = np.float32) -> None:
+        """Write what load reads. A new folder appears at once; in one that is there each file is replaced whole, when
+        all have been written; where a kill comes between two of them, load refuses the folder until it is written anew.
+
+        softmax_dtype: float32, or float16 for a softmax of half the size. Raises ElmoError.
+        """
+        with filling(folder, (*FILES, COUNTS), WeightsError) as temporary:
+            write_options(temporary / OPTIONS, self.bilm.options)
+            write_weights(temporary / WEIGHTS, self.bilm.options, self.bilm.to_arrays())
+            write_output_layer(temporary / SOFTMAX, self.softmax, softmax_dtype)
+            self.vocabulary.write(temporary / WORDS)
+
+
+def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, compress: bool = False) -> None:
+    """Write a softmax.hdf5; see write_softmax. Raises WeightsError."""
+    arrays = {name: values.cpu().numpy() for name, values in layer.state_dict().items()}
+    if isinstance(layer, AdaptiveSoftmax):
+        write_adaptive(path, layer.cutoffs, arrays, dtype, compress=compress)
+    else:
+        write_softmax(path, arrays["weight"], arrays["bias"], dtype, compress=compress)
+
+
+def read_output_layer(path: Path) -> OutputLayer:
+    """Read a softmax.hdf5 of either kind. Raises WeightsError."""
+    layer: OutputLayer
+    if holds_adaptive(path):
+        cutoffs, arrays = read_adaptive(path)
+        n_words = cutoffs[-1] + len(arrays[f"words.{len(cutoffs) - 1}"])
+        layer = AdaptiveSoftmax(n_words, arrays["weight"].shape[1], cutoffs)
+    else:
+        weight, bias = read_softmax(path)
+        layer, arrays = Softmax(*weight.shape), {"weight": weight, "bias": bias}
+    layer.load_state_dict({name: torch.from_numpy(values) for name, values in arrays.items()})
+    return layer

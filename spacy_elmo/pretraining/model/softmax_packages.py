@@ -1,0 +1,64 @@
+"""Packages that hold the softmax and the words of an embedded biLM.
+
+Such a package has an entry point in the group `spacy_elmo_softmaxes`, named as the biLM: a function that gives the
+folder of its files, or a module that lies in that folder. There are softmax.hdf5, vocabulary.txt, its counts, and
+bilm.sha256, a line as sha256sum writes it: the SHA-256 of the weights.hdf5 that the softmax was trained with.
+"""
+
+import hashlib
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+
+from ...errors import Errors, WeightsError, shown
+
+GROUP = "spacy_elmo_softmaxes"
+DIGEST = "bilm.sha256"
+_NEEDED = ("softmax.hdf5", "vocabulary.txt", DIGEST)
+
+
+def package_name(name: str) -> str:
+    """What the package of an embedded biLM's softmax is called."""
+    return f"spacy-elmo-{name.replace('_', '-')}-softmax"
+
+
+def package_folder(name: str, weights: Path) -> Path | None:
+    """The folder of an embedded biLM's softmax; None where no package with it is installed.
+
+    weights: the biLM's weights.hdf5. Raises WeightsError for a package that can't be loaded, lacks files, or belongs to
+    other weights.
+    """
+    points = metadata.entry_points(group=GROUP, name=name)
+    if not points:
+        return None
+    folder = _folder_of(next(iter(points)))
+    package = package_name(name)
+    missing = [file for file in _NEEDED if not (folder / file).is_file()]
+    if missing:
+        message = Errors.SOFTMAX_PACKAGE_FILES
+        raise WeightsError(message.format(folder=folder, missing=", ".join(missing), package=package))
+    got = (folder / DIGEST).read_text(encoding="ascii", errors="replace").partition(" ")[0]
+    expected = digest_of(weights)
+    if got != expected:
+        message = Errors.SOFTMAX_PACKAGE_OTHER
+        raise WeightsError(message.format(folder=folder, name=name, got=shown(got), expected=expected, package=package))
+    return folder
+
+
+def digest_of(weights: Path) -> str:
+    """SHA-256 of a weight file, 64 hexadecimal digits. Raises OSError."""
+    return hashlib.sha256(weights.read_bytes()).hexdigest()
+
+
+def write_digest(folder: Path, weights: Path) -> None:
+    """Write to a package's folder which weights its softmax belongs to. Raises OSError."""
+    (folder / DIGEST).write_text(f"{digest_of(weights)}  {weights.name}\n", encoding="utf8", newline="\n")
+
+
+def _folder_of(point: metadata.EntryPoint) -> Path:
+    try:
+        loaded = point.load()
+        return Path(str(loaded.__file__)).parent if isinstance(loaded, ModuleType) else Path(loaded())
+    except (ImportError, AttributeError, TypeError) as error:
+        message = Errors.SOFTMAX_PACKAGE_ENTRY.format(name=point.name, value=point.value, reason=error)
+        raise WeightsError(message) from error

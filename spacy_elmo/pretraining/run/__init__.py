@@ -1,0 +1,1 @@
+"""A run: its folder, its loop, its checkpoints and evaluations. The commands call it."""

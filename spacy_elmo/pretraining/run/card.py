@@ -1,0 +1,115 @@
+"""README.md of a trained model: what it is, of what, and how good."""
+
+from importlib.metadata import version
+from pathlib import Path
+
+from thinc.api import Config
+
+from ...errors import CheckpointError
+from ...formats.atomic import replacing, writing
+from ..settings.config_file import to_config, to_text
+from .facts import CardFacts, TextFacts
+
+CARD = "README.md"
+_USE = """\
+import spacy
+nlp = spacy.blank("{language}")
+nlp.add_pipe("elmo", config={{"model": {{"options_file": "options.json", "weight_file": "weights.hdf5"}}}})
+"""
+
+
+def write_card(folder: Path, facts: CardFacts) -> None:
+    """Write README.md, whole or not at all. Paths are named by their last part alone. Raises CheckpointError."""
+    path = folder / CARD
+    with replacing(path, CheckpointError) as temporary, writing(path, CheckpointError):
+        temporary.write_text(card(facts), encoding="utf8", errors="backslashreplace")  # file names may be no UTF-8
+
+
+def card(facts: CardFacts) -> str:
+    """The card's text, in Markdown."""
+    language = facts.config.corpus.language
+    parts = [
+        "# A biLM",
+        "Trained with spacy-elmo, a plugin for spaCy. Its files can be used wherever ELMo's official ones can.",
+        _table(_model(facts)),
+        "## Perplexity",
+        _perplexity(facts),
+        "## Data",
+        _data(facts),
+        "## Use",
+        f"In the folder of this file:\n\n```python\n{_USE.format(language=language or 'xx')}```",
+        "Then `doc._.elmo` of `doc = nlp(text)` has a vector for each token.",
+        "## Settings",
+        f"```ini\n{to_text(_without_folders(facts))}```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _model(facts: CardFacts) -> dict[str, str]:
+    options, run = facts.config.bilm, facts.run
+    filters = ", ".join(f"{n} of {width}" for width, n in options.filters)
+    versions = ", ".join(f"{name} {version(name)}" for name in ("spacy-elmo", "torch"))
+    return {
+        "character encoder": f"dim {options.char_dim}; filters: {filters} characters; {options.activation}; "
+        f"highway layers: {options.n_highway}",
+        "LSTM": f"dim {options.dim}, projection {options.projection_dim}, layers a direction: {options.n_layers}",
+        "vectors": f"{options.layers} layers of {options.width}",
+        "parameters": f"{run.parameters:,}, without the softmax",
+        "vocabulary": f"{run.words:,} words to predict, `<S>`, `</S>` and `<UNK>` included",
+        "language": facts.config.corpus.language or "not told; words were separated by blanks",
+        "tokens seen": f"{facts.tokens:,} of one direction, `</S>` counted: {facts.epochs:.2f} epochs in "
+        f"{facts.step:,} updates",
+        "time": f"{facts.seconds / 3600:.2f} hours, processes: {run.processes}",
+        "files": "`options.json` and `weights.hdf5` in the official format; `softmax.hdf5` and `vocabulary.txt`",
+        "versions": versions,
+    }
+
+
+def _perplexity(facts: CardFacts) -> str:
+    score = facts.score
+    values = dict(zip(("forward", "backward", "mean"), (f"{value:.1f}" for value in score.perplexities)))
+    rate = score.unknown / max(1, score.tokens)
+    return (
+        f"{_table(values, '', 'held-out perplexity')}\n\n"
+        f"Of {score.sentences:,} held-out sentences, each from the zero state, by the full softmax: "
+        f"{score.predictions:,} predictions a direction, boundaries counted. {rate:.2%} of the tokens are outside the "
+        "vocabulary; they are predicted as `<UNK>`, and count. The mean is exp of the mean of both directions' losses."
+    )
+
+
+def _data(facts: CardFacts) -> str:
+    text = _table({"training text": _text(facts.run.train), "held-out text": _text(facts.run.heldout)})
+    coverage = facts.run.coverage
+    known = "" if coverage is None else f"\n\nThe vocabulary covers {coverage:.2%} of the training text's tokens."
+    bad = [
+        f"- {_name(line.file)}, line {line.line:,}: {line.reason}"
+        for one in (facts.run.train, facts.run.heldout)
+        for line in one.bad
+    ]
+    listed = "\n\nLines that were left out, the first of them:\n\n" + "\n".join(bad) if bad else ""
+    return text + known + listed
+
+
+def _text(text: TextFacts) -> str:
+    parts = [f"`{_name(text.source)}`", f"{text.sentences:,} sentences", f"{text.tokens:,} tokens"]
+    if text.n_bad:
+        parts.append(f"bad lines left out: {text.n_bad:,}")
+    if text.sha256 is not None:
+        parts.append(f"SHA-256 of its sentences {text.sha256}")
+    return ", ".join(parts)
+
+
+def _without_folders(facts: CardFacts) -> Config:
+    config = to_config(facts.config)
+    config["paths"] = {name: path and _name(path) for name, path in config["paths"].items()}
+    return config
+
+
+def _name(source: str) -> str:
+    """The last part of a path, which tells nothing of the machine."""
+    return Path(source).name or Path(source).resolve().name
+
+
+def _table(rows: dict[str, str], *header: str) -> str:
+    lines = ["| " + " | ".join(header or ("", "")) + " |", "|---|---|"]
+    return "\n".join(lines + [f"| {name} | {value.replace('|', chr(92) + '|')} |" for name, value in rows.items()])

@@ -1,0 +1,121 @@
+"""Evaluation on the way: scores held-out sentences, and writes what a person or another program wants of it."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import CheckpointError, Errors, WeightsError
+from ..model.files import BEST, LAST
+from ..model.language_model import LanguageModel
+from ..score import Score
+from ..scoring import score_text
+from ..settings.config import PretrainConfig
+from ..text.prepared import PreparedCorpus
+from ..training.trainer import Trainer
+from .card import write_card
+from .curve import CURVE, draw_curve
+from .facts import CardFacts, RunFacts, TextFacts
+from .folder import CHECKPOINTS, Run
+from .metrics import METRICS, EvaluationRow, append_row, read_metrics
+from .reporting import Reporter
+
+
+class Evaluator:
+    """Scores the trainer's model on a fixed selection of held-out sentences, and writes model folders.
+
+    facts: of the run, for reports and the model card.
+    """
+
+    def __init__(self, config: PretrainConfig, trainer: Trainer, run: Run, output: Path, reporter: Reporter) -> None:
+        self.config, self.trainer, self.output, self.reporter = config, trainer, output, reporter
+        self.heldout = run.heldout
+        chosen = np.random.default_rng(1).permutation(len(run.heldout))[: config.evaluation.sentences]
+        self.chosen = np.sort(chosen).tolist()
+        cut_off = config.paths.heldout is None
+        self.facts = RunFacts(
+            _text(config.paths.train, run.train, whole=not cut_off),
+            _text(config.paths.heldout or config.paths.train, run.heldout, whole=not cut_off),
+            len(run.vocabulary),
+            run.vocabulary.coverage,
+            config.bilm.n_parameters,
+            trainer.total_steps * trainer.tokens_an_update,
+            trainer.group.size,
+        )
+
+    def evaluate(self, seconds: float, loss: float, speed: float, best: float) -> float:
+        """Score the selection, write model-last, model-best where it is better than `best`, and the metrics.
+
+        Raises CheckpointError, and writes nothing, where a trained model's perplexity is not finite.
+        """
+        trainer = self.trainer
+        sentences = [self.heldout.sentence(number) for number in self.chosen]
+        try:
+            score = score_text(trainer.model, sentences)
+        except WeightsError as error:  # a loss is not finite
+            if trainer.step_number == 0:
+                raise
+            raise self._diverged() from error
+        perplexities = score.perplexities
+        if trainer.step_number and not math.isfinite(perplexities.mean):
+            raise self._diverged()
+        row = EvaluationRow(
+            step=trainer.step_number,
+            tokens=trainer.tokens,
+            epochs=trainer.tokens / trainer.tokens_an_epoch,
+            seconds=seconds,
+            loss=loss,
+            rate=trainer.rate,
+            perplexity_forward=perplexities.forward,
+            perplexity_backward=perplexities.backward,
+            perplexity=perplexities.mean,
+            predictions=score.predictions,
+            tokens_per_second=speed,
+        )
+        for name in [LAST, BEST] if perplexities.mean < best else [LAST]:
+            self._write(self.output / name, row.seconds, score)
+        append_row(self.output / METRICS, row)
+        draw_curve(self.output / CURVE, read_metrics(self.output / METRICS))
+        self.reporter.evaluated(row)
+        return perplexities.mean
+
+    def _diverged(self) -> CheckpointError:
+        what = f"the held-out perplexity after step {self.trainer.step_number}"
+        return CheckpointError(Errors.DIVERGED.format(what=what, path=self.output / CHECKPOINTS))
+
+    def finish(self, seconds: float) -> None:
+        """At the end: score all of the held-out text for both models' cards."""
+        if not self.trainer.group.first or len(self.chosen) == len(self.heldout):
+            return
+        self.reporter.message(f"scoring all {len(self.heldout):,} held-out sentences for the model cards")
+        score = score_text(self.trainer.model, self.heldout)
+        self._write(self.output / LAST, seconds, score)
+        self._tell(LAST, score)
+        rows = read_metrics(self.output / METRICS)
+        best = min(rows, key=lambda row: row.perplexity) if rows else None
+        if best is not None and (self.output / BEST).exists():
+            if best.step != self.trainer.step_number:
+                score = score_text(LanguageModel.load(self.output / BEST), self.heldout)
+                self._tell(BEST, score)
+            self._card(self.output / BEST, best.step, best.seconds, score)
+
+    def _tell(self, name: str, score: Score) -> None:
+        perplexities = score.perplexities
+        self.reporter.message(
+            f"{name} on all {score.sentences:,} held-out sentences: perplexity {perplexities.mean:.2f} (forward "
+            f"{perplexities.forward:.2f}, backward {perplexities.backward:.2f})"
+        )
+
+    def _write(self, folder: Path, seconds: float, score: Score) -> None:
+        self.trainer.model.save(folder)
+        self._card(folder, self.trainer.step_number, seconds, score)
+
+    def _card(self, folder: Path, step: int, seconds: float, score: Score) -> None:
+        tokens = step * self.trainer.tokens_an_update
+        epochs = tokens / self.trainer.tokens_an_epoch
+        write_card(folder, CardFacts(self.config, self.facts, step, tokens, epochs, seconds, score))
+
+
+def _text(source: str, corpus: PreparedCorpus, whole: bool) -> TextFacts:
+    report, sha256 = corpus.meta.report, corpus.meta.sha256 if whole else None
+    return TextFacts(source, len(corpus), corpus.n_tokens, sha256, report.n_bad, tuple(report.bad))

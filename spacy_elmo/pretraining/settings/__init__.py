@@ -1,0 +1,1 @@
+"""The settings of a run: what they may be, and the file that holds them."""

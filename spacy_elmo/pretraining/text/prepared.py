@@ -1,0 +1,121 @@
+"""A corpus on disk: read and tokenised once, then mapped into memory sentence by sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import CorpusError, Errors, SettingsError, shown
+from .prepared_meta import LENGTHS, OFFSETS, TEXT, Meta, read_meta
+
+Lengths = npt.NDArray[np.int32]
+
+
+class PreparedCorpus:
+    """Sentences start to stop of a folder that prepare has made, mapped into memory; it pickles as its place alone.
+
+    folder, meta: what the whole of it is; meta.sha256 tells one corpus from another.
+    """
+
+    def __init__(self, folder: Path, meta: Meta, start: int, stop: int) -> None:
+        self.folder, self.meta, self.start, self.stop = folder, meta, start, stop
+        try:
+            self._offsets = np.load(folder / OFFSETS, mmap_mode="r")
+            self._lengths = np.load(folder / LENGTHS, mmap_mode="r")
+            with (folder / TEXT).open("rb") as file:
+                self._text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError, EOFError) as error:
+            raise CorpusError(Errors.PREPARED_DAMAGED.format(folder=folder, reason=error)) from error
+        n = meta.report.sentences
+        if (self._offsets.dtype, self._offsets.shape) != (np.int64, (n + 1,)):
+            self._damaged(f"{OFFSETS} has {self._offsets.shape} numbers of {self._offsets.dtype}")
+        if (self._lengths.dtype, self._lengths.shape) != (np.int32, (n,)):
+            self._damaged(f"{LENGTHS} has {self._lengths.shape} numbers of {self._lengths.dtype}")
+        if self._offsets[-1] != len(self._text):
+            self._damaged(f"{TEXT} has {len(self._text):,} bytes, not {self._offsets[-1]:,}")
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> PreparedCorpus:
+        """The whole corpus of a folder. Its sizes are checked, not its words: see verify. Raises CorpusError."""
+        meta = read_meta(Path(folder))
+        return cls(Path(folder), meta, 0, meta.report.sentences)
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return (self.sentence(number) for number in range(len(self)))
+
+    @property
+    def n_sentences(self) -> int:
+        return len(self)
+
+    @cached_property
+    def n_tokens(self) -> int:
+        return int(self.lengths.sum(dtype=np.int64))
+
+    @property
+    def lengths(self) -> Lengths:
+        """*Shape:* (sentences,): words of each, mapped into memory."""
+        part: Lengths = self._lengths[self.start : self.stop]
+        return part
+
+    def sentence(self, number: int) -> list[str]:
+        """The words of a sentence, 0 to len - 1. Raises IndexError beyond, CorpusError for damaged ones."""
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        number += self.start
+        begin, end = self._offsets[number], self._offsets[number + 1]
+        try:
+            words = self._text[begin:end].decode("utf8").split()
+        except UnicodeDecodeError as error:
+            self._damaged(f"sentence {number} is no text: {error}")
+        if len(words) != self._lengths[number]:
+            self._damaged(f"sentence {number} has {len(words)} words, not {self._lengths[number]}")
+        return words
+
+    def part(self, start: int, stop: int) -> PreparedCorpus:
+        """Sentences start to stop - 1 of this one, which are not copied. Raises CorpusError for what is beyond."""
+        if not 0 <= start <= stop <= len(self):
+            raise CorpusError(Errors.PREPARED_PART.format(start=start, stop=stop, n=len(self)))
+        return PreparedCorpus(self.folder, self.meta, self.start + start, self.start + stop)
+
+    def cut(self, share: float) -> tuple[PreparedCorpus, PreparedCorpus]:
+        """Training and held-out part: the last `share` of the sentences, rounded, is held out.
+
+        Each part has one sentence at least. Raises SettingsError for a share that is not between 0 and 1, CorpusError
+        for fewer than two sentences.
+        """
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+            raise SettingsError(Errors.HELDOUT_SHARE.format(got=shown(share)))
+        if len(self) < 2:
+            raise CorpusError(Errors.HELDOUT_FEW.format(folder=self.folder, got=len(self)))
+        border = len(self) - min(max(1, round(len(self) * share)), len(self) - 1)
+        return self.part(0, border), self.part(border, len(self))
+
+    def verify(self) -> None:
+        """Read all of the text, and raise CorpusError where it is not what was written."""
+        digest = hashlib.sha256(self._text).hexdigest()
+        if digest != self.meta.sha256:
+            self._damaged(f"the SHA-256 of {TEXT} is {digest}, not {self.meta.sha256}")
+
+    def _damaged(self, reason: str) -> NoReturn:
+        raise CorpusError(Errors.PREPARED_DAMAGED.format(folder=self.folder, reason=reason))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _reopened, (self.folder, self.meta.sha256, self.start, self.stop)
+
+
+def _reopened(folder: Path, sha256: str, start: int, stop: int) -> PreparedCorpus:
+    corpus = PreparedCorpus.open(folder)
+    if corpus.meta.sha256 != sha256:
+        raise CorpusError(Errors.PREPARED_OTHER.format(folder=folder))
+    return corpus.part(start, stop)

@@ -1,0 +1,192 @@
+"""Sentences of texts for training: plain and packed text, JSON lines and spaCy's DocBins."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+
+from ...errors import CorpusError, Errors
+from ...formats.unpacking import LONGEST_LINE, PACKED, lines_of, unpacked
+from .sources import EXPECTED, find_files
+from .splitting import Splitter, Unusable, splitter
+
+_LISTED = 10
+
+
+class BadLine(NamedTuple):
+    """file, line: from 1 on; in a .spacy file the number of the doc. reason: why it was left out."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line:,}: {self.reason}"
+
+
+@dataclass
+class Report:
+    """What was read so far: lines (in .spacy files docs), sentences, their tokens, blank lines and bad ones.
+
+    bad: the first ten of the n_bad lines that were left out.
+    """
+
+    lines: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    blank: int = 0
+    n_bad: int = 0
+    bad: list[BadLine] = field(default_factory=list)
+
+    def add_bad(self, file: Path, line: int, reason: str) -> None:
+        """Count a line that can't be used."""
+        self.n_bad += 1
+        if len(self.bad) < _LISTED:
+            self.bad.append(BadLine(str(file), line, reason))
+
+
+def read_sentences(
+    source: str | os.PathLike[str], language: str | None = None, report: Report | None = None
+) -> Iterator[list[str]]:
+    """The words of each sentence of a file, a folder or a pattern; see find_files.
+
+    By the end of the name, a `.gz`, `.xz` or `.zst` put aside: `.jsonl`: an object a line, with "tokens" (a list of
+    strings) or else "text" (a string); `.spacy`: a DocBin, the sentences of each doc or, where none are set, the doc;
+    all else: text, one sentence a line. Only newlines end a line.
+    language: of the spaCy tokenizer that text is split with; None: text is split at blanks, as str.split does.
+    report: counts what is read. Lines that can't be used are left out, and counted there.
+
+    Files are read as the sentences are taken, and no file is ever whole in memory, but for a DocBin.
+    Raises CorpusError: at once for a source without files and an unknown language; later for a file that is damaged,
+    and at the end where there was no sentence.
+    """
+    return read_files(source, find_files(source), splitter(language), Report() if report is None else report)
+
+
+def read_files(
+    source: str | os.PathLike[str], files: list[Path], split: Splitter, report: Report
+) -> Iterator[list[str]]:
+    """The sentences of the files of a source; see read_sentences."""
+    before = report.sentences
+    for path in files:
+        kind = Path(path.stem).suffix if path.suffix in PACKED else path.suffix
+        for sentence in _docs(path, report) if kind == ".spacy" else _lines(path, kind == ".jsonl", split, report):
+            report.sentences += 1
+            report.tokens += len(sentence)
+            yield sentence
+    if report.sentences == before:
+        examples = "".join(f"; {line}" for line in report.bad[:1])
+        message = Errors.SOURCE_NO_SENTENCES.format(
+            source=source,
+            lines=report.lines,
+            blank=report.blank,
+            bad=report.n_bad,
+            examples=f" ({examples.removeprefix('; ')})" if examples else "",
+            expected=EXPECTED,
+        )
+        raise CorpusError(message)
+
+
+def _lines(path: Path, is_json: bool, split: Splitter, report: Report) -> Iterator[list[str]]:
+    with unpacked(path) as file:
+        for number, line in enumerate(lines_of(file), 1):
+            report.lines += 1
+            try:
+                text = _text(line)
+                if number == 1:
+                    text = text.removeprefix("\ufeff")  # a byte order mark
+                words = _json_words(text, split) if is_json and text.strip() else split(text)
+            except Unusable as error:
+                report.add_bad(path, number, str(error))
+                continue
+            if words:
+                yield words
+            else:
+                report.blank += 1
+
+
+def _text(line: bytes | None) -> str:
+    if line is None:
+        raise Unusable(f"more than {LONGEST_LINE:,} bytes")
+    try:
+        return _usable(line.decode("utf8"))
+    except UnicodeDecodeError as error:
+        raise Unusable(f"not UTF-8 ({error.reason} at byte {error.start:,})") from error
+
+
+def _usable(text: str) -> str:
+    if "\0" in text:
+        raise Unusable("a NUL character")
+    return text
+
+
+def _json_words(line: str, split: Splitter) -> list[str]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"not JSON ({error})") from error
+    if not isinstance(record, dict) or not ("tokens" in record or "text" in record):
+        raise Unusable('no JSON object with "text" or "tokens"')
+    if "tokens" in record:
+        words = record["tokens"]
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise Unusable('"tokens" is no list of strings')
+        return _checked(words)
+    text = record["text"]
+    if not isinstance(text, str):
+        raise Unusable('"text" is no string')
+    return split(_encodable(_usable(text)))
+
+
+def _checked(words: list[str]) -> list[str]:
+    """The words of someone else's tokenizer."""
+    for word in words:
+        if word.split() != [word]:
+            raise Unusable("an empty token, or one with blanks")
+    _encodable(_usable(" ".join(words)))
+    return words
+
+
+def _encodable(text: str) -> str:
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError as error:
+        raise Unusable("half a surrogate pair, which is no character") from error
+    return text
+
+
+def _docs(path: Path, report: Report) -> Iterator[list[str]]:
+    with unpacked(path) as file:
+        data = file.read()
+    for number, doc in enumerate(_unbinned(path, data), 1):
+        report.lines += 1
+        # words of docs are read as strings alone: their whitespace needs no language
+        spans = doc.sents if doc.has_annotation("SENT_START") else [doc[:]]
+        empty = True
+        for span in spans:
+            words = [token.text for token in span if token.text and not token.text.isspace()]
+            try:
+                words = _checked(words)
+            except Unusable as error:
+                empty = False
+                report.add_bad(path, number, str(error))
+                continue
+            if words:
+                empty = False
+                yield words
+        report.blank += empty
+
+
+def _unbinned(path: Path, data: bytes) -> Iterator[Doc]:
+    try:
+        # a vocab of its own: its strings are freed with it
+        yield from DocBin().from_bytes(data).get_docs(Vocab())
+    except Exception as error:  # a damaged one fails anywhere in zlib, msgpack, numpy or spaCy
+        raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=error)) from error

@@ -1,0 +1,1 @@
+"""A training step: gradients, updates, and the processes that share them."""

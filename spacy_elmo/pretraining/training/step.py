@@ -1,0 +1,217 @@
+"""Loss and gradients of one batch, its parts spread over threads.
+
+Each thread runs its own products on one core: one direction of one group of streams. Two threads on one product wait
+for each other, and collapse when another process needs a core. Sums are taken in a fixed order, so that the same seed
+and number of threads give the same bits.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...modules import BiLM, LstmState
+from ...modules.lstm.layers import LayerWeights, scan_layers
+from ...modules.lstm.scan import Workspace
+from .objective import Scorer
+
+CHARACTERS = "char_cnn."  # parameters of the character encoder
+
+
+class Batch(NamedTuple):
+    """characters: *Shape:* (distinct words, characters); inputs, targets: (2, steps, streams), inputs index the
+    distinct words, targets the vocabulary; keep: (steps, streams, 1), 0 where the state is forgotten before a step.
+    """
+
+    characters: Tensor
+    inputs: Tensor
+    targets: Tensor
+    keep: Tensor
+
+
+class Gradients(NamedTuple):
+    """loss: the batch's; dense: of the biLM's parameters, in their order, none where it is frozen; scored: of the
+    scorer's leaves; state: after the batch.
+    """
+
+    loss: float
+    dense: list[Tensor]
+    scored: list[Tensor]
+    state: LstmState
+
+
+class _Part(NamedTuple):
+    loss: float
+    x: Tensor | None
+    layers: tuple[Tensor, ...]
+    scored: tuple[Tensor, ...]
+    h: Tensor
+    c: Tensor
+
+
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+class Workers:
+    """Threads that take a batch's gradients.
+
+    n_threads: 1, or an even number: two directions for each group of streams.
+    products: type of the matrix products; weights and sums stay float32.
+    dropout: share of each LSTM layer's inputs and of the top layer's outputs that is set to 0.
+    """
+
+    def __init__(self, bilm: BiLM, n_threads: int, products: torch.dtype, dropout: float = 0.0) -> None:
+        self.bilm, self.products, self.dropout = bilm, products, dropout
+        self.n_threads, self.n_groups = n_threads, max(1, n_threads // 2)
+        self.executor = ThreadPoolExecutor(n_threads, initializer=_one_thread)
+        self.workspaces: dict[int, list[Workspace]] = {}
+        self.named = dict(bilm.named_parameters())
+        self.of_characters = [name for name in self.named if name.startswith(CHARACTERS)]
+
+    def close(self) -> None:
+        """End the threads."""
+        self.executor.shutdown()
+
+    def gradients(
+        self, batch: Batch, scorer: Scorer, state: LstmState, scale: float, seed: int, frozen: bool = False
+    ) -> Gradients:
+        """The sum of the losses of all predictions times `scale`, and its gradients.
+
+        seed: of the dropout; frozen: whether only the scorer's gradients are wanted.
+        """
+        encoded = list(self.executor.map(lambda c: self._encode(c, frozen), batch.characters.chunk(self.n_threads)))
+        x = torch.cat([part.detach() for part in encoded])
+        tasks = [
+            (direction, part) for part in self._groups(batch.inputs.shape[2]) for direction in range(len(batch.inputs))
+        ]
+        parts = list(
+            self.executor.map(
+                lambda k: self._read(
+                    x, batch, scorer, state, *tasks[k], scale, seed * len(tasks) + k, frozen, self._spaces(k)
+                ),
+                range(len(tasks)),
+            )
+        )
+        dense: list[Tensor] = []
+        if not frozen:
+            d_x = torch.zeros_like(x)
+            for (direction, part), got in zip(tasks, parts):
+                assert got.x is not None
+                d_x.index_add_(0, batch.inputs[direction, :, part].reshape(-1), got.x.flatten(0, 1))
+            of_characters = list(self.executor.map(self._encode_back, encoded, d_x.split([len(p) for p in encoded])))
+            dense = self._collect(of_characters, [direction for direction, _ in tasks], parts)
+        scored = [_sum(same) for same in zip(*(part.scored for part in parts))]
+        return Gradients(sum(part.loss for part in parts), dense, scored, self._state(parts))
+
+    def _spaces(self, task: int) -> list[Workspace]:
+        """A task's workspaces, one for each layer, from step to step."""
+        return self.workspaces.setdefault(task, [{} for _ in self.bilm.lstm.layers])
+
+    def _groups(self, streams: int) -> list[slice]:
+        rows = streams // self.n_groups
+        return [slice(k * rows, (k + 1) * rows) for k in range(self.n_groups)]
+
+    def _encode(self, characters: Tensor, frozen: bool) -> Tensor:
+        with torch.set_grad_enabled(not frozen):
+            encoded: Tensor = self.bilm.char_cnn(characters, self.products)
+        return encoded
+
+    def _encode_back(self, encoded: Tensor, d_encoded: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(encoded, [self.named[name] for name in self.of_characters], d_encoded)
+
+    def _read(
+        self,
+        encoded: Tensor,
+        batch: Batch,
+        scorer: Scorer,
+        state: LstmState,
+        direction: int,
+        part: slice,
+        scale: float,
+        seed: int,
+        frozen: bool,
+        workspaces: Sequence[Workspace],
+    ) -> _Part:
+        one = slice(direction, direction + 1)
+        x = F.embedding(batch.inputs[direction, :, part], encoded).requires_grad_(not frozen)
+        layers = [_leaves(layer, one) for layer in self.bilm.lstm.weights()]
+        leaves = [] if frozen else [x, *(weight for layer in layers for weight in layer if weight is not None)]
+        drop = _dropout(self.dropout, seed)
+        start = LstmState(state.h[:, one, part], state.c[:, one, part])
+        keep = batch.keep[:, part].contiguous()
+        with torch.set_grad_enabled(not frozen):
+            outputs, hs, cs = scan_layers(
+                self.bilm.options,
+                layers,
+                x[None],
+                start,
+                keep,
+                drop=drop,
+                products=self.products,
+                workspaces=workspaces,
+            )
+        top = outputs[-1][0].flatten(0, 1)
+        of_scorer = scorer.leaves()
+        with torch.enable_grad():
+            total = scorer.loss(of_scorer, top if drop is None else drop(top), direction, part, self.products)
+            loss = total * scale
+        found = torch.autograd.grad(loss, [*of_scorer, *leaves])
+        of_bilm = found[len(of_scorer) :]
+        h, c = (torch.stack([values[:, -1] for values in kind]).detach() for kind in (hs, cs))
+        return _Part(loss.item(), of_bilm[0] if of_bilm else None, of_bilm[1:], found[: len(of_scorer)], h, c)
+
+    def _collect(
+        self, of_characters: Sequence[tuple[Tensor, ...]], directions: Sequence[int], parts: Sequence[_Part]
+    ) -> list[Tensor]:
+        """The gradients of all parameters in their order."""
+        found = {name: _sum([part[k] for part in of_characters]) for k, name in enumerate(self.of_characters)}
+        of_layers = [name for name in self.named if name not in found]
+        halves = [[part.layers for part, d in zip(parts, directions) if d == direction] for direction in (0, 1)]
+        for k, name in enumerate(of_layers):
+            found[name] = torch.cat([_sum([layers[k] for layers in half]) for half in halves])
+        return [found[name] for name in self.named]
+
+    def _state(self, parts: Sequence[_Part]) -> LstmState:
+        both = [
+            LstmState(*(torch.cat([getattr(part, kind) for part in parts[k : k + 2]], 1) for kind in ("h", "c")))
+            for k in range(0, len(parts), 2)
+        ]
+        return LstmState(torch.cat([s.h for s in both], 2), torch.cat([s.c for s in both], 2))
+
+
+def _leaves(layer: LayerWeights, rows: slice) -> LayerWeights:
+    input_weight, recurrent_weight, bias, projection = layer
+    return LayerWeights(
+        _leaf(input_weight, rows),
+        _leaf(recurrent_weight, rows),
+        _leaf(bias, rows),
+        None if projection is None else _leaf(projection, rows),
+    )
+
+
+def _leaf(weight: Tensor, rows: slice) -> Tensor:
+    return weight.detach()[rows].requires_grad_()
+
+
+def _sum(tensors: Sequence[Tensor]) -> Tensor:
+    total = tensors[0]
+    for tensor in tensors[1:]:
+        total = total + tensor
+    return total
+
+
+def _dropout(rate: float, seed: int) -> Callable[[Tensor], Tensor] | None:
+    """Inverted dropout whose masks the seed alone decides, in whichever thread it runs."""
+    if not rate:
+        return None
+    generator = torch.Generator().manual_seed(seed)
+
+    def drop(x: Tensor) -> Tensor:
+        kept = torch.rand(x.shape, generator=generator) >= rate
+        return x * kept.to(x.device, x.dtype).div_(1 - rate)
+
+    return drop

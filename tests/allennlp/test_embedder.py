@@ -1,0 +1,172 @@
+"""AllenNLP's ElmoEmbedder: its values, its shapes, its refusals."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from golden_files import GOLDEN_NAMES, Golden, read_golden
+
+from spacy_elmo import ElmoEmbedder
+from spacy_elmo.allennlp import embedder as module
+from spacy_elmo.errors import ElmoError, SettingsError, TruncatedWordsWarning
+from spacy_elmo.inference import Engine, dtype_of
+from spacy_elmo.modules import load_bilm
+from spacy_elmo.modules.precision import Precision
+
+CLOSE = 1e-5
+
+
+@pytest.fixture(scope="module", params=GOLDEN_NAMES)
+def known(request: pytest.FixtureRequest, golden: Path) -> Golden:
+    return read_golden(golden / request.param)
+
+
+@pytest.fixture(scope="module")
+def embedder(golden: Path) -> ElmoEmbedder:
+    folder = golden / "random_a"
+    return ElmoEmbedder(folder / "options.json", folder / "weights.hdf5")
+
+
+# Values
+
+
+@pytest.mark.filterwarnings("ignore::spacy_elmo.errors.TruncatedWordsWarning")
+def test_zero_state(known: Golden) -> None:
+    embedder = ElmoEmbedder.from_bilm(known.bilm)
+    for _ in range(2):
+        for i, array in enumerate(embedder.embed_batch(known.sentences)):
+            assert array.dtype == np.float32
+            np.testing.assert_allclose(array, known.expected[f"zero_state/{i}"], atol=CLOSE)
+
+
+def test_carried_state(known: Golden) -> None:
+    embedder = ElmoEmbedder.from_bilm(known.bilm, stateful=True)
+    for _ in range(2):
+        embedder.reset_states()
+        for k, batch in enumerate(known.carry_batches):
+            for i, array in enumerate(embedder.embed_batch(batch)):
+                np.testing.assert_allclose(array, known.expected[f"carried_state/{k}/{i}"], atol=CLOSE)
+
+
+def test_carried_state_through_embed_sentences(known: Golden) -> None:
+    batches = [batch for batch in known.carry_batches if len(batch) == 3][:2]
+    embedder = ElmoEmbedder.from_bilm(known.bilm, stateful=True)
+    found = list(embedder.embed_sentences([sentence for batch in batches for sentence in batch], batch_size=3))
+    for place, array in enumerate(found):
+        np.testing.assert_allclose(array, known.expected[f"carried_state/{place // 3}/{place % 3}"], atol=CLOSE)
+
+
+def test_embedded_bilm() -> None:
+    assert ElmoEmbedder().embed_sentence(["Hello", "."]).shape == (3, 2, 256)
+
+
+def test_batch_to_embeddings(embedder: ElmoEmbedder) -> None:
+    batch = [["a", "b", "c"], [], ["d"]]
+    activations, mask = embedder.batch_to_embeddings(batch)
+    assert activations.shape == (3, 3, 3, 32)
+    assert activations.dtype == torch.float32
+    assert mask.tolist() == [[True, True, True], [False, False, False], [True, False, False]]
+    for row, array in enumerate(embedder.embed_batch(batch)):
+        np.testing.assert_allclose(activations[row, :, : array.shape[1]].numpy(), array, atol=CLOSE)
+    assert not activations[~mask[:, None].expand(3, 3, 3)].any()
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+@pytest.mark.parametrize("batch", [[], [[]], [[], []]], ids=str)
+def test_no_words(known: Golden, batch: list[list[str]], stateful: bool) -> None:
+    embedder = ElmoEmbedder.from_bilm(known.bilm, stateful=stateful)
+    options = known.bilm.options
+    expected = embedder.embed_sentence(["one", "word"])
+    embedder.reset_states()
+    found = embedder.embed_batch(batch)
+    assert [array.shape for array in found] == [(options.layers, 0, options.width)] * len(batch)
+    activations, mask = embedder.batch_to_embeddings(batch)
+    assert activations.shape == (len(batch), options.layers, 0, options.width)
+    assert mask.shape == (len(batch), 0)
+    # the state is where it was
+    np.testing.assert_allclose(embedder.embed_sentence(["one", "word"]), expected, atol=CLOSE)
+
+
+# Streams
+
+
+def test_embed_sentences_is_lazy(embedder: ElmoEmbedder) -> None:
+    taken: list[int] = []
+
+    def stream() -> Iterator[list[str]]:
+        for i in range(10):
+            taken.append(i)
+            yield [str(i)] * (i + 1)
+
+    found = embedder.embed_sentences(stream(), batch_size=3)
+    assert taken == []
+    assert next(found).shape == (3, 1, 32)
+    assert taken == [0, 1, 2]
+    assert [array.shape[1] for array in found] == list(range(2, 11))
+
+
+def test_long_sentences_run_in_smaller_batches(embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_TOKENS", 5)
+    sizes: list[int] = []
+    original = embedder.embed_batch
+    monkeypatch.setattr(embedder, "embed_batch", lambda batch: sizes.append(len(batch)) or original(batch))
+    sentences = [["a"] * n for n in (2, 3, 9, 1, 1, 1)]
+    found = list(embedder.embed_sentences(iter(sentences), batch_size=2))
+    assert sizes == [2, 1, 2, 1]
+    for array, expected in zip(found, original(sentences), strict=True):
+        np.testing.assert_allclose(array, expected, atol=CLOSE)
+
+
+# Refusals
+
+
+def test_strings_and_other_words(embedder: ElmoEmbedder) -> None:
+    for call in (
+        lambda: embedder.embed_sentence("The cat"),
+        lambda: embedder.embed_batch(["The", "cat"]),
+        lambda: embedder.batch_to_embeddings("The cat"),
+        lambda: next(embedder.embed_sentences(["The cat"])),
+    ):
+        with pytest.raises(ElmoError, match="Expected a list of words"):
+            call()
+    for word in (3, None, ["a"], b"a"):
+        with pytest.raises(ElmoError, match="a word is"):
+            embedder.embed_sentence(["a", word])
+
+
+def test_bad_settings(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    for batch_size in (0, -1, "3"):
+        with pytest.raises(SettingsError, match="batch_size is"):
+            embedder.embed_sentences([["a"]], batch_size=batch_size)
+    with pytest.raises(SettingsError, match="Expected one of all, top, average"):
+        embedder.embed_file(io.StringIO("a"), tmp_path / "x.hdf5", "mean")
+    with pytest.raises(SettingsError, match="weight_file is not"):
+        ElmoEmbedder("options.json")
+    with pytest.raises(SettingsError, match="the GPU 99 was asked for"):
+        ElmoEmbedder(cuda_device=99)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_long_words_are_counted(golden: Path) -> None:
+    embedder = ElmoEmbedder.from_bilm(read_golden(golden / "random_a").bilm)
+    with pytest.warns(TruncatedWordsWarning, match="reads the first 48 of a token"):
+        embedder.embed_sentence(["a" * 49, "東" * 17, "a" * 48])
+    embedder.embed_sentence(["a" * 49])  # said once
+    assert embedder.n_truncated == 3
+
+
+def test_precision() -> None:
+    bilm, batch = load_bilm(), [["A", "dog", "ran", "."], ["Yes"]]
+    precisions: tuple[Precision, ...] = ("float32", "auto")
+    for precision in precisions:
+        expected = Engine(bilm, dtype_of(precision, torch.device("cpu"))).run(batch)
+        for embedder in (ElmoEmbedder(precision=precision), ElmoEmbedder.from_bilm(bilm, precision=precision)):
+            for got, wanted in zip(embedder.embed_batch(batch), expected, strict=True):
+                assert np.array_equal(got, wanted)
+    with pytest.raises(SettingsError, match="float32, bfloat16, auto"):
+        ElmoEmbedder(precision="fp16")  # type: ignore[arg-type]

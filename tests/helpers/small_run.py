@@ -1,0 +1,71 @@
+"""A run that takes a second: its text and settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.pretraining.run import loop
+from spacy_elmo.pretraining.run.reporting import Reporter
+from spacy_elmo.pretraining.settings.config import (
+    CorpusSettings,
+    EvaluationSettings,
+    OptimizerSettings,
+    Paths,
+    PretrainConfig,
+    ScheduleSettings,
+    SoftmaxSettings,
+    TrainingSettings,
+    VocabularySettings,
+)
+
+OPTIONS = BiLMOptions(4, ((1, 4), (2, 8)), 1, "relu", 20, 16, 8, 2, 3.0, 3.0, True)
+STREAMS, STEPS = 4, 5
+
+
+def write_text(path: Path, n: int = 60, seed: int = 0) -> Path:
+    """Sentences of 3 to 11 of 50 words."""
+    random = np.random.default_rng(seed)
+    lines = [" ".join(f"word{k % 50}" for k in random.zipf(1.3, random.integers(3, 12))) for _ in range(n)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf8")
+    return path
+
+
+def config_of(
+    text: Path | str, updates: int = 4, paths: dict[str, Any] | None = None, **training: Any
+) -> PretrainConfig:
+    """Evaluated and kept every second update; paths: further ones."""
+    given: dict[str, Any] = {
+        "streams": STREAMS,
+        "steps": STEPS,
+        "total_tokens": updates * STREAMS * STEPS,
+        "workers": 1,
+        "precision": "float32",
+        "softmax": SoftmaxSettings("full"),
+        "optimizer": OptimizerSettings(learning_rate=0.01),
+        "schedule": ScheduleSettings("constant", 0),
+    }
+    further = {name: str(path) for name, path in (paths or {}).items()}
+    return PretrainConfig(
+        Paths(str(text), **further),
+        OPTIONS,
+        CorpusSettings(heldout_share=0.1, shuffle_block=8),
+        VocabularySettings(30),
+        TrainingSettings(**given | training),
+        EvaluationSettings(2, 2, 5),
+    )
+
+
+def with_paths(config: PretrainConfig, **paths: Any) -> PretrainConfig:
+    """The same run with other paths."""
+    return replace(config, paths=replace(config.paths, **{k: v and str(v) for k, v in paths.items()}))
+
+
+def run(config: PretrainConfig, output: Path, reporter: Reporter | None = None) -> loop.Outcome:
+    """To its end, or its error."""
+    return loop.pretrain(config, output, Reporter() if reporter is None else reporter)

@@ -1,0 +1,167 @@
+"""Where a model's files are: a folder, or en_mini with its softmax in a package of its own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from embedded_case import OPTIONS, TEXT, WORDS, embed, install, make_package, model_of
+
+from spacy_elmo.errors import SettingsError, WeightsError
+from spacy_elmo.pretraining.model.files import bilm_folder, has_softmax, is_embedded, softmax_folder
+from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.run.starting import check_paths, check_start, find_vocabulary, starting_model
+from spacy_elmo.pretraining.settings.config import Paths, PretrainConfig, SoftmaxSettings, TrainingSettings
+from spacy_elmo.pretraining.settings.config_file import read_config
+from spacy_elmo.pretraining.text.prepared import PreparedCorpus
+from spacy_elmo.pretraining.text.preparing import prepare
+
+NAME = "en_mini"
+
+
+@pytest.fixture
+def bilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """en_mini without its softmax."""
+    monkeypatch.chdir(tmp_path)
+    return embed(monkeypatch, tmp_path / "bilms" / "en_mini")
+
+
+@pytest.fixture
+def package(tmp_path: Path, bilm: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The package of its softmax; a module's name can be imported once."""
+    name = f"softmax_package_{tmp_path.name.replace('-', '_')}"
+    return make_package(monkeypatch, tmp_path / "site" / name, bilm / "weights.hdf5")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> PreparedCorpus:
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
+    return prepare(tmp_path / "text.txt", tmp_path / "prepared")
+
+
+def config_of(**training: int) -> PretrainConfig:
+    settings = TrainingSettings(softmax=SoftmaxSettings("full"), **training)  # type: ignore[arg-type]
+    return PretrainConfig(Paths("text.txt", init=NAME), OPTIONS, training=settings)
+
+
+def assert_same(model: LanguageModel, expected: LanguageModel) -> None:
+    assert model.words == expected.words
+    for one, other in ((model.bilm, expected.bilm), (model.softmax, expected.softmax)):
+        for name, values in other.state_dict().items():
+            assert torch.equal(one.state_dict()[name], values), name
+
+
+def test_a_folder_is_itself(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "gone"):
+        assert bilm_folder(path) == softmax_folder(str(path)) == path
+        assert not is_embedded(path)
+        assert not has_softmax(path)
+
+
+def test_the_name_with_the_package(bilm: Path, package: Path) -> None:
+    assert (bilm_folder(NAME), softmax_folder(Path(NAME))) == (bilm, package)
+    assert is_embedded(NAME)
+    assert has_softmax(NAME)
+    model = LanguageModel.load(NAME)
+    assert_same(model, model_of())
+    assert model.vocabulary.counts is not None
+    assert model.vocabulary.counts.tolist() == model_of().vocabulary.counts.tolist()  # type: ignore[union-attr]
+
+
+def test_a_folder_of_that_name_wins(tmp_path: Path, package: Path) -> None:
+    model_of(seed=3).save(tmp_path / NAME)  # in the working folder
+    assert not is_embedded(NAME)
+    assert bilm_folder(NAME) == softmax_folder(NAME) == Path(NAME)
+    assert_same(LanguageModel.load(NAME), model_of(seed=3))
+
+
+def test_a_module_as_entry_point(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, [package.name])
+    assert softmax_folder(NAME) == package
+
+
+def test_no_package(bilm: Path) -> None:
+    assert softmax_folder(NAME) is None
+    assert not has_softmax(NAME)
+    with pytest.raises(WeightsError) as caught:
+        LanguageModel.load(NAME)
+    for part in (
+        "en_mini: its softmax is not installed",
+        "spacy-elmo-en-mini-softmax",
+        "pip install ./packages/en_mini_softmax",
+        "set training.frozen_tokens",
+    ):
+        assert part in str(caught.value)
+
+
+def test_other_weights_are_refused(bilm: Path, package: Path) -> None:
+    digest = (package / "bilm.sha256").read_text(encoding="utf8").split()[0]
+    embedded = model_of(seed=9)
+    embedded.save(bilm)
+    for use in (LanguageModel.load, softmax_folder, has_softmax):
+        with pytest.raises(WeightsError, match=rf"other weights of en_mini: to those of SHA-256 '{digest}', but"):
+            use(NAME)
+    assert bilm_folder(NAME) == bilm  # the component needs no softmax
+
+
+@pytest.mark.parametrize("name", ["softmax.hdf5", "vocabulary.txt", "bilm.sha256"])
+def test_a_package_that_lacks_a_file(package: Path, name: str) -> None:
+    (package / name).unlink()
+    with pytest.raises(WeightsError, match=rf"{package.name}: {name} missing\. Expected all files of the package"):
+        LanguageModel.load(NAME)
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"\xff\xfe\x00", b"weights.hdf5  0000\n"])
+def test_a_digest_that_is_none(package: Path, text: bytes) -> None:
+    (package / "bilm.sha256").write_bytes(text)
+    with pytest.raises(WeightsError, match="belongs to other weights of en_mini"):
+        LanguageModel.load(NAME)
+
+
+@pytest.mark.parametrize("value", ["no_such_module_at_all", "{module}:gone", "{module}:Path"])
+def test_a_package_that_can_not_be_loaded(package: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    install(monkeypatch, [value.format(module=package.name)])
+    with pytest.raises(WeightsError, match=r"entry point .* gives no folder|missing\. Expected all files"):
+        softmax_folder(NAME)
+
+
+# Tuning
+
+
+def test_sizes_come_from_the_embedded_bilm(bilm: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
+    (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_mini"\n', encoding="utf8")
+    assert read_config(tmp_path / "tune.cfg").bilm == OPTIONS
+    other = PretrainConfig(Paths(str(tmp_path / "text.txt"), init="en_midi"), OPTIONS)
+    with pytest.raises(SettingsError, match=r"paths\.init is 'en_midi'\. Expected a folder .*, or en_mini"):
+        check_paths(other, tmp_path / "out")
+    check_paths(PretrainConfig(Paths(other.paths.train, init="en_mini"), OPTIONS), tmp_path / "out")
+
+
+def test_tuning_with_the_package(package: Path, corpus: PreparedCorpus) -> None:
+    vocabulary = find_vocabulary(config_of(), corpus)
+    assert vocabulary.words == WORDS
+    assert vocabulary.counts is not None
+    assert vocabulary.counts.tolist() == [3, 3, 1, 3, 1, 2, 1, 2]  # of this text
+    assert_same(starting_model(config_of(), vocabulary), model_of())
+
+
+def test_tuning_without_it(bilm: Path, corpus: PreparedCorpus) -> None:
+    with pytest.raises(WeightsError, match=r"its softmax is not installed.* set training\.frozen_tokens"):
+        check_start(config_of())
+    config = config_of(frozen_tokens=100)
+    vocabulary = find_vocabulary(config, corpus)
+    assert "newt" in vocabulary.words
+    model = starting_model(config, vocabulary)
+    for name, values in model_of().bilm.state_dict().items():
+        assert torch.equal(model.bilm.state_dict()[name], values)
+
+
+def test_a_copy_of_the_folder_can_be_tuned_as_before(package: Path, tmp_path: Path, bilm: Path) -> None:
+    """Options, weights and softmax in one folder are a model like any other."""
+    shutil.copytree(package, tmp_path / "both")
+    for name in ("options.json", "weights.hdf5"):
+        shutil.copy(bilm / name, tmp_path / "both")
+    assert_same(LanguageModel.load(tmp_path / "both"), model_of())

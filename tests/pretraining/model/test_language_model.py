@@ -1,0 +1,237 @@
+"""Folders of a biLM with its softmax: round trips, what is missing, what does not belong together."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from bilm_cases import bilm_of, random_datasets
+
+from spacy_elmo.errors import CorpusError, ElmoError, WeightsError
+from spacy_elmo.formats import BiLMOptions, atomic_folder, read_options, read_weights
+from spacy_elmo.formats.adaptive_file import write_adaptive
+from spacy_elmo.formats.softmax_file import read_softmax, write_softmax
+from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
+from spacy_elmo.modules.softmax.full import Softmax
+from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+
+OPTIONS = BiLMOptions(3, ((1, 3), (2, 2)), 1, "relu", 20, 6, 4, 2, 3.0, 3.0, True)
+WORDS = ["<S>", "</S>", "<UNK>", "the", "naïve", "東京", "cat"]
+COUNTS = np.array([9, 9, 0, 20, 7, 3, 1])
+FILES = {"options.json", "weights.hdf5", "softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"}
+
+
+def made(counts: np.ndarray | None = COUNTS, seed: int = 0) -> LanguageModel:
+    softmax = Softmax(len(WORDS), OPTIONS.projection_dim)
+    softmax.reset_parameters(torch.arange(7.0) + seed, torch.Generator().manual_seed(seed))
+    return LanguageModel(bilm_of(OPTIONS, random_datasets(OPTIONS, seed)), softmax, Vocabulary(WORDS, counts))
+
+
+def made_adaptive(cutoffs: tuple[int, ...] = (4,)) -> LanguageModel:
+    softmax = AdaptiveSoftmax(len(WORDS), OPTIONS.projection_dim, cutoffs)
+    softmax.reset_parameters(generator=torch.Generator().manual_seed(3))
+    return LanguageModel(bilm_of(OPTIONS, random_datasets(OPTIONS)), softmax, Vocabulary(WORDS, COUNTS))
+
+
+def assert_same(a: LanguageModel, b: LanguageModel) -> None:
+    assert a.words == b.words
+    assert a.bilm.options == b.bilm.options
+    for one, other in ((a.bilm, b.bilm), (a.softmax, b.softmax)):
+        assert one.state_dict().keys() == other.state_dict().keys()
+        for name, values in one.state_dict().items():
+            assert torch.equal(values, other.state_dict()[name]), name
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_what_is_saved_comes_back(folder: Path) -> None:
+    assert {path.name for path in folder.iterdir()} == FILES
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+    loaded = LanguageModel.load(folder)
+    assert_same(loaded, made())
+    assert loaded.vocabulary.counts is not None
+    np.testing.assert_array_equal(loaded.vocabulary.counts, COUNTS)
+
+
+def test_the_files_are_plain_ones(folder: Path) -> None:
+    model = made()
+    assert (folder / "vocabulary.txt").read_text(encoding="utf8") == "\n".join(WORDS) + "\n"
+    options = read_options(folder / "options.json")
+    arrays = read_weights(folder / "weights.hdf5", options)
+    for name, values in model.bilm.to_arrays().items():
+        np.testing.assert_array_equal(arrays[name], values)
+    weight, bias = read_softmax(folder / "softmax.hdf5")
+    np.testing.assert_array_equal(weight, model.softmax.weight.detach().numpy())
+    np.testing.assert_array_equal(bias, model.softmax.bias.detach().numpy())
+
+
+def test_without_counts(tmp_path: Path) -> None:
+    made(None).save(tmp_path / "model")
+    assert {path.name for path in (tmp_path / "model").iterdir()} == FILES - {"vocabulary.counts.npy"}
+    assert LanguageModel.load(tmp_path / "model").vocabulary.counts is None
+
+
+def test_a_softmax_in_float16(tmp_path: Path) -> None:
+    made().save(tmp_path / "model", softmax_dtype=np.float16)
+    loaded = LanguageModel.load(tmp_path / "model").softmax.weight
+    assert torch.equal(loaded, made().softmax.weight.half().float())
+
+
+def test_an_adaptive_softmax_comes_back_bit_for_bit(folder: Path) -> None:
+    """Also in the place of one of another kind, which it replaces."""
+    made_adaptive().save(folder)
+    loaded = LanguageModel.load(folder)
+    assert_same(loaded, made_adaptive())
+    assert isinstance(loaded.softmax, AdaptiveSoftmax)
+    assert loaded.softmax.cutoffs == [4]
+    made().save(folder)
+    assert_same(LanguageModel.load(folder), made())
+
+
+def test_an_adaptive_softmax_in_float16(tmp_path: Path) -> None:
+    made_adaptive().save(tmp_path / "model", softmax_dtype=np.float16)
+    loaded, expected = LanguageModel.load(tmp_path / "model").softmax, made_adaptive().softmax.half().float()
+    for name, values in loaded.state_dict().items():
+        assert torch.equal(values, expected.state_dict()[name])
+
+
+def test_unknown_words_and_boundaries_in_the_text_are_unknown() -> None:
+    assert made().ids(["cat", "dog", "<S>", "</S>", "<UNK>", "東京"]).tolist() == [6, 2, 2, 2, 2, 5]
+    assert made().ids([]).tolist() == []
+
+
+def test_an_older_model_is_replaced_file_by_file(folder: Path) -> None:
+    (folder / "README.md").write_text("kept", encoding="utf8")
+    made(seed=1).save(folder)
+    assert_same(LanguageModel.load(folder), made(seed=1))
+    assert {path.name for path in folder.iterdir()} == FILES | {"README.md"}
+
+
+@pytest.mark.parametrize("replaced", [0, 1, 2, 3, 4])
+def test_a_kill_between_two_files_never_gives_a_mixture(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, replaced: int
+) -> None:
+    """The folder is refused until it is written again; what is not the model's stays."""
+    (folder / "README.md").write_text("kept", encoding="utf8")
+    done: list[object] = []
+
+    def killed(source: Path, target: Path) -> None:
+        if len(done) == replaced:
+            raise SystemExit
+        done.append(os.rename(source, target))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic_folder, "os", SimpleNamespace(**vars(os) | {"replace": killed}))
+        with pytest.raises(SystemExit):
+            made(seed=1).save(folder)
+    with pytest.raises(WeightsError, match="model: whoever wrote it was ended in between, and its files may be of two"):
+        LanguageModel.load(folder)
+    made(seed=2).save(folder)
+    assert_same(LanguageModel.load(folder), made(seed=2))
+    assert {path.name for path in folder.iterdir()} == FILES | {"README.md"}
+
+
+def test_an_older_model_does_not_leave_its_counts(folder: Path) -> None:
+    made(None).save(folder)
+    assert LanguageModel.load(folder).vocabulary.counts is None
+
+
+def test_a_link_to_a_folder_stays_one(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    made(seed=1).save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert_same(LanguageModel.load(folder), made(seed=1))
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "model").write_text("notes", encoding="utf8")
+    with pytest.raises(WeightsError, match="model: can't be written"):
+        made().save(tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_model_that_can_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+    model = made()
+    with torch.no_grad():
+        model.softmax.bias[3] = torch.nan
+    with pytest.raises(WeightsError, match="softmax/b has 1 values that are NaN"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_can_not_be_written_leaves_the_older_one(folder: Path) -> None:
+    before = contents(folder)
+    model = made(seed=1)
+    with torch.no_grad():
+        model.softmax.bias[3] = torch.nan
+    with pytest.raises(WeightsError, match="softmax/b has 1 values that are NaN"):
+        model.save(folder)
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("name", sorted(FILES - {"vocabulary.counts.npy", "softmax.hdf5"}))
+def test_missing_files_are_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(WeightsError, match=rf"model: {name} missing\. Expected the folder of a biLM"):
+        LanguageModel.load(folder)
+
+
+def test_no_folder_and_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match=r"gone: no such folder"):
+        LanguageModel.load(tmp_path / "gone")
+    with pytest.raises(WeightsError, match=r"options\.json, weights\.hdf5, softmax\.hdf5, vocabulary\.txt missing"):
+        LanguageModel.load(tmp_path)
+
+
+def test_official_files_have_no_softmax_and_one_can_be_fitted(golden: Path) -> None:
+    with pytest.raises(WeightsError, match=r"no softmax\.hdf5.*official files hold none.*paths\.init = .*random_a"):
+        LanguageModel.load(golden / "random_a")
+
+
+def test_a_softmax_of_another_model(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    write_softmax(folder / "softmax.hdf5", rng.standard_normal((7, 5)), np.zeros(7))
+    with pytest.raises(WeightsError, match="rows of 5 values, but the biLM's projection_dim is 4"):
+        LanguageModel.load(folder)
+    write_softmax(folder / "softmax.hdf5", rng.standard_normal((8, 4)), np.zeros(8))
+    with pytest.raises(WeightsError, match="vocabulary has 7 words, but the softmax 8 rows"):
+        LanguageModel.load(folder)
+
+
+def test_an_adaptive_softmax_of_another_model(folder: Path) -> None:
+    for n_words, width, message in ((8, 4, "7 words, but the softmax 8 rows"), (7, 5, "rows of 5 values")):
+        softmax = AdaptiveSoftmax(n_words, width, [4])
+        softmax.reset_parameters()
+        arrays = {name: values.numpy() for name, values in softmax.state_dict().items()}
+        write_adaptive(folder / "softmax.hdf5", [4], arrays)
+        with pytest.raises(WeightsError, match=message):
+            LanguageModel.load(folder)
+
+
+def test_damaged_files_are_named(folder: Path, tmp_path: Path) -> None:
+    for name in sorted(FILES):
+        copy = tmp_path / f"spoilt {name}"
+        shutil.copytree(folder, copy)
+        (copy / name).write_bytes(b"\xff\xfe")
+        with pytest.raises(ElmoError, match=name.replace(".", r"\.")):
+            LanguageModel.load(copy)
+
+
+def test_a_vocabulary_that_is_none(folder: Path) -> None:
+    (folder / "vocabulary.txt").write_text("the\nthe\n", encoding="utf8")
+    with pytest.raises(CorpusError, match=r"vocabulary\.txt"):
+        LanguageModel.load(folder)

@@ -1,0 +1,218 @@
+"""Packed models: what is in them equals the rounded arrays, bit for bit, and vectors hardly change."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from bilm_cases import bilm_of, random_datasets, run
+from embedded_case import COUNTS, OPTIONS, WORDS, embed, make_package, model_of
+
+from spacy_elmo.errors import CommandError, ElmoError, OptionsError, WeightsError
+from spacy_elmo.formats import read_options, read_weights, write_options, write_weights
+from spacy_elmo.formats.softmax_file import read_softmax, write_softmax
+from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
+from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.model.pack import pack, relative_change
+
+FILES = {"options.json", "weights.hdf5", "softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"}
+TEXT = [["the", "cat", "sat", "."], ["naïve", "newts"], ["dog"]]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    model_of().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def half(values: np.ndarray) -> np.ndarray:
+    """Rounded to 10 bits by numpy's float16, scaled so that all values are in its range of normal numbers."""
+    scale = np.exp2(-np.floor(np.log2(np.abs(values), where=values != 0, out=np.zeros(values.shape))))
+    return ((values * scale).astype(np.float16).astype(np.float64) / scale).astype(np.float32)
+
+
+def test_the_rounded_arrays_are_read_back(model: Path, tmp_path: Path) -> None:
+    packed = pack(model, tmp_path / "packed")
+    assert names(tmp_path / "packed") == FILES == set(packed.sizes)
+    assert read_options(tmp_path / "packed" / "options.json") == OPTIONS
+    before = read_weights(model / "weights.hdf5", OPTIONS)
+    after = read_weights(tmp_path / "packed" / "weights.hdf5", OPTIONS)
+    changes = []
+    for name, values in before.items():
+        np.testing.assert_array_equal(after[name], half(values))
+        old, new = (array[values != 0].astype(np.float64) for array in (values, after[name]))
+        changes.append(np.abs(new - old) / np.abs(old))
+    every = np.concatenate(changes)
+    assert packed.largest == pytest.approx(every.max(), rel=1e-12)
+    assert packed.mean == pytest.approx(every.mean(), rel=1e-9)
+    assert 0 < packed.mean < packed.largest <= 2**-11
+    for got, expected in zip(read_softmax(tmp_path / "packed" / "softmax.hdf5"), read_softmax(model / "softmax.hdf5")):
+        np.testing.assert_array_equal(got, expected.astype(np.float16).astype(np.float32))
+    loaded = LanguageModel.load(tmp_path / "packed")
+    assert loaded.words == WORDS
+    np.testing.assert_array_equal(loaded.vocabulary.counts, COUNTS)
+
+
+def test_files_become_smaller(tmp_path: Path) -> None:
+    """Of a normally distributed float32 no more than sign, 10 bits and a few of the exponent are left: half."""
+    options = replace(OPTIONS, dim=256, projection_dim=64)
+    model = tmp_path / "model"
+    model.mkdir()
+    write_options(model / "options.json", options)
+    write_weights(model / "weights.hdf5", options, bilm_of(options, random_datasets(options)).to_arrays())
+    sizes = pack(model, tmp_path / "packed").sizes
+    for name, (before, after) in sizes.items():
+        assert before == (model / name).stat().st_size
+        assert after == (tmp_path / "packed" / name).stat().st_size
+    assert sizes["weights.hdf5"][1] < 0.6 * sizes["weights.hdf5"][0]
+
+
+def test_vectors_hardly_change(tmp_path: Path) -> None:
+    """Each layer of each word, as a share of its length, with weights as training begins with."""
+    model = model_of()
+    model.bilm.reset_parameters(torch.Generator().manual_seed(0))
+    model.save(tmp_path / "model")
+    pack(tmp_path / "model", tmp_path / "packed")
+    before, after = (LanguageModel.load(tmp_path / name).bilm for name in ("model", "packed"))
+    for one, other in zip(run(before, TEXT)[0], run(after, TEXT)[0]):
+        change = np.linalg.norm((other - one).astype(np.float64), axis=-1) / np.linalg.norm(one, axis=-1)
+        assert 0 < change.max() < 1e-3
+
+
+def test_all_bits_and_float32_change_nothing(model: Path, tmp_path: Path) -> None:
+    packed = pack(model, tmp_path / "packed", 23, "float32")
+    assert (packed.largest, packed.mean) == (0, 0)
+    before, after = (LanguageModel.load(folder) for folder in (model, tmp_path / "packed"))
+    for one, other in ((before.bilm, after.bilm), (before.softmax, after.softmax)):
+        for name, values in one.state_dict().items():
+            assert torch.equal(other.state_dict()[name], values)
+
+
+def test_relative_change() -> None:
+    before = {"a": np.array([1, -2, 0], np.float32), "b": np.array([4], np.float32)}
+    after = {"a": np.array([1.5, -2, 0], np.float32), "b": np.array([3], np.float32)}
+    assert relative_change(before, after) == (0.5, 0.25)
+    assert relative_change({"a": np.zeros(2, np.float32)}, {"a": np.zeros(2, np.float32)}) == (0, 0)
+
+
+def test_without_a_softmax(model: Path, tmp_path: Path) -> None:
+    assert set(pack(model, tmp_path / "left_out", softmax="none").sizes) == FILES - {"softmax.hdf5"}
+    for name in ("softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"):
+        (model / name).unlink()
+    assert set(pack(model, tmp_path / "official").sizes) == {"options.json", "weights.hdf5"}
+
+
+def test_an_adaptive_softmax(tmp_path: Path) -> None:
+    plain = model_of()
+    adaptive = AdaptiveSoftmax(len(WORDS), OPTIONS.projection_dim, [4])
+    adaptive.reset_parameters(generator=torch.Generator().manual_seed(1))
+    LanguageModel(plain.bilm, adaptive, plain.vocabulary).save(tmp_path / "model")
+    pack(tmp_path / "model", tmp_path / "packed")
+    loaded = LanguageModel.load(tmp_path / "packed").softmax
+    assert isinstance(loaded, AdaptiveSoftmax)
+    for name, values in adaptive.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], values.half().float())
+
+
+def test_the_card_tells_what_was_rounded(model: Path, tmp_path: Path) -> None:
+    card = b"# Mine\n\nperplexity 50\n" + b"\xff"  # kept as it is, whatever it holds
+    (model / "README.md").write_bytes(card)
+    pack(model, tmp_path / "packed", 12)
+    text = (tmp_path / "packed" / "README.md").read_bytes()
+    assert text.startswith(card)
+    told = text[len(card) :].decode()
+    for part in (
+        "## Packed",
+        "rounded to 12 bits",
+        "0.00012 of themselves at most",
+        "The softmax is stored as float16.",
+    ):
+        assert part in told
+
+
+def test_official_files_with_projections_of_their_own(golden: Path, tmp_path: Path) -> None:
+    for name in ("random_a", "random_b"):
+        options = read_options(golden / name / "options.json")
+        pack(golden / name, tmp_path / name)
+        before = read_weights(golden / name / "weights.hdf5", options)
+        after = read_weights(tmp_path / name / "weights.hdf5", options)
+        assert before.keys() == after.keys()
+        for key, values in before.items():
+            np.testing.assert_array_equal(after[key], half(values))
+
+
+def test_the_embedded_bilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    bilm = embed(monkeypatch, tmp_path / "bilms")
+    assert set(pack("en_mini", tmp_path / "alone").sizes) == {"options.json", "weights.hdf5"}
+    package = make_package(monkeypatch, tmp_path / "site" / "softmax_package_packed", bilm / "weights.hdf5")
+    sizes = pack("en_mini", tmp_path / "both").sizes
+    assert set(sizes) == FILES
+    for folder, name in ((bilm, "weights.hdf5"), (package, "softmax.hdf5"), (package, "vocabulary.txt")):
+        assert sizes[name][0] == (folder / name).stat().st_size
+    assert LanguageModel.load(tmp_path / "both").words == WORDS
+
+
+# The folder
+
+
+def test_an_older_model_is_replaced_with_force_alone(model: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    pack(model, packed)  # an empty one is no model
+    (packed / "notes.txt").write_text("kept", encoding="utf8")
+    before = {path.name: path.read_bytes() for path in packed.iterdir()}
+    with pytest.raises(CommandError, match=r"packed: exists\. Give another folder, or add --force"):
+        pack(model, packed, 5)
+    assert {path.name: path.read_bytes() for path in packed.iterdir()} == before
+    pack(model, packed, 5, "none", force=True)
+    assert names(packed) == FILES - {"softmax.hdf5"} | {"notes.txt"}  # no softmax of other weights is left
+    assert names(tmp_path) == {"model", "packed"}
+
+
+def test_the_model_itself_is_not_replaced(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(model)
+    for output in (model, tmp_path / "link"):
+        with pytest.raises(CommandError, match="to be read and to be written"):
+            pack(model, output, force=True)
+    (tmp_path / "file").write_text("notes", encoding="utf8")
+    with pytest.raises(CommandError, match="file: a file"):
+        pack(model, tmp_path / "file", force=True)
+
+
+def spoil_softmax(model: Path) -> None:
+    write_softmax(model / "softmax.hdf5", np.full((8, 16), 70_000, np.float32), np.zeros(8, np.float32))
+
+
+def spoil_weights(model: Path) -> None:
+    with h5py.File(model / "weights.hdf5", "a") as file:
+        del file["char_embed"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "message"),
+    [
+        (shutil.rmtree, OptionsError, r"options\.json: no such file"),
+        (lambda model: (model / "weights.hdf5").unlink(), WeightsError, r"weights\.hdf5: no such file"),
+        (lambda model: (model / "vocabulary.txt").unlink(), WeightsError, r"vocabulary\.txt missing"),
+        (spoil_weights, WeightsError, "missing datasets: char_embed"),
+        (spoil_softmax, WeightsError, "too large for float16"),
+    ],
+)
+def test_what_can_not_be_packed_leaves_nothing(
+    model: Path, tmp_path: Path, spoil: object, error: type[ElmoError], message: str
+) -> None:
+    assert callable(spoil)
+    spoil(model)
+    with pytest.raises(error, match=message):
+        pack(model, tmp_path / "packed")
+    assert names(tmp_path) <= {"model"}

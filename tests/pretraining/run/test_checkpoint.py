@@ -1,0 +1,364 @@
+"""Checkpoints: bit for bit, damage is found, and a killed or failing writer costs nothing that was written before."""
+
+import errno
+import hashlib
+import multiprocessing
+import os
+import resource
+import signal
+import tempfile
+import time
+import warnings
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from spacy_elmo.errors import CheckpointError
+from spacy_elmo.pretraining.run.checkpoint import Checkpoints, from_text, text
+
+Arrays = dict[str, npt.NDArray[Any]]
+BLOCK = 512
+DTYPES = st.one_of(
+    hnp.boolean_dtypes(), hnp.integer_dtypes(), hnp.unsigned_integer_dtypes(), hnp.floating_dtypes(sizes=(16, 32, 64)),
+    hnp.complex_number_dtypes(sizes=(64, 128)),
+)  # fmt: skip
+NAMES = st.lists(st.text("abcXYZ019_-.é ", min_size=2, max_size=6).filter(lambda name: set(name) != {"."}), max_size=2)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "checkpoints"
+
+
+def small(step: int) -> Arrays:
+    return {"step": np.array(step), "a/b": np.arange(step, step + 5, dtype=np.float32), "a/c": np.array([True, False])}
+
+
+def assert_same(got: Arrays, expected: Arrays) -> None:
+    assert got.keys() == expected.keys()
+    for name, array in expected.items():
+        assert isinstance(got[name], np.ndarray)
+        assert (got[name].dtype, got[name].shape) == (array.dtype, array.shape)
+        assert got[name].tobytes() == array.tobytes()
+
+
+def reports_of(checkpoints: Checkpoints, step: int) -> list[str]:
+    """What is reported on the way to the checkpoint of a step, whose arrays are those of `small`."""
+    reports: list[str] = []
+    found = checkpoints.latest(reports.append)
+    assert found is not None
+    assert found[0] == step
+    assert_same(found[1], small(step))
+    return reports
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data(), st.integers(0, 10**12))
+def test_arrays_come_back_bit_for_bit(data: st.DataObject, step: int) -> None:
+    arrays = {}
+    for k, parts in enumerate(data.draw(st.lists(NAMES, max_size=5))):
+        dtype, shape = data.draw(DTYPES), data.draw(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5))
+        array = data.draw(hnp.arrays(dtype, shape))
+        arrays["/".join([f"{k}", *parts])] = array.T if data.draw(st.booleans()) else array
+    with tempfile.TemporaryDirectory() as folder:
+        path = Checkpoints(Path(folder)).write(step, arrays)
+        assert path.name == f"step-{step:09}.h5"
+        got = Checkpoints(Path(folder)).latest(pytest.fail)
+        assert got is not None
+        assert got[0] == step
+        assert_same(got[1], arrays)
+
+
+def test_nan_payloads_and_big_endian(folder: Path) -> None:
+    signalling = np.array([0x7FA00001, 0xFFC01234, 0x7F800001], np.uint32)
+    swapped = signalling.astype(">u4").view(">f4")
+    arrays = {"nan": signalling.view(np.float32), "big": swapped, "one": swapped[0:1].reshape(())}
+    Checkpoints(folder).write(1, arrays)
+    got = Checkpoints(folder).latest(pytest.fail)
+    assert got is not None
+    assert_same(got[1], arrays)
+
+
+def test_the_file_is_plain_hdf5(folder: Path) -> None:
+    """Any reader reads it, and the user block holds the SHA-256 of what follows."""
+    arrays = small(7) | {"empty": np.zeros((0, 3)), "large": np.random.default_rng(0).normal(size=(40, 50))}
+    path = Checkpoints(folder).write(7, arrays)
+    with h5py.File(path) as file:
+        assert file.userblock_size == BLOCK
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(file[name][()], array)
+            assert file[name].compression is None
+    raw = path.read_bytes()
+    title = b"spacy-elmo checkpoint, SHA-256 of what follows: "
+    assert raw[:BLOCK].rstrip(b"\0") == title + hashlib.sha256(raw[BLOCK:]).hexdigest().encode()
+
+
+def test_texts(folder: Path) -> None:
+    values = {"config": '{"lr": 0.1, "name": "Ω\\n"}', "empty": "", "nul": "a\0b"}
+    Checkpoints(folder).write(1, {name: from_text(value) for name, value in values.items()})
+    got = Checkpoints(folder).latest(pytest.fail)
+    assert got is not None
+    assert {name: text(array) for name, array in got[1].items()} == values
+    assert got[1]["config"].dtype == np.uint8
+
+
+def test_the_last_ones_are_kept(folder: Path) -> None:
+    checkpoints = Checkpoints(folder, keep=3)
+    assert checkpoints.latest(pytest.fail) is None
+    for step in (0, 5, 999_999_999, 1_000_000_000, 12_345_678_901):
+        checkpoints.write(step, small(step))
+        assert reports_of(checkpoints, step) == []
+    assert files(folder) == ["step-1000000000.h5", "step-12345678901.h5", "step-999999999.h5"]
+    checkpoints.write(12_345_678_901, small(12_345_678_901))  # the same again
+    assert len(files(folder)) == 3
+
+
+def test_other_files_are_left_alone(folder: Path) -> None:
+    others = ["step-1.h5", "step-000000001.h5.bak", "step-000000001.hdf5", "notes.txt", ".mine.tmp"]
+    folder.mkdir()
+    for name in others:
+        (folder / name).write_text("mine")
+    checkpoints = Checkpoints(folder, keep=1)
+    assert checkpoints.latest(pytest.fail) is None
+    checkpoints.write(1, small(1))
+    checkpoints.write(2, small(2))
+    assert files(folder) == sorted([*others, "step-000000002.h5"])
+
+
+def test_a_run_that_begins_anew_is_not_mixed_with_the_old_one(folder: Path) -> None:
+    for step in (100, 200):
+        Checkpoints(folder).write(step, small(step))
+    Checkpoints(folder).write(5, small(5))
+    assert reports_of(Checkpoints(folder), 5) == []
+    assert files(folder) == ["step-000000005.h5"]
+
+
+def test_every_changed_byte_is_found(folder: Path) -> None:
+    path = Checkpoints(folder).write(3, small(3))
+    whole, random = path.read_bytes(), np.random.default_rng(0)
+    assert len(whole) > 1000
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= int(random.integers(1, 256))
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=r"step-000000003\.h5: (can't be used|not a checkpoint)"):
+            Checkpoints(folder).latest(pytest.fail)
+    path.write_bytes(whole)
+    assert reports_of(Checkpoints(folder), 3) == []
+
+
+def test_a_file_cut_short_or_made_longer_is_found(folder: Path) -> None:
+    path = Checkpoints(folder).write(3, small(3))
+    whole = path.read_bytes()
+    cut = [whole[:size] for size in range(0, len(whole), 50)]
+    for damaged in [*cut, whole[:-1], whole + b"\0", whole + whole, whole[BLOCK:], b"\0" * len(whole)]:
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match="no checkpoint can be used"):
+            Checkpoints(folder).latest(pytest.fail)
+
+
+def test_the_one_before_is_used_and_the_damaged_one_named(folder: Path) -> None:
+    checkpoints = Checkpoints(folder, keep=3)
+    paths = {step: checkpoints.write(step, small(step)) for step in (10, 20, 30)}
+    paths[30].write_bytes(paths[30].read_bytes()[:-1])
+    [report] = reports_of(checkpoints, 20)
+    assert "step-000000030.h5: can't be used (its SHA-256 differs)" in report
+    assert "before is used" in report
+    paths[20].write_bytes(b"")
+    reports = reports_of(checkpoints, 10)
+    assert ["step-000000030.h5" in reports[0], "step-000000020.h5" in reports[1], len(reports)] == [True, True, 2]
+    paths[10].unlink()
+    paths[10].mkdir()
+    with pytest.raises(CheckpointError) as caught:
+        checkpoints.latest(pytest.fail)
+    assert all(path.name in str(caught.value) for path in paths.values())
+
+
+def test_damaged_ones_go_when_the_run_goes_on(folder: Path) -> None:
+    checkpoints = Checkpoints(folder)
+    paths = {step: checkpoints.write(step, small(step)) for step in (10, 20)}
+    paths[20].write_bytes(b"damaged")
+    checkpoints.write(15, small(15))
+    assert files(folder) == ["step-000000010.h5", "step-000000015.h5"]
+    assert reports_of(checkpoints, 15) == []
+
+
+def test_a_swapped_file_is_found(folder: Path) -> None:
+    checkpoints = Checkpoints(folder, keep=3)
+    first = checkpoints.write(10, small(10))
+    checkpoints.write(20, small(20)).write_bytes(first.read_bytes())
+    [report] = reports_of(checkpoints, 10)
+    assert "step-000000020.h5: a checkpoint of step 10. Expected that of step 20" in report
+
+
+def seal(path: Path, made: Path) -> None:
+    """Make an HDF5 file a checkpoint whose digest is right."""
+    image = made.read_bytes()
+    title = b"spacy-elmo checkpoint, SHA-256 of what follows: "
+    path.write_bytes((title + hashlib.sha256(image).hexdigest().encode()).ljust(BLOCK, b"\0") + image)
+
+
+@pytest.mark.parametrize("kind", ["string", "strings", "outside", "huge", "null", "no step", "steps", "not HDF5"])
+def test_whole_files_that_hold_something_else(folder: Path, tmp_path: Path, kind: str) -> None:
+    folder.mkdir()
+    (tmp_path / "secret").write_bytes(b"12345678" * 8)
+    with h5py.File(tmp_path / "made", "w") as file:
+        if kind != "no step":
+            file.attrs["step"] = [1, 1] if kind == "steps" else 1
+        if kind in ("string", "strings"):
+            file["a"] = "word" if kind == "string" else np.array([b"a", b"b"])
+        if kind == "outside":
+            file.create_dataset("a", (8,), "i8", external=[(str(tmp_path / "secret"), 0, 64)])
+        if kind == "huge":
+            file.create_dataset("a", (10**14,), "f8")
+        if kind == "null":
+            file["a"] = h5py.Empty("f4")
+    if kind == "not HDF5":
+        (tmp_path / "made").write_bytes(b"words" * 1000)
+    seal(folder / "step-000000001.h5", tmp_path / "made")
+    with pytest.raises(CheckpointError, match=r"step-000000001\.h5: .*(Expected|get it again)"):
+        Checkpoints(folder).latest(pytest.fail)
+
+
+@pytest.mark.parametrize("bad", [np.array([object()]), np.array(["word"]), np.array(["2020-01-01"], "M8[D]")])
+def test_what_is_no_number_is_not_written(folder: Path, bad: npt.NDArray[Any]) -> None:
+    Checkpoints(folder).write(1, small(1))
+    with pytest.raises(CheckpointError, match="the array b can't be kept"):
+        Checkpoints(folder).write(2, {"a": np.arange(4), "b": bad})
+    assert reports_of(Checkpoints(folder), 1) == []
+    assert files(folder) == ["step-000000001.h5"]
+
+
+def test_a_full_disk(folder: Path) -> None:
+    """The message tells the bytes; the checkpoints of before stay, and writing goes on when there is room."""
+    checkpoints = Checkpoints(folder)
+    for step in (1, 2):
+        checkpoints.write(step, small(step))
+    large = {"a": np.zeros(50_000, np.float64)}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # as a full disk does it
+    try:
+        with pytest.raises(CheckpointError, match=r"step-000000003\.h5.*it needs 40\d,\d{3} bytes; free.* \d+.*"):
+            checkpoints.write(3, large)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert files(folder) == ["step-000000001.h5", "step-000000002.h5"]
+    assert reports_of(checkpoints, 2) == []
+    checkpoints.write(3, large)
+    assert files(folder) == ["step-000000002.h5", "step-000000003.h5"]
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (errno.ENOSPC, "No space left on device.*it needs .* bytes; free"),
+        (errno.EDQUOT, "[Qq]uota.*it needs .* bytes; free"),
+        (errno.EIO, r"step-000000002\.h5: can't be written \(.*Input/output error\)"),
+    ],
+)
+def test_a_disk_that_fails_late(folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, message: str) -> None:
+    """Space that is found to be missing when the data goes to the disk, as on quotas and network disks."""
+    Checkpoints(folder).write(1, small(1))
+
+    def full(descriptor: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointError, match=message):
+        Checkpoints(folder).write(2, small(2))
+    assert files(folder) == ["step-000000001.h5"]
+    assert reports_of(Checkpoints(folder), 1) == []
+
+
+def test_an_interrupt_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Checkpoints(folder).write(1, small(1))
+
+    def interrupted(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Checkpoints(folder).write(2, small(2))
+    assert files(folder) == ["step-000000001.h5"]
+
+
+def test_the_data_is_on_the_disk_before_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loss of power finds the old file or the new one: data, then name, then folder."""
+    events: list[str] = []
+    sync, replace = os.fsync, os.replace
+
+    def synced(descriptor: int) -> None:
+        events.append("folder" if os.path.samestat(os.fstat(descriptor), folder.stat()) else "data")
+        sync(descriptor)
+
+    def replaced(*paths: str) -> None:
+        events.append("name")
+        replace(*paths)
+
+    folder.mkdir()
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    Checkpoints(folder).write(1, small(1))
+    assert events == ["data", "name", "folder"]
+
+
+def test_a_place_that_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(CheckpointError, match="file: can't be written"):
+        Checkpoints(tmp_path / "file").write(1, small(1))
+    assert Checkpoints(tmp_path / "missing").latest(pytest.fail) is None
+
+
+def numbered(step: int) -> Arrays:
+    """About 2 MB, known from the step alone."""
+    return {"step": np.array(step), "x/y": np.random.default_rng(step).integers(0, 2**63, 2**18)}
+
+
+def write_on(folder: Path, acknowledged: int) -> None:
+    checkpoints = Checkpoints(folder)
+    found = checkpoints.latest(lambda report: os.write(acknowledged, b"damaged "))
+    for step in count(1 if found is None else found[0] + 1):
+        checkpoints.write(step, numbered(step))
+        os.write(acknowledged, b"%d " % step)
+
+
+def test_a_writer_that_is_killed_at_any_moment(folder: Path) -> None:
+    """Twenty times, and until one came in the middle of a file; what was acknowledged, or a newer one, is whole."""
+    random, caught, last = np.random.default_rng(0), 0, 0
+    for number in range(400):
+        if number >= 20 and caught:
+            break
+        read_end, write_end = os.pipe()
+        process = multiprocessing.get_context("fork").Process(target=write_on, args=(folder, write_end))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons', on forks beside threads
+            process.start()
+        os.close(write_end)
+        said = os.read(read_end, 1 << 16)  # it has begun
+        time.sleep(random.uniform(0, 0.08))
+        os.kill(process.pid or 0, signal.SIGKILL)
+        process.join(60)
+        with os.fdopen(read_end, "rb") as rest:
+            steps = [int(step) for step in (said + rest.read()).split()]
+        found = Checkpoints(folder).latest(pytest.fail)
+        assert found is not None
+        assert found[0] in (steps[-1], steps[-1] + 1)
+        assert steps[0] == last + 1
+        assert_same(found[1], numbered(found[0]))
+        caught += any(name.endswith(".tmp") for name in files(folder))
+        last = found[0]
+    assert caught
+    Checkpoints(folder).write(last + 1, numbered(last + 1))
+    assert files(folder) == [f"step-{step:09}.h5" for step in (last, last + 1)]

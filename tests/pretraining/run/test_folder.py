@@ -1,0 +1,151 @@
+"""What a run is begun with, and what it goes on with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bilm_cases import bilm_of, random_datasets
+from small_run import OPTIONS, config_of, with_paths, write_text
+
+from spacy_elmo.errors import SettingsError
+from spacy_elmo.modules.softmax.full import Softmax
+from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.run.folder import begin, is_begun, reopen
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+
+WORDS = ["<S>", "</S>", "<UNK>", "word1", "word2", "word3"]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    return write_text(tmp_path / "text.txt")
+
+
+@pytest.fixture
+def given(tmp_path: Path, text: Path) -> PretrainConfig:
+    """With words of its own, and a biLM to go on from."""
+    Vocabulary(WORDS).write(tmp_path / "words.txt")
+    softmax = Softmax(len(WORDS), OPTIONS.projection_dim)
+    softmax.reset_parameters()
+    LanguageModel(bilm_of(OPTIONS, random_datasets(OPTIONS)), softmax, Vocabulary(WORDS)).save(tmp_path / "init")
+    return config_of(text, paths={"vocabulary": tmp_path / "words.txt", "init": tmp_path / "init"})
+
+
+def begun(config: PretrainConfig, output: Path) -> Path:
+    """A folder that a run goes on in: one with a checkpoint."""
+    output.mkdir(exist_ok=True)
+    assert not begin(config, output).begun
+    (output / "checkpoints").mkdir()
+    (output / "checkpoints" / "step-000000002.h5").touch()
+    assert is_begun(output)
+    return output
+
+
+def kept(output: Path) -> dict[str, Any]:
+    texts: dict[str, Any] = json.loads((output / "run.json").read_text(encoding="utf8"))["texts"]
+    return texts
+
+
+def test_what_is_kept_of_words_and_weights(given: PretrainConfig, text: Path, tmp_path: Path) -> None:
+    words = hashlib.sha256("".join(f"{word}\n" for word in WORDS).encode()).hexdigest()
+    weights = hashlib.sha256((tmp_path / "init" / "weights.hdf5").read_bytes()).hexdigest()
+    texts = kept(begun(given, tmp_path / "out"))
+    assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (words, words, weights)
+    output = begun(config_of(text), tmp_path / "plain")
+    built = hashlib.sha256((output / "vocabulary.txt").read_bytes()).hexdigest()
+    texts = kept(output)
+    assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (built, None, None)
+
+
+def test_files_may_move_or_be_gone(given: PretrainConfig, text: Path, tmp_path: Path) -> None:
+    output = begun(given, tmp_path / "out")
+    before = (output / "run.json").read_bytes()
+    identity = begin(given, output).identity
+    (tmp_path / "init").rename(tmp_path / "moved")
+    (tmp_path / "words.txt").rename(tmp_path / "moved.txt")
+    moved = with_paths(given, vocabulary=tmp_path / "moved.txt", init=tmp_path / "moved")
+    text.unlink()
+    for config in (given, moved):
+        run = begin(config, output)
+        assert (run.identity, run.begun, run.vocabulary.words) == (identity, True, WORDS)
+        assert reopen(config, output).begun
+    assert (output / "run.json").read_bytes() == before
+
+
+def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Path) -> None:
+    output = begun(given, tmp_path / "out")
+    before = (output / "config.cfg").read_bytes()
+    Vocabulary(WORDS[:-1]).write(tmp_path / "fewer.txt")
+    shutil.copytree(tmp_path / "init", tmp_path / "other")
+    with (tmp_path / "other" / "weights.hdf5").open("ab") as file:
+        file.write(b"\0")
+    for paths, message in (
+        ({"vocabulary": tmp_path / "fewer.txt"}, r"paths\.vocabulary: .*fewer\.txt: not with the contents"),
+        ({"init": tmp_path / "other"}, r"paths\.init: .*other: not with the contents"),
+        ({"vocabulary": None}, r"begun with paths\.vocabulary = a file of SHA-256 \w+, but now it is null"),
+        ({"init": None}, r"begun with paths\.init = a file of SHA-256 \w+, but now it is null"),
+    ):
+        with pytest.raises(SettingsError, match=message):
+            begin(with_paths(given, **paths), output)
+    assert (output / "config.cfg").read_bytes() == before
+
+
+def test_words_or_weights_that_were_not_there_are_refused(text: Path, given: PretrainConfig, tmp_path: Path) -> None:
+    output = begun(config_of(text), tmp_path / "out")
+    for name in ("vocabulary", "init"):
+        value = getattr(given.paths, name)
+        with pytest.raises(SettingsError, match=rf"begun with paths\.{name} = null, but now it is {value}"):
+            begin(with_paths(config_of(text), **{name: value}), output)
+
+
+def test_changed_words_of_the_run_are_refused(text: Path, tmp_path: Path) -> None:
+    config = config_of(text)
+    output = begun(config, tmp_path / "out")
+    words = (output / "vocabulary.txt").read_text(encoding="utf8").splitlines()
+    words[4], words[5] = words[5], words[4]
+    (output / "vocabulary.txt").write_text("\n".join(words) + "\n", encoding="utf8")
+    with pytest.raises(SettingsError, match=r"out.vocabulary\.txt: not with the contents \(SHA-256 in .*run\.json\)"):
+        begin(config, output)
+
+
+def test_a_run_of_an_earlier_version_goes_on(given: PretrainConfig, tmp_path: Path) -> None:
+    """It kept none of these digests; its run.json, and so its identity, stays as it is."""
+    output = begun(given, tmp_path / "out")
+    record = json.loads((output / "run.json").read_text(encoding="utf8"))
+    for name in ("vocabulary", "paths.vocabulary", "paths.init"):
+        del record["texts"][name]
+    (output / "run.json").write_text(json.dumps(record), encoding="utf8")
+    identity = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+    assert begin(with_paths(given, vocabulary=None), output).identity == identity
+    assert json.loads((output / "run.json").read_text(encoding="utf8")) == record
+
+
+def test_a_text_that_has_changed(text: Path, tmp_path: Path) -> None:
+    output = begun(config_of(text), tmp_path / "out")
+    size = text.stat().st_size
+    with text.open("ab") as file:
+        file.write(b"more\n")
+    old, new = (f"{n:,} bytes in files: 1, the largest {n:,}" for n in (size, size + 5))
+    with pytest.raises(SettingsError, match=rf"text\.txt: the text has changed .*: it had {old}; now {new}\. Put it"):
+        begin(config_of(text), output)
+
+
+@pytest.mark.parametrize("pattern", ["**/*.txt", "*/*.txt", "*/*/*.txt"])
+def test_a_pattern_that_matches_the_run_itself(text: Path, tmp_path: Path, pattern: str) -> None:
+    """At the beginning, when it is begun again, and when it goes on."""
+    for folder in ("a", "a/b"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(text, tmp_path / folder / "text.txt")
+    config, output = config_of(f"{tmp_path}/{pattern}"), tmp_path / "out"
+    output.mkdir()
+    sentences = begin(config, output).train.meta.report.sentences
+    assert sentences == 60 * (3 if pattern.startswith("**") else 1)
+    assert begun(config, output)
+    run = begin(config, output)
+    assert (run.begun, run.train.meta.report.sentences) == (True, sentences)

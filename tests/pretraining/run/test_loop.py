@@ -1,0 +1,224 @@
+"""A run as a whole: how it begins, goes on without its sources, diverges, and what it makes of wrong checkpoints."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_run import STEPS, STREAMS, config_of, run, write_text
+
+from spacy_elmo.errors import CheckpointError, CorpusError, SettingsError, WeightsError
+from spacy_elmo.pretraining.run import evaluating
+from spacy_elmo.pretraining.run.checkpoint import Checkpoints
+from spacy_elmo.pretraining.run.lock import run_lock
+from spacy_elmo.pretraining.run.reporting import Reporter
+from spacy_elmo.pretraining.score import Score
+from spacy_elmo.pretraining.settings.config import EvaluationSettings, PretrainConfig
+from spacy_elmo.pretraining.training.trainer import Trainer
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> PretrainConfig:
+    return config_of(write_text(tmp_path / "text.txt"))
+
+
+def checkpoint(output: Path) -> tuple[int, dict[str, Any]]:
+    found = Checkpoints(output / "checkpoints").latest(pytest.fail)
+    assert found is not None
+    return found
+
+
+def model_files(output: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in (output / "model-last").iterdir() if p.name != "README.md"}
+
+
+def longer(config: PretrainConfig, updates: int) -> PretrainConfig:
+    return replace(config, training=replace(config.training, total_tokens=updates * STREAMS * STEPS))
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of four updates."""
+    folder = tmp_path_factory.mktemp("ended")
+    run(config_of(write_text(folder / "text.txt")), folder / "out")
+    return folder / "out"
+
+
+# How it begins
+
+
+@pytest.mark.parametrize("name", ["train", "heldout", "vocabulary", "init"])
+def test_missing_files_are_told_before_anything_is_written(config: PretrainConfig, tmp_path: Path, name: str) -> None:
+    gone = replace(config, paths=replace(config.paths, **{name: str(tmp_path / "gone")}))
+    with pytest.raises((CorpusError, SettingsError), match=rf"paths\.{name}.*gone.*Expected"):
+        run(gone, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_rank_without_torchrun_does_not_open_the_lock(
+    config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    (tmp_path / "out").mkdir()
+    with run_lock(tmp_path / "out"), pytest.raises(CheckpointError, match="another run writes there"):
+        run(config, tmp_path / "out")
+
+
+def test_more_memory_than_there_is(config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Trainer) -> float:
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr(Trainer, "step", full)
+    message = r"memory does not suffice \(Unable to allocate 9 TiB\)\. Lower training\.streams, which is 4"
+    with pytest.raises(SettingsError, match=message):
+        run(config, tmp_path / "out")
+
+
+# How it goes on
+
+
+@pytest.mark.parametrize("with_vocabulary", [False, True])
+def test_it_goes_on_without_its_text_and_init(config: PretrainConfig, tmp_path: Path, with_vocabulary: bool) -> None:
+    """And ends in the same bits as one that has them."""
+    run(config, tmp_path / "before")
+    shutil.copytree(tmp_path / "before" / "model-last", tmp_path / "init")
+    paths = {"init": str(tmp_path / "init")}
+    if with_vocabulary:
+        shutil.copy(tmp_path / "init" / "vocabulary.txt", tmp_path / "words.txt")
+        paths["vocabulary"] = str(tmp_path / "words.txt")
+    tuning = longer(replace(config, paths=replace(config.paths, **paths)), 2)
+    run(tuning, tmp_path / "out")
+    shutil.copytree(tmp_path / "out", tmp_path / "copy")
+    run(longer(tuning, 6), tmp_path / "copy")
+    for gone in ("text.txt", "words.txt"):
+        (tmp_path / gone).unlink(missing_ok=True)
+    shutil.rmtree(tmp_path / "init")
+    run(longer(tuning, 6), tmp_path / "out")
+    assert checkpoint(tmp_path / "out")[0] == 6
+    assert model_files(tmp_path / "out") == model_files(tmp_path / "copy")
+
+
+# Divergence
+
+
+def scores(loss: float) -> Callable[..., Score]:
+    return lambda model, sentences: Score(5, 35, 0, (40 * loss, 40 * loss), (0.0, 0.0))
+
+
+def test_a_loss_that_is_not_finite(config: PretrainConfig, tmp_path: Path) -> None:
+    optimizer = replace(config.training.optimizer, learning_rate=1e38)
+    diverging = replace(config, training=replace(config.training, optimizer=optimizer))
+    diverging = replace(diverging, evaluation=EvaluationSettings(100, 100, 5))
+    with pytest.raises(CheckpointError, match=r"step \d is not finite: .* lower training\.optimizer\.learning_rate\."):
+        run(diverging, tmp_path / "out")
+    assert not (tmp_path / "out" / "model-last").exists()
+
+
+@pytest.mark.parametrize("kind", ["infinite", "nan", "refused"])
+def test_a_perplexity_that_is_not_finite(
+    config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Models and checkpoints of before stay as they are: exp overflows beyond 709."""
+    run(longer(config, 2), tmp_path / "out")
+    before, metrics = model_files(tmp_path / "out"), (tmp_path / "out" / "metrics.jsonl").read_bytes()
+    assert json.loads(metrics)["step"] == 2
+
+    def refuse(model: object, sentences: object) -> Score:
+        raise WeightsError("the loss of a sentence is not finite")
+
+    bad = {"infinite": scores(710.0), "nan": scores(float("nan")), "refused": refuse}[kind]
+    monkeypatch.setattr(evaluating, "score_text", bad)
+    message = r"^the held-out perplexity after step 4 is not finite: training has diverged"
+    with pytest.raises(CheckpointError, match=message):
+        run(longer(config, 4), tmp_path / "out")
+    assert checkpoint(tmp_path / "out")[0] == 2
+    assert model_files(tmp_path / "out") == before
+    assert (tmp_path / "out" / "metrics.jsonl").read_bytes() == metrics
+
+
+def test_large_but_finite_perplexities_go_on(
+    config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluating, "score_text", scores(20.0))
+    assert run(longer(config, 2), tmp_path / "out").best == pytest.approx(np.exp(20.0))
+
+
+# Checkpoints whose SHA-256 is right, and whose contents are not
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("step", np.array(-4), r"\(step is -4\)"),
+        ("step", np.array(3), r"the file is of step 4, its contents of 3"),
+        ("step", np.array(4.0), r"step is float64 of shape \(\), expected int64"),
+        ("step", np.array([4]), r"step is int64 of shape \(1,\)"),
+        ("streams/position", np.full(STREAMS, 10**6), "the stream 0 at epoch 0, sentence 1000000"),
+        ("streams/epoch", np.array([0, 0, -1, 0]), "the stream 2 at epoch -1"),
+        ("state/h", None, r"state/h is complex64"),
+        ("run", np.array([255, 254], np.uint8), "it is of another run"),
+        ("run", np.array(3.0), "it is of another run"),
+        ("progress/seconds", np.array(-1.0), r"\(progress\)"),
+        ("progress/seconds", np.array(np.nan), r"\(progress\)"),
+        ("progress/stale", np.array(-1), r"\(progress\)"),
+        ("progress/best", np.array(1j), r"\(progress\)"),
+        ("progress/best", np.zeros(0), r"\(progress\)"),
+        ("progress/more", np.array(1.0), r"\(progress\)"),
+        ("optimizer/0/exp_avg", np.zeros((2, 2), np.float32), r"optimizer/0/exp_avg is float32 of shape \(2, 2\)"),
+        ("optimizer/99/exp_avg", np.zeros(2, np.float32), "optimizer/99/exp_avg is unexpected"),
+        ("optimizer/x/y/z", np.zeros(2, np.float32), "optimizer/x/y/z is unexpected"),
+    ],
+)
+def test_contents_that_can_not_be(
+    ended: Path, tmp_path: Path, name: str, value: np.ndarray | None, message: str
+) -> None:
+    shutil.copytree(ended, tmp_path / "out")
+    step, arrays = checkpoint(tmp_path / "out")
+    assert step == 4
+    arrays[name] = arrays[name].astype(np.complex64) if value is None else value
+    shutil.rmtree(tmp_path / "out" / "checkpoints")
+    Checkpoints(tmp_path / "out" / "checkpoints").write(step, arrays)
+    with pytest.raises(CheckpointError, match=message):
+        run(config_of(ended.parent / "text.txt", 6), tmp_path / "out")
+
+
+def test_parts_that_are_missing(ended: Path, tmp_path: Path) -> None:
+    shutil.copytree(ended, tmp_path / "out")
+    step, arrays = checkpoint(tmp_path / "out")
+    for name in ("run", "step", "progress/best", "streams/offset", "optimizer/0/exp_avg"):
+        shutil.rmtree(tmp_path / "out" / "checkpoints")
+        kept = {each: array for each, array in arrays.items() if each != name}
+        Checkpoints(tmp_path / "out" / "checkpoints").write(step, kept)
+        with pytest.raises(CheckpointError, match="not a checkpoint of this run"):
+            run(config_of(ended.parent / "text.txt", 6), tmp_path / "out")
+
+
+class _Told(Reporter):
+    """Keeps the messages."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def message(self, text: str) -> None:
+        self.messages.append(text)
+
+
+def test_a_finished_run_says_so_when_it_is_given_again(config: PretrainConfig, tmp_path: Path) -> None:
+    first, again = _Told(), _Told()
+    run(config, tmp_path / "out", first)
+    assert any(text.startswith("scoring all") for text in first.messages)
+    assert not any("finished before" in text for text in first.messages)
+    run(config, tmp_path / "out", again)
+    assert again.messages == ["finished before: training.epochs or training.total_tokens would make it longer"]

@@ -1,0 +1,128 @@
+"""metrics.jsonl: written row by row, cut at any byte, and read again."""
+
+import json
+import math
+import resource
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.errors import CheckpointError
+from spacy_elmo.pretraining.run.metrics import EvaluationRow, append_row, cut_back, read_metrics
+
+
+def row(step: int) -> EvaluationRow:
+    return EvaluationRow(step, step * 10, step / 7, step * 1.5, 6.25, 0.003, 120.5, 110.25, 115.3, 1234, 15000.5)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "metrics.jsonl"
+    for step in (5, 10, 15):
+        append_row(path, row(step))
+    return path
+
+
+def test_a_line_is_one_json_object(path: Path) -> None:
+    lines = path.read_text(encoding="utf8").split("\n")
+    assert lines[3] == ""
+    assert json.loads(lines[1]) == {
+        "step": 10,
+        "tokens": 100,
+        "epochs": 10 / 7,
+        "seconds": 15.0,
+        "loss": 6.25,
+        "rate": 0.003,
+        "perplexity_forward": 120.5,
+        "perplexity_backward": 110.25,
+        "perplexity": 115.3,
+        "predictions": 1234,
+        "tokens_per_second": 15000.5,
+    }
+    assert read_metrics(path) == [row(5), row(10), row(15)]
+
+
+def test_no_file(tmp_path: Path) -> None:
+    assert read_metrics(tmp_path / "metrics.jsonl") == []
+    assert cut_back(tmp_path / "metrics.jsonl", 9) == []
+    assert not list(tmp_path.iterdir())
+
+
+def test_cut_at_every_byte_it_is_as_if_it_had_never_stopped(path: Path) -> None:
+    whole = path.read_bytes()
+    ends = [k + 1 for k, byte in enumerate(whole) if byte == ord("\n")]
+    for size in range(len(whole) + 1):
+        path.write_bytes(whole[:size])
+        known = [row(step) for step, end in zip((5, 10, 15), ends) if end - 1 <= size]  # only the newline may miss
+        assert read_metrics(path) == known
+        assert cut_back(path, 10) == [one for one in known if one.step <= 10]
+        for step in (5, 10, 15):
+            if step not in [one.step for one in read_metrics(path)]:
+                append_row(path, row(step))
+        assert path.read_bytes() == whole
+
+
+def test_rows_beyond_the_step_are_cut(path: Path) -> None:
+    assert cut_back(path, 14) == [row(5), row(10)]
+    assert read_metrics(path) == [row(5), row(10)]
+    assert cut_back(path, 0) == []
+    assert path.read_bytes() == b""
+
+
+def test_infinity_is_null(path: Path) -> None:
+    append_row(path, row(20)._replace(perplexity=math.inf))
+    assert '"perplexity": null' in path.read_text(encoding="utf8")
+    assert read_metrics(path)[-1].perplexity == math.inf
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "\0\0",
+        "{}",
+        "[" * 100_000,
+        json.dumps(row(7)._replace(step=True)._asdict()),
+        json.dumps(row(7)._replace(tokens=None)._asdict()),  # type: ignore[arg-type]
+        json.dumps(row(7)._replace(loss="6")._asdict()),  # type: ignore[arg-type]
+        json.dumps(row(7)._replace(loss=10**400)._asdict()),
+        json.dumps(row(7)._replace(step=7.5)._asdict()),  # type: ignore[arg-type]
+    ],
+)
+def test_a_damaged_line(path: Path, line: str) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole + line.encode())
+    assert len(read_metrics(path)) == 3
+    path.write_bytes(line.encode() + b"\n" + whole)
+    for read in (read_metrics, lambda path: cut_back(path, 10)):
+        with pytest.raises(CheckpointError, match=r"metrics\.jsonl: line 1 is not the row"):
+            read(path)
+    assert path.read_bytes() == line.encode() + b"\n" + whole
+
+
+def test_not_utf8(path: Path) -> None:
+    path.write_bytes(b"\xff\n" + path.read_bytes())
+    with pytest.raises(CheckpointError, match="line 1"):
+        read_metrics(path)
+
+
+def test_a_folder_in_the_way(tmp_path: Path) -> None:
+    for use in (read_metrics, lambda path: append_row(path, row(5)), lambda path: cut_back(path, 5)):
+        with pytest.raises(CheckpointError, match="can't be"):
+            use(tmp_path)
+
+
+def test_a_full_disk(path: Path) -> None:
+    whole = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 10, limits[1]))
+    try:
+        with pytest.raises(CheckpointError, match="can't be written"):
+            append_row(path, row(20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert cut_back(path, 100) == [row(5), row(10), row(15)]
+    assert path.read_bytes() == whole

@@ -1,0 +1,312 @@
+"""A prepared corpus: what is in its folder, when it is made anew, and what it says when it is damaged."""
+
+import errno
+import hashlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_elmo.errors import CorpusError, SettingsError
+from spacy_elmo.pretraining.text import preparing
+from spacy_elmo.pretraining.text.prepared import PreparedCorpus
+from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.pretraining.text.sources import find_files
+
+TEXT = "a  b c\n\nd\u2028é\n\xa0\nf 中 g h\n"
+SENTENCES = [["a", "b", "c"], ["d", "é"], ["f", "中", "g", "h"]]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_bytes(TEXT.encode() + b"bad \xff\n")
+    return path
+
+
+@pytest.fixture
+def corpus(source: Path) -> PreparedCorpus:
+    return prepare(source, source.parent / "prepared")
+
+
+def first_word(corpus: PreparedCorpus) -> str:
+    return corpus.sentence(0)[0]
+
+
+# What is in it
+
+
+def test_the_files(corpus: PreparedCorpus, source: Path) -> None:
+    folder = corpus.folder
+    text = "a b c\nd é\nf 中 g h\n".encode()
+    assert (folder / "sentences.txt").read_bytes() == text
+    offsets = np.load(folder / "offsets.npy", allow_pickle=False)
+    assert (offsets.dtype, offsets.tolist()) == (np.int64, [0, 6, 11, len(text)])
+    lengths = np.load(folder / "lengths.npy", allow_pickle=False)
+    assert (lengths.dtype, lengths.tolist()) == (np.int32, [3, 2, 4])
+    meta = json.loads((folder / "meta.json").read_text(encoding="utf8"))
+    assert meta == {
+        "version": 1,
+        "report": {
+            "lines": 6,
+            "sentences": 3,
+            "tokens": 9,
+            "blank": 2,
+            "n_bad": 1,
+            "bad": [[str(source), 6, "not UTF-8 (invalid start byte at byte 4)"]],
+        },
+        "sources": [[str(source), source.stat().st_size, source.stat().st_mtime_ns]],
+        "language": None,
+        "sha256": hashlib.sha256(text).hexdigest(),
+    }
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["prepared", "text.txt"]
+
+
+def test_sentences(corpus: PreparedCorpus) -> None:
+    assert (len(corpus), corpus.n_sentences, corpus.n_tokens) == (3, 3, 9)
+    assert [corpus.sentence(i) for i in range(3)] == list(corpus) == SENTENCES
+    assert corpus.lengths.tolist() == [3, 2, 4]
+    for number in (-1, 3):
+        with pytest.raises(IndexError):
+            corpus.sentence(number)
+    corpus.verify()
+
+
+def test_parts(corpus: PreparedCorpus) -> None:
+    part = corpus.part(1, 3)
+    assert list(part) == SENTENCES[1:]
+    assert (part.n_tokens, part.lengths.tolist()) == (6, [2, 4])
+    assert list(part.part(1, 2)) == SENTENCES[2:]
+    assert list(corpus.part(1, 1)) == []
+    with pytest.raises(IndexError):
+        part.sentence(2)
+    for start, stop in ((-1, 2), (2, 1), (0, 4)):
+        with pytest.raises(CorpusError, match="a part of 3 sentences"):
+            corpus.part(start, stop)
+
+
+@pytest.mark.parametrize(("share", "heldout"), [(0.001, 1), (0.2, 2), (0.25, 2), (0.5, 5), (0.999, 9)])
+def test_the_last_sentences_are_held_out(share: float, heldout: int, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("".join(f"{i}\n" for i in range(10)), encoding="utf8")
+    train, rest = prepare(tmp_path / "text.txt", tmp_path / "prepared").cut(share)
+    assert [*train, *rest] == [[str(i)] for i in range(10)]
+    assert len(rest) == heldout
+
+
+def test_what_can_not_be_cut(corpus: PreparedCorpus) -> None:
+    for share in (0, 1, -0.1, 2.0, float("nan"), True, "0.1"):
+        with pytest.raises(SettingsError, match="between 0 and 1"):
+            corpus.cut(share)  # type: ignore[arg-type]
+    with pytest.raises(CorpusError, match="two at least"):
+        corpus.part(0, 1).cut(0.5)
+
+
+def test_a_language_tokenises(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("Don't go.\n", encoding="utf8")
+    assert list(prepare(tmp_path / "text.txt", tmp_path / "en", "en")) == [["Do", "n't", "go", "."]]
+
+
+# When it is made anew
+
+
+def test_it_is_kept_while_the_sources_are_the_same(
+    source: Path, corpus: PreparedCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = (corpus.folder / "meta.json").stat().st_ino
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, "read_files", None)
+        assert list(prepare(source, corpus.folder)) == SENTENCES
+    assert prepare(source, corpus.folder, "xx").meta.language == "xx"
+    assert (corpus.folder / "meta.json").stat().st_ino != made
+    assert list(corpus) == SENTENCES  # what was open still stands
+
+
+@pytest.mark.parametrize("change", ["size", "time", "another file", "damage"])
+def test_it_is_made_anew(change: str, source: Path, corpus: PreparedCorpus) -> None:
+    made = (corpus.folder / "meta.json").stat().st_ino
+    if change == "size":
+        source.write_text("new text\n", encoding="utf8")
+    elif change == "time":
+        os.utime(source, ns=(0, 0))
+    elif change == "another file":
+        source = source.rename(source.with_name("other.txt"))
+    else:
+        (corpus.folder / "lengths.npy").unlink()
+    again = prepare(source, corpus.folder)
+    assert (corpus.folder / "meta.json").stat().st_ino != made
+    assert list(again) == ([["new", "text"]] if change == "size" else SENTENCES)
+    assert sorted(path.name for path in source.parent.iterdir()) == sorted(["prepared", source.name])
+
+
+def test_a_failure_leaves_what_was_there(source: Path, corpus: PreparedCorpus) -> None:
+    source.write_bytes(b"\xff\n")
+    with pytest.raises(CorpusError, match="no sentence"):
+        prepare(source, corpus.folder)
+    assert list(PreparedCorpus.open(corpus.folder)) == SENTENCES
+    assert len(list(source.parent.iterdir())) == 2
+    with pytest.raises(CorpusError, match="no such file"):
+        prepare(source.parent / "nothing", source.parent / "new")
+    assert not (source.parent / "new").exists()
+
+
+def test_a_full_disk(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(folder: Path, meta: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(preparing, "write_meta", full)
+    with pytest.raises(CorpusError, match=r"prepared: can't be written .*No space left"):
+        prepare(source, source.parent / "prepared")
+    assert [path.name for path in source.parent.iterdir()] == ["text.txt"]
+
+
+def test_a_killed_call_leaves_no_corpus(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("some words\n" * 3_000_000, encoding="utf8")
+    code = "import sys; from spacy_elmo.pretraining.text.preparing import prepare; prepare(*sys.argv[1:])"
+    process = subprocess.Popen([sys.executable, "-c", code, tmp_path / "text.txt", tmp_path / "prepared"])
+    while not list(tmp_path.glob(".prepared.*/sentences.txt")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with pytest.raises(CorpusError, match="no prepared corpus"):
+        PreparedCorpus.open(tmp_path / "prepared")
+    (tmp_path / "text.txt").write_text("a\n", encoding="utf8")
+    assert list(prepare(tmp_path / "text.txt", tmp_path / "prepared")) == [["a"]]
+
+
+def test_folders_that_are_not_ours_are_left_alone(source: Path) -> None:
+    folder = source.parent / "mine"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("years", encoding="utf8")
+    with pytest.raises(CorpusError, match=r"thesis\.tex, which is no part of a prepared corpus"):
+        prepare(source, folder)
+    assert (folder / "thesis.tex").read_text(encoding="utf8") == "years"
+    with pytest.raises(CorpusError, match="can't be written"):
+        prepare(source, folder / "thesis.tex")
+
+
+def test_the_output_is_no_part_of_the_source(source: Path) -> None:
+    for given, folder in [(source, source), (source.parent, source.parent / "prepared")]:
+        with pytest.raises(CorpusError, match="which is to be read"):
+            prepare(given, folder)
+    (source.parent / "new").mkdir()
+    (source.parent / "new" / "sentences.txt").write_text("a\n", encoding="utf8")
+    with pytest.raises(CorpusError, match="which is to be read"):
+        prepare(source.parent / "*" / "*.txt", source.parent / "new")
+
+
+def test_files_of_the_output_are_left_out(source: Path) -> None:
+    """Also those through a link, and when it is there already."""
+    out = source.parent / "out"
+    out.mkdir()
+    (out / "words.txt").write_text("not\nread\n", encoding="utf8")
+    (source.parent / "link").symlink_to(out / "words.txt")
+    for _ in range(2):
+        corpus = prepare(f"{source.parent}/**/*", out / "corpus", output=out)
+        assert [Path(file.path) for file in corpus.meta.sources] == [source]
+        assert list(corpus) == SENTENCES
+    assert find_files(out / "words.txt", out) == [out / "words.txt"]  # it was asked for by its name
+    with pytest.raises(CorpusError, match="no pattern that matches a file"):
+        find_files(out / "*.txt", out)
+    with pytest.raises(CorpusError, match="which is to be read"):
+        prepare(source.parent, out / "corpus", output=out)
+
+
+# Damage
+
+
+def test_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="no prepared corpus"):
+        PreparedCorpus.open(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("name", ["sentences.txt", "offsets.npy", "lengths.npy", "meta.json"])
+@pytest.mark.parametrize("damage", ["gone", "empty", "short", "garbage"])
+def test_damaged_files(name: str, damage: str, corpus: PreparedCorpus) -> None:
+    path = corpus.folder / name
+    contents = {"empty": b"", "short": path.read_bytes()[:-3], "garbage": b"\x93NUMPY\x01\0garbage"}
+    path.unlink()
+    if damage in contents:
+        path.write_bytes(contents[damage])
+    with pytest.raises(CorpusError, match=r"damaged|no prepared corpus"):
+        PreparedCorpus.open(corpus.folder)
+
+
+def test_arrays_of_another_kind(corpus: PreparedCorpus) -> None:
+    for array in (np.zeros(3, np.int64), np.zeros((3, 1), np.int32), np.array([None] * 3)):
+        np.save(corpus.folder / "lengths.npy", array)
+        with pytest.raises(CorpusError, match="damaged"):
+            PreparedCorpus.open(corpus.folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"report": None},
+        {"report": {}},
+        {"sources": [[1, 2]]},
+        {"sources": [["a", "b", 1.5]]},
+        {"language": 1},
+        {"sha256": None},
+        {"version": 2},
+        {"version": None},
+    ],
+)
+def test_a_changed_meta(change: dict[str, object], corpus: PreparedCorpus) -> None:
+    path = corpus.folder / "meta.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf8")) | change), encoding="utf8")
+    with pytest.raises(CorpusError, match=r"damaged|version"):
+        PreparedCorpus.open(corpus.folder)
+
+
+@pytest.mark.parametrize(("place", "byte"), [(1, b"x"), (7, b"\xff"), (11, b" ")])
+def test_changed_words(place: int, byte: bytes, corpus: PreparedCorpus) -> None:
+    path = corpus.folder / "sentences.txt"
+    content = path.read_bytes()
+    path.write_bytes(content[:place] + byte + content[place + 1 :])
+    opened = PreparedCorpus.open(corpus.folder)
+    with pytest.raises(CorpusError, match="damaged"):
+        list(opened)
+    with pytest.raises(CorpusError, match="SHA-256"):
+        opened.verify()
+
+
+# Several processes, and memory
+
+
+def test_other_processes(corpus: PreparedCorpus, source: Path) -> None:
+    part = corpus.part(1, 3)
+    assert len(pickle.dumps(part)) < 1_000
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        assert list(pool.map(first_word, [part, corpus])) == ["d", "a"]
+    pickled = pickle.dumps(part)
+    source.write_text("x\ny\nz\n", encoding="utf8")
+    prepare(source, corpus.folder)
+    with pytest.raises(CorpusError, match="another corpus"):
+        pickle.loads(pickled)
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
+    peaks = []
+    for n in (2_000, 60_000):
+        path = tmp_path / f"{n}.txt"
+        path.write_text("some words of a sentence\n" * n, encoding="utf8")
+        tracemalloc.start()
+        try:
+            corpus = prepare(path, tmp_path / f"prepared-{n}")
+            assert sum(len(sentence) for sentence in corpus) == corpus.n_tokens == 5 * n
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    # the buffers of the two arrays, 64 Ki numbers each, and those of files
+    assert peaks[1] < peaks[0] + 1_000_000

@@ -1,0 +1,337 @@
+"""Sentences of texts in all formats, and of texts that are damaged or hostile."""
+
+import gzip
+import json
+import lzma
+import os
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import spacy
+import zstandard
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+
+from spacy_elmo.errors import CorpusError
+from spacy_elmo.formats import unpacking
+from spacy_elmo.pretraining.text import splitting
+from spacy_elmo.pretraining.text.reading import Report, read_sentences
+
+TEXT = "a b c\n\n  d\te  \nf\n"
+SENTENCES = [["a", "b", "c"], ["d", "e"], ["f"]]
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,  # as the command zstd writes
+}
+
+
+def read(path: Path | str, language: str | None = None) -> tuple[list[list[str]], Report]:
+    report = Report()
+    return list(read_sentences(path, language, report)), report
+
+
+def written(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content.encode("utf8") if isinstance(content, str) else content)
+    return path
+
+
+def reasons(content: bytes | str, path: Path) -> list[tuple[int, str]]:
+    """Bad lines of a content that is followed by a good one."""
+    end = b'\n{"text": "good"}\n' if path.suffix == ".jsonl" else b"\ngood\n"
+    sentences, report = read(written(path, (content.encode("utf8") if isinstance(content, str) else content) + end))
+    assert sentences[-1] == ["good"]
+    assert report.n_bad == len(report.bad)
+    assert all(file == str(path) for file, _, _ in report.bad)
+    return [(line, reason) for _, line, reason in report.bad]
+
+
+# Formats
+
+
+@pytest.mark.parametrize("packed", PACKERS)
+def test_text(packed: str, tmp_path: Path) -> None:
+    sentences, report = read(written(tmp_path / f"a.txt{packed}", PACKERS[packed](TEXT.encode())))
+    assert sentences == SENTENCES
+    assert report == Report(lines=4, sentences=3, tokens=6, blank=1)
+
+
+@pytest.mark.parametrize("packed", PACKERS)
+def test_json_lines(packed: str, tmp_path: Path) -> None:
+    lines = [{"text": "a b  c"}, {"tokens": ["d", "e"], "text": "other"}, {"text": " "}, {"tokens": []}, {"text": "f"}]
+    content = "\n".join(map(json.dumps, lines)) + "\n\n"
+    sentences, report = read(written(tmp_path / f"a.jsonl{packed}", PACKERS[packed](content.encode())))
+    assert sentences == SENTENCES
+    assert report == Report(lines=6, sentences=3, tokens=6, blank=3)
+
+
+def test_packed_files_in_several_parts(tmp_path: Path) -> None:
+    for suffix in (".gz", ".xz", ".zst"):
+        pack = PACKERS[suffix]
+        assert read(written(tmp_path / f"a{suffix}", pack(b"a b ") + pack(b"c\nd e\nf")))[0] == SENTENCES
+
+
+def test_a_doc_bin(tmp_path: Path) -> None:
+    vocab = spacy.blank("en").vocab
+    docs = [
+        Doc(vocab, words=["a", "b", "\n", "c", "d", " ", "e"], sent_starts=[True, None, None, None, True, None, None]),
+        Doc(vocab, words=["f"]),
+        Doc(vocab, words=[]),
+        Doc(vocab, words=["\n\n"]),
+        Doc(vocab, words=["New York", "is"]),
+    ]
+    DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
+    sentences, report = read(tmp_path / "a.spacy")
+    assert sentences == SENTENCES
+    assert (report.lines, report.sentences, report.tokens, report.blank, report.n_bad) == (5, 3, 6, 2, 1)
+    assert report.bad[0].line == 5
+
+
+def test_a_doc_bin_read_after_many_others_has_its_own_words(tmp_path: Path) -> None:
+    for i in range(3):
+        DocBin(docs=[Doc(Vocab(), words=[f"w{i}", "same"])]).to_disk(tmp_path / f"{i}.spacy")
+    assert read(tmp_path)[0] == [["w0", "same"], ["w1", "same"], ["w2", "same"]]
+
+
+def test_tokenised_by_a_language(tmp_path: Path) -> None:
+    written(tmp_path / "a.txt", "Don't  go, U.S.A.!\n\n \n")
+    written(tmp_path / "b.jsonl", '{"text": "It\'s"}\n{"tokens": ["It\'s"]}\n')
+    sentences, report = read(tmp_path, "en")
+    assert sentences == [["Do", "n't", "go", ",", "U.S.A.", "!"], ["It", "'s"], ["It's"]]
+    assert (report.tokens, report.blank) == (9, 2)
+
+
+@pytest.mark.parametrize("language", ["zz", "", "../en", "char_classes", "EN"])
+def test_unknown_languages(language: str, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="Expected the code of a language") as caught:
+        read_sentences(written(tmp_path / "a.txt", TEXT), language)
+    assert repr(language) in str(caught.value)
+
+
+def test_the_tokenizer_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitting, "RENEWED_AFTER", 100)
+    tokenizer = splitting.Tokenizer("en")
+    sizes = []
+    for i in range(50):
+        assert tokenizer(f"word{i} other{i}.") == [f"word{i}", f"other{i}", "."]
+        sizes.append(len(tokenizer._nlp.vocab))
+    assert max(sizes) < sizes[0] + 25
+
+
+# What ends lines and words
+
+
+def test_newlines_alone_end_lines(tmp_path: Path) -> None:
+    odd = ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r"]
+    content = "".join(f"a{c}b\n" for c in odd)
+    sentences, report = read(written(tmp_path / "a.txt", content))
+    assert sentences == [["a", "b"]] * len(odd)
+    assert report.lines == len(odd)
+    assert read(written(tmp_path / "b.jsonl", '{"text": "a\u2028b\\nc"}\n'))[0] == [["a", "b", "c"]]
+
+
+def test_blanks_are_those_of_str_split(tmp_path: Path) -> None:
+    assert read(written(tmp_path / "a.txt", "a\u00a0b\u3000c\u200bd\r\ne\r\n"))[0] == [["a", "b", "c\u200bd"], ["e"]]
+
+
+def test_a_byte_order_mark_is_no_letter(tmp_path: Path) -> None:
+    for name in ("a.txt", "a.jsonl"):
+        content = '{"text": "a"}\n' if name == "a.jsonl" else "a\n"
+        assert read(written(tmp_path / name, "\ufeff" + content))[0] == [["a"]]
+
+
+# Bad lines
+
+
+def test_bad_text(tmp_path: Path) -> None:
+    assert reasons(b"a \xff b\nfine\na\x00b\n\xed\xa0\x80", tmp_path / "a.txt") == [
+        (1, "not UTF-8 (invalid start byte at byte 2)"),
+        (3, "a NUL character"),
+        (4, "not UTF-8 (invalid continuation byte at byte 0)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "not JSON"),
+        ("null", "no JSON object"),
+        ("[1]", "no JSON object"),
+        ("{}", "no JSON object"),
+        ('{"text": null}', '"text" is no string'),
+        ('{"text": ["a"]}', '"text" is no string'),
+        ('{"tokens": null, "text": "a"}', '"tokens" is no list'),
+        ('{"tokens": "a b"}', '"tokens" is no list'),
+        ('{"tokens": ["a", 1]}', '"tokens" is no list'),
+        ('{"tokens": ["a", ""]}', "an empty token"),
+        ('{"tokens": ["a b"]}', "with blanks"),
+        ('{"tokens": ["a\\u2028"]}', "with blanks"),
+        ('{"tokens": ["a\\u0000"]}', "a NUL character"),
+        ('{"text": "a\\u0000"}', "a NUL character"),
+        ('{"tokens": ["\\ud800"]}', "surrogate"),
+        ('{"text": "\\ud800"}', "surrogate"),
+        ("[" * 100_000, "not JSON"),
+        ('{"text": ' + "1" * 5_000 + "}", "not JSON"),
+        (b'{"text": "\xff"}', "not UTF-8"),
+    ],
+)
+def test_bad_json(line: str | bytes, reason: str, tmp_path: Path) -> None:
+    found = reasons(line, tmp_path / "a.jsonl")
+    assert [number for number, _ in found] == [1]
+    assert reason in found[0][1]
+
+
+def test_half_surrogates_do_not_reach_the_tokenizer(tmp_path: Path) -> None:
+    sentences, report = read(written(tmp_path / "a.jsonl", '{"text": "a \\ud800"}\n{"text": "b"}\n'), "en")
+    assert sentences == [["b"]]
+    assert report.n_bad == 1
+
+
+def test_ten_bad_lines_are_kept(tmp_path: Path) -> None:
+    _, report = read(written(tmp_path / "a.txt", b"\xff\n" * 25 + b"a\n"))
+    assert report.n_bad == 25
+    assert [line for _, line, _ in report.bad] == list(range(1, 11))
+    assert str(report.bad[0]).startswith(f"{tmp_path / 'a.txt'}, line 1: not UTF-8")
+
+
+def test_lines_of_any_length_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "LONGEST_LINE", 10)
+    lines = ["1234567890", "12345678901", "x" * 35, "x" * 20, "ok", "x" * 30]
+    sentences, report = read(written(tmp_path / "a.txt", "\n".join(lines)))
+    assert sentences == [["1234567890"], ["ok"]]
+    assert [line for _, line, _ in report.bad] == [2, 3, 4, 6]
+
+
+def test_a_huge_line_is_one_sentence(tmp_path: Path) -> None:
+    sentences, _ = read(written(tmp_path / "a.txt", "w " * 500_000 + "\n" + "x" * 100_000))
+    assert [len(words) for words in sentences] == [500_000, 1]
+
+
+def test_text_that_would_take_the_tokenizer_long(tmp_path: Path) -> None:
+    content = ")" * 50_000 + "\n" + "a" * 1_000_001 + "\n" + "a " + "." * 999 + "\n"
+    sentences, report = read(written(tmp_path / "a.txt", content), "xx")
+    assert [line for _, line, _ in report.bad] == [1, 2]
+    assert len(sentences) == 1
+
+
+# Damaged files
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_damaged_archives(suffix: str, tmp_path: Path) -> None:
+    content = "".join(f"{i * 7919 % 10007} {i}\n" for i in range(20_000)).encode()
+    packed = PACKERS[suffix](content)
+    middle = len(packed) // 2
+    bad = [packed[:middle], packed[:-3], packed[:1000] + bytes(100) + packed[1100:], content]
+    if suffix != ".xz":  # Python's lzma takes no notice of what follows a whole stream
+        bad.append(packed + b"garbage")
+    for number, damaged in enumerate(bad):
+        path = written(tmp_path / f"{number}.txt{suffix}", damaged)
+        with pytest.raises(CorpusError, match="damaged, cut short or unreadable") as caught:
+            read(path)
+        assert str(path) in str(caught.value)
+
+
+def test_an_archive_that_blows_up_is_read_in_pieces(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.zst", zstandard.ZstdCompressor().compress(bytes(1 << 28) + b"\na\n"))
+    tracemalloc.start()
+    try:
+        sentences, report = read(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sentences == [["a"]]
+    assert "bytes" in report.bad[0].reason
+    assert peak < 1 << 27
+
+
+def test_zstd_without_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "a.zst", PACKERS[".zst"](b"a\n"))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(CorpusError, match=r"pip install spacy-elmo\[zstd\]"):
+        read(path)
+
+
+def test_damaged_doc_bins(tmp_path: Path) -> None:
+    DocBin(docs=[Doc(Vocab(), words=["a", "b"])] * 50).to_disk(tmp_path / "good.spacy")
+    good = (tmp_path / "good.spacy").read_bytes()
+    for number, content in enumerate([b"", b"\0garbage" * 99, good[: len(good) // 2], TEXT.encode()]):
+        with pytest.raises(CorpusError, match="damaged"):
+            read(written(tmp_path / f"{number}.spacy", content))
+
+
+# Sources
+
+
+def test_folders_are_read_whole_and_sorted(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    written(tmp_path / "b.txt", "b\n")
+    written(tmp_path / "a.txt.gz", gzip.compress(b"a\n"))
+    written(tmp_path / "deep" / "er" / "c.jsonl", '{"text": "c"}\n')
+    written(tmp_path / ".hidden", "no\n")
+    (tmp_path / ".git").mkdir()
+    written(tmp_path / ".git" / "config", "no\n")
+    (tmp_path / "deep" / "loop").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    os.mkfifo(tmp_path / "pipe")
+    assert read(tmp_path)[0] == [["a"], ["b"], ["c"]]
+    assert read(str(tmp_path / "**" / "*.*"))[0] == [["a"], ["b"], ["c"]]
+    assert read(str(tmp_path / "*.t?t"))[0] == [["b"]]
+    assert read(str(tmp_path / ".h*"))[0] == [["no"]]
+
+
+def test_relative_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "a.txt", "a\n")
+    (tmp_path / "b").mkdir()
+    monkeypatch.chdir(tmp_path / "b")
+    assert read("../*.txt")[0] == [["a"]]
+
+
+def test_a_name_that_exists_is_no_pattern(tmp_path: Path) -> None:
+    written(tmp_path / "a1.txt", "no\n")
+    assert read(written(tmp_path / "a[1].txt", "a\n"))[0] == [["a"]]
+
+
+def test_sources_without_files(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    os.mkfifo(tmp_path / "pipe")
+    for name, problem in [
+        ("nothing", "no such file or folder"),
+        ("*.nothing", "no such file or folder"),
+        ("circle", "no such file or folder"),
+        ("a\0b", "no such file or folder"),
+        ("empty", "a folder without files"),
+        ("pipe", "neither a file nor a folder"),
+        ("a**", "not a pattern|no such file"),  # from Python 3.13 on it is one
+    ]:
+        with pytest.raises(CorpusError, match=problem):
+            read_sentences(str(tmp_path / name))
+    with pytest.raises(CorpusError, match="no such file"):
+        read_sentences("")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n", b"\xff\xfe\xfd\n\0\n", os.urandom(64).replace(b"\n", b"\xff")])
+def test_no_sentence_at_all(content: bytes, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.txt", content if content.isspace() else b"\xff" + content)
+    with pytest.raises(CorpusError, match="no sentence that could be read") as caught:
+        read(path)
+    assert str(path) in str(caught.value)
+
+
+def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
+    peaks = []
+    for n in (2_000, 40_000):
+        path = written(tmp_path / f"{n}.txt.xz", lzma.compress(b"some words of a sentence\n" * n))
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in read_sentences(path)) == n
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 100_000

@@ -1,0 +1,176 @@
+"""Vocabularies: built, looked up, written, and read with all that can be wrong."""
+
+import math
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_elmo.errors import CorpusError, ElmoError, SettingsError
+from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.pretraining.text.vocabulary import Vocabulary, count_words
+
+SENTENCES = [["b", "a", "c"], ["a", "<UNK>"], ["d", "c", "a", "<S>"]]
+SPECIAL = ["<S>", "</S>", "<UNK>"]
+
+
+def test_the_order_is_by_frequency_then_by_first_occurrence() -> None:
+    vocabulary = Vocabulary.build(SENTENCES)
+    assert vocabulary.words == [*SPECIAL, "a", "c", "b", "d"]
+    assert vocabulary.counts is not None
+    assert vocabulary.counts.dtype == np.int64
+    # three sentences; <UNK> and <S> in the text are unknown words
+    assert vocabulary.counts.tolist() == [3, 3, 2, 3, 2, 1, 1]
+    assert len(vocabulary) == 7
+    assert vocabulary.coverage == 7 / 9
+
+
+@pytest.mark.parametrize(
+    ("size", "min_count", "words", "unknown"),
+    [
+        (5, 1, ["a", "c"], 4),
+        (4, 1, ["a"], 6),
+        (3, 1, [], 9),
+        (100, 1, ["a", "c", "b", "d"], 2),
+        (None, 2, ["a", "c"], 4),
+        (None, 3, ["a"], 6),
+        (4, 2, ["a"], 6),
+    ],
+)
+def test_size_and_minimum_count(size: int | None, min_count: int, words: list[str], unknown: int) -> None:
+    vocabulary = Vocabulary.build(SENTENCES, size, min_count)
+    assert vocabulary.words == SPECIAL + words
+    assert vocabulary.counts is not None
+    assert vocabulary.counts[2] == unknown
+    assert vocabulary.coverage == pytest.approx(1 - unknown / 9)
+
+
+def test_numbers_that_can_not_be_used() -> None:
+    for size in (2, 0, -1, True, 5.0, "5"):
+        with pytest.raises(SettingsError, match=r"size is .* 3 or more"):
+            Vocabulary.build(SENTENCES, size)  # type: ignore[arg-type]
+    for min_count in (0, -1, True, 1.5):
+        with pytest.raises(SettingsError, match=r"minimum count is .* 1 or more"):
+            Vocabulary.build(SENTENCES, None, min_count)  # type: ignore[arg-type]
+    for sentences, least in ((SENTENCES, 4), ([], 1), ([["<S>"]], 1)):
+        with pytest.raises(CorpusError, match=f"occurs {least} times"):
+            Vocabulary.build(sentences, None, least)
+
+
+def test_ids() -> None:
+    vocabulary = Vocabulary.build(SENTENCES, 5)
+    ids = vocabulary.ids(["a", "c", "b", "nothing", "<S>", "</S>", "<UNK>", ""])
+    assert ids.dtype == np.int32
+    assert ids.tolist() == [3, 4, 2, 2, 2, 2, 2, 2]
+    assert vocabulary.ids([]).shape == (0,)
+    assert pickle.loads(pickle.dumps(vocabulary)).ids(["c"]).tolist() == [4]
+
+
+def test_a_prepared_corpus(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("b a c\na <UNK>\nd c a <S>\n", encoding="utf8")
+    corpus = prepare(tmp_path / "text.txt", tmp_path / "prepared")
+    assert Vocabulary.build(corpus).words == Vocabulary.build(SENTENCES).words
+    assert count_words(corpus.part(1, 2)) == ({"a": 1, "<UNK>": 1}, 1)
+
+
+def test_the_unigram_model_by_hand() -> None:
+    log_p = Vocabulary.build(SENTENCES, 5).log_unigram()
+    assert log_p is not None
+    # of <S> and </S> the 3 sentences; <UNK> 4 + 1, a 3 + 1, c 2 + 1; each direction predicts one of the first two
+    expected = [math.log(n / 15) for n in (3, 3, 5, 4, 3)]
+    np.testing.assert_allclose(log_p, expected, rtol=1e-12)
+    assert np.exp(log_p[1:]).sum() == pytest.approx(1)
+
+
+def test_without_counts() -> None:
+    vocabulary = Vocabulary([*SPECIAL, "a"])
+    assert vocabulary.counts is vocabulary.coverage is vocabulary.log_unigram() is None
+
+
+def test_counts_of_nothing_give_finite_values() -> None:
+    vocabulary = Vocabulary([*SPECIAL, "a"], np.zeros(4, np.int64))
+    assert vocabulary.coverage == 0
+    assert np.isfinite(vocabulary.log_unigram()).all()  # type: ignore[arg-type]
+
+
+# Files
+
+
+def test_files(tmp_path: Path) -> None:
+    vocabulary = Vocabulary.build([["é", "中", "é", "x\u200b"]])
+    vocabulary.write(tmp_path / "vocabulary.txt")
+    assert (tmp_path / "vocabulary.txt").read_bytes() == "<S>\n</S>\n<UNK>\né\n中\nx\u200b\n".encode()
+    counts = np.load(tmp_path / "vocabulary.counts.npy", allow_pickle=False)
+    assert (counts.dtype, counts.tolist()) == (np.int64, [1, 1, 0, 2, 1, 1])
+    read = Vocabulary.read(tmp_path / "vocabulary.txt")
+    assert read.words == vocabulary.words
+    np.testing.assert_array_equal(read.counts, counts)  # type: ignore[arg-type]
+    # words alone, over an older vocabulary with counts
+    Vocabulary([*SPECIAL, "a"]).write(tmp_path / "vocabulary.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["vocabulary.txt"]
+    assert Vocabulary.read(tmp_path / "vocabulary.txt").counts is None
+
+
+def test_names_without_txt_keep_their_ends(tmp_path: Path) -> None:
+    Vocabulary.build(SENTENCES).write(tmp_path / "vocab-2015.10")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["vocab-2015.10", "vocab-2015.10.counts.npy"]
+
+
+@pytest.mark.parametrize(("begin", "line_end", "end"), [("", "\r\n", "\r\n"), ("", "\n", ""), ("\ufeff", "\n", "\n")])
+def test_other_ways_to_write_lines(begin: str, line_end: str, end: str, tmp_path: Path) -> None:
+    content = begin + line_end.join([*SPECIAL, "a"]) + end
+    (tmp_path / "v.txt").write_bytes(content.encode("utf8"))
+    assert Vocabulary.read(tmp_path / "v.txt").words == [*SPECIAL, "a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "line 1 is missing. Expected <S>"),
+        (b"<S>\n</S>\n", "line 3 is missing. Expected <UNK>"),
+        (b"the\n", "line 1 is 'the'. Expected <S>"),
+        (b"<S>\n<UNK>\n</S>\n", "line 2 is '<UNK>'. Expected </S>"),
+        (b"<S>\n</S>\n<UNK>\na\nb\na\n", "line 6: 'a' comes twice, in line 4 as well"),
+        (b"<S>\n</S>\n<UNK>\na\n<S>\n", "line 5: '<S>' comes twice, in line 1 as well"),
+        (b"<S>\n</S>\n<UNK>\n\na\n", "line 4: it is empty"),
+        (b"<S>\n</S>\n<UNK>\na\n\n", "line 5: it is empty"),
+        (b"<S>\n</S>\n<UNK>\na b\n", "line 4: 'a b' has blanks"),
+        (b"<S>\n</S>\n<UNK>\na\t3\n", "line 4: 'a\\t3' has blanks"),
+        ("<S>\n</S>\n<UNK>\na\u2028b\n".encode(), "line 4: 'a\\u2028b' has blanks"),
+        (b" \n", "line 1: ' ' has blanks"),
+        (b"<S>\n</S>\n<UNK>\n\xff\n", "line 4: it is not UTF-8"),
+        (b"<S>\n</S>\n<UNK>\n" + b"x" * (1 << 25), "line 4: it is far too long"),
+        (bytes(range(256)) * 9, "line 1"),
+    ],
+)
+def test_bad_files(content: bytes, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "v.txt"
+    path.write_bytes(content)
+    with pytest.raises(CorpusError) as caught:
+        Vocabulary.read(path)
+    assert f"{path}: {problem}" in str(caught.value)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(CorpusError, match="Expected a vocabulary"):
+            Vocabulary.read(path)
+    with pytest.raises(ElmoError, match="folder"):
+        Vocabulary(SPECIAL).write(tmp_path / "nothing" / "v.txt")
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [np.zeros(3, np.int64), np.zeros(4), np.zeros((4, 1), np.int64), np.array([1, 1, 0, -1]), np.array([None] * 4)],
+)
+def test_counts_of_other_words(counts: np.ndarray, tmp_path: Path) -> None:
+    Vocabulary([*SPECIAL, "a"]).write(tmp_path / "v.txt")
+    np.save(tmp_path / "v.counts.npy", counts)
+    with pytest.raises(CorpusError, match="Expected 4 numbers of int64"):
+        Vocabulary.read(tmp_path / "v.txt")
+    with pytest.raises(CorpusError, match="Expected 4 numbers of int64"):
+        Vocabulary([*SPECIAL, "a"], counts)
+    (tmp_path / "v.counts.npy").write_bytes(b"garbage")
+    with pytest.raises(CorpusError, match=r"v\.counts\.npy: not the counts of these words"):
+        Vocabulary.read(tmp_path / "v.txt")

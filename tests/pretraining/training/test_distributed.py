@@ -1,0 +1,366 @@
+"""Several processes do what one does; where one of them fails or dies, all end, and one tells why."""
+
+import json
+import multiprocessing
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from spacy_elmo.cli import app
+from spacy_elmo.errors import ElmoError, OtherProcessError, SettingsError
+from spacy_elmo.formats.options import BiLMOptions
+from spacy_elmo.pretraining.run import loop
+from spacy_elmo.pretraining.run.checkpoint import Checkpoints
+from spacy_elmo.pretraining.run.lock import run_lock
+from spacy_elmo.pretraining.run.reporting import Reporter
+from spacy_elmo.pretraining.settings.config import (
+    CorpusSettings,
+    EvaluationSettings,
+    OptimizerSettings,
+    Paths,
+    PretrainConfig,
+    ScheduleSettings,
+    SoftmaxSettings,
+    TrainingSettings,
+    VocabularySettings,
+)
+from spacy_elmo.pretraining.settings.config_file import write_config
+from spacy_elmo.pretraining.training.distributed import Group, processes
+
+# its processes have all modules already
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(
+    ["spacy_elmo.pretraining.run.loop", "matplotlib.figure", "matplotlib.backends.backend_agg"]
+)
+UPDATES, STREAMS, STEPS = 6, 8, 5
+LONG = 100_000  # updates: a run that has to be ended
+BILM = {
+    "lstm": {
+        "dim": 16,
+        "projection_dim": 8,
+        "n_layers": 2,
+        "cell_clip": 3,
+        "proj_clip": 3,
+        "use_skip_connections": True,
+    },
+    "char_cnn": {
+        "embedding": {"dim": 4},
+        "filters": [[1, 4], [2, 8]],
+        "n_highway": 1,
+        "n_characters": 262,
+        "max_characters_per_token": 50,
+        "activation": "relu",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> PretrainConfig:
+    text = tmp_path_factory.mktemp("text") / "text.txt"
+    random = np.random.default_rng(0)
+    words = [f"word{k}" for k in range(150)]
+    lines = [" ".join(words[k % 150] for k in random.zipf(1.3, random.integers(3, 12))) for _ in range(200)]
+    text.write_text("\n".join(lines) + "\n", encoding="utf8")
+    return PretrainConfig(
+        Paths(str(text)),
+        BiLMOptions.from_dict(BILM),
+        CorpusSettings(heldout_share=0.1, shuffle_block=32),
+        VocabularySettings(100),
+        TrainingSettings(
+            streams=STREAMS,
+            steps=STEPS,
+            zero_state_share=0.5,
+            total_tokens=UPDATES * STREAMS * STEPS,
+            workers=1,
+            precision="float32",
+            seed=3,
+            softmax=SoftmaxSettings("sampled", 20),
+            optimizer=OptimizerSettings(learning_rate=0.01),
+            schedule=ScheduleSettings("constant", 0),
+        ),
+        EvaluationSettings(UPDATES, 2, 20),
+    )
+
+
+def training(config: PretrainConfig, **changes: Any) -> PretrainConfig:
+    return replace(config, training=replace(config.training, **changes))
+
+
+class Recorder(Reporter):
+    """Keeps the losses; asks its own process to stop at a step."""
+
+    def __init__(self, stop_at: int | None = None) -> None:
+        self.losses: list[float] = []
+        self.stop_at = stop_at
+
+    def step(
+        self, step: int, tokens: int, total_tokens: int, loss: float, rate: float, tokens_per_second: float
+    ) -> None:
+        self.losses.append(loss)
+        if step == self.stop_at:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def run_rank(config: PretrainConfig, output: Path, stop_at: int | None = None) -> list[float]:
+    recorder = Recorder(stop_at)
+    loop.pretrain(config, output, recorder)
+    return recorder.losses
+
+
+def work(rank: int, size: int, port: int, results: Any, task: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """One process, as torchrun would start it."""
+    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_PORT": port}
+    os.environ.update({name: str(number) for name, number in numbers.items()} | {"MASTER_ADDR": "127.0.0.1"})
+    torch.set_num_threads(1)
+    try:
+        results.put((rank, task(*arguments)))
+    except ElmoError as error:
+        results.put((rank, error))
+
+
+class Ranks:
+    """Processes of one run; arguments: of the task in each of them."""
+
+    def __init__(self, task: Callable[..., Any], *arguments: tuple[Any, ...]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.results, size = SERVER.Queue(), len(arguments)
+        self.processes = [
+            SERVER.Process(target=work, args=(rank, size, port, self.results, task, given), daemon=True)
+            for rank, given in enumerate(arguments)
+        ]
+        for process in self.processes:
+            process.start()
+
+    def kill(self, rank: int) -> None:
+        self.processes[rank].kill()
+        self.processes.pop(rank).join()
+
+    def ended(self) -> list[Any]:
+        """What the living ones returned or raised, in the order of their ranks."""
+        found = dict(self.results.get(timeout=90) for _ in self.processes)
+        for process in self.processes:
+            process.join(timeout=90)
+            assert process.exitcode == 0
+        return [found[rank] for rank in sorted(found)]
+
+
+def run(size: int, config: PretrainConfig, output: Path) -> list[float]:
+    """The losses of a run with so many processes."""
+    if size == 1:
+        return run_rank(config, output)
+    every = Ranks(run_rank, *[(config, output)] * size).ended()
+    for losses in every[1:]:
+        assert losses == every[0]  # to the bit: all have one gradient
+    found: list[float] = every[0]
+    return found
+
+
+def last(output: Path) -> Mapping[str, Any]:
+    """The arrays of the last checkpoint."""
+    found = Checkpoints(output / "checkpoints").latest(pytest.fail)
+    assert found is not None
+    return found[1]
+
+
+def perplexities(output: Path) -> list[float]:
+    rows = [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf8").splitlines()]
+    return [row[f"perplexity{direction}"] for row in rows for direction in ("", "_forward", "_backward")]
+
+
+def wait_for_step(output: Path, step: int) -> None:
+    """Until there is a checkpoint of this step or a later one."""
+    deadline = time.monotonic() + 90
+    while all(int(path.stem.removeprefix("step-")) < step for path in output.glob("checkpoints/step-*.h5")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "accumulate", "optimizer"),
+    [
+        ("sampled", 2, 1, "adamw"),
+        ("sampled", 4, 2, "adagrad"),
+        ("full", 2, 2, "adamw"),
+        ("adaptive", 2, 1, "adagrad"),
+    ],
+)
+def test_processes_do_what_one_does(
+    config: PretrainConfig, tmp_path: Path, kind: str, size: int, accumulate: int, optimizer: str
+) -> None:
+    chosen = training(
+        config,
+        accumulate=accumulate,
+        total_tokens=UPDATES * STREAMS * STEPS * accumulate,
+        softmax=SoftmaxSettings(kind, 20, cutoffs=(20,)),
+        optimizer=replace(config.training.optimizer, name=optimizer),
+    )
+    alone, several = (run(number, chosen, tmp_path / str(number)) for number in (1, size))
+    assert len(alone) == UPDATES
+    np.testing.assert_allclose(several, alone, rtol=1e-5)
+    np.testing.assert_allclose(perplexities(tmp_path / str(size)), perplexities(tmp_path / "1"), rtol=1e-5)
+    one, other = last(tmp_path / "1"), last(tmp_path / str(size))
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        if name.startswith(("bilm/", "softmax/", "state/")):
+            np.testing.assert_allclose(other[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
+        elif name.startswith("streams/"):
+            np.testing.assert_array_equal(other[name], array)
+
+
+def test_a_process_that_dies_ends_the_run_which_goes_on_with_any_number(config: PretrainConfig, tmp_path: Path) -> None:
+    run(1, config, tmp_path / "whole")
+    long = training(config, total_tokens=LONG)
+    never = replace(long, evaluation=EvaluationSettings(LONG, 2, 20))
+    # more steps than it gets to take before one is killed, and then the length that it was to have
+    ranks = Ranks(run_rank, *[(never, tmp_path / "dead", 4), (never, tmp_path / "dead", None)])
+    assert [len(losses) for losses in ranks.ended()] == [4, 4]  # one is asked to stop, and both do
+    ranks = Ranks(run_rank, *[(never, tmp_path / "killed", None)] * 2)
+    wait_for_step(tmp_path / "killed", 2)
+    began = time.monotonic()
+    ranks.kill(1)
+    (error,) = ranks.ended()
+    assert re.match(r"another process of this run has died, or can't be reached \([^/]*Connection ", str(error))
+    assert time.monotonic() - began < 30
+    assert last(tmp_path / "killed")["step"] >= 2
+    copied = tmp_path / "without_checkpoints"
+    shutil.copytree(tmp_path / "dead", copied, ignore=shutil.ignore_patterns("checkpoints"))
+    assert "process 1 finds none, but process 0 another" in refused((never, tmp_path / "dead"), (never, copied))
+    for size in (1, 4):
+        folder = tmp_path / f"goes_on_{size}"
+        shutil.copytree(tmp_path / "dead", folder)
+        assert last(folder)["step"] == 4
+        assert len(run(size, config, folder)) == UPDATES - 4
+        np.testing.assert_allclose(perplexities(folder), perplexities(tmp_path / "whole"), rtol=1e-5)
+
+
+def refused(*given: tuple[PretrainConfig, Path]) -> str:
+    """The one message that processes with these settings and folders end with."""
+    told = [error for error in Ranks(run_rank, *given).ended() if not isinstance(error, OtherProcessError)]
+    assert len(told) == 1
+    assert isinstance(told[0], ElmoError)
+    return str(told[0])
+
+
+def test_what_is_wrong_is_told_once(config: PretrainConfig, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    assert "training.streams is 7. Expected a multiple of 2" in refused(*[(training(config, streams=7), output)] * 2)
+    gone, output = replace(config, paths=Paths(str(tmp_path / "gone.txt"))), tmp_path / "second"
+    assert "gone.txt" in refused(*[(gone, output)] * 2)
+    other = training(config, seed=4)
+    assert "process 1 has other settings than process 0" in refused((config, output), (other, output))
+    alone = tmp_path / "not_shared"
+    assert str(alone) in refused((config, output), (config, alone))
+    with run_lock(output):
+        assert "another run writes there" in refused(*[(config, output)] * 2)
+
+
+def messages(own: int) -> None:
+    """What passes between three processes; raises OtherProcessError or SettingsError at the end."""
+    with processes("cpu") as group:
+        assert (group.rank, group.size, group.first) == (own, 3, own == 0)
+        a, b = group.sum([torch.tensor([[1.0, 2.0]]) * (own + 1), torch.tensor(0.5)])
+        assert a.tolist() == [[6, 12]]
+        assert b.item() == 1.5
+        assert group.union(torch.tensor([[7, own], [7, 7]])[: own + 1]).tolist() == [0, 1, 2, 7]
+        assert group.all(torch.full((2, 1), own), 1).tolist() == [[0, 1, 2]] * 2
+        assert (group.any(own), group.any(0), group.shared(own + 0.1)) == (2, 0, 0.1)
+        tensor = torch.full((3,), float(own))
+        group.copy_first([tensor])
+        assert tensor.tolist() == [0, 0, 0]
+        with group.together():
+            pass
+        group.check_alike("a", SettingsError("not seen"))
+        with group.together():
+            if own:
+                raise SettingsError(f"of {own}")
+
+
+def test_messages() -> None:
+    errors = Ranks(messages, (0,), (1,), (2,)).ended()
+    assert [type(error).__name__ for error in errors] == ["OtherProcessError", "SettingsError", "OtherProcessError"]
+    assert str(errors[0]) == "process 1 of this run has ended with an error, which it tells."
+    assert str(errors[1]) == "of 1"
+
+
+def test_one_process_needs_no_messages() -> None:
+    group, tensor = Group(), torch.tensor([3, 1, 3])
+    assert group.first
+    assert group.sum([tensor])[0] is tensor
+    assert group.union(tensor).tolist() == [1, 3]
+    assert group.all(tensor, 0) is tensor
+    assert (group.any(2), group.shared(0.5)) == (2, 0.5)
+    with pytest.raises(SettingsError, match="as it is"), group.together():
+        raise SettingsError("as it is")
+
+
+def test_only_one_process_tells(config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_config(config, tmp_path / "good.cfg")
+    (tmp_path / "bad.cfg").write_text("[paths]\ntrane = 1\n", encoding="utf8")
+
+    def ended(*arguments: object) -> None:
+        raise OtherProcessError("told by the other")
+
+    monkeypatch.setattr(loop, "pretrain", ended)
+    for variable, value in (("WORLD_SIZE", "2"), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "29500")):
+        monkeypatch.setenv(variable, value)
+    for rank, name, tells in (("1", "good", False), ("0", "good", False), ("1", "bad", False), ("0", "bad", True)):
+        monkeypatch.setenv("RANK", rank)
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        result = CliRunner().invoke(app, ["pretrain", str(tmp_path / f"{name}.cfg"), str(tmp_path / "out")])
+        assert (result.exit_code, "trane" in result.output) == (1, tells)
+        assert bool(result.output) == tells
+
+
+def torchrun(config: PretrainConfig, output: Path) -> subprocess.Popen[str]:
+    path = output.with_suffix(".cfg")
+    write_config(config, path)
+    # it asks after its processes each second: by then the other one has told why it ends
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--monitor-interval", "1"]
+    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "spacy", "elmo", "pretrain"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen([*command, str(path), str(output)], text=True, env=environment, **pipe)
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """The processes that torchrun has started, in the order of their ranks."""
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True)
+    return sorted(int(number) for number in found.stdout.split())
+
+
+def test_torchrun(config: PretrainConfig, tmp_path: Path) -> None:
+    long = replace(training(config, total_tokens=LONG), evaluation=EvaluationSettings(LONG, 2, 20))
+    killed = torchrun(long, tmp_path / "run")
+    wait_for_step(tmp_path / "run", 2)
+    began = time.monotonic()
+    os.kill(workers_of(killed)[-1], signal.SIGKILL)
+    printed, _ = killed.communicate(timeout=90)
+    assert killed.returncode != 0
+    assert "another process of this run has died" in " ".join(printed.split())
+    assert time.monotonic() - began < 30
+    assert len(re.findall("held-out text", printed)) == 1  # the first process alone tells
+    reached = int(last(tmp_path / "run")["step"])
+    stopped = torchrun(long, tmp_path / "run")
+    wait_for_step(tmp_path / "run", reached + 2)
+    stopped.send_signal(signal.SIGTERM)
+    printed, _ = stopped.communicate(timeout=90)
+    assert f"going on after step {reached}" in printed
+    step = int(last(tmp_path / "run")["step"])
+    assert re.search(rf"stopped at step {step}\b", printed)
+    assert step >= reached + 2

@@ -1,0 +1,319 @@
+"""An update against plain autograd in float64, for each softmax: gradients, states, threads, freezing."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from spacy_elmo.errors import SettingsError
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.formats.characters import boundary_ids
+from spacy_elmo.modules import LstmState
+from spacy_elmo.modules.softmax.sampled import LogUniform
+from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.run.starting import find_vocabulary, starting_model
+from spacy_elmo.pretraining.settings.config import (
+    OptimizerSettings,
+    Paths,
+    PretrainConfig,
+    SoftmaxSettings,
+    TrainingSettings,
+)
+from spacy_elmo.pretraining.text.prepared import PreparedCorpus
+from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.pretraining.training import trainer as trainer_module
+from spacy_elmo.pretraining.training.step import Batch, Gradients
+from spacy_elmo.pretraining.training.trainer import Trainer, _seed
+
+OPTIONS = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 12, 20, 16, 2, 3.0, 3.0, True)
+STREAMS, STEPS, NEGATIVES, CUTOFFS, SEED = 8, 7, 9, (6, 14), 3
+TOKENS = STREAMS * STEPS
+KINDS = ["sampled", "full", "adaptive"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
+    """60 sentences of 1 to 9 words; frequent ones are drawn more often."""
+    rng, folder = random.Random(0), tmp_path_factory.mktemp("text")
+    words = [f"w{number}" for number in range(30)]
+    weights = [1 / (number + 1) for number in range(30)]
+    lines = [" ".join(rng.choices(words, weights, k=rng.randint(1, 9))) for _ in range(60)]
+    (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf8")
+    return prepare(folder / "text.txt", folder / "prepared")
+
+
+def config_of(kind: str, **training: Any) -> PretrainConfig:
+    given: dict[str, Any] = {
+        "streams": STREAMS,
+        "steps": STEPS,
+        "zero_state_share": 0.5,
+        "workers": 2,
+        "precision": "float32",
+        "seed": SEED,
+        "softmax": SoftmaxSettings(kind, NEGATIVES, CUTOFFS),
+        "optimizer": OptimizerSettings(clip_norm=1e9, loss_scale=5.0),
+    }
+    init = "some_folder" if training.get("frozen_tokens") else None
+    return PretrainConfig(Paths("text.txt", init=init), OPTIONS, training=TrainingSettings(**given | training))
+
+
+def model_of(config: PretrainConfig, corpus: PreparedCorpus) -> LanguageModel:
+    """Weights larger than at the start of a run, so that no gradient is nearly 0."""
+    fresh = replace(config, paths=Paths("text.txt"), training=replace(config.training, frozen_tokens=0))
+    model = starting_model(fresh, find_vocabulary(fresh, corpus))
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in (*model.bilm.parameters(), *model.softmax.parameters()):
+            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
+        model.bilm.char_cnn.embedding.weight[0] = 0
+    return model
+
+
+class Call(NamedTuple):
+    """What a trainer asked its workers for, and got."""
+
+    batch: Batch
+    scorer: Any
+    state: LstmState
+    got: Gradients
+
+
+def watched(config: PretrainConfig, corpus: PreparedCorpus) -> tuple[Trainer, list[Call]]:
+    trainer = Trainer(config, model_of(config, corpus), corpus)
+    calls: list[Call] = []
+    gradients = trainer.workers.gradients
+
+    def watch(batch: Batch, scorer: Any, state: LstmState, *further: Any) -> Gradients:
+        calls.append(Call(batch, scorer, state, gradients(batch, scorer, state, *further)))
+        return calls[-1].got
+
+    trainer.workers.gradients = watch  # type: ignore[method-assign]
+    return trainer, calls
+
+
+def full_loss(softmax: Any, top: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(top @ softmax.weight.T + softmax.bias, targets, reduction="sum")
+
+
+def adaptive_loss(softmax: Any, top: Tensor, targets: Tensor) -> Tensor:
+    first = softmax.cutoffs[0]
+    head = F.log_softmax(top @ softmax.weight.T + softmax.bias, 1)
+    columns = [head[:, :first]]
+    for i, (down, words) in enumerate(zip(softmax.down, softmax.words)):
+        columns.append(head[:, first + i, None] + F.log_softmax(top @ down.T @ words.T, 1))
+    return F.nll_loss(torch.cat(columns, 1), targets, reduction="sum")
+
+
+def sampled_loss(softmax: Any, top: Tensor, targets: Tensor, seed: int) -> Tensor:
+    n_words = len(softmax.bias)
+    sample, tries = LogUniform(n_words, NEGATIVES).draw(torch.Generator().manual_seed(seed))
+    ranks = torch.arange(n_words, dtype=torch.float64)
+    p = torch.log((ranks + 2) / (ranks + 1)) / math.log(n_words + 1)
+    log_expected = torch.log(1 - (1 - p) ** tries)
+    logits = top @ softmax.weight.T + softmax.bias - log_expected
+    of_sample = logits[:, sample].masked_fill(sample[None] == targets[:, None], -math.inf)
+    both = torch.cat([logits.gather(1, targets[:, None]), of_sample], 1)
+    return F.cross_entropy(both, torch.zeros(len(both), dtype=torch.int64), reduction="sum")
+
+
+class Expected(NamedTuple):
+    """loss: mean of all predictions; dense: the biLM's gradients; scored: the softmax's; state: after the batch."""
+
+    loss: float
+    dense: list[Tensor]
+    scored: list[Tensor]
+    state: LstmState
+
+
+def plain(model: LanguageModel, kind: str, call: Call, seed: int, scale: float) -> Expected:
+    """One batch by plain autograd in float64."""
+    bilm, softmax = copy.deepcopy(model.bilm).double(), copy.deepcopy(model.softmax).double()
+    batch, state = call.batch, LstmState(*(values.double() for values in call.state))
+    x = F.embedding(batch.inputs, bilm.char_cnn(batch.characters))
+    outputs, hs, cs = bilm.lstm.scan(x, state, batch.keep.double())
+    top, targets = outputs[-1].flatten(0, 2), batch.targets.flatten()
+    if kind == "sampled":
+        total = sampled_loss(softmax, top, targets, seed)
+    else:
+        total = (full_loss if kind == "full" else adaptive_loss)(softmax, top, targets)
+    parameters = [*bilm.parameters(), *softmax.parameters()]
+    found = torch.autograd.grad(total * scale, parameters)
+    n_dense = len(list(bilm.parameters()))
+    h, c = (torch.stack([values[:, -1] for values in kind_]).detach() for kind_ in (hs, cs))
+    return Expected(total.item() / len(targets), list(found[:n_dense]), list(found[n_dense:]), LstmState(h, c))
+
+
+def whole(scorer: Any, scored: list[Tensor], like: list[Tensor]) -> list[Tensor]:
+    """The softmax's gradients, rows of words that were not scored filled with 0."""
+    if not hasattr(scorer, "rows"):
+        return scored
+    tables = [torch.zeros_like(table, dtype=torch.float32) for table in like]
+    for table, part in zip(tables, scored, strict=True):
+        assert len(torch.unique(scorer.rows)) == len(scorer.rows)
+        table[scorer.rows] = part
+    return tables
+
+
+def assert_close(got: list[Tensor], expected: list[Tensor], bound: float = 1e-4) -> None:
+    """bound: of the relative L2 distance of each."""
+    for number, (a, b) in enumerate(zip(got, expected, strict=True)):
+        assert a.shape == b.shape
+        assert b.norm() > 0, number
+        assert float((a.double() - b.double()).norm() / b.double().norm()) <= bound, number
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_gradients_losses_and_states(corpus: PreparedCorpus, kind: str, workers: int) -> None:
+    trainer, calls = watched(config_of(kind, workers=workers), corpus)
+    state = trainer.model.bilm.lstm.zero_state(STREAMS)
+    with trainer:
+        for step in range(3):
+            before = copy.deepcopy(trainer.model)
+            loss = trainer.step()
+            call = calls[step]
+            expected = plain(before, kind, call, _seed(SEED, step, 0), 5.0 / (2 * TOKENS))
+            assert loss == pytest.approx(expected.loss, rel=1e-5)
+            assert_close(call.got.dense, expected.dense)
+            assert_close(whole(call.scorer, call.got.scored, expected.scored), expected.scored)
+            assert_close(list(call.got.state), list(expected.state))
+            for carried, left in zip(call.state, state):
+                assert torch.equal(carried, left)
+            state = call.got.state
+
+
+def test_states_are_forgotten_where_sentences_begin_in_their_share_of_the_streams(corpus: PreparedCorpus) -> None:
+    trainer, calls = watched(config_of("full", zero_state_share=0.25), corpus)
+    start, end = (torch.from_numpy(ids) for ids in boundary_ids(OPTIONS.max_characters))
+    with trainer:
+        for _ in range(4):
+            trainer.step()
+    kept = torch.cat([call.batch.keep[:, :, 0] for call in calls])
+    for direction, boundary in ((0, start), (1, end)):
+        begins = torch.cat([(c.batch.characters[c.batch.inputs[direction]] == boundary).all(2) for c in calls])
+        forgetful = [s for s in range(STREAMS) if (kept[:, s] == 0).any()]
+        assert forgetful == [3, 7]
+        assert torch.equal(kept[:, forgetful] == 0, begins[:, forgetful])
+        assert begins.sum() > 3 * STREAMS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_accumulated_batches_give_the_mean_of_their_gradients(
+    corpus: PreparedCorpus, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer, calls = watched(config_of(kind, accumulate=2), corpus)
+    before, taken = copy.deepcopy(trainer.model), []
+
+    def keep(gradients: list[Tensor], bound: float) -> float:
+        taken.extend(gradient.clone() for gradient in gradients)
+        return 1.0
+
+    monkeypatch.setattr(trainer_module, "clip", keep)
+    with trainer:
+        loss = trainer.step()
+    assert len(calls) == 2
+    assert trainer.tokens == 2 * TOKENS
+    one, other = (plain(before, kind, call, _seed(SEED, 0, n), 5.0 / (2 * TOKENS)) for n, call in enumerate(calls))
+    assert loss == pytest.approx((one.loss + other.loss) / 2, rel=1e-5)
+    n_dense = len(one.dense)
+    assert_close(taken[:n_dense], [(a + b) / 2 for a, b in zip(one.dense, other.dense)])
+    means = [(a + b) / 2 for a, b in zip(one.scored, other.scored)]
+    if kind == "adaptive":
+        assert_close(taken[n_dense:], means)
+        return
+    rows = torch.unique(torch.cat([call.scorer.rows for call in calls]))
+    assert kind == "full" or len(rows) > len(calls[0].scorer.rows)  # the second batch has other negatives
+    assert_close(taken[n_dense:], [mean[rows] for mean in means])
+    for mean in means:
+        rest = mean.clone()
+        rest[rows] = 0
+        assert not rest.any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_change_no_more_than_rounding(corpus: PreparedCorpus, kind: str) -> None:
+    losses, gradients = [], []
+    for workers in (1, 2, 4):
+        trainer, calls = watched(config_of(kind, workers=workers), corpus)
+        with trainer:
+            losses.append([trainer.step() for _ in range(3)])
+        gradients.append([*calls[0].got.dense, *calls[0].got.scored])
+    for k in (1, 2):
+        assert losses[k] == pytest.approx(losses[0], rel=1e-6)
+        assert_close(gradients[k], gradients[0], 1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["adamw", "adagrad"])
+@pytest.mark.parametrize("frozen", [0, 3 * TOKENS])
+def test_a_restored_trainer_goes_on_in_the_same_bits(corpus: PreparedCorpus, kind: str, name: str, frozen: int) -> None:
+    """Dropout masks included, and from the middle of the frozen part."""
+    optimizer = OptimizerSettings(name, learning_rate=0.01)
+    config = config_of(kind, dropout=0.3, frozen_tokens=frozen, optimizer=optimizer)
+    going, _ = watched(config, corpus)
+    with going:
+        for _ in range(2):
+            going.step()
+        kept = going.state_arrays()
+        later = [going.step() for _ in range(3)]
+    restored = Trainer(config, model_of(config, corpus), corpus)
+    with restored:
+        restored.restore(kept)
+        assert [restored.step() for _ in range(3)] == later
+    one, other = going.state_arrays(), restored.state_arrays()
+    assert one.keys() == other.keys()
+    for array in one:
+        np.testing.assert_array_equal(one[array], other[array], err_msg=array)
+
+
+def test_dropout_is_there_and_differs_from_step_to_step(corpus: PreparedCorpus) -> None:
+    """On the same weights and words: a rate so low that no weight changes, and a text of one sentence's length."""
+    still = OptimizerSettings(learning_rate=1e-30)
+    losses = {}
+    for dropout in (0.0, 0.3):
+        trainer, calls = watched(config_of("full", dropout=dropout, optimizer=still), corpus)
+        with trainer:
+            trainer.step()
+            call = calls[0]
+            scale = 1 / (2 * TOKENS)
+            again = [
+                trainer.workers.gradients(call.batch, call.scorer, call.state, scale, seed).loss for seed in (5, 5, 6)
+            ]
+        losses[dropout] = again
+    assert losses[0.0][0] == losses[0.0][1] == losses[0.0][2]
+    assert losses[0.3][0] == losses[0.3][1] != losses[0.3][2]
+    assert losses[0.3][0] != losses[0.0][0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_frozen_bilm_keeps_its_bits_while_the_softmax_is_fitted(corpus: PreparedCorpus, kind: str) -> None:
+    config = config_of(kind, frozen_tokens=2 * TOKENS)
+    trainer, calls = watched(config, corpus)
+    with trainer:
+        for step in range(3):
+            before = copy.deepcopy(trainer.model)
+            assert trainer.frozen == (step < 2)
+            trainer.step()
+            changed = [not torch.equal(a, b) for a, b in zip(before.bilm.parameters(), trainer.model.bilm.parameters())]
+            assert not any(changed) if step < 2 else all(changed)
+            for a, b in zip(before.softmax.parameters(), trainer.model.softmax.parameters()):
+                assert not torch.equal(a, b)
+            expected = plain(before, kind, calls[step], _seed(SEED, step, 0), 5.0 / (2 * TOKENS))
+            assert_close(whole(calls[step].scorer, calls[step].got.scored, expected.scored), expected.scored)
+            assert_close(list(calls[step].got.state), list(expected.state))
+            assert len(calls[step].got.dense) == (0 if step < 2 else len(expected.dense))
+
+
+def test_more_negatives_than_words(corpus: PreparedCorpus) -> None:
+    config = config_of("sampled", softmax=SoftmaxSettings("sampled", 40))
+    with pytest.raises(SettingsError, match=r"training\.softmax\.negatives is 40, but the vocabulary has 3\d words"):
+        Trainer(config, model_of(config, corpus), corpus)
