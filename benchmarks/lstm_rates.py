@@ -17,11 +17,11 @@ from model_sizes import SIZES, options_of
 
 from spacy_elmo import kernels
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.inference.buffers import Buffers
 from spacy_elmo.inference.lstm import compiled as compiled_stack
 from spacy_elmo.inference.lstm.compiled import KINDS, CompiledStack, Kind
 from spacy_elmo.inference.lstm.packing import Packing
 from spacy_elmo.inference.lstm.plan import Plans, plan_positions, plan_words
+from spacy_elmo.inference.memory import Buffers
 from spacy_elmo.inference.workers import run_all
 from spacy_elmo.modules import BiLM, LstmState
 

@@ -12,12 +12,11 @@ from torch import Tensor
 from ..errors import ElmoError, Errors
 from ..modules import BiLM, LstmState
 from ..modules.lstm.layers import LayerWeights
-from .buffers import Buffers
 from .layers import Layers, fill, new_layers
 from .lstm.packing import BOUNDARIES, Index, Packing, groups_of, with_boundaries
 from .lstm.plan import Plans, plan_positions, plan_words
 from .lstm.stacks import make_stack
-from .trim import trim
+from .memory import Buffers, trim
 from .word_vectors import WordVectors
 from .workers import run_all
 

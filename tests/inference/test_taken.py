@@ -10,7 +10,7 @@ import torch
 from bilm_cases import bilm_of, random_datasets
 from stack_cases import LENGTHS, OPTIONS, allow, bilm_with, sentences_of
 
-from spacy_elmo.inference import Engine, large_pages
+from spacy_elmo.inference import Engine, memory
 from spacy_elmo.inference.lstm.compiled import KINDS
 from spacy_elmo.modules import BiLM
 
@@ -24,7 +24,7 @@ def test_weights_that_were_taken_come_back(
     dtype: torch.dtype, kind: str | None, projection: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allow(kind, monkeypatch)
-    monkeypatch.setattr(large_pages, "PAGE", 2**14)  # so that matrices of this size lie in them
+    monkeypatch.setattr(memory, "PAGE", 2**14)  # so that matrices of this size lie in them
     options = dataclasses.replace(OPTIONS, **({} if projection else {"dim": 64}))
     bilm = bilm_of(options, random_datasets(options, seed=3, scale=0.1, lstm_projection=projection))
     # equally near to two numbers of bfloat16, from above and below; the largest; a denormal number; zeros
@@ -42,12 +42,12 @@ def test_weights_that_were_taken_come_back(
     assert bytes_of(bilm) == expected
 
 
-@pytest.mark.parametrize("page", [2**14, large_pages.PAGE])
+@pytest.mark.parametrize("page", [2**14, memory.PAGE])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_taken_or_not_makes_no_difference(dtype: torch.dtype, page: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = sentences_of(LENGTHS[5])
     expected = Engine(bilm_with(), dtype).run(sentences)
-    monkeypatch.setattr(large_pages, "PAGE", page)
+    monkeypatch.setattr(memory, "PAGE", page)
     fast = Engine(bilm_with(), dtype, take=True)
     for got, wanted in zip(fast.run(sentences), expected, strict=True):
         assert np.array_equal(got, wanted)

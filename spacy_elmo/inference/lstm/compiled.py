@@ -20,8 +20,7 @@ from ...formats.options import BiLMOptions
 from ...modules.lstm.amx import UNITS, padded
 from ...modules.lstm.layers import LayerWeights, LstmState
 from ...modules.lstm.scan import FORGET_BIAS
-from ..buffers import Buffers
-from ..large_pages import in_large_pages
+from ..memory import Buffers, in_large_pages
 from ..split import joined, split
 from .packing import Index, Packing
 from .plan import Plan, Plans
@@ -77,14 +76,14 @@ KINDS = (
 class _Layer(NamedTuple):
     """Packed weights of the input, of the state, and of the projection; the bias with the forget bias.
 
-    rests: what bfloat16 left of the three weights, not packed, where it is kept.
+    remainders: what bfloat16 took away from the three weights, not packed; None if it is not stored.
     """
 
     inputs: Tensor
     recurrent: Tensor
     projection: Tensor
     bias: Tensor
-    rests: list[Tensor] | None
+    remainders: list[Tensor] | None
 
 
 class _Steps(NamedTuple):
@@ -114,25 +113,25 @@ class CompiledStack:
         self.options, self.kind, self.library, self.buffers = options, kind, library, buffers
         self.layers: list[_Layer] = []
 
-    def add(self, weights: LayerWeights, whole: bool) -> None:
+    def add(self, weights: LayerWeights, lossless: bool) -> None:
         """Lay out the next layer; see stacks.Stack."""
         dim, matrices = self.options.dim, [matrix.float() for matrix in weights.matrices]
         bias = weights.bias.float().clone()
         bias[2 * dim : 3 * dim] += FORGET_BIAS
-        rests: list[Tensor] | None = None
+        remainders: list[Tensor] | None = None
         if self.kind.operands == torch.bfloat16:
             pairs = [split(matrix) for matrix in matrices]
             matrices = [high for high, _ in pairs]
-            rests = [low for _, low in pairs] if whole else None
+            remainders = [low for _, low in pairs] if lossless else None
         packed = [self._packed(matrix, place) for place, matrix in enumerate(matrices)]
-        self.layers.append(_Layer(packed[0], packed[1], packed[2], bias, rests))
+        self.layers.append(_Layer(packed[0], packed[1], packed[2], bias, remainders))
 
     def matrices(self, number: int) -> list[Tensor]:
         """See stacks.Stack."""
         layer = self.layers[number]
         packed = (layer.inputs, layer.recurrent, layer.projection)
         matrices = [self._unpacked(matrix, place) for place, matrix in enumerate(packed)]
-        return matrices if layer.rests is None else [joined(*pair) for pair in zip(matrices, layer.rests)]
+        return matrices if layer.remainders is None else [joined(*pair) for pair in zip(matrices, layer.remainders)]
 
     def _packed(self, matrix: Tensor, place: int) -> Tensor:
         """place: the matrix's among a layer's."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from ... import kernels
 from ...formats.options import BiLMOptions
 from ...modules.lstm.layers import LayerWeights, LstmState
-from ..buffers import Buffers
+from ..memory import Buffers
 from .compiled import CompiledStack, kind_of
 from .packing import Packing
 from .plan import Plans
@@ -20,12 +20,19 @@ from .torch import TorchStack
 class Stack(Protocol):
     """The LSTM layers of one direction."""
 
-    def add(self, weights: LayerWeights, whole: bool) -> None:
-        """Lay out the next layer. weights: of one direction; whole: keep what `matrices` needs."""
+    def add(self, weights: LayerWeights, lossless: bool) -> None:
+        """Lay out the next layer.
+
+        weights: of one direction; they are left as they are.
+        lossless: whether `matrices` can be asked for them: in bfloat16 what rounding takes away is stored too.
+        """
         ...
 
     def matrices(self, number: int) -> list[Tensor]:
-        """Those of a layer that was added whole, float32 and bit for bit."""
+        """Copies of the matrices of a layer that was added without loss, float32, bit for bit.
+
+        number: of the layer, from 0 on. Returns them in the order of LayerWeights.matrices.
+        """
         ...
 
     def run(

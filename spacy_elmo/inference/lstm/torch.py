@@ -12,8 +12,8 @@ from ...formats.options import BiLMOptions
 from ...modules.lstm.cell import loops
 from ...modules.lstm.layers import LayerWeights, LstmState
 from ...modules.lstm.scan import FORGET_BIAS
-from ..buffers import Buffers
 from ..linear import PrepackedLinear
+from ..memory import Buffers
 from ..split import joined, split
 from .packing import Packing
 from .plan import Chunk, Plan, Plans
@@ -24,13 +24,13 @@ STEP_ROWS = 128  # usual number of rows of a step
 class _Layer(NamedTuple):
     """Products of the input, of the state, and the projection; gates in the files' order i, j, f, o.
 
-    rests: what bfloat16 left of their weights, where it is kept.
+    remainders: what bfloat16 took away from their weights; None if it is not stored.
     """
 
     inputs: PrepackedLinear
     recurrent: PrepackedLinear
     projection: PrepackedLinear | None
-    rests: list[Tensor] | None
+    remainders: list[Tensor] | None
 
 
 class TorchStack:
@@ -42,7 +42,7 @@ class TorchStack:
         self.options, self.dtype, self.buffers, self.input_rows = options, dtype, buffers, input_rows
         self.layers: list[_Layer] = []
 
-    def add(self, weights: LayerWeights, whole: bool) -> None:
+    def add(self, weights: LayerWeights, lossless: bool) -> None:
         """Lay out the next layer; see stacks.Stack."""
         dim, low = self.options.dim, self.dtype != torch.float32
         bias = weights.bias.float().clone()
@@ -50,16 +50,16 @@ class TorchStack:
         pairs = [split(matrix.float().t()) if low else (matrix.float().t(), None) for matrix in weights.matrices]
         rows = [(self.input_rows, bias), (STEP_ROWS, None), (STEP_ROWS, None)]
         products = [PrepackedLinear(matrix, b, n, self.dtype) for (matrix, _), (n, b) in zip(pairs, rows)]
-        rests = [rest for _, rest in pairs if rest is not None] if whole and low else None
+        remainders = [left for _, left in pairs if left is not None] if lossless and low else None
         projection = products[2] if len(products) > 2 else None
-        self.layers.append(_Layer(products[0], products[1], projection, rests))
+        self.layers.append(_Layer(products[0], products[1], projection, remainders))
 
     def matrices(self, number: int) -> list[Tensor]:
         """See stacks.Stack."""
-        *products, rests = self.layers[number]
+        *products, remainders = self.layers[number]
         plain = [product.plain for product in products if product is not None]
-        if rests is not None:
-            plain = [joined(high, rest) for high, rest in zip(plain, rests)]
+        if remainders is not None:
+            plain = [joined(high, rest) for high, rest in zip(plain, remainders)]
         return [matrix.float().t() for matrix in plain]
 
     def run(
