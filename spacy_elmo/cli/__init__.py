@@ -13,6 +13,7 @@ from .init_config import init_config
 from .init_pretrain_config import init_pretrain_config
 from .pack import pack
 from .pretrain import CONTEXT, pretrain
+from .shared.stopping import with_exit_codes
 from .similar import similar
 from .vocab import vocab
 from .weights import weights
@@ -20,6 +21,6 @@ from .weights import weights
 app = typer.Typer(name="elmo", help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
 commands = (demo, embed, similar, info, download, evaluate, init_config, init_pretrain_config, pack, vocab, weights)
 for command in commands:
-    app.command(command.__name__.replace("_", "-"))(command)
-app.command("pretrain", context_settings=CONTEXT)(pretrain)
+    app.command(command.__name__.replace("_", "-"))(with_exit_codes(command))
+app.command("pretrain", context_settings=CONTEXT)(pretrain)  # minds signals itself: see pretraining/run/stopping.py
 spacy_app.add_typer(app)

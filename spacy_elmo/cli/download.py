@@ -11,7 +11,6 @@ from wasabi import msg
 from ..errors import CommandError, ElmoError, Errors, shown
 from .shared.checksums import sha256_of
 from .shared.fetching import fetch
-from .shared.stopping import stoppable
 
 
 def file_name(url: str) -> str:
@@ -62,11 +61,10 @@ def download(
         if target.is_file() and sha256_of(target) == sha256:
             msg.good(f"{target}: already there, with this SHA-256")
             return
-        with stoppable():
-            fetch(url, target, sha256)
+        fetch(url, target, sha256)
         msg.good(f"{target}: {target.stat().st_size:,} bytes, SHA-256 {sha256}")
     except (ElmoError, OSError) as error:
         msg.fail(str(error), exits=1)
     except KeyboardInterrupt:
         msg.fail(Errors.DOWNLOAD_STOPPED.format(folder=to))
-        raise typer.Exit(130) from None
+        raise

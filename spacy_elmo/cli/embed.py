@@ -13,7 +13,6 @@ from ..formats.sentences import read_sentences
 from ..modules import load_bilm
 from ..modules.precision import Precision
 from .shared.inputs import open_text, pipeline_bilm, source_of
-from .shared.stopping import stoppable
 
 
 def output_format(*, all_: bool, top: bool, average: bool) -> OutputFormat:
@@ -103,7 +102,7 @@ def embed(
             raise CommandError(Errors.EMBED_NO_SENTENCES.format(source=source))
         gpu = gpu_id if cuda_device is None else cuda_device
         embedder = load_embedder(options_file, weight_file, pipeline, pipe, gpu, stateful, precision)
-        with stoppable(), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
             embedder.embed_lines(
                 lines, output_file, chosen, batch_size, forget_sentences, use_sentence_keys, progress=True
@@ -112,7 +111,7 @@ def embed(
         msg.fail(str(error), exits=1)
     except KeyboardInterrupt:
         msg.fail(Errors.EMBED_STOPPED.format(path=output_file))
-        raise typer.Exit(130) from None
+        raise
     if embedder.n_truncated:
         limit = embedder.options.max_characters - 2
         msg.warn(

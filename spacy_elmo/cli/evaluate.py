@@ -19,7 +19,6 @@ from ..pretraining.text.spooled import SpooledText
 from .embed import check_output
 from .shared.console import escaped, show_all
 from .shared.paths import given_path
-from .shared.stopping import exit_code, stoppable
 from .views.evaluation import Evaluation, write_scores
 
 
@@ -98,13 +97,12 @@ def evaluate(
     """
     show_all()
     try:
-        with stoppable():
-            evaluation = evaluate_files(model, text, language, sentences, streams, per_sentence)
+        evaluation = evaluate_files(model, text, language, sentences, streams, per_sentence)
     except (ElmoError, OSError) as error:
         msg.fail(escaped(str(error)), exits=1)
-    except KeyboardInterrupt as interrupt:
+    except KeyboardInterrupt:
         msg.fail(Errors.SCORE_STOPPED)
-        raise typer.Exit(exit_code(interrupt)) from None
+        raise
     if json_:
         evaluation.print_json()
     else:

@@ -12,7 +12,6 @@ from ..formats.rounding import MANTISSA_BITS
 from ..pretraining.model.files import SOFTMAX
 from ..pretraining.model.pack import Packed
 from ..pretraining.model.pack import pack as pack_model
-from .shared.stopping import stoppable
 
 
 class Stored(str, Enum):
@@ -54,13 +53,12 @@ def pack(
     The weights stay float32 of fewer bits, so that AllenNLP, bilm-tf and all that reads HDF5 can read them.
     """
     try:
-        with stoppable():
-            packed = pack_model(model, output, mantissa_bits, softmax.value, force)
+        packed = pack_model(model, output, mantissa_bits, softmax.value, force)
     except (ElmoError, OSError) as error:
         msg.fail(str(error), exits=1)
     except KeyboardInterrupt:
         msg.fail(Errors.PACK_STOPPED.format(path=output))
-        raise typer.Exit(130) from None
+        raise
     show(packed)
     if SOFTMAX not in packed.sizes and softmax is not Stored.none:
         msg.info(f"{model} has no softmax")

@@ -15,7 +15,6 @@ from ..pretraining.text.vocabulary_file import SPECIAL, counts_path
 from .init_config import check_output
 from .shared.console import escaped, show_all
 from .shared.paths import given_path
-from .shared.stopping import exit_code, stoppable
 
 
 def show(report: Report, counted: WordCounts, vocabulary: Vocabulary) -> None:
@@ -79,17 +78,16 @@ def vocab(
     try:
         check_target(output_file, text, force)  # first: a folder's name may have no place beside it
         check_target(counts_path(output_file), text, force)
-        with stoppable():
-            sentences = read_sentences(text, language, report)
-            counted = count_words(tqdm(sentences, unit=" sentences", leave=False, disable=None))
-            vocabulary = Vocabulary.from_counts(counted, size, min_count)
-            vocabulary.write(output_file)
+        sentences = read_sentences(text, language, report)
+        counted = count_words(tqdm(sentences, unit=" sentences", leave=False, disable=None))
+        vocabulary = Vocabulary.from_counts(counted, size, min_count)
+        vocabulary.write(output_file)
     except (ElmoError, OSError) as error:
         show_bad(report)
         msg.fail(escaped(str(error)), exits=1)
-    except KeyboardInterrupt as interrupt:
+    except KeyboardInterrupt:
         msg.fail(escaped(Errors.EMBED_STOPPED.format(path=output_file)))
-        raise typer.Exit(exit_code(interrupt)) from None
+        raise
     show(report, counted, vocabulary)
     show_bad(report)
     msg.good(escaped(f"{output_file}: {len(vocabulary):,} words"))

@@ -217,7 +217,7 @@ def test_stopped(text: Path, output: Path, number: signal.Signals) -> None:
     assert process.poll() is None, process.communicate()[0]
     process.send_signal(number)
     printed, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, printed
+    assert process.returncode == 128 + number, printed
     assert "Traceback" not in printed
     assert "stopped" in printed
     assert list(output.parent.iterdir()) == []

@@ -1,20 +1,32 @@
-"""Signals that end a command."""
+"""Signals that end a command, and the exit codes that tell of them."""
 
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from types import FrameType
+from typing import ParamSpec
 
-SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+import typer
+
+Parameters = ParamSpec("Parameters")
+NAMES = ("SIGTERM", "SIGHUP")  # SIGINT raises KeyboardInterrupt without help; Windows has no SIGHUP
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the block as Ctrl-C does: by a KeyboardInterrupt, so that nothing is left behind.
 
-    Its argument is the signal's number; see exit_code.
+    The exception's argument is the signal's number; see exit_code. A signal that is ignored stays ignored, as SIGHUP
+    under nohup. Outside the main thread, the only one that signals reach, nothing is changed.
     """
-    before = {number: signal.signal(number, _interrupt) for number in SIGNALS}
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+    noted = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, _interrupt) for number in noted}
     try:
         yield
     finally:
@@ -23,8 +35,25 @@ def stoppable() -> Iterator[None]:
 
 
 def exit_code(interrupt: KeyboardInterrupt) -> int:
-    """What a command ends with that was stopped so: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
+    """What a command that was stopped exits with: 130 after SIGINT (Ctrl-C), 143 after SIGTERM, 129 after SIGHUP.
+
+    These are the codes that shells give for programs that such a signal ended: 128 and the signal's number.
+    """
     return 128 + int(interrupt.args[0] if interrupt.args else signal.SIGINT)
+
+
+def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """The command with `stoppable` around it; a KeyboardInterrupt that leaves it becomes its exit code."""
+
+    @wraps(command)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        try:
+            with stoppable():
+                command(*args, **kwargs)
+        except KeyboardInterrupt as interrupt:
+            raise typer.Exit(exit_code(interrupt)) from None
+
+    return run
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
