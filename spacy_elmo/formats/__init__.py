@@ -2,9 +2,9 @@
 
 from .characters import batch_to_ids_array, boundary_ids, count_truncated, words_to_ids
 from .hdf5_vectors import VectorsWriter, read_vectors
-from .hdf5_weights import read_weights, write_weights
 from .options import BiLMOptions, read_options, write_options
-from .weights_table import expected_parameters, parameter_problems
+from .weights.hdf5 import read_weights, write_weights
+from .weights.table import expected_parameters, parameter_problems
 
 __all__ = [
     "BiLMOptions",

@@ -15,7 +15,7 @@ from .atomic import write_hdf5
 from .hdf5_checks import Floats, exists, find_dataset, open_hdf5, read_dataset, reading, root_names, shape_of
 from .hdf5_storage import check_storage
 from .softmax_file import EXPECTED, check_stored, stored_type, stored_values
-from .weights_checks import listed
+from .weights.checks import listed
 
 GROUP, CUTOFFS = "adaptive", "cutoffs"
 DIVISOR = 4  # each cluster's vectors have a quarter of the width before, the paper's and torch's choice

@@ -19,7 +19,7 @@ from thinc.util import get_torch_default_device, torch2xp, xp2torch
 from ..errors import Errors, SettingsError, WeightsError
 from ..formats.options import BiLMOptions
 from ..formats.truncated import TruncatedWords
-from ..formats.weights_checks import check_arrays
+from ..formats.weights.checks import check_arrays
 from ..inference import CACHED_WORDS, Engine, Precision, dtype_of
 from ..modules import BiLM, check_files, load_bilm
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from ..formats.characters import boundary_ids
-from ..formats.hdf5_weights import ALIGNMENT
 from ..formats.options import BiLMOptions
+from ..formats.weights.hdf5 import ALIGNMENT
 from .char_cnn import CharCnn
 from .lstm.layers import BiLstm, LstmState
 

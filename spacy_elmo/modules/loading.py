@@ -6,8 +6,8 @@ import torch
 
 from .. import bilms
 from ..errors import ElmoError, Errors, SettingsError
-from ..formats.hdf5_weights import read_weights
 from ..formats.options import read_options
+from ..formats.weights.hdf5 import read_weights
 from .bilm import BiLM
 
 File = str | os.PathLike[str]

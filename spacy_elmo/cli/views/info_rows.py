@@ -8,10 +8,10 @@ import h5py
 from ...errors import Errors, VectorsError, WeightsError
 from ...formats.hdf5_checks import check_dataset, exists, find_dataset, list_names, open_hdf5, root_names
 from ...formats.hdf5_vectors import INDEX_NAME, keyed_datasets, read_vectors
-from ...formats.hdf5_weights import read_weights
 from ...formats.official import find_official
 from ...formats.options import BiLMOptions
 from ...formats.options_checks import MAX_FILTERS, MAX_HIGHWAY, MAX_LAYERS
+from ...formats.weights.hdf5 import read_weights
 from ...modules.loading import EMBEDDED, embedded_files
 from ..shared.checksums import sha256_of
 

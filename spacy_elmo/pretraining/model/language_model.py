@@ -10,9 +10,9 @@ import torch
 from ...errors import Errors, WeightsError
 from ...formats.adaptive_file import holds_adaptive, read_adaptive, write_adaptive
 from ...formats.atomic_folder import filling, is_unfinished
-from ...formats.hdf5_weights import read_weights, write_weights
 from ...formats.options import read_options, write_options
 from ...formats.softmax_file import read_softmax, write_softmax
+from ...formats.weights.hdf5 import read_weights, write_weights
 from ...modules import BiLM
 from ...modules.softmax.adaptive import AdaptiveSoftmax
 from ...modules.softmax.full import Softmax

@@ -11,9 +11,9 @@ from ...errors import CommandError, Errors, WeightsError
 from ...formats.atomic import writing
 from ...formats.atomic_folder import filling
 from ...formats.hdf5_checks import Floats
-from ...formats.hdf5_weights import read_weights, write_weights
 from ...formats.options import read_options, write_options
 from ...formats.rounding import round_mantissas
+from ...formats.weights.hdf5 import read_weights, write_weights
 from ..run.card import CARD
 from ..text.vocabulary import Vocabulary
 from .files import COUNTS, FILES, OPTIONS, SOFTMAX, WEIGHTS, WORDS, bilm_folder, has_softmax, softmax_folder

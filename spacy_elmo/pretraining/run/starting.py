@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from ...errors import CorpusError, Errors, SettingsError
-from ...formats.hdf5_weights import read_weights
 from ...formats.options import read_options
+from ...formats.weights.hdf5 import read_weights
 from ...modules import BiLM
 from ...modules.softmax.adaptive import AdaptiveSoftmax, check_cutoffs
 from ...modules.softmax.full import Softmax

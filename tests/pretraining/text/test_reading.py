@@ -316,7 +316,15 @@ def test_sources_without_files(tmp_path: Path) -> None:
         read_sentences("")
 
 
-@pytest.mark.parametrize("content", [b"", b"\n \n", b"\xff\xfe\xfd\n\0\n", os.urandom(64).replace(b"\n", b"\xff")])
+NO_SENTENCES = {
+    "empty": b"",
+    "blank": b"\n \n",
+    "not UTF-8": b"\xff\xfe\xfd\n\0\n",
+    "random": os.urandom(64).replace(b"\n", b"\xff"),
+}
+
+
+@pytest.mark.parametrize("content", NO_SENTENCES.values(), ids=NO_SENTENCES)
 def test_no_sentence_at_all(content: bytes, tmp_path: Path) -> None:
     path = written(tmp_path / "a.txt", content if content.isspace() else b"\xff" + content)
     with pytest.raises(CorpusError, match="no sentence that could be read") as caught:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import Errors
-from .characters import N_CHARACTERS
-from .options import BiLMOptions
+from ...errors import Errors
+from ..characters import N_CHARACTERS
+from ..options import BiLMOptions
 
 Shape = tuple[int, ...]
 Index = tuple[int | slice, ...]

@@ -10,12 +10,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from ..errors import Errors, WeightsError
-from .atomic import write_hdf5
-from .hdf5_checks import Floats, check_dataset, exists, find_dataset, open_hdf5, read_dataset, root_names, shape_of
-from .options import BiLMOptions
-from .weights_checks import check_arrays, listed
-from .weights_table import Entry, table_for, weights_table
+from ...errors import Errors, WeightsError
+from ..atomic import write_hdf5
+from ..hdf5_checks import Floats, check_dataset, exists, find_dataset, open_hdf5, read_dataset, root_names, shape_of
+from ..options import BiLMOptions
+from .checks import check_arrays, listed
+from .table import Entry, table_for, weights_table
 
 ALIGNMENT = 64  # bytes, of torch's own tensors: products of others may differ in the last bits
 _EXPECTED = "the weights.hdf5 of a biLM"

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..errors import Errors, WeightsError
-from .hdf5_checks import Floats
-from .options import BiLMOptions
-from .weights_table import parameter_problems
+from ...errors import Errors, WeightsError
+from ..hdf5_checks import Floats
+from ..options import BiLMOptions
+from .table import parameter_problems
 
 _MAX_LISTED = 10
 
