@@ -1,6 +1,7 @@
-"""`elmo evaluate`"""
+"""`elmo evaluate`: the perplexity of a text."""
 
 import sys
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -11,15 +12,13 @@ from wasabi import msg
 from ..errors import CommandError, ElmoError, Errors
 from ..pretraining.model.files import FILES, bilm_folder, softmax_folder
 from ..pretraining.model.language_model import LanguageModel
-from ..pretraining.score import total
-from ..pretraining.scoring import STREAMS, score_carried, score_sentences, score_unigram
+from ..pretraining.scoring import STREAMS, Evaluation, evaluate_text
 from ..pretraining.text.reading import Report, read_sentences
 from ..pretraining.text.sources import find_files, refuse_inside
-from ..pretraining.text.spooled import SpooledText
 from .embed import check_output
 from .shared.console import escaped, show_all
 from .shared.paths import given_path
-from .views.evaluation import Evaluation, write_scores
+from .views.evaluation import Subject, print_json, print_table, write_scores
 
 
 def check_scores_file(path: Path, model: Path, text: Path) -> None:
@@ -32,23 +31,18 @@ def check_scores_file(path: Path, model: Path, text: Path) -> None:
     refuse_inside(text, path)
 
 
-def evaluate_files(
+def read_and_evaluate(
     model: Path, text: Path, language: str | None, limit: int | None, streams: int, per_sentence: Path | None
-) -> Evaluation:
-    """Score the first `limit` sentences of a text, all where it is None; see the command. Raises ElmoError."""
+) -> tuple[Subject, Evaluation]:
+    """Score the first `limit` sentences of a text, all if it is None; see the command. Raises ElmoError."""
     if per_sentence is not None:
         check_scores_file(per_sentence, model, text)
     language_model, report = LanguageModel.load(model), Report()
-    limit = limit and min(limit, sys.maxsize)  # islice takes no larger number
-    with SpooledText(islice(read_sentences(text, language, report), limit)) as spooled:
-        scores = score_sentences(language_model, spooled)
-        zero = total(scores) if per_sentence is None else write_scores(per_sentence, scores)
-        carried = score_carried(language_model, spooled, streams)
-        frequencies = language_model.vocabulary.log_unigram()
-        streams = min(streams, spooled.n_sentences)  # parts that have a sentence
-        unigram = None if frequencies is None else score_unigram(language_model, spooled, frequencies)
-    n_words = len(language_model.words)
-    return Evaluation(str(model), str(text), n_words, streams, report, zero, carried, unigram)
+    limit = limit and min(limit, sys.maxsize)  # islice accepts no larger number
+    sentences = islice(read_sentences(text, language, report), limit)
+    write = None if per_sentence is None else partial(write_scores, per_sentence)
+    evaluation = evaluate_text(language_model, sentences, streams, write)
+    return Subject(str(model), str(text), len(language_model.words), report), evaluation
 
 
 def evaluate(
@@ -97,15 +91,15 @@ def evaluate(
     """
     show_all()
     try:
-        evaluation = evaluate_files(model, text, language, sentences, streams, per_sentence)
+        subject, evaluation = read_and_evaluate(model, text, language, sentences, streams, per_sentence)
     except (ElmoError, OSError) as error:
         msg.fail(escaped(str(error)), exits=1)
     except KeyboardInterrupt:
         msg.fail(Errors.SCORE_STOPPED)
         raise
     if json_:
-        evaluation.print_json()
+        print_json(subject, evaluation)
     else:
-        evaluation.print_table()
+        print_table(subject, evaluation)
         if per_sentence is not None:
             msg.good(escaped(f"{per_sentence}: {evaluation.zero.sentences:,} sentences"))

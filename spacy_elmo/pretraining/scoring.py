@@ -1,30 +1,113 @@
-"""Losses of sentences by the full softmax, and perplexities of texts.
+"""Perplexities: of a sentence, and of a text that a biLM reads with the zero state or with the state carried.
 
-Each direction predicts every word of a sentence and its far boundary: tokens + 1 predictions. The forward direction
-reads `<S> w1 .. wN` and predicts `w1 .. wN </S>`, the backward one reads `</S> wN .. w1` and predicts `wN .. w1 <S>`.
-A word outside the vocabulary is read by its own characters and predicted as `<UNK>`.
+The perplexity of a direction is exp of the mean of -log p (natural logarithm) over all its predictions, p by the
+softmax over all words. Which predictions a direction makes is told in model/losses.py.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
-import torch.nn.functional as F
 
-from ..errors import Errors, SettingsError, WeightsError
-from ..formats.characters import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD, words_to_ids
-from ..modules import LstmState
+from ..errors import CorpusError, Errors, SettingsError, WeightsError
 from .model.language_model import LanguageModel
-from .score import Score, total
+from .model.losses import row_losses
 from .text.spooled import SpooledText
 from .text.vocabulary_file import END, START, UNKNOWN
 
-NO_TARGET = -1
-STREAMS = 16  # parts of a text that are read side by side where the state is carried
+STREAMS = 16  # parts of a text that are read side by side if the state is carried
 
-Position = tuple[str, int, str, int]  # the word read and the id predicted, forward, then backward
+
+class Perplexities(NamedTuple):
+    """forward, backward: exp of the mean loss of each direction; mean: exp of the mean of both mean losses."""
+
+    forward: float
+    backward: float
+    mean: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """Losses of one sentence or of a text.
+
+    sentences, tokens: how many were read.
+    unknown: tokens outside the vocabulary.
+    loss: sums of -log p, natural logarithm, over all predictions: forward, backward.
+    unknown_loss: the part of them on `<UNK>`.
+    """
+
+    sentences: int
+    tokens: int
+    unknown: int
+    loss: tuple[float, float]
+    unknown_loss: tuple[float, float]
+
+    @property
+    def predictions(self) -> int:
+        """Predictions of one direction: the tokens, and a boundary for each sentence."""
+        return self.tokens + self.sentences
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of the tokens that are outside the vocabulary; 0 for no token."""
+        return self.unknown / max(1, self.tokens)
+
+    @property
+    def perplexities(self) -> Perplexities:
+        """Over all predictions."""
+        return _perplexities(self.loss, self.predictions)
+
+    @property
+    def known_perplexities(self) -> Perplexities:
+        """Over the predictions whose target is not `<UNK>`; the model's probabilities stay as they are."""
+        known = (self.loss[0] - self.unknown_loss[0], self.loss[1] - self.unknown_loss[1])
+        return _perplexities(known, self.predictions - self.unknown)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of a model on a text.
+
+    zero: every sentence from the zero state.
+    carried: the state handed from sentence to sentence.
+    streams: parts that the text was cut into for `carried`.
+    unigram: of a model that knows the frequencies of the words alone; None if the vocabulary has no counts.
+    """
+
+    zero: Score
+    carried: Score
+    streams: int
+    unigram: Score | None
+
+
+def evaluate_text(
+    model: LanguageModel,
+    sentences: Iterable[list[str]],
+    streams: int = STREAMS,
+    sum_up: Callable[[Iterable[Score]], Score] | None = None,
+) -> Evaluation:
+    """Score a text with the zero state, with the state carried, and with a unigram model.
+
+    sentences: lists of words; they are read once, and copied to a temporary file.
+    streams: see score_carried.
+    sum_up: gets the score of each sentence (zero state) as it comes, and returns their total; None: `total`.
+
+    Raises SettingsError for streams less than 1, CorpusError for no sentence, WeightsError for a loss not finite.
+    """
+    with SpooledText(sentences) as text:
+        zero = (sum_up or total)(score_sentences(model, text))
+        carried = score_carried(model, text, streams)
+        frequencies = model.vocabulary.log_unigram()
+        unigram = None if frequencies is None else score_unigram(model, text, frequencies)
+        return Evaluation(zero, carried, min(streams, text.n_sentences), unigram)
+
+
+def score_text(model: LanguageModel, sentences: Iterable[list[str]]) -> Score:
+    """The score of a text, every sentence from the zero state. Raises CorpusError for no sentence; WeightsError."""
+    return total(score_sentences(model, sentences))
 
 
 def score_sentences(
@@ -37,7 +120,10 @@ def score_sentences(
 ) -> Iterator[Score]:
     """The score of each sentence, from the zero state, in the order of the text.
 
-    At most block_sentences of them, or somewhat more than block_tokens, are kept in memory, and run by length.
+    block_sentences: sentences that are in memory at most; they run sorted by length.
+    block_tokens: tokens after which a block ends with the sentence it is in.
+    batch_tokens: positions that run through the network together.
+
     Raises WeightsError for a loss that is not finite.
     """
     for block in _blocks(sentences, block_sentences, block_tokens):
@@ -47,11 +133,6 @@ def score_sentences(
             for number, score in zip(numbers, _score_rows(model, rows, batch_tokens)):
                 scores[number] = score
         yield from (score for score in scores if score is not None)
-
-
-def score_text(model: LanguageModel, sentences: Iterable[list[str]]) -> Score:
-    """The score of a text, every sentence from the zero state. Raises CorpusError for no sentence; WeightsError."""
-    return total(score_sentences(model, sentences))
 
 
 def score_carried(
@@ -74,9 +155,11 @@ def score_carried(
 def score_unigram(
     model: LanguageModel, sentences: Iterable[list[str]], log_probabilities: npt.NDArray[np.float64]
 ) -> Score:
-    """The score of a model that knows the words' frequencies alone, on the same targets.
+    """The score of a model that knows the frequencies of the words alone, on the same targets.
 
-    log_probabilities: (words,); `<S>` has the probability of `</S>`, since each direction predicts one of them.
+    log_probabilities: *Shape:* (words,); `<S>` has the probability of `</S>`, since each direction predicts one of
+    them.
+
     Raises CorpusError for no sentence.
     """
 
@@ -89,6 +172,29 @@ def score_unigram(
             yield Score(1, len(ids), unknown, (losses[0], losses[1]), (on_unknown, on_unknown))
 
     return total(scores())
+
+
+def total(scores: Iterable[Score]) -> Score:
+    """The score of the sentences together. Raises CorpusError if there is none."""
+    sums = np.zeros(7)
+    for s in scores:
+        sums += (s.sentences, s.tokens, s.unknown, *s.loss, *s.unknown_loss)
+    if not sums[0]:
+        raise CorpusError(Errors.SCORE_NO_SENTENCES)
+    sentences, tokens, unknown, *losses = sums.tolist()
+    forward, backward, unknown_forward, unknown_backward = losses
+    return Score(int(sentences), int(tokens), int(unknown), (forward, backward), (unknown_forward, unknown_backward))
+
+
+def _score_rows(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch_tokens: int) -> list[Score]:
+    """The score of each row; see row_losses. Raises WeightsError for a loss that is not finite."""
+    counts, losses, unknown_losses = row_losses(model, rows, batch_tokens)
+    if not np.isfinite(losses).all():
+        raise WeightsError(Errors.SCORE_NOT_FINITE)
+    return [
+        Score(int(ends), int(predictions - ends), int(unknown), (loss[0], loss[1]), (on_unknown[0], on_unknown[1]))
+        for (predictions, unknown, ends), loss, on_unknown in zip(counts, losses.tolist(), unknown_losses.tolist())
+    ]
 
 
 def _blocks(sentences: Iterable[list[str]], n_sentences: int, n_tokens: int) -> Iterator[list[list[str]]]:
@@ -116,57 +222,13 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
-@torch.no_grad()
-def _score_rows(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch_tokens: int) -> list[Score]:
-    """Each row's score, its sentences read one after the other, the state handed on; the first from the zero state."""
-    positions = [_positions(model, row) for row in rows]
-    steps = max(1, batch_tokens // max(1, len(rows)))  # so that a long sentence takes no more memory than a short one
-    state = model.bilm.lstm.zero_state(len(rows))
-    device = state.h.device
-    counts, losses, unknown_losses = (np.zeros((len(rows), n)) for n in (3, 2, 2))
-    while any(window := [list(islice(row, steps)) for row in positions]):
-        words, inputs, targets = _arrays(window)
-        ids = torch.from_numpy(words_to_ids(words, model.bilm.options.max_characters)).to(device)
-        encoded = F.embedding(torch.from_numpy(inputs).to(device), model.bilm.char_cnn(ids))
-        outputs, hs, cs = model.bilm.lstm.scan(encoded, state)
-        state = LstmState(torch.stack([h[:, -1] for h in hs]), torch.stack([c[:, -1] for c in cs]))
-        counts += np.stack([(targets[0] >= 0).sum(0), (targets[0] == UNKNOWN).sum(0), (targets[0] == END).sum(0)], 1)
-        for direction in (0, 1):
-            step, row = np.nonzero(targets[direction] != NO_TARGET)
-            goal = targets[direction, step, row]
-            top = outputs[-1][direction, torch.from_numpy(step).to(device), torch.from_numpy(row).to(device)]
-            loss = model.softmax.loss(top, torch.from_numpy(goal).to(device)).double().cpu().numpy()
-            losses[:, direction] += np.bincount(row, loss, len(rows))
-            unknown_losses[:, direction] += np.bincount(row, np.where(goal == UNKNOWN, loss, 0), len(rows))
-    if not np.isfinite(losses).all():
-        raise WeightsError(Errors.SCORE_NOT_FINITE)
-    return [
-        Score(int(ends), int(predictions - ends), int(unknown), (loss[0], loss[1]), (on_unknown[0], on_unknown[1]))
-        for (predictions, unknown, ends), loss, on_unknown in zip(counts, losses.tolist(), unknown_losses.tolist())
-    ]
+def _perplexities(loss: tuple[float, float], predictions: int) -> Perplexities:
+    means = (loss[0] / predictions, loss[1] / predictions)
+    return Perplexities(_exp(means[0]), _exp(means[1]), _exp((means[0] + means[1]) / 2))
 
 
-def _positions(model: LanguageModel, sentences: Iterable[list[str]]) -> Iterator[Position]:
-    for sentence in sentences:
-        ids = model.ids(sentence).tolist()
-        yield from zip(
-            [BEGIN_OF_SENTENCE_WORD, *sentence],
-            [*ids, END],
-            [END_OF_SENTENCE_WORD, *reversed(sentence)],
-            [*reversed(ids), START],
-        )
-
-
-def _arrays(window: list[list[Position]]) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The distinct words, and their places and the targets, *Shape:* (2, steps, rows); NO_TARGET behind a row's end."""
-    places: dict[str, int] = {}
-    shape = (2, max(map(len, window)), len(window))
-    inputs, targets = np.zeros(shape, np.int64), np.full(shape, NO_TARGET)
-    for row, positions in enumerate(window):
-        if not positions:
-            continue
-        forward, following, backward, preceding = zip(*positions)
-        for direction, (read, predicted) in enumerate([(forward, following), (backward, preceding)]):
-            inputs[direction, : len(read), row] = [places.setdefault(word, len(places)) for word in read]
-            targets[direction, : len(read), row] = predicted
-    return list(places), inputs, targets
+def _exp(mean_loss: float) -> float:
+    try:
+        return math.exp(mean_loss)
+    except OverflowError:
+        return math.inf

@@ -3,7 +3,7 @@
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining.run.facts import CardFacts, RunFacts, TextFacts
 from spacy_elmo.pretraining.run.metrics import EvaluationRow
-from spacy_elmo.pretraining.score import Score
+from spacy_elmo.pretraining.scoring import Score
 from spacy_elmo.pretraining.settings.config import CorpusSettings, Paths, PretrainConfig, TrainingSettings
 from spacy_elmo.pretraining.text.reading import BadLine
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +16,7 @@ from spacy_elmo.errors import CorpusError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.score import Score, total
-from spacy_elmo.pretraining.scoring import score_carried, score_sentences, score_text, score_unigram
+from spacy_elmo.pretraining.scoring import Score, score_carried, score_sentences, score_text, score_unigram, total
 from spacy_elmo.pretraining.text.spooled import SpooledText
 from spacy_elmo.pretraining.text.vocabulary import Vocabulary
 
@@ -220,3 +219,28 @@ def test_a_loss_beyond_exp_is_an_infinite_perplexity() -> None:
     score = Score(1, 1, 1, (2e6, 2.0), (1e6, 1.0))
     assert score.perplexities == (math.inf, pytest.approx(math.e), math.inf)
     assert score.known_perplexities == (math.inf, pytest.approx(math.e), math.inf)
+
+
+def test_an_evaluation_is_the_scores_by_themselves() -> None:
+    """An iterator is read once; the sums may be made by somebody else, who gets the score of each sentence."""
+    counts = np.arange(3, 3 + len(WORDS), dtype=np.int64)
+    case = Case(OPTIONS)
+    model = LanguageModel(case.model.bilm, case.model.softmax, Vocabulary(WORDS, counts))
+    log_p = model.vocabulary.log_unigram()
+    assert log_p is not None
+    seen: list[Score] = []
+
+    def sum_up(scores: Iterable[Score]) -> Score:
+        seen.extend(scores)
+        return total(seen)
+
+    got = evaluate_text(model, iter(TEXT), 100, sum_up)
+    assert seen == list(score_sentences(model, TEXT))
+    assert got.zero == score_text(model, TEXT) == evaluate_text(model, TEXT, 2).zero
+    with SpooledText(TEXT) as text:
+        assert got.carried == score_carried(model, text, len(TEXT))
+        assert evaluate_text(model, TEXT, 2).carried == score_carried(model, text, 2)
+    assert (got.streams, got.unigram) == (len(TEXT), score_unigram(model, TEXT, log_p))
+    assert evaluate_text(case.model, TEXT).unigram is None
+    with pytest.raises(CorpusError, match="no sentence to be scored"):
+        evaluate_text(model, [])

@@ -3,15 +3,14 @@
 import json
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from wasabi import msg
 
 from ...errors import CommandError, Errors
 from ...formats.atomic import replacing
-from ...pretraining.score import Perplexities, Score, total
+from ...pretraining.scoring import Evaluation, Perplexities, Score, total
 from ...pretraining.text.reading import Report
 
 COLUMNS = (
@@ -25,63 +24,54 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """A model on a text.
+TITLES = {"unigram": "unigram model", "zero_state": "biLM, zero state", "carried_state": "biLM, carried state"}
 
-    streams: parts that were read with the state carried; unigram: None where the words' counts are not known.
-    """
+
+class Subject(NamedTuple):
+    """What was evaluated: model, text: as they were given; n_words: of the vocabulary; report: of the text's lines."""
 
     model: str
     text: str
     n_words: int
-    streams: int
     report: Report
-    zero: Score
-    carried: Score
-    unigram: Score | None
 
-    @property
-    def scores(self) -> dict[str, Score | None]:
-        """By the names that JSON has for them."""
-        return {"unigram": self.unigram, "zero_state": self.zero, "carried_state": self.carried}
 
-    def print_table(self) -> None:
-        """For people."""
-        score = self.zero
-        msg.text(f"{score.sentences:,} sentences, {score.tokens:,} tokens, vocabulary {self.n_words:,}")
-        msg.text(f"out of vocabulary: {_rate(score):.2%} of the tokens")
-        titles = ("unigram model", "biLM, zero state", "biLM, carried state")
-        known = [(title, found) for title, found in zip(titles, self.scores.values()) if found is not None]
-        rows = [_row(title, found.perplexities) for title, found in known]
-        rows += [_row(f"{title}, without <UNK>", found.known_perplexities) for title, found in known]
-        header, aligns = ("perplexity", "forward", "backward", "mean"), ("l", "r", "r", "r")
-        msg.table(rows, header=header, divider=True, aligns=aligns, max_col=max(len(row[0]) for row in rows))
-        msg.text(f"{score.predictions:,} predictions a direction, boundaries counted; full softmax")
-        msg.text(f"carried state: sentences in order, streams: {self.streams}")
-        if self.unigram is None:
-            msg.text("no unigram model: there are no counts (vocabulary.counts.npy) beside the vocabulary")
-        if self.report.n_bad:
-            msg.warn(f"lines left out: {self.report.n_bad:,}", "\n".join(map(str, self.report.bad)))
+def print_table(subject: Subject, evaluation: Evaluation) -> None:
+    """Print an evaluation for people."""
+    score, bad = evaluation.zero, subject.report
+    msg.text(f"{score.sentences:,} sentences, {score.tokens:,} tokens, vocabulary {subject.n_words:,}")
+    msg.text(f"out of vocabulary: {score.unknown_share:.2%} of the tokens")
+    known = [(TITLES[name], found) for name, found in _scores(evaluation).items() if found is not None]
+    rows = [_row(title, found.perplexities) for title, found in known]
+    rows += [_row(f"{title}, without <UNK>", found.known_perplexities) for title, found in known]
+    header, aligns = ("perplexity", "forward", "backward", "mean"), ("l", "r", "r", "r")
+    msg.table(rows, header=header, divider=True, aligns=aligns, max_col=max(len(row[0]) for row in rows))
+    msg.text(f"{score.predictions:,} predictions a direction, boundaries counted; full softmax")
+    msg.text(f"carried state: sentences in order, streams: {evaluation.streams}")
+    if evaluation.unigram is None:
+        msg.text("no unigram model: there are no counts (vocabulary.counts.npy) beside the vocabulary")
+    if bad.n_bad:
+        msg.warn(f"lines left out: {bad.n_bad:,}", "\n".join(map(str, bad.bad)))
 
-    def print_json(self) -> None:
-        """For programs: one object; a perplexity beyond the numbers of JSON is null."""
-        score = self.zero
-        record: dict[str, Any] = {
-            "model": self.model,
-            "text": self.text,
-            "vocabulary": self.n_words,
-            "sentences": score.sentences,
-            "tokens": score.tokens,
-            "unknown": score.unknown,
-            "out_of_vocabulary": _rate(score),
-            "predictions": score.predictions,
-            "streams": self.streams,
-            "bad_lines": self.report.n_bad,
-        }
-        for name, found in self.scores.items():
-            record[name] = found and _json(found.perplexities) | {"without_unknown": _json(found.known_perplexities)}
-        print(json.dumps(record, indent=2))
+
+def print_json(subject: Subject, evaluation: Evaluation) -> None:
+    """Print an evaluation for programs: one object; a perplexity beyond the numbers of JSON is null."""
+    score = evaluation.zero
+    record: dict[str, Any] = {
+        "model": subject.model,
+        "text": subject.text,
+        "vocabulary": subject.n_words,
+        "sentences": score.sentences,
+        "tokens": score.tokens,
+        "unknown": score.unknown,
+        "out_of_vocabulary": score.unknown_share,
+        "predictions": score.predictions,
+        "streams": evaluation.streams,
+        "bad_lines": subject.report.n_bad,
+    }
+    for name, found in _scores(evaluation).items():
+        record[name] = found and _json(found.perplexities) | {"without_unknown": _json(found.known_perplexities)}
+    print(json.dumps(record, indent=2))
 
 
 def write_scores(path: Path, scores: Iterable[Score]) -> Score:
@@ -106,8 +96,9 @@ def _written(file: IO[str], scores: Iterable[Score]) -> Iterator[Score]:
         yield score
 
 
-def _rate(score: Score) -> float:
-    return score.unknown / max(1, score.tokens)
+def _scores(evaluation: Evaluation) -> dict[str, Score | None]:
+    """By the names that JSON has for them."""
+    return {"unigram": evaluation.unigram, "zero_state": evaluation.zero, "carried_state": evaluation.carried}
 
 
 def _row(title: str, perplexities: Perplexities) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def _model(facts: CardFacts) -> dict[str, str]:
 def _perplexity(facts: CardFacts) -> str:
     score = facts.score
     values = dict(zip(("forward", "backward", "mean"), (f"{value:.1f}" for value in score.perplexities)))
-    rate = score.unknown / max(1, score.tokens)
+    rate = score.unknown_share
     return (
         f"{_table(values, '', 'held-out perplexity')}\n\n"
         f"Of {score.sentences:,} held-out sentences, each from the zero state, by the full softmax: "

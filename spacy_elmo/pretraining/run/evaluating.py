@@ -8,8 +8,7 @@ import numpy as np
 from ...errors import CheckpointError, Errors, WeightsError
 from ..model.files import BEST, LAST
 from ..model.language_model import LanguageModel
-from ..score import Score
-from ..scoring import score_text
+from ..scoring import Score, score_text
 from ..settings.config import PretrainConfig
 from ..text.prepared import PreparedCorpus
 from ..training.trainer import Trainer

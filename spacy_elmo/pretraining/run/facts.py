@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..score import Score
+from ..scoring import Score
 from ..settings.config import PretrainConfig
 from ..text.reading import BadLine
 
