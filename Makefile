@@ -20,12 +20,12 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
 
 bench: $(VENV)/installed-dev
-	$(BIN)/python benchmarks/speed.py --json runs/speed/speed.json --plot runs/speed/speed.png
-	$(BIN)/python benchmarks/memory.py
-	$(BIN)/python benchmarks/memory.py --stream 10000000 --plot runs/memory/stream.png
-	$(BIN)/python benchmarks/start.py
-	$(BIN)/python benchmarks/neighbour.py
-	$(BIN)/python benchmarks/savings.py
+	$(BIN)/python -m benchmarks.speed.tokens_per_second --json runs/speed/speed.json --plot runs/speed/speed.png
+	$(BIN)/python -m benchmarks.memory.peaks
+	$(BIN)/python -m benchmarks.memory.stream --plot runs/memory/stream.png
+	$(BIN)/python -m benchmarks.speed.first_vector
+	$(BIN)/python -m benchmarks.speed.busy_neighbour
+	$(BIN)/python -m benchmarks.speed.without_parts
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -5,7 +5,7 @@ for their mean, and prints the accuracy on a second file; beside it the same net
 nobody credits the training with what the architecture gives for nothing. Words are tokens as the files have them:
 ranges of multi-word tokens and empty nodes are left out. Each sentence is read from the zero state.
 
-    python benchmarks/probe_tags.py en_ewt-ud-train.conllu en_ewt-ud-dev.conllu
+    python -m benchmarks.quality.probe_tags en_ewt-ud-train.conllu en_ewt-ud-dev.conllu
 """
 
 import argparse

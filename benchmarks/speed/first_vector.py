@@ -1,6 +1,6 @@
 """Seconds from the imports of spaCy and torch to the first vector of the embedded biLM, in fresh processes.
 
-    python benchmarks/start.py
+    python -m benchmarks.speed.first_vector
 
 What is counted: spacy.blank (with the language and all registered factories, spacy_elmo's imports among them),
 add_pipe, and the first doc. The first process, which may read files from the disk, does not count.
@@ -13,8 +13,8 @@ import statistics
 import subprocess
 import sys
 
-from arguments import count
-from machine_load import LoadMeter
+from ..common.arguments import count
+from ..common.machine_load import LoadMeter
 
 PARTS = ("spacy.blank", "add_pipe", "first doc", "together")
 PROGRAM = """

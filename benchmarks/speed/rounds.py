@@ -1,4 +1,4 @@
-"""The measurements of speed.py at one size: all sides load, take turns, and end."""
+"""The measurements of tokens_per_second.py at one size: all sides load, take turns, and end."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from functools import partial
 from itertools import zip_longest
 
 import numpy as np
-from flop import product_limit
-from machine_load import LoadMeter
-from model_sizes import options_of, write_model
-from our_sides import Seconds, engine_seconds, make_engine, make_pipeline, pipe_seconds
-from peers import RUNS, Peer, PeerError
-from product_rates import VectorProducts, large_product_rate
-from speed_table import Cell, Measured, Side
 
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules import load_bilm
 from spacy_elmo.modules.precision import Precision
+
+from ..common.machine_load import LoadMeter
+from ..common.model_sizes import RUNS, options_of, write_model
+from ..common.our_sides import Seconds, engine_seconds, make_engine, make_pipeline, pipe_seconds
+from .matrix_rates import VectorProducts, large_product_rate
+from .operations import product_limit
+from .peers.environments import Peer, PeerError
+from .table import Cell, Measured, Side
 
 LARGEST_PEER_BATCH = 128
 FIRST = 32  # sentences whose vectors are compared

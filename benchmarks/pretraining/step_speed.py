@@ -6,8 +6,8 @@ distribution, with random spellings. They take turns, after a warm-up; the readi
 the operations of the step's matrix products, how long this machine takes for these products alone, and a profile of
 our step.
 
-    python benchmarks/train_speed.py
-    python benchmarks/train_speed.py --quick --json out.json
+    python -m benchmarks.pretraining.step_speed
+    python -m benchmarks.pretraining.step_speed --quick --json out.json
 
 Other processes' load is printed with every figure: where they took more than a tenth of a core the round is marked.
 """
@@ -25,10 +25,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from machine_load import Load, LoadMeter
-from plain_step import PlainStep
-from products_alone import products_of, seconds_alone
-from step_profile import Serial, shares
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
@@ -40,6 +36,11 @@ from spacy_elmo.pretraining.training.distributed import Group
 from spacy_elmo.pretraining.training.objective import RowObjective
 from spacy_elmo.pretraining.training.optimizers import clip, dense_optimizer
 from spacy_elmo.pretraining.training.step import Batch, Workers
+
+from ..common.machine_load import Load, LoadMeter
+from .matrices_alone import products_of, seconds_alone
+from .plain_step import PlainStep
+from .step_profile import Serial, shares
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256))  # en_mini's
 PAUSE = 1.0  # seconds between measurements: the other side's threads come to rest

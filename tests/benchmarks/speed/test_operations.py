@@ -1,9 +1,9 @@
 """Operations counted by hand, and those that are known of the original size."""
 
 import pytest
-from flop import encoder_flop, lstm_flop, product_limit
-from model_sizes import options_of
 
+from benchmarks.common.model_sizes import options_of
+from benchmarks.speed.operations import encoder_flop, lstm_flop, product_limit
 from spacy_elmo.formats import BiLMOptions
 
 

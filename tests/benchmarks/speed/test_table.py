@@ -1,7 +1,7 @@
 """Medians, ratios and rows, worked by hand."""
 
-from machine_load import Load
-from speed_table import (
+from benchmarks.common.machine_load import Load
+from benchmarks.speed.table import (
     Cell,
     Measured,
     Rounds,

@@ -1,7 +1,7 @@
 """What each part of the engine brings: its rate with one part switched off, as a share of the whole engine's, in turns.
 
-python benchmarks/savings.py
-python benchmarks/savings.py --size mini --batch 128 --precisions bfloat16
+python -m benchmarks.speed.without_parts
+python -m benchmarks.speed.without_parts --size mini --batch 128 --precisions bfloat16
 """
 
 import argparse
@@ -14,17 +14,18 @@ from typing import Any
 from unittest import mock
 
 import torch
-from arguments import PRECISIONS, count, some_of
-from english_like import generated
-from machine_load import LoadMeter
-from model_sizes import SIZES, options_of
-from our_sides import make_engine
-from speed_rounds import rate_of
-from speed_table import Measured, compared, load_of, rate
 
 from spacy_elmo.inference import Engine, word_vectors
 from spacy_elmo.inference.word_encoder import WordEncoder
 from spacy_elmo.modules import BiLM
+
+from ..common.arguments import PRECISIONS, count, some_of
+from ..common.english_like import generated
+from ..common.machine_load import LoadMeter
+from ..common.model_sizes import SIZES, options_of
+from ..common.our_sides import make_engine
+from .rounds import rate_of
+from .table import Measured, compared, load_of, rate
 
 PAUSE, LEAST = 0.5, 1.0  # seconds before a measurement, and of one
 Words = list[list[str]]
@@ -51,7 +52,7 @@ def one_thread(parts: Any, n_threads: int) -> None:
 
 
 def torch_stacks() -> Any:
-    return mock.patch(f"{INFERENCE}.stacks.kind_of", return_value=None)
+    return mock.patch(f"{INFERENCE}.lstm.stacks.kind_of", return_value=None)
 
 
 # what is switched off: patches, and how a batch is run
@@ -63,7 +64,7 @@ OFF: dict[str, tuple[list[Callable[[], Any]], Callable[[Engine, Words], None]]] 
         run,
     ),
     "weights in large pages": (
-        [lambda: mock.patch(f"{INFERENCE}.compiled_stack.in_large_pages", lambda tensor: tensor)],
+        [lambda: mock.patch(f"{INFERENCE}.lstm.compiled.in_large_pages", lambda tensor: tensor)],
         run,
     ),
     "products of a word's inputs once": ([lambda: mock.patch(f"{INFERENCE}.engine.WORD_BYTES", 0)], run),

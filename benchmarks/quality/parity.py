@@ -1,6 +1,6 @@
 """Largest absolute differences from every reference, for the network and for the fast forward pass.
 
-    python benchmarks/parity.py [REFERENCE]
+    python -m benchmarks.quality.parity [REFERENCE]
 
 REFERENCE: a folder that holds tiny_fixture, the small biLM that bilm-tf and AllenNLP test with; None: left out.
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-TESTS = Path(__file__).parents[1] / "tests"
-sys.path.insert(0, str(TESTS))
+TESTS = Path(__file__).parents[2] / "tests"
+sys.path.insert(0, str(TESTS / "helpers"))
 
 from golden_files import GOLDEN_NAMES, SUMS, bilm_in, datasets_in, read_golden, tiny_batches  # noqa: E402
 

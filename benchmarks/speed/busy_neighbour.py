@@ -1,7 +1,7 @@
 """The engine's rate with one busy process beside it, as a share of its rate without, in turns.
 
-    python benchmarks/neighbour.py
-    python benchmarks/neighbour.py --size mini --batches 128
+    python -m benchmarks.speed.busy_neighbour
+    python -m benchmarks.speed.busy_neighbour --size mini --batches 128
 
 The neighbour is a Python loop: it keeps one core busy. Other processes' load is printed with every figure, without it.
 """
@@ -15,15 +15,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from arguments import PRECISIONS, count, counts, some_of
-from english_like import generated
-from machine_load import LoadMeter
-from model_sizes import SIZES, options_of
-from our_sides import Seconds, engine_seconds, make_engine
-from speed_rounds import rate_of
-from speed_table import Measured, compared, load_of, rate
 
 from spacy_elmo.modules import BiLM
+
+from ..common.arguments import PRECISIONS, count, counts, some_of
+from ..common.english_like import generated
+from ..common.machine_load import LoadMeter
+from ..common.model_sizes import SIZES, options_of
+from ..common.our_sides import Seconds, engine_seconds, make_engine
+from .rounds import rate_of
+from .table import Measured, compared, load_of, rate
 
 PAUSE = 1.0
 

@@ -1,10 +1,10 @@
-"""What speed.py measured as rows of a table: medians, ratios of the same round, shares of the limits."""
+"""What tokens_per_second.py measured as rows of a table: medians, ratios of the same round, shares of the limits."""
 
 import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from machine_load import Load
+from ..common.machine_load import Load
 
 COLUMNS = (
     *("batch", "precision", "what", "tokens/s", "times the faster ELMo peer", "times RoBERTa-base"),

@@ -5,9 +5,9 @@ turns in one run, on generated text. Then, computed and not measured: the bytes 
 for 8 GPUs in one machine and for 8 machines over links of given speeds. Nothing is sent while the step computes, so
 the share of the step is step / (step + sending). Words are drawn by a Zipf-Mandelbrot law (see traffic.py).
 
-    python benchmarks/scaling.py
-    python benchmarks/scaling.py --grow                     # --streams for each process
-    python benchmarks/scaling.py --step-seconds 0.05        # of one GPU, for the computed part
+    python -m benchmarks.pretraining.processes
+    python -m benchmarks.pretraining.processes --grow                     # --streams for each process
+    python -m benchmarks.pretraining.processes --step-seconds 0.05        # of one GPU, for the computed part
 """
 
 import argparse
@@ -22,10 +22,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
-from english_like import generated
-from machine_load import LoadMeter
-from model_sizes import options_of
-from traffic import Traffic, seconds, traffic
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining.run.starting import find_vocabulary, starting_model
@@ -39,6 +35,11 @@ from spacy_elmo.pretraining.settings.config import (
 from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.training.distributed import processes
 from spacy_elmo.pretraining.training.trainer import Trainer
+
+from ..common.english_like import generated
+from ..common.machine_load import LoadMeter
+from ..common.model_sizes import options_of
+from .traffic import Traffic, seconds, traffic
 
 PAUSE = 1.0  # seconds between measurements
 GIVEN_WORDS = (50_000, 793_471)

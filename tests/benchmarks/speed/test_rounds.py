@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from product_rates import VectorProducts, large_product_rate
-from speed import FULL, QUICK
-from speed_rounds import rate_of
 
+from benchmarks.speed.matrix_rates import VectorProducts, large_product_rate
+from benchmarks.speed.rounds import rate_of
+from benchmarks.speed.tokens_per_second import FULL, QUICK
 from spacy_elmo.formats import BiLMOptions
 
 
@@ -38,5 +38,5 @@ def test_vector_products_have_the_networks_shapes(dim: int) -> None:
 
 
 def test_large_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("product_rates.LARGE", 64)
+    monkeypatch.setattr("benchmarks.speed.matrix_rates.LARGE", 64)
     assert large_product_rate("float32", 0.001) > 0

@@ -1,7 +1,7 @@
 """What products in bfloat16 cost: in the vectors, and in the scores of trained pipelines.
 
-    python benchmarks/bfloat16.py en_ewt-ud-dev.conllu
-    python benchmarks/bfloat16.py dev.conllu --pipelines training/ner/elmo/seed-0/model-best=corpus/ner/test.spacy
+    python -m benchmarks.quality.bfloat16 en_ewt-ud-dev.conllu
+    python -m benchmarks.quality.bfloat16 dev.conllu --pipelines runs/ner/model-best=corpus/ner/test.spacy
 
 Vectors: the embedded biLM's (or another's) in both precisions on the same sentences; each layer's relative error (the
 norm of the difference by the norm, over all tokens), and the cosines of a token's two vectors. Scores: each pipeline,
@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import spacy
 import torch
-from arguments import PRECISIONS, text_file
-from probe_tags import embed, read_conllu
 from spacy.training import Corpus
 
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules import load_bilm
+
+from ..common.arguments import PRECISIONS, text_file
+from .probe_tags import embed, read_conllu
 
 Array = npt.NDArray[np.float32]
 

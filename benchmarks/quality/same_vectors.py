@@ -1,6 +1,6 @@
 """Largest differences between the vectors of one pipeline used in many ways.
 
-python benchmarks/same_vectors.py [--texts FILE] [--docs N]
+python -m benchmarks.quality.same_vectors [--texts FILE] [--docs N]
 
 The reference is a docs-one-by-one run without a word cache. FILE: a text a line; left out: the bundled sentences.
 """

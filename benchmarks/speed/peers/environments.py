@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-RUNS = Path(__file__).parents[1] / "runs"
+from ...common.model_sizes import RUNS
+
 TORCH = f"torch=={torch.__version__.split('+')[0]}"  # ours, and first: other packages must not choose another
 # what allennlp.modules.elmo imports of allennlp's requirements; it names releases of 2022, which no longer install
 OF_ALLENNLP = (

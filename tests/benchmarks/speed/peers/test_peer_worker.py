@@ -11,7 +11,7 @@ WORKER = """
 import sys
 sys.path.insert(0, {folder!r})
 import numpy as np
-from peer_worker import Embedder, serve
+from benchmarks.speed.peers.peer_worker import Embedder, serve
 
 def embed(part):
     print("a library's noise")
@@ -23,7 +23,7 @@ serve(lambda folder, sentences, largest, threads: Embedder(embed, dict(n=len(sen
 
 
 def test_protocol(tmp_path: Path) -> None:
-    folder = str(Path(__file__).parents[2] / "benchmarks")
+    folder = str(Path(__file__).parents[4] / "benchmarks" / "speed" / "peers")
     sentences = [["a", "bank"], ["the", "bank"], ["it", "rains"]]
     (tmp_path / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
     file = tmp_path / "first vectors.npy"

@@ -11,6 +11,7 @@ from spacy_elmo.formats import BiLMOptions, read_options, write_options, write_w
 from spacy_elmo.modules import BiLM
 
 SIZES = ("original", "small", "mini")
+RUNS = Path(__file__).parents[2] / "runs"  # what measurements write
 OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
 

@@ -1,9 +1,9 @@
-"""The picture of what speed.py measured: tokens a second by batch, a panel for each size."""
+"""The picture of what tokens_per_second.py measured: tokens a second by batch, a panel for each size."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from speed_table import Cell, Rounds, Side, ours_first, rate
+from .table import Cell, Rounds, Side, ours_first, rate
 
 COLOURS = {"engine": "C0", "nlp.pipe": "C2", "simple_elmo": "C1", "allennlp": "C3", "roberta": "C4"}
 LINES = {"float32": "-", "bfloat16": "--"}

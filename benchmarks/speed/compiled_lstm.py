@@ -1,7 +1,7 @@
 """GFLOP a second of the compiled LSTM loops alone, both directions side by side; with large pages and without.
 
-python benchmarks/lstm_rates.py
-python benchmarks/lstm_rates.py --size mini --rows 12,128
+python -m benchmarks.speed.compiled_lstm
+python -m benchmarks.speed.compiled_lstm --size mini --rows 12,128
 """
 
 import argparse
@@ -12,8 +12,6 @@ from unittest import mock
 
 import numpy as np
 import torch
-from arguments import count, counts
-from model_sizes import SIZES, options_of
 
 from spacy_elmo import kernels
 from spacy_elmo.formats import BiLMOptions
@@ -24,6 +22,9 @@ from spacy_elmo.inference.lstm.plan import Plans, plan_positions, plan_words
 from spacy_elmo.inference.memory import Buffers
 from spacy_elmo.inference.workers import run_all
 from spacy_elmo.modules import BiLM, LstmState
+
+from ..common.arguments import count, counts
+from ..common.model_sizes import SIZES, options_of
 
 STEPS = 8
 CPU = torch.device("cpu")

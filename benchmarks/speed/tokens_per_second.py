@@ -4,11 +4,11 @@ Ours: the engine itself, and `nlp.pipe` in a pipeline of `elmo` alone on docs th
 precision. Peers: simple_elmo (bilm-tf's network under TensorFlow) and AllenNLP with the same random weights, and
 RoBERTa-base in spacy-curated-transformers; in float32, each in an environment of its own under runs/, which is made at
 the first run. All take turns on the same sentences, a pause between them; then the machine's products are measured
-alone (flop.py, product_rates.py). Loading is not measured. Tokens are words, without padding and boundaries.
+alone (operations.py, matrix_rates.py). Loading is not measured. Tokens are words, without padding and boundaries.
 
-    python benchmarks/speed.py
-    python benchmarks/speed.py --quick          # one round on few sentences, at batch 1 and 32: about two minutes
-    python benchmarks/speed.py --sizes original --batches 1,32 --peers none
+    python -m benchmarks.speed.tokens_per_second
+    python -m benchmarks.speed.tokens_per_second --quick    # one round on few sentences: about two minutes
+    python -m benchmarks.speed.tokens_per_second --sizes original --batches 1,32 --peers none
 
 Other processes' load is recorded with every figure. Rounds in which they took more than a tenth of a core are marked,
 and left out where there are others. Peers are measured up to batch 128 (TensorFlow needs 6 GB there), RoBERTa at the
@@ -24,16 +24,17 @@ from importlib.metadata import version
 from typing import Any
 
 import torch
-from arguments import PRECISIONS, count, counts, output, some_of, text_file
-from english_like import distinct_share, from_text, generated
-from model_sizes import SIZES
-from peers import KINDS, PeerError, environment
-from speed_plot import plot
-from speed_rounds import Plan, SizeRun
-from speed_table import Cell, markdown, ours_first, row
 
 from spacy_elmo import kernels
 from spacy_elmo.inference.lstm.compiled import KINDS as KINDS_OF_LSTM
+
+from ..common.arguments import PRECISIONS, count, counts, output, some_of, text_file
+from ..common.english_like import distinct_share, from_text, generated
+from ..common.model_sizes import SIZES
+from .peers.environments import KINDS, PeerError, environment
+from .plot import plot
+from .rounds import Plan, SizeRun
+from .table import Cell, markdown, ours_first, row
 
 FULL = Plan(rounds=3, sentences=512, least=2.0, pause=1.0, warm_up=64, products=1.0, roberta=(1, 32, 128))
 QUICK = Plan(rounds=1, sentences=32, least=0.2, pause=0.1, warm_up=8, products=0.3, roberta=(32,))

@@ -5,8 +5,8 @@ spacy-elmo.ElmoTok2Vec.v1 and without the elmo pipe. Configs of ner and textcat 
 their gold is random. All train on the same batches in one run and take turns, epoch by epoch: the time is that of
 nlp.update and the optimizer, without evaluation. Random weights but for the embedded biLM.
 
-    python benchmarks/cache_speed.py                       # the embedded biLM: an epoch after the first beside x alone
-    python benchmarks/cache_speed.py --size original       # official size: also an epoch without the cache
+    python -m benchmarks.speed.task_epochs                    # the embedded biLM: epochs after the first beside x alone
+    python -m benchmarks.speed.task_epochs --size original    # official size: also an epoch without the cache
 """
 
 import argparse
@@ -22,16 +22,17 @@ from typing import Any
 import numpy as np
 import spacy
 import torch
-from english_like import generated
-from machine_load import LoadMeter
-from model_sizes import options_of, write_model
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.training.batchers import minibatch_by_words
 from spacy.util import load_config
 
-CONFIG = Path(__file__).parents[1] / "configs" / "ner_elmo.cfg"
+from ..common.english_like import generated
+from ..common.machine_load import LoadMeter
+from ..common.model_sizes import options_of, write_model
+
+CONFIG = Path(__file__).parents[2] / "configs" / "ner_elmo.cfg"
 
 
 def without_elmo(block: Any) -> Any:

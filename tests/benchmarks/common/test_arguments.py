@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 import pytest
-from arguments import count, counts, output, some_of, text_file
+
+from benchmarks.common.arguments import count, counts, output, some_of, text_file
 
 
 def test_numbers() -> None:

@@ -1,0 +1,1 @@
+"""Memory that a process occupies while it embeds."""

@@ -1,0 +1,1 @@
+"""Speed of a pretraining step, in one process and in several."""
