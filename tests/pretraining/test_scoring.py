@@ -16,7 +16,15 @@ from spacy_elmo.errors import CorpusError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.scoring import Score, score_carried, score_sentences, score_text, score_unigram, total
+from spacy_elmo.pretraining.scoring import (
+    Score,
+    evaluate_text,
+    score_carried,
+    score_sentences,
+    score_text,
+    score_unigram,
+    total,
+)
 from spacy_elmo.pretraining.text.spooled import SpooledText
 from spacy_elmo.pretraining.text.vocabulary import Vocabulary
 
