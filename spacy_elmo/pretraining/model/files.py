@@ -9,6 +9,7 @@ from .softmax_packages import package_folder, package_name
 
 OPTIONS, WEIGHTS, SOFTMAX, WORDS = "options.json", "weights.hdf5", "softmax.hdf5", "vocabulary.txt"
 COUNTS = "vocabulary.counts.npy"  # may be missing
+CARD = "README.md"  # may be missing
 BEST, LAST = "model-best", "model-last"  # in the folder of a run
 FILES = (OPTIONS, WEIGHTS, SOFTMAX, WORDS)
 

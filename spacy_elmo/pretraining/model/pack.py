@@ -14,9 +14,8 @@ from ...formats.hdf5_checks import Floats
 from ...formats.options import read_options, write_options
 from ...formats.rounding import round_mantissas
 from ...formats.weights.hdf5 import read_weights, write_weights
-from ..run.card import CARD
 from ..text.vocabulary import Vocabulary
-from .files import COUNTS, FILES, OPTIONS, SOFTMAX, WEIGHTS, WORDS, bilm_folder, has_softmax, softmax_folder
+from .files import CARD, COUNTS, FILES, OPTIONS, SOFTMAX, WEIGHTS, WORDS, bilm_folder, has_softmax, softmax_folder
 from .language_model import LanguageModel, write_output_layer
 
 NO_SOFTMAX = "none"

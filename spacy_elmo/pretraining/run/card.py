@@ -7,10 +7,10 @@ from thinc.api import Config
 
 from ...errors import CheckpointError
 from ...formats.atomic import replacing, writing
+from ..model.files import CARD
 from ..settings.config_file import to_config, to_text
 from .facts import CardFacts, TextFacts
 
-CARD = "README.md"
 _USE = """\
 import spacy
 nlp = spacy.blank("{language}")
