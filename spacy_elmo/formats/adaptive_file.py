@@ -1,4 +1,8 @@
-"""softmax.hdf5 of an adaptive softmax (Grave et al. 2017): clusters of words, the rarer ones with narrower vectors."""
+"""The softmax.hdf5 of an adaptive softmax (Grave et al. 2017).
+
+The frequent words, below the first cutoff, have vectors of full width. The rarer words are in clusters: cluster i has
+the words from cutoff i up to the next cutoff, with narrower vectors.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +18,26 @@ from ..errors import Errors, WeightsError
 from .atomic import write_hdf5
 from .hdf5_checks import Floats, exists, find_dataset, open_hdf5, read_dataset, reading, root_names, shape_of
 from .hdf5_storage import check_storage
-from .softmax_file import EXPECTED, check_stored, stored_type, stored_values
+from .softmax_file import EXPECTED, check_softmax_dataset, checked_dtype, to_stored_values
 from .weights.checks import listed
 
 GROUP, CUTOFFS = "adaptive", "cutoffs"
-DIVISOR = 4  # each cluster's vectors have a quarter of the width before, the paper's and torch's choice
-_MAX_CLUSTERS = 16  # the last one's vectors would need a projection_dim of 4 ** 16
+# Each cluster's vectors have a quarter of the width of the cluster before: the default of the paper and of torch.
+DIVISOR = 4
+# Vectors of a 16th cluster need a projection_dim of 4 ** 16.
+_MAX_CLUSTERS = 16
 _INT64 = (h5py.h5t.STD_I64LE, h5py.h5t.STD_I64BE)
 
 
 def adaptive_shapes(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """The shape of each parameter, by its name.
+    """Return the shape of each parameter by its name.
 
-    weight, bias: a row for each word below the first cutoff, then one for each cluster. Of cluster i, the words from
-    cutoff i to the next: down.i, (width, projection_dim), and words.i, (words, width).
+    The parameters are `weight` and `bias`, with a row for each frequent word and then one for each cluster, and for
+    each cluster i `down.i`, (width, projection_dim), and `words.i`, (words of the cluster, width).
+
+    n_words: size of the vocabulary.
+    projection_dim: width of the vectors that are multiplied by `weight`.
+    cutoffs: rank of the first word of each cluster, counted from 0, in rising order.
     """
     head = cutoffs[0] + len(cutoffs)
     shapes: dict[str, tuple[int, ...]] = {"weight": (head, projection_dim), "bias": (head,)}
@@ -38,35 +48,38 @@ def adaptive_shapes(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -
 
 
 def holds_adaptive(path: str | os.PathLike[str]) -> bool:
-    """Whether a softmax.hdf5 is an adaptive softmax's. Raises WeightsError for what is no HDF5 file."""
+    """Whether a softmax.hdf5 holds an adaptive softmax. Raises WeightsError if it is not an HDF5 file."""
     with open_hdf5(path, EXPECTED, WeightsError) as file:
         return exists(file, GROUP, WeightsError)
 
 
 def read_adaptive(path: str | os.PathLike[str]) -> tuple[list[int], dict[str, Floats]]:
-    """The cutoffs, and the parameters by name as float32, stored as float32 or float16; see adaptive_shapes.
+    """Read an adaptive softmax, stored as float32 or float16.
 
-    Raises WeightsError for a file that is missing, damaged, incomplete, or of other shapes.
+    path: the softmax.hdf5.
+
+    Returns the cutoffs and the parameters by name, float32 (see `adaptive_shapes`).
+    Raises WeightsError if the file is missing, damaged or incomplete, or if its shapes do not fit each other.
     """
     with open_hdf5(path, EXPECTED, WeightsError) as file:
         if exists(file, "softmax", WeightsError):
             raise WeightsError(Errors.ADAPTIVE_BOTH.format(path=path))
         cutoffs = _read_cutoffs(file)
         names = list(adaptive_shapes(cutoffs[-1], 1, cutoffs))
-        found = {name: find_dataset(file, _dataset(name), WeightsError) for name in names}
-        datasets = {name: dataset for name, dataset in found.items() if dataset is not None}
-        if missing := [_dataset(name) for name in found if name not in datasets]:
-            raise _missing(file, listed(missing))
-        shapes = {name: shape_of(dataset, _dataset(name), WeightsError) for name, dataset in datasets.items()}
+        candidates = {name: find_dataset(file, _dataset_name(name), WeightsError) for name in names}
+        datasets = {name: dataset for name, dataset in candidates.items() if dataset is not None}
+        if missing := [_dataset_name(name) for name in candidates if name not in datasets]:
+            raise _missing_error(file, listed(missing))
+        shapes = {name: shape_of(dataset, _dataset_name(name), WeightsError) for name, dataset in datasets.items()}
         _check_shapes(shapes, cutoffs, str(path))
-        for beyond in (_dataset(f"{part}.{len(cutoffs)}") for part in ("down", "words")):
+        for beyond in (_dataset_name(f"{part}.{len(cutoffs)}") for part in ("down", "words")):
             if exists(file, beyond, WeightsError):
                 problems = f"{beyond} is beyond the clusters"
                 raise WeightsError(Errors.ADAPTIVE_SHAPES.format(source=path, cutoffs=cutoffs, problems=problems))
         for name, dataset in datasets.items():
-            check_stored(dataset, _dataset(name))
+            check_softmax_dataset(dataset, _dataset_name(name))
         return cutoffs, {
-            name: read_dataset(dataset, _dataset(name), WeightsError) for name, dataset in datasets.items()
+            name: read_dataset(dataset, _dataset_name(name), WeightsError) for name, dataset in datasets.items()
         }
 
 
@@ -78,32 +91,39 @@ def write_adaptive(
     *,
     compress: bool = False,
 ) -> None:
-    """Write an adaptive softmax, whole or not at all. arrays: by parameter name; see adaptive_shapes.
+    """Write an adaptive softmax atomically.
 
-    dtype: float32, or float16 for a file of half the size. compress: by HDF5's filters shuffle and gzip.
-    Raises WeightsError for arrays of other shapes, and for values that are not finite in that type.
+    path: the softmax.hdf5.
+    cutoffs: rank of the first word of each cluster, counted from 0, in rising order.
+    arrays: the parameters by name (see `adaptive_shapes`).
+    dtype: type of the values in the file: float32, or float16 for half the size.
+    compress: whether to use HDF5's filters shuffle and gzip.
+
+    Raises WeightsError if the shapes do not fit each other, if values are not finite in `dtype`, or if the file can't
+    be written.
     """
-    stored = stored_type(path, dtype)
+    stored = checked_dtype(path, dtype)
     _check_shapes({name: values.shape for name, values in arrays.items()}, list(cutoffs), f"{path}: not written")
-    datasets: dict[str, npt.NDArray[np.generic]] = {_dataset(CUTOFFS): np.array(cutoffs, "<i8")}
+    datasets: dict[str, npt.NDArray[np.generic]] = {_dataset_name(CUTOFFS): np.array(cutoffs, "<i8")}
     for name, values in arrays.items():
-        datasets[_dataset(name)] = stored_values(path, _dataset(name), values, stored)
+        datasets[_dataset_name(name)] = to_stored_values(path, _dataset_name(name), values, stored)
     write_hdf5(path, datasets.items(), WeightsError, compress=compress)
 
 
-def _dataset(name: str) -> str:
+def _dataset_name(name: str) -> str:
+    """Return the path of a parameter's dataset in the file."""
     return f"{GROUP}/{name.replace('.', '/')}"
 
 
-def _missing(file: h5py.File, names: str) -> WeightsError:
+def _missing_error(file: h5py.File, names: str) -> WeightsError:
     return WeightsError(Errors.ADAPTIVE_MISSING.format(path=file.filename, missing=names, found=root_names(file)))
 
 
 def _read_cutoffs(file: h5py.File) -> list[int]:
-    name, path = _dataset(CUTOFFS), file.filename
+    name, path = _dataset_name(CUTOFFS), file.filename
     dataset = find_dataset(file, name, WeightsError)
     if dataset is None:
-        raise _missing(file, name)
+        raise _missing_error(file, name)
     shape = shape_of(dataset, name, WeightsError)
     with reading(path, name, WeightsError):
         fits = shape is not None and len(shape) == 1 and 0 < shape[0] <= _MAX_CLUSTERS
@@ -122,7 +142,7 @@ def _check_shapes(shapes: Mapping[str, tuple[int, ...] | None], cutoffs: Sequenc
     n_words = cutoffs[-1] + (last[0] if last else 0)
     expected = adaptive_shapes(n_words, projection_dim, cutoffs)
     problems = [
-        f"{_dataset(name)} has shape {shapes.get(name)}, expected {expected.get(name)}"
+        f"{_dataset_name(name)} has shape {shapes.get(name)}, expected {expected.get(name)}"
         for name in [*expected, *(name for name in shapes if name not in expected)]
         if shapes.get(name) != expected.get(name) or not all(expected[name])
     ]

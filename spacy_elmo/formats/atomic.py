@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writing: a new file is complete at its path, or the earlier file stays."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ import h5py
 
 from ..errors import ElmoError, Errors
 
-_CHUNK_BYTES = 2**20  # what HDF5 caches; h5py's own choice is smaller, and makes files 12 % larger (measured)
-_LEAST_BYTES = 2**12  # what is smaller grows, since a chunk needs an index
+# HDF5's default cache for chunks. h5py's default chunks are smaller and make files 12 % larger (measured).
+_CHUNK_BYTES = 2**20
+# Smaller arrays would grow if compressed, since a chunk needs an index.
+_MIN_COMPRESSED_BYTES = 2**12
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[Path]:
-    """Give a temporary path in the folder of `path`; move the file there to `path` when the block succeeds.
+    """Yield a temporary path; move the file from there to `path` if the block succeeds.
 
-    When the block raises, the temporary file is deleted and an earlier file at `path` stays as it was.
+    If the block raises, the temporary file is deleted and an earlier file at `path` stays unchanged.
 
-    Raises `error` where the folder is missing, `path` is a folder, or the move fails.
+    path: the file to write. If it is a symbolic link, the link's target is replaced.
+    error: class of the exception.
+
+    Yields a path in the same folder. The block must create a file there.
+    Raises `error` if the folder is missing, if `path` is a folder, or if the move fails.
     """
-    target = Path(os.path.realpath(path))  # a link stays one, and what it names is replaced
+    target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise error(Errors.FOLDER_MISSING.format(path=target, folder=target.parent))
     if target.is_dir():
@@ -41,35 +47,40 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
 
 @contextmanager
 def writing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[None]:
-    """Turn what the file system refuses inside the block into `error`, naming `path`."""
+    """Turn an OSError or RuntimeError inside the block into `error`, with `path` in the message."""
     try:
         yield
-    except (OSError, RuntimeError) as exc:  # h5py raises RuntimeError where it closes a file on a full disk
+    except (OSError, RuntimeError) as exc:  # h5py raises RuntimeError when it closes a file on a full disk
         raise error(Errors.FILE_UNWRITABLE.format(path=path, reason=exc)) from exc
 
 
 def write_hdf5(
     path: str | os.PathLike[str], arrays: Iterable[tuple[str, Any]], error: type[ElmoError], *, compress: bool = False
 ) -> None:
-    """Write datasets as an HDF5 file, whole or not at all, and safe on the disk when this returns.
+    """Write datasets into a new HDF5 file, atomically and synced to the disk.
 
-    compress: by HDF5's own filters shuffle and gzip, which every HDF5 library undoes while it reads.
-    The file is made in memory: HDF5 itself can crash the process where the disk is full. Raises `error`.
+    path: the file to write.
+    arrays: (name, numpy array) of each dataset, in the order of the file.
+    error: class of the exception.
+    compress: whether to use HDF5's own filters shuffle and gzip, which every HDF5 library undoes while it reads.
+
+    Raises `error` if the file can't be written.
     """
+    # The file is built in memory, because HDF5 can crash the process if it writes to a full disk itself.
     with h5py.File(str(path), "w", driver="core", backing_store=False) as file:
         for name, array in arrays:
-            file.create_dataset(name, data=array, **(_compressed(array) if compress else {}))
+            file.create_dataset(name, data=array, **(_compression(array) if compress else {}))
         file.flush()
         image = file.id.get_file_image()
-    with replacing(path, error) as temporary, writing(path, error), open(temporary, "wb") as written:
-        written.write(image)
-        written.flush()
-        os.fsync(written.fileno())
+    with replacing(path, error) as temporary, writing(path, error), open(temporary, "wb") as raw:
+        raw.write(image)
+        raw.flush()
+        os.fsync(raw.fileno())
 
 
-def _compressed(array: Any) -> dict[str, Any]:
-    """How to store an array, (rows, ...), in chunks of whole rows."""
-    if array.nbytes < _LEAST_BYTES:
+def _compression(array: Any) -> dict[str, Any]:
+    """h5py's arguments to compress an array in chunks of complete rows. array: *Shape:* (rows, ...)."""
+    if array.nbytes < _MIN_COMPRESSED_BYTES:
         return {}
     rows = max(1, min(len(array), _CHUNK_BYTES * len(array) // array.nbytes))
     return {"chunks": (rows, *array.shape[1:]), "shuffle": True, "compression": "gzip"}

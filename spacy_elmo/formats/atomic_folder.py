@@ -1,4 +1,4 @@
-"""Folders whose files appear together."""
+"""Folders whose files are replaced together."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ from pathlib import Path
 from ..errors import ElmoError
 from .atomic import writing
 
-UNFINISHED = ".unfinished"  # in a folder while its files are replaced
+UNFINISHED = ".unfinished"  # name of a marker file that stands in a folder while its files are replaced
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether files of two fillings may stand in a folder: one was killed while it replaced those of another."""
+    """Whether a folder may mix old and new files, because a process was killed while it replaced them."""
     return (folder / UNFINISHED).exists()
 
 
 @contextmanager
-def filling(path: str | os.PathLike[str], names: Iterable[str], error: type[ElmoError]) -> Iterator[Path]:
-    """Give a temporary folder; move it to `path` when the block succeeds.
+def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: type[ElmoError]) -> Iterator[Path]:
+    """Yield a temporary folder; move its files to the folder `path` if the block succeeds.
 
-    Where `path` is a folder already, each file is replaced whole, when all have been written; those of `names` that
-    the block did not write are deleted, and other files stay. When the block raises, all is as it was. What is killed
-    between two files leaves a folder of which is_unfinished is true, until it is filled again.
+    If `path` does not exist, the temporary folder is renamed to it. If it exists, its files are replaced one after the
+    other, after the block has written all of them. If the block raises, nothing changes. If the process is killed
+    between two replacements, is_unfinished(path) is true until the folder is replaced again.
 
-    Raises `error` for what the file system refuses.
+    path: the folder to write. If it is a symbolic link, the link's target is written.
+    names: files that belong to the set. Those that the block does not write are deleted; other files stay.
+    error: class of the exception.
+
+    Yields the temporary folder, which is beside `path`.
+    Raises `error` if the file system refuses an operation.
     """
-    folder = Path(os.path.realpath(path))  # a link stays one
+    folder = Path(os.path.realpath(path))
     temporary = folder.parent / f".{uuid.uuid4().hex}.tmp"
     try:
         with writing(folder, error):
@@ -47,7 +52,7 @@ def filling(path: str | os.PathLike[str], names: Iterable[str], error: type[Elmo
 
 def _replace_files(source: Path, folder: Path, names: Iterable[str]) -> None:
     (folder / UNFINISHED).touch()
-    for name in names:  # first: what is left of an earlier model would not belong to this one
+    for name in names:  # deleted first, so that no file of the earlier model is read with files of this one
         if not (source / name).exists():
             (folder / name).unlink(missing_ok=True)
     for path in source.iterdir():

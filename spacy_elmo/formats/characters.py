@@ -1,7 +1,7 @@
-"""Words as character ids, the way the original biLMs see them.
+"""Words as character ids, as the original biLMs read them.
 
 A word is begin-of-word, its UTF-8 bytes, end-of-word, then padding up to `max_characters` positions.
-Every id is stored plus 1, so that 0 is left for positions without a word.
+In arrays, 1 is added to every id, so that 0 marks positions without a word (the mask).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy.typing as npt
 
 from ..errors import ElmoError, Errors, shown
 
-# Ids before 1 is added; 0 to 255 are the bytes.
+# Ids before 1 is added. Ids 0 to 255 are the bytes.
 BEGIN_OF_SENTENCE = 256
 END_OF_SENTENCE = 257
 BEGIN_OF_WORD = 258
 END_OF_WORD = 259
 PADDING = 260
-# Rows of the embedding in the file; with the mask's row there is one more.
+# Rows of the embedding in weights.hdf5. The network's embedding has one more, row 0, for the mask.
 N_CHARACTERS = 261
 
-MAX_CHARACTERS = 50
-# AllenNLP gives these two words, and only these, the boundaries' characters.
+MAX_CHARACTERS = 50  # of the official models
+# AllenNLP encodes exactly these two words as sentence boundaries.
 BEGIN_OF_SENTENCE_WORD = "<S>"
 END_OF_SENTENCE_WORD = "</S>"
 
@@ -31,12 +31,14 @@ Ids = npt.NDArray[np.int64]
 
 
 def words_to_ids(words: Sequence[str], max_characters: int = MAX_CHARACTERS) -> Ids:
-    """Character ids of words: (words, max_characters), each id plus 1.
+    """Return the character ids of words, 1 added to each.
 
-    A word keeps its first `max_characters` - 2 bytes (see `count_truncated`), even where that splits a
-    character. Lone surrogates have no UTF-8 form and vanish, as they do in AllenNLP.
+    words: any strings. Of each, the first `max_characters` - 2 bytes of UTF-8 are used, even if that splits a
+        character (see `count_truncated`). Lone surrogates have no UTF-8 form and are dropped, as in AllenNLP.
+    max_characters: positions per word, at least 3.
 
-    Raises ElmoError for something that is not a list of strings.
+    Returns *Shape:* (words, max_characters), int64.
+    Raises ElmoError if `words` is not a list of strings.
     """
     n_bytes = _n_bytes(max_characters)
     encoded = [data[:n_bytes] for data in _encode(words)]
@@ -57,7 +59,12 @@ def words_to_ids(words: Sequence[str], max_characters: int = MAX_CHARACTERS) -> 
 
 
 def boundary_ids(max_characters: int = MAX_CHARACTERS) -> Ids:
-    """Character ids of the sentence boundaries: (2, max_characters), row 0 <S>, row 1 </S>, each id plus 1."""
+    """Return the character ids of the sentence boundaries `<S>` (row 0) and `</S>` (row 1), 1 added to each.
+
+    max_characters: positions per word, at least 3.
+
+    Returns *Shape:* (2, max_characters), int64.
+    """
     _n_bytes(max_characters)
     ids = np.full((2, max_characters), PADDING + 1, dtype=np.int64)
     ids[:, 0] = BEGIN_OF_WORD + 1
@@ -67,9 +74,13 @@ def boundary_ids(max_characters: int = MAX_CHARACTERS) -> Ids:
 
 
 def batch_to_ids_array(sentences: Sequence[Sequence[str]], max_characters: int = MAX_CHARACTERS) -> Ids:
-    """Character ids of sentences: (sentences, longest, max_characters), each id plus 1, 0 after a sentence's end.
+    """Return the character ids of tokenized sentences, 1 added to each, and 0 after a sentence's end.
 
-    Raises ElmoError for a sentence that is a string and for a word that is none.
+    sentences: the words of each sentence.
+    max_characters: positions per word, at least 3.
+
+    Returns *Shape:* (sentences, words of the longest sentence, max_characters), int64.
+    Raises ElmoError if a sentence is a string, or a word is not one.
     """
     for sentence in sentences:
         _refuse_string(sentence)
@@ -82,9 +93,12 @@ def batch_to_ids_array(sentences: Sequence[Sequence[str]], max_characters: int =
 
 
 def count_truncated(words: Sequence[str], max_characters: int = MAX_CHARACTERS) -> int:
-    """How many of the words lose bytes: those with more than `max_characters` - 2 bytes of UTF-8.
+    """Return how many of the words have more than `max_characters` - 2 bytes of UTF-8, so that bytes are cut off.
 
-    Raises ElmoError for something that is not a list of strings.
+    words: any strings; each occurrence counts.
+    max_characters: positions per word, at least 3.
+
+    Raises ElmoError if `words` is not a list of strings.
     """
     n_bytes = _n_bytes(max_characters)
     return sum(len(data) > n_bytes for data in _encode(words))
@@ -106,6 +120,6 @@ def _encode(words: Sequence[str]) -> list[bytes]:
 
 
 def _refuse_string(words: object) -> None:
-    # A string is a sequence of strings too, and its letters would silently be taken as words.
+    # A string is a sequence of strings too: its letters would silently be read as words.
     if isinstance(words, str):
         raise ElmoError(Errors.CHARACTERS_STRING.format(got=shown(words)))

@@ -1,7 +1,8 @@
-"""Reading float32 datasets out of HDF5 files that nobody vouches for.
+"""Reading of float32 datasets from HDF5 files that may be damaged or hostile.
 
-Everything is checked before memory is taken for it, so that a small file can't ask for a large array,
-and nothing outside the file is ever opened.
+Sizes are checked before memory is allocated, so that a small file can't cause a large array. Nothing outside the file
+is ever opened. In all functions, `name` is the path of a dataset inside the file, and `error` is the class of the
+exception to raise; its message names the file, the dataset and the problem.
 """
 
 from __future__ import annotations
@@ -23,16 +24,23 @@ from .hdf5_storage import check_inside, check_storage
 
 Floats = npt.NDArray[np.float32]
 
-# What h5py and zlib raise for damaged files, found by feeding them such.
+# What h5py and zlib raise for damaged files, as tests with such files showed.
 _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, zlib.error)
 
 
 @contextmanager
 def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError]) -> Iterator[h5py.File]:
-    """Open an HDF5 file for reading. Raises `error`, which says that `expected` was expected."""
+    """Open an HDF5 file for reading.
+
+    path: the file.
+    expected: what the file should be, for messages.
+    error: class of the exception.
+
+    Raises `error` if `path` is missing, unreadable, not a regular file or not an HDF5 file.
+    """
     refuse_address(path, error)
     path = Path(path)
-    if not os.path.exists(path):  # False for names that are too long, too
+    if not os.path.exists(path):  # also False if the name is too long
         raise error(Errors.FILE_MISSING.format(path=path, expected=expected))
     if not path.is_file():
         raise error(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))
@@ -47,9 +55,9 @@ def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError
 
 
 def find_dataset(file: h5py.File, name: str, error: type[ElmoError]) -> h5py.Dataset | None:
-    """The dataset at the path `name`, or None where a part of the path is missing.
+    """Return the dataset `name`, or None if a part of its path is missing.
 
-    Raises `error` where a part of the path is a link to elsewhere or of the wrong kind.
+    Raises `error` if a part of the path is a soft or external link, or of the wrong kind (group or dataset).
     """
     current: h5py.Group = file
     *groups, last = name.split("/")
@@ -58,16 +66,16 @@ def find_dataset(file: h5py.File, name: str, error: type[ElmoError]) -> h5py.Dat
         if child is None:
             return None
         if not isinstance(child, h5py.Group):
-            raise error(_kind(file, "/".join(groups[:depth]), child, "group"))
+            raise error(_wrong_kind(file, "/".join(groups[:depth]), child, "group"))
         current = child
     dataset = _child(current, last, name, file.filename, error)
     if dataset is not None and not isinstance(dataset, h5py.Dataset):
-        raise error(_kind(file, name, dataset, "dataset"))
+        raise error(_wrong_kind(file, name, dataset, "dataset"))
     return dataset
 
 
 def exists(file: h5py.File, name: str, error: type[ElmoError]) -> bool:
-    """Whether there is anything at the path `name`. Raises `error` as `find_dataset` does."""
+    """Whether there is a group, dataset or link at the path `name`. Raises `error` as `find_dataset` does."""
     parent, _, last = name.rpartition("/")
     group = file
     for depth, part in enumerate(parent.split("/") if parent else [], start=1):
@@ -80,7 +88,7 @@ def exists(file: h5py.File, name: str, error: type[ElmoError]) -> bool:
 
 
 def shape_of(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> tuple[int, ...] | None:
-    """A dataset's shape, None where it has no dataspace. Raises `error` for damage."""
+    """Return a dataset's shape; None if it has no dataspace (h5py.Empty). Raises `error` if the file is damaged."""
     with reading(dataset.file.filename, name, error):
         shape: tuple[int, ...] | None = dataset.shape
     return shape
@@ -97,7 +105,10 @@ def check_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> N
 
 
 def read_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> Floats:
-    """Read a checked dataset as native float32 of its own shape. Raises `error` for damage, NaN and infinity."""
+    """Read a dataset as float32 in native byte order. Call `check_dataset` first.
+
+    Raises `error` if the file is damaged, or if a value is NaN or infinite.
+    """
     path = dataset.file.filename
     with reading(path, name, error):
         values: Floats = dataset.astype(np.float32)[...]
@@ -108,7 +119,10 @@ def read_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> Fl
 
 
 def read_string(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> str:
-    """Read a dataset of shape (1,) or () that holds one UTF-8 string of any length. Raises `error`."""
+    """Read a dataset of shape (1,) or () that holds one UTF-8 string of variable length.
+
+    Raises `error` if the dataset is something else, or if the file is damaged.
+    """
     path = dataset.file.filename
     with reading(path, name, error):
         stored = dataset.id.get_type()
@@ -116,7 +130,7 @@ def read_string(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> str
         if not is_string or dataset.shape not in ((1,), ()) or check_inside(dataset, name, error):
             got = f"{_dtype(dataset)} of shape {dataset.shape}"
             raise error(Errors.HDF5_STRING.format(path=path, name=name, got=got))
-        # HDF5 takes memory for whatever length the file claims, up to 4 GiB: look at the claim first.
+        # HDF5 allocates the length that the file states, up to 4 GiB, so that length is checked first.
         offset = dataset.id.get_offset()
         with open(path, "rb") as raw:
             raw.seek(offset or 0)
@@ -129,7 +143,7 @@ def read_string(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> str
 
 
 def list_names(file: h5py.File, error: type[ElmoError]) -> list[str]:
-    """All names at the root of a file. Raises `error` for damage."""
+    """Return all names at the root of a file. Raises `error` if the file is damaged."""
     try:
         return list(file)
     except _DAMAGE as exc:
@@ -137,7 +151,7 @@ def list_names(file: h5py.File, error: type[ElmoError]) -> list[str]:
 
 
 def root_names(file: h5py.File, limit: int = 20) -> str:
-    """The first names at the root of a file, for a message."""
+    """Return up to `limit` names at the root of a file as text for a message."""
     try:
         names = list(itertools.islice(file, limit + 1))
     except _DAMAGE:
@@ -148,7 +162,7 @@ def root_names(file: h5py.File, limit: int = 20) -> str:
 
 @contextmanager
 def reading(path: str, name: str, error: type[ElmoError]) -> Iterator[None]:
-    """Turn what damage makes h5py raise inside the block into `error`, naming the dataset."""
+    """Turn h5py's exceptions for damaged files inside the block into `error`, with the dataset in the message."""
     try:
         yield
     except ElmoError:
@@ -158,7 +172,7 @@ def reading(path: str, name: str, error: type[ElmoError]) -> Iterator[None]:
 
 
 def _has_link(group: h5py.Group, part: str) -> bool:
-    # Not `part in group`, which follows a link into another file.
+    # `part in group` would follow a link into another file.
     return bool(group.id.links.exists(part.encode()))
 
 
@@ -172,7 +186,7 @@ def _child(group: h5py.Group, part: str, name: str, path: str, error: type[ElmoE
         return child
 
 
-def _kind(file: h5py.File, name: str, got: object, expected: str) -> str:
+def _wrong_kind(file: h5py.File, name: str, got: object, expected: str) -> str:
     kinds = {h5py.Group: "group", h5py.Dataset: "dataset"}
     return Errors.HDF5_KIND.format(
         path=file.filename, name=name, got=kinds.get(type(got), "named type"), expected=expected

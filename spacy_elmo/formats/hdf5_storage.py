@@ -1,4 +1,4 @@
-"""Whether an HDF5 dataset's values lie in its file, in a size that fits its shape."""
+"""Checks that an HDF5 dataset's values are inside its file, and that their size fits its shape."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ import h5py
 
 from ..errors import ElmoError, Errors
 
-# Filters that every HDF5 library has or h5py brings along: no plugin is loaded for a file.
+# Filters that HDF5 itself or h5py has, so that no file makes HDF5 load a plugin.
 _FILTERS = {
     h5py.h5z.FILTER_DEFLATE: "gzip",
     h5py.h5z.FILTER_SHUFFLE: "shuffle",
     h5py.h5z.FILTER_FLETCHER32: "fletcher32",
     h5py.h5z.FILTER_LZF: "lzf",
 }
-# gzip makes at most 1,032 bytes of one, lzf about 90.
+# One byte of gzip decompresses to at most 1,032 bytes, one of lzf to about 90.
 _MAX_RATIO = 1_040
-# More and smaller chunks than this are no use to anybody, and slow to walk through.
+# More chunks are of no use, and slow to check one by one.
 _MAX_CHUNKS = 65_536
-# A dataset may be smaller than its only chunk, but not by much.
+# A chunk may be larger than its dataset, but then by at most this many bytes.
 _MIN_CHUNK_LIMIT = 2**20
 
 
 def check_inside(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> bool:
-    """Whether a dataset is chunked. Raises `error` for values that lie outside the file."""
+    """Return whether a dataset is chunked.
+
+    Raises `error` if its values are outside the file: in another file, or in another dataset (virtual).
+    """
     path = dataset.file.filename
     plist = dataset.id.get_create_plist()
     layout = plist.get_layout()
@@ -40,10 +43,15 @@ def check_inside(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> bo
 
 
 def check_storage(dataset: h5py.Dataset, item_size: int, name: str, error: type[ElmoError]) -> None:
-    """Check how a dataset of items of `item_size` bytes is stored; read nothing but compressed chunks.
+    """Check how a dataset is stored. Of the values, only chunks compressed by gzip are read.
 
-    Raises `error` for values that lie outside the file, are not all there, or come out of filters that
-    are unknown or make far more bytes than they take.
+    dataset: of any type and shape.
+    item_size: bytes of one value.
+    name: path of the dataset in the file, for messages.
+    error: class of the exception.
+
+    Raises `error` if values are outside the file or incomplete, if a filter is unknown, or if the values decompress to
+    more bytes than the shape states.
     """
     path = dataset.file.filename
     chunked = check_inside(dataset, name, error)
@@ -51,7 +59,7 @@ def check_storage(dataset: h5py.Dataset, item_size: int, name: str, error: type[
     if n_bytes == 0:
         return
     stored = dataset.id.get_storage_size()
-    # Sizes in a damaged file may be anything, and contiguous values may begin anywhere.
+    # A damaged file may state any size, and any beginning of contiguous values.
     file_size = dataset.file.id.get_filesize()
     end = (dataset.id.get_offset() or 0) + stored if not chunked else stored
     if end > file_size:
@@ -86,17 +94,20 @@ def _check_chunks(dataset: h5py.Dataset, item_size: int, stored: int, name: str,
     if n_chunks * chunk_bytes > stored * _MAX_RATIO:
         raise error(Errors.HDF5_RATIO.format(path=path, name=name, got=stored, expected=n_chunks * chunk_bytes))
     if h5py.h5z.FILTER_DEFLATE in filters:
-        _check_inflated(dataset, filters.index(h5py.h5z.FILTER_DEFLATE), chunk_bytes, name, error)
+        _check_decompressed_size(dataset, filters.index(h5py.h5z.FILTER_DEFLATE), chunk_bytes, name, error)
 
 
-def _check_inflated(dataset: h5py.Dataset, position: int, chunk_bytes: int, name: str, error: type[ElmoError]) -> None:
-    # HDF5 itself inflates a chunk to whatever size it claims; here it stops one byte beyond the right one.
-    limit = chunk_bytes + 4  # a checksum may have been added before gzip
+def _check_decompressed_size(
+    dataset: h5py.Dataset, position: int, chunk_bytes: int, name: str, error: type[ElmoError]
+) -> None:
+    """Raise `error` if a chunk decompresses to more than `chunk_bytes`. position: of gzip among the filters."""
+    # HDF5 decompresses a chunk to any size. This check stops after one byte too many.
+    limit = chunk_bytes + 4  # fletcher32 may have added a checksum before gzip
     for offset in itertools.product(
         *[range(0, size, step) for size, step in zip(dataset.shape, dataset.chunks, strict=True)]
     ):
-        skipped, raw = dataset.id.read_direct_chunk(offset)
-        if skipped & 1 << position:
+        skipped_filters, raw = dataset.id.read_direct_chunk(offset)
+        if skipped_filters & 1 << position:
             continue
         if len(zlib.decompressobj().decompress(raw, limit + 1)) > limit:
             path = dataset.file.filename

@@ -1,9 +1,9 @@
 """Files of embedded sentences, in the layout of AllenNLP's ``elmo`` command.
 
-A dataset per sentence, named "0", "1", ... in order: (layers, tokens, width), or (tokens, width) where only
-one vector per token was asked for. The dataset ``sentence_to_index`` (1,) holds JSON: {sentence: "index"}.
-A sentence that comes more than once has all its datasets, and its last index in the JSON.
-Instead of a number a dataset can have a name of its own, its key; such sentences are not in the JSON.
+There is a dataset per sentence, named "0", "1", ... in order. Its shape is (layers, tokens, width), or (tokens, width)
+if there is one vector per token. The dataset ``sentence_to_index``, of shape (1,), holds JSON: {sentence: "index"}.
+If a sentence occurs more than once, each occurrence has a dataset, and the JSON has the last index.
+A dataset can also be named by a key instead of a number. Such sentences are not in the JSON.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from ..errors import Errors, VectorsError, shown
 from .atomic import replacing, writing
+from .deferred_errors import DeferredErrorFile
 from .hdf5_checks import Floats, check_dataset, find_dataset, list_names, open_hdf5, read_dataset, read_string
-from .sink import Sink
 
 INDEX_NAME = "sentence_to_index"
 _EXPECTED = "a file of embedded sentences"
@@ -31,11 +31,12 @@ _EXPECTED = "a file of embedded sentences"
 
 @final
 class VectorsWriter:
-    """Write embedded sentences one by one; the file appears when the ``with`` block succeeds.
+    """Writes embedded sentences one by one. The file appears when the ``with`` block succeeds.
 
-    When the block raises, nothing is left behind and an earlier file at `path` stays as it was.
+    If the block raises, the temporary file is deleted and an earlier file at `path` stays unchanged.
 
-    index: whether sentence_to_index is written.
+    path: the HDF5 file.
+    index: whether to write the dataset sentence_to_index.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, index: bool = True) -> None:
@@ -43,19 +44,19 @@ class VectorsWriter:
         self._indices: dict[str, str] = {}
         self._n_written = 0
         self._file: h5py.File | None = None
-        self._sink: Sink
+        self._raw: DeferredErrorFile
         self._stack = ExitStack()
 
     def __enter__(self) -> VectorsWriter:
-        """Open a temporary file beside `path`. Raises VectorsError where it can't be created."""
+        """Open a temporary file in the folder of `path`. Raises VectorsError if it can't be created."""
         self._indices, self._n_written = {}, 0
         with ExitStack() as stack:
             temporary = stack.enter_context(replacing(self.path, VectorsError))
             with writing(self.path, VectorsError):
                 raw = stack.enter_context(open(temporary, "x+b", buffering=0))
-                self._sink = Sink(raw)
-                self._file = stack.enter_context(h5py.File(self._sink, "w"))
-                self._sink.check()
+                self._raw = DeferredErrorFile(raw)
+                self._file = stack.enter_context(h5py.File(self._raw, "w"))
+                self._raw.check()
             self._stack = stack.pop_all()
         return self
 
@@ -70,16 +71,18 @@ class VectorsWriter:
             if self.index:
                 index = file.create_dataset(INDEX_NAME, (1,), dtype=h5py.string_dtype())
                 index[0] = json.dumps(self._indices)
-            file.close()  # the last of it is written
-            self._sink.check()
+            file.close()  # writes what HDF5 still has in its buffers
+            self._raw.check()
 
     def write(self, sentence: str, vectors: npt.ArrayLike, key: str | None = None) -> None:
-        """Add a sentence: its text and its vectors, (layers, tokens, width) or (tokens, width), taken as float32.
+        """Add a sentence.
 
-        key: the dataset's name; None: how many sentences were written before this one.
+        sentence: its text.
+        vectors: *Shape:* (layers, tokens, width) or (tokens, width), stored as float32.
+        key: name of the dataset; None: the number of sentences written so far.
 
-        Raises VectorsError for vectors of another rank, not numbers or not finite, for a key that HDF5 does not take
-        or that is there already, where the file can't be written, and outside a with block.
+        Raises VectorsError if the vectors have another rank, are not numbers or not finite, if the key can't name a
+        dataset or is in the file already, if the file can't be written, and outside of the ``with`` block.
         """
         if self._file is None:
             raise VectorsError(Errors.VECTORS_CLOSED.format(path=self.path))
@@ -89,19 +92,19 @@ class VectorsWriter:
         problem = key_problem(name)
         if problem is not None:
             raise VectorsError(Errors.VECTORS_KEY.format(got=shown(name), reason=problem))
-        array = _floats(vectors, f"sentence {self._n_written}")
+        array = _checked_floats(vectors, f"sentence {self._n_written}")
         with writing(self.path, VectorsError):
             if name in self._file:
                 raise VectorsError(Errors.VECTORS_KEY_TWICE.format(path=self.path, got=shown(name)))
             self._file.create_dataset(name, data=array)
-            self._sink.check()
+            self._raw.check()
         if self.index and key is None:
             self._indices[sentence] = name
         self._n_written += 1
 
 
 def key_problem(key: object) -> str | None:
-    """Why something can't name a dataset; None where it can."""
+    """Return why a key can't name a dataset, as part of a message; None if it can."""
     if not isinstance(key, str) or not key:
         return "it is no string, or an empty one"
     if key == ".":
@@ -116,11 +119,15 @@ def key_problem(key: object) -> str | None:
 
 
 def read_vectors(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Floats]]:
-    """Read embedded sentences in order, one at a time: the text, and (layers, tokens, width) or (tokens, width).
+    """Read embedded sentences in order, one at a time.
 
-    The text is None for an earlier copy of a sentence, and where the file has no sentence_to_index. Where datasets are
-    named by their sentences, these are the texts, in HDF5's order of names.
-    Raises VectorsError, when the first sentence is asked for or at a damaged one.
+    If the datasets are named by their sentences, the order is HDF5's order of names.
+
+    path: the HDF5 file.
+
+    Yields the text and its vectors, *Shape:* (layers, tokens, width) or (tokens, width), float32. The text is None if
+    the file has no sentence_to_index, or if the same sentence occurs again later.
+    Raises VectorsError, but only when the first sentence, or the damaged one, is requested.
     """
     n_keyed = 0
     with open_hdf5(path, _EXPECTED, VectorsError) as file:
@@ -130,13 +137,13 @@ def read_vectors(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Flo
             n_keyed += 1
         if n_keyed:
             return
-        n_sentences = sum(_is_index(name) for name in list_names(file, VectorsError))
+        n_sentences = sum(_is_number(name) for name in list_names(file, VectorsError))
         sentences = _read_index(file, n_sentences)
         for i in range(n_sentences):
             dataset = find_dataset(file, str(i), VectorsError)
             if dataset is None:
-                found = f"{n_sentences:,} datasets with a number as their name"
-                raise VectorsError(Errors.VECTORS_GAP.format(path=path, name=i, found=found))
+                numbered = f"{n_sentences:,} datasets with a number as their name"
+                raise VectorsError(Errors.VECTORS_GAP.format(path=path, name=i, found=numbered))
             check_dataset(dataset, str(i), VectorsError)
             if len(dataset.shape) not in (2, 3):
                 source = f"{path}: the dataset {i}"
@@ -145,22 +152,26 @@ def read_vectors(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Flo
 
 
 def keyed_datasets(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
-    """Datasets that are named by their sentences; none where the file has numbers, an index or anything else."""
+    """Return the datasets of a file whose datasets are all named by their sentences, with these names.
+
+    Returns an empty list if the file has anything else: numbered datasets, an index, groups, links or other shapes.
+    Raises VectorsError if the file is damaged.
+    """
     names = list_names(file, VectorsError)
-    if any(name == INDEX_NAME or name == "char_embed" or _is_index(name) for name in names):
+    if any(name == INDEX_NAME or name == "char_embed" or _is_number(name) for name in names):
         return []
     if any(file.get(name, getclass=True, getlink=True) is not h5py.HardLink for name in names):
         return []
     if any(file.get(name, getclass=True) is not h5py.Dataset for name in names):
         return []
-    found = [(name, find_dataset(file, name, VectorsError)) for name in names]
-    datasets = [(name, dataset) for name, dataset in found if dataset is not None and len(dataset.shape) in (2, 3)]
+    candidates = [(name, find_dataset(file, name, VectorsError)) for name in names]
+    datasets = [(name, dataset) for name, dataset in candidates if dataset is not None and len(dataset.shape) in (2, 3)]
     return datasets if len(datasets) == len(names) else []
 
 
-def _floats(vectors: npt.ArrayLike, source: str) -> Floats:
+def _checked_floats(vectors: npt.ArrayLike, source: str) -> Floats:
     try:
-        with np.errstate(over="ignore"):  # a value too large for float32 is found below
+        with np.errstate(over="ignore"):  # a value that overflows raises below
             array: Floats = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError) as exc:
         raise VectorsError(Errors.VECTORS_DTYPE.format(source=source, reason=exc)) from exc
@@ -172,11 +183,13 @@ def _floats(vectors: npt.ArrayLike, source: str) -> Floats:
     return array
 
 
-def _is_index(name: str) -> bool:
+def _is_number(name: str) -> bool:
+    """Whether a dataset's name is a decimal number without leading zeros."""
     return name.isascii() and name.isdigit() and (name == "0" or name[0] != "0")
 
 
 def _read_index(file: h5py.File, n_sentences: int) -> dict[int, str]:
+    """Return the sentences by number, from sentence_to_index; empty if the file has none."""
     dataset = find_dataset(file, INDEX_NAME, VectorsError)
     if dataset is None:
         if not n_sentences:
@@ -191,7 +204,7 @@ def _read_index(file: h5py.File, n_sentences: int) -> dict[int, str]:
         raise VectorsError(Errors.VECTORS_INDEX.format(path=file.filename, got=shown(text)))
     sentences = {}
     for sentence, index in entries.items():
-        if not isinstance(index, str) or not _is_index(index) or len(index) > 18 or int(index) >= n_sentences:
+        if not isinstance(index, str) or not _is_number(index) or len(index) > 18 or int(index) >= n_sentences:
             message = Errors.VECTORS_INDEX_ENTRY
             raise VectorsError(message.format(path=file.filename, got=shown(index), last=n_sentences - 1))
         sentences[int(index)] = sentence

@@ -1,4 +1,4 @@
-"""A file of computed layers that several processes read and add to."""
+"""LayersFile, a file of computed layers that several processes read and extend."""
 
 from __future__ import annotations
 
@@ -22,35 +22,39 @@ Layers = npt.NDArray[np.float32]
 APPLICATION_ID, VERSION = 0x654C4D6F, 1
 _TABLE = "CREATE TABLE IF NOT EXISTS layers (key BLOB PRIMARY KEY, shape BLOB, crc INTEGER, data BLOB)"
 _SHAPE = struct.Struct("<3q")
-# older SQLite takes 999 values in a query, and a blob of at most 1e9 bytes
-_KEYS, _LARGEST = 500, 2**29
-_TIMEOUT = 60.0  # seconds that another process may hold the file
+# Older versions of SQLite accept at most 999 values in a query, and blobs of at most 1e9 bytes.
+_MAX_KEYS_PER_QUERY, _MAX_BYTES = 500, 2**29
+_TIMEOUT = 60.0  # seconds to wait for another process that has locked the file
 
 
 def fork_lock() -> threading.Lock:
-    """A lock that no other thread holds in a process that was forked off. For module level: it is never given up."""
+    """Return a lock that is free in a forked process, even if another thread held it at the time of the fork.
+
+    Call it only at module level, because the lock stays registered with `os` for the life of the process.
+    """
     lock = threading.Lock()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
     return lock
 
 
-# SQLite must have no file open in a fork: each call opens and closes it (50 us), inside of this lock
+# SQLite must not have a file open during a fork. So each call opens and closes the file (50 us) while it holds this.
 _LOCK = fork_lock()
 
 
 class LayersFile:
-    """An SQLite file of arrays under keys; what was written once stays.
+    """Arrays by key in an SQLite file. An array that was written is never changed.
 
-    path: the file; it is opened, or made where it is missing, at the first use. Safe with threads, processes and forks;
-    it pickles. A file that may not be written to is read all the same.
+    The object is safe with threads, processes and forks, and can be pickled. A read-only file can be read.
 
-    Raises CacheError, here for an address or a folder, else at the first use, where the file can't be made, is not one
-    of this class, of another version, or damaged.
+    path: the file. It is opened, or created if it is missing, at the first use.
+
+    Raises CacheError at once if `path` is an address on the network or a folder. Raises it at the first use if the file
+    can't be created, is something else, has another version, or is damaged.
     """
 
-    # The rollback journal: new pages are written once, where WAL writes them twice and takes 1.5 times as long, and
-    # it needs no shared memory, so that network and read-only folders will do.
+    # SQLite uses its rollback journal, not WAL: WAL writes new pages twice and takes 1.5 times as long, and it needs
+    # shared memory, which network folders and read-only folders lack.
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         refuse_address(path, CacheError)
@@ -60,28 +64,38 @@ class LayersFile:
         self._damaged: set[bytes] = set()
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, Layers]:
-        """The arrays of those keys that are there, read-only, (layers, words, width); a damaged one is not there."""
-        found: dict[bytes, Layers] = {}
+        """Return the arrays of those keys that are in the file. Damaged rows count as missing.
+
+        keys: any number of them.
+
+        Returns read-only arrays by key, *Shape:* (layers, words, width), float32.
+        Raises CacheError if the file can't be read.
+        """
+        result: dict[bytes, Layers] = {}
         try:
             with self._open() as connection:
-                for start in range(0, len(keys), _KEYS):
-                    some = keys[start : start + _KEYS]
+                for start in range(0, len(keys), _MAX_KEYS_PER_QUERY):
+                    some = keys[start : start + _MAX_KEYS_PER_QUERY]
                     marks = ",".join("?" * len(some))
                     rows = connection.execute(f"SELECT * FROM layers WHERE key IN ({marks})", some).fetchall()
-                    whole = {row[0]: layers for row in rows if (layers := _unpacked(*row)) is not None}
-                    if len(whole) < len(rows):  # a damaged row's own key can't be trusted
-                        self._damaged.update(set(some) - whole.keys())
-                    found.update(whole)
+                    intact = {row[0]: layers for row in rows if (layers := _from_row(*row)) is not None}
+                    if len(intact) < len(rows):  # the key of a damaged row may be wrong as well
+                        self._damaged.update(set(some) - intact.keys())
+                    result.update(intact)
         except sqlite3.Error as error:
             raise CacheError(Errors.CACHE_READ.format(path=self.path, reason=error)) from error
-        return found
+        return result
 
     def write(self, items: Mapping[bytes, npt.NDArray[Any]]) -> None:
-        """Add arrays, (layers, words, width) each, all or none; keys that are there already keep theirs, if whole.
+        """Add arrays in one transaction. Keys that are in the file already are skipped, unless their rows are damaged.
 
-        Warns (CacheWarning) where that fails, and then writes no more.
+        items: the arrays by key, *Shape:* (layers, words, width), stored as float32. Arrays of more than 512 MiB are
+            skipped.
+
+        Warns (CacheWarning) if the file can't be written. After that this object writes nothing.
+        Raises CacheError if the file is something else or can't be created.
         """
-        rows = [_packed(key, layers) for key, layers in items.items() if layers.nbytes <= _LARGEST]
+        rows = [_to_row(key, layers) for key, layers in items.items() if layers.nbytes <= _MAX_BYTES]
         if not rows or not self._writes:
             return
         try:
@@ -98,13 +112,13 @@ class LayersFile:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection to the file, which is made where it is missing or empty."""
+        """Connect to the file, and create it if it is missing or empty."""
         with _LOCK:
             self._check_header()
             with closing(sqlite3.connect(self.path, timeout=_TIMEOUT, isolation_level=None)) as connection:
-                connection.text_factory = bytes  # where damage has made text of bytes
+                connection.text_factory = bytes  # because damage can turn a blob into text, which may not be UTF-8
                 connection.execute("PRAGMA synchronous = NORMAL")
-                # also 0 where a process was killed while it made the file
+                # The version is also 0 if a process was killed while it created the file.
                 if connection.execute("PRAGMA user_version").fetchone() == (0,):
                     self._create(connection)
                 yield connection
@@ -117,7 +131,7 @@ class LayersFile:
             connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            with suppress(OSError):  # an empty file is left where there is no room
+            with suppress(OSError):  # SQLite leaves an empty file on a full disk
                 if not os.path.getsize(self.path):
                     os.unlink(self.path)
             raise CacheError(Errors.CACHE_CREATE.format(path=self.path, reason=error)) from error
@@ -127,7 +141,10 @@ class LayersFile:
             raise CacheError(Errors.CACHE_NOT_REGULAR.format(path=self.path))
 
     def _check_header(self) -> None:
-        """Raise CacheError for what is no such file; SQLite, which could change another database, is not asked."""
+        """Raise CacheError if the file exists but is not of this format.
+
+        The header is read without SQLite, since SQLite could change a database of another program.
+        """
         self._check_regular()
         try:
             with open(self.path, "rb") as file:
@@ -151,13 +168,14 @@ class LayersFile:
             raise CacheError(Errors.CACHE_VERSION.format(path=self.path, got=version, expected=VERSION))
 
 
-def _packed(key: bytes, layers: npt.NDArray[Any]) -> tuple[bytes, bytes, int, bytes]:
+def _to_row(key: bytes, layers: npt.NDArray[Any]) -> tuple[bytes, bytes, int, bytes]:
+    """Return the row of an array: key, shape, checksum, values."""
     shape, data = _SHAPE.pack(*layers.shape), layers.astype("<f4").tobytes()
     return key, shape, _checksum(key, shape, data), data
 
 
-def _unpacked(key: object, shape: object, crc: object, data: object) -> Layers | None:
-    """The array of a row; None if that is not what was written."""
+def _from_row(key: object, shape: object, crc: object, data: object) -> Layers | None:
+    """Return the array of a row; None if the row is damaged."""
     if not (isinstance(key, bytes) and isinstance(shape, bytes) and isinstance(data, bytes)):
         return None
     if _checksum(key, shape, data) != crc:

@@ -1,4 +1,4 @@
-"""The four official models: their sizes, and what is known of their files."""
+"""The four official models: their sizes, and the hash of a weight file if it is known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ _FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
 
 class OfficialModel(NamedTuple):
-    """An official model. sha256 and n_bytes are those of its weight file; None where nobody has vouched for them."""
+    """An official model.
+
+    name: as people call it.
+    options: its sizes and settings.
+    sha256: of its weights.hdf5, in hexadecimal; None if no source states it.
+    n_bytes: size of its weights.hdf5; None if no source states it.
+    """
 
     name: str
     options: BiLMOptions
@@ -19,7 +25,19 @@ class OfficialModel(NamedTuple):
 
 
 def _options(dim: int, projection_dim: int, n_highway: int) -> BiLMOptions:
-    return BiLMOptions(16, _FILTERS, n_highway, "relu", 50, dim, projection_dim, 2, 3.0, 3.0, True)
+    return BiLMOptions(
+        char_dim=16,
+        filters=_FILTERS,
+        n_highway=n_highway,
+        activation="relu",
+        max_characters=50,
+        dim=dim,
+        projection_dim=projection_dim,
+        n_layers=2,
+        cell_clip=3.0,
+        proj_clip=3.0,
+        use_skip_connections=True,
+    )
 
 
 OFFICIAL_MODELS = (
@@ -35,7 +53,13 @@ OFFICIAL_MODELS = (
 
 
 def find_official(options: BiLMOptions | None, sha256: str | None = None) -> tuple[OfficialModel, bool] | None:
-    """The official model with this hash of its weight file, or else with these sizes; and whether by the hash."""
+    """Return the official model with this hash or else with these sizes, and whether the hash decided.
+
+    options: sizes and settings of the biLM; None if they are unknown.
+    sha256: of its weights.hdf5, in hexadecimal; None if it is unknown.
+
+    Returns None if no official model has this hash or these sizes.
+    """
     for model in OFFICIAL_MODELS:
         if sha256 is not None and sha256 == model.sha256:
             return model, True

@@ -1,4 +1,4 @@
-"""The sizes and settings of a biLM, and the official options.json that holds them."""
+"""BiLMOptions, the sizes and settings of a biLM, and the official options.json that holds them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .addresses import refuse_address
 from .atomic import replacing, writing
 from .options_checks import KEYS, MAX_PARAMETERS, check_fields, check_n_characters
 
-# Real files have about 500 bytes; more is not an options file.
+# Official files have about 500 bytes. A larger file than this is something else.
 MAX_OPTIONS_BYTES = 2**20
 
-# What bilm-tf takes where a key is absent or null (AllenNLP wants them all).
+# bilm-tf's values if a key is absent or null. AllenNLP requires all keys.
 DEFAULTS: dict[str, Any] = {"n_highway": 0, "cell_clip": None, "proj_clip": None, "use_skip_connections": False}
 
 
@@ -25,18 +25,19 @@ DEFAULTS: dict[str, Any] = {"n_highway": 0, "cell_clip": None, "proj_clip": None
 class BiLMOptions:
     """The sizes and settings of a biLM.
 
-    char_dim: size of a character's embedding.
+    char_dim: width of a character's embedding.
     filters: (width in characters, number of filters) of each convolution.
     n_highway: number of highway layers.
-    activation: "relu" or "tanh", after the max over positions.
-    max_characters: positions per word, begin and end of word included; 50 in the originals.
-    dim: size of an LSTM cell's memory.
-    projection_dim: size of one direction's output.
-    n_layers: LSTM layers per direction.
-    cell_clip, proj_clip: bounds of the memory and of the projection; None clips nothing.
-    use_skip_connections: whether a layer after the first adds its input to its output.
+    activation: "relu" or "tanh", applied after the maximum over positions.
+    max_characters: positions per word, including begin-of-word and end-of-word; 50 in the official models.
+    dim: width of an LSTM's cell state.
+    projection_dim: width of an LSTM layer's output in one direction.
+    n_layers: number of LSTM layers per direction.
+    cell_clip: the cell state is clipped to [-cell_clip, cell_clip]; None: it is not clipped.
+    proj_clip: the projected output is clipped to [-proj_clip, proj_clip]; None: it is not clipped.
+    use_skip_connections: whether each LSTM layer after the first adds its input to its output.
 
-    Raises OptionsError for a value out of its range (see `options_checks`).
+    Raises OptionsError if a value is out of its range, which is stated in `options_checks`.
     """
 
     char_dim: int
@@ -56,32 +57,32 @@ class BiLMOptions:
 
     @property
     def n_filters(self) -> int:
-        """Outputs of all convolutions together."""
+        """Number of filters of all convolutions together."""
         return sum(n for _, n in self.filters)
 
     @property
     def width(self) -> int:
-        """Size of a token's vector: both directions."""
+        """Width of a token's vector in one layer: both directions side by side."""
         return 2 * self.projection_dim
 
     @property
     def layers(self) -> int:
-        """Layers of a token's representation: the character encoder's and the LSTMs'."""
+        """Number of layers of a token's representation: the character encoder and the LSTM layers."""
         return self.n_layers + 1
 
     @property
     def has_lstm_projection(self) -> bool:
-        """Whether the LSTM cells must have a projection."""
+        """Whether the sizes require a projection in the LSTM cells."""
         return self.dim != self.projection_dim
 
     @property
     def has_char_projection(self) -> bool:
-        """Whether the character encoder must have a projection."""
+        """Whether the sizes require a projection in the character encoder."""
         return self.n_filters != self.projection_dim
 
     @property
     def n_parameters(self) -> int:
-        """Number of values in the weight file."""
+        """Number of values in weights.hdf5, if it has only the projections that the sizes require."""
         f, p, d = self.n_filters, self.projection_dim, self.dim
         convolutions = sum(n * (width * self.char_dim + 1) for width, n in self.filters)
         highways = self.n_highway * 2 * f * (f + 1)
@@ -91,15 +92,18 @@ class BiLMOptions:
 
     @classmethod
     def from_dict(cls, data: object, source: str = "options") -> BiLMOptions:
-        """Build the options from the official layout; keys it does not know are ignored.
+        """Build the options from the contents of an options.json. Unknown keys are ignored.
 
-        `source` is named in the errors. Raises OptionsError.
+        data: the parsed JSON.
+        source: where the data are from, for messages.
+
+        Raises OptionsError if a key is missing or a value is out of its range.
         """
-        top = _object(data, "the top level", "lstm, char_cnn", source)
+        top = _checked_object(data, "the top level", "lstm, char_cnn", source)
         fields = {}
         for name, key in KEYS.items():
-            fields[name] = _value(top, key, name, source)
-        check_n_characters(_value(top, "char_cnn.n_characters", "n_characters", source), source)
+            fields[name] = _value_at(top, key, name, source)
+        check_n_characters(_value_at(top, "char_cnn.n_characters", "n_characters", source), source)
         # Checked before construction so that the errors name the file.
         fields = check_fields(fields, source)
         options = object.__new__(cls)
@@ -108,7 +112,7 @@ class BiLMOptions:
         return options
 
     def to_dict(self) -> dict[str, Any]:
-        """The official layout; n_characters is 262, as files for prediction have it."""
+        """Return the contents of an options.json. n_characters is 262, as in files for prediction."""
         return {
             "lstm": {
                 "dim": self.dim,
@@ -130,18 +134,23 @@ class BiLMOptions:
 
     def _check(self, source: str) -> None:
         for name, value in check_fields(asdict(self), source).items():
-            object.__setattr__(self, name, value)  # lists become tuples, integers clip as floats
+            object.__setattr__(self, name, value)  # e.g. filters as tuples, clips as floats
         if self.n_parameters > MAX_PARAMETERS:
             message = Errors.OPTIONS_PARAMETERS
             raise OptionsError(message.format(source=source, got=self.n_parameters, limit=MAX_PARAMETERS))
 
 
 def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
-    """Read an options.json. Raises OptionsError."""
+    """Read an options.json.
+
+    path: the file.
+
+    Raises OptionsError if it is missing, unreadable, not JSON, or describes no valid biLM.
+    """
     refuse_address(path, OptionsError)
     path = Path(path)
     expected = "the options.json of a biLM"
-    if not os.path.exists(path):  # False for names that are too long, too
+    if not os.path.exists(path):  # also False if the name is too long
         raise OptionsError(Errors.FILE_MISSING.format(path=path, expected=expected))
     if not path.is_file():
         raise OptionsError(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))
@@ -153,38 +162,45 @@ def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
     if len(raw) > MAX_OPTIONS_BYTES:
         raise OptionsError(Errors.OPTIONS_SIZE.format(path=path, limit=MAX_OPTIONS_BYTES))
     try:
-        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_unique)
+        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_refuse_duplicate_keys)
     except RecursionError:
         raise OptionsError(Errors.OPTIONS_TOO_DEEP.format(path=path)) from None
-    except ValueError as exc:  # also bytes that are not UTF-8, and integers too long for Python
+    except ValueError as exc:  # also raised for bytes that are not UTF-8, and for integers too long for Python
         raise OptionsError(Errors.OPTIONS_JSON.format(path=path, reason=exc)) from exc
     return BiLMOptions.from_dict(data, source=str(path))
 
 
 def write_options(path: str | os.PathLike[str], options: BiLMOptions) -> None:
-    """Write an options.json, whole or not at all. Raises OptionsError."""
+    """Write an options.json atomically.
+
+    path: the file.
+    options: the sizes and settings.
+
+    Raises OptionsError if the file can't be written.
+    """
     text = json.dumps(options.to_dict(), indent=2) + "\n"
     with replacing(path, OptionsError) as temporary, writing(path, OptionsError):
         temporary.write_text(text, encoding="utf-8")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in result:
             raise ValueError(Errors.OPTIONS_DUPLICATE.format(key=shown(key)))
-        found[key] = value
-    return found
+        result[key] = value
+    return result
 
 
-def _object(value: object, key: str, expected: str, source: str) -> Mapping[str, Any]:
+def _checked_object(value: object, key: str, expected: str, source: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         message = Errors.OPTIONS_NOT_OBJECT
         raise OptionsError(message.format(source=source, key=key, got=shown(value), expected=expected))
     return value
 
 
-def _value(top: Mapping[str, Any], key: str, name: str, source: str) -> Any:
+def _value_at(top: Mapping[str, Any], key: str, name: str, source: str) -> Any:
+    """Return the value at the key path `key`, or the default of the field `name` if it is absent or null."""
     *parents, last = key.split(".")
     current = top
     for depth, part in enumerate(parents, start=1):
@@ -192,7 +208,7 @@ def _value(top: Mapping[str, Any], key: str, name: str, source: str) -> Any:
         if part not in current:
             expected = f"an object with {key[len(parent) + 1 :]}"
             raise OptionsError(Errors.OPTIONS_MISSING.format(source=source, key=parent, expected=expected))
-        current = _object(current[part], parent, key[len(parent) + 1 :], source)
+        current = _checked_object(current[part], parent, key[len(parent) + 1 :], source)
     value = current.get(last)
     if value is None and name in DEFAULTS:
         return DEFAULTS[name]

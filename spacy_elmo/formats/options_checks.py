@@ -1,4 +1,4 @@
-"""What the values of a biLM's options may be; the limits and the messages."""
+"""The ranges of a biLM's options, and the checks that values are within them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from ..errors import Errors, OptionsError, shown
 
 ACTIVATIONS = ("relu", "tanh")
-# Files from training count 261 characters, files for prediction 262 (with the mask).
+# Files from training say 261 characters. Files for prediction say 262, with the mask.
 N_CHARACTERS = (261, 262)
 
-# The largest published biLM has dim 4,096: 16 times that is a mistake or an attack.
+# 16 times the dim of the largest published biLM, 4,096. More is a mistake or an attack.
 MAX_SIZE = 65_536
 # Published models have 2 layers, 2 highway layers and 7 filters.
 MAX_LAYERS = 64
@@ -19,14 +19,14 @@ MAX_HIGHWAY = 64
 MAX_FILTERS = 64
 # Begin-of-word, one byte and end-of-word need 3 positions.
 MIN_CHARACTERS_PER_TOKEN = 3
-# 20 times the originals' 50: every position costs a convolution.
+# 20 times the 50 of the official models. Each position costs a convolution.
 MAX_CHARACTERS_PER_TOKEN = 1_000
 # 4 GiB of float32; the largest published model has 93.6 million.
 MAX_PARAMETERS = 2**30
-# Clips are compared with float32 values.
+# The largest finite float32. Clips are compared with float32 values.
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 
-# Field of BiLMOptions -> key path in options.json.
+# Field of BiLMOptions -> path of keys in options.json.
 KEYS = {
     "char_dim": "char_cnn.embedding.dim",
     "filters": "char_cnn.filters",
@@ -43,9 +43,12 @@ KEYS = {
 
 
 def check_fields(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Check the fields of BiLMOptions, given by name, and return them in their final types.
+    """Check the fields of BiLMOptions and return them in their final types.
 
-    Raises OptionsError, which names `source` and the key path, what was got and what was expected.
+    fields: values by name of the field.
+    source: where the values are from, for messages.
+
+    Raises OptionsError, which names the key in options.json, the value and what was expected.
     """
     limits = {
         "char_dim": (1, MAX_SIZE),

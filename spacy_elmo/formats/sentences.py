@@ -1,4 +1,4 @@
-"""Text with one sentence a line."""
+"""Text files with one sentence per line."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import IO
 from ..errors import CommandError, Errors
 from .hdf5_vectors import key_problem
 
-_LISTED = 10
+_LISTED = 10  # numbers in a message
 
 
 def read_lines(file: IO[str], source: str) -> Iterator[tuple[int, str]]:
-    """Lines one by one, each with its number, from 1 on, and without the blanks at its ends.
+    """Yield the lines of a text, each with its number, without the whitespace at its ends.
 
-    source: the file's name in messages. Raises CommandError, which names the line, for what is no text in the file's
-    encoding, for a file that was opened as bytes, and where reading fails.
+    file: open for reading text.
+    source: the file's name in messages.
+
+    Yields (number, line); numbers start at 1.
+    Raises CommandError if a line is not text in the file's encoding (the message names the line), if the file was
+    opened for bytes, or if reading fails.
     """
     number = 0
     try:
@@ -24,7 +28,7 @@ def read_lines(file: IO[str], source: str) -> Iterator[tuple[int, str]]:
                 raise CommandError(Errors.EMBED_BYTES.format(source=source))
             yield number, line.strip()
     except UnicodeDecodeError as error:
-        # text is decoded block by block: the block begins in the line after those that were given out
+        # Python decodes blocks of text. This block begins in the line after the one that was yielded last.
         before = error.object[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n")
         message = Errors.EMBED_ENCODING.format(
             source=source, line=number + 1 + before, encoding=error.encoding.upper(), reason=error.reason
@@ -35,10 +39,14 @@ def read_lines(file: IO[str], source: str) -> Iterator[tuple[int, str]]:
 
 
 def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[str]:
-    """All lines of a text, without the blanks at their ends.
+    """Return all lines of a text, without the whitespace at their ends.
 
-    keys: whether each is to be the key of an HDF5 dataset. Raises CommandError as read_lines does, and for empty
-    lines; with keys also for a line that can't be a key, and for one that comes twice.
+    file: open for reading text.
+    source: the file's name in messages.
+    keys: whether each line must be usable as the name of an HDF5 dataset.
+
+    Raises CommandError as read_lines does, and for empty lines. With `keys` also for a line that can't be a dataset's
+    name, and for a line that occurs twice.
     """
     lines = [line for _, line in read_lines(file, source)]
     empty = [number for number, line in enumerate(lines, 1) if not line]
@@ -50,7 +58,7 @@ def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[st
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """The first ten numbers, and how many more there are."""
+    """Return the first ten numbers as text, and how many more there are."""
     text = ", ".join(map(str, numbers[:_LISTED]))
     return f"{text} and {len(numbers) - _LISTED:,} more" if len(numbers) > _LISTED else text
 

@@ -1,4 +1,4 @@
-"""softmax.hdf5: a biLM's output layer, which the official weights.hdf5 has no place for."""
+"""The softmax.hdf5 of a full or sampled softmax: a biLM's output layer, which the official weights.hdf5 lacks."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ _HALF = (h5py.h5t.IEEE_F16LE, h5py.h5t.IEEE_F16BE)
 
 
 def read_softmax(path: str | os.PathLike[str]) -> tuple[Floats, Floats]:
-    """The weight, (words, projection_dim), and the bias, (words,), as float32, stored as float32 or float16.
+    """Read a softmax, stored as float32 or float16.
 
-    Raises WeightsError for a file that is missing, damaged, incomplete, or of other shapes.
+    path: the softmax.hdf5.
+
+    Returns the weight, *Shape:* (words, projection_dim), and the bias, *Shape:* (words,), both float32.
+    Raises WeightsError if the file is missing, damaged or incomplete, or if its shapes do not fit each other.
     """
     with open_hdf5(path, EXPECTED, WeightsError) as file:
-        found = {name: find_dataset(file, name, WeightsError) for name in (WEIGHT, BIAS)}
-        datasets = {name: dataset for name, dataset in found.items() if dataset is not None}
-        if missing := [name for name in found if name not in datasets]:
+        candidates = {name: find_dataset(file, name, WeightsError) for name in (WEIGHT, BIAS)}
+        datasets = {name: dataset for name, dataset in candidates.items() if dataset is not None}
+        if missing := [name for name in candidates if name not in datasets]:
             message = Errors.SOFTMAX_MISSING
             raise WeightsError(message.format(path=path, missing=", ".join(missing), found=root_names(file)))
         weight, bias = (shape_of(dataset, name, WeightsError) for name, dataset in datasets.items())
         _check_shapes(weight, bias, str(path))
         for name, dataset in datasets.items():
-            check_stored(dataset, name)
+            check_softmax_dataset(dataset, name)
         return (
             read_dataset(datasets[WEIGHT], WEIGHT, WeightsError),
             read_dataset(datasets[BIAS], BIAS, WeightsError),
@@ -48,32 +51,44 @@ def write_softmax(
     *,
     compress: bool = False,
 ) -> None:
-    """Write a softmax, whole or not at all. weight: (words, projection_dim); bias: (words,).
+    """Write a softmax atomically.
 
-    dtype: float32, or float16 for a file of half the size. compress: by HDF5's filters shuffle and gzip.
-    Raises WeightsError for arrays of other shapes, and for values that are not finite in that type.
+    path: the softmax.hdf5.
+    weight: *Shape:* (words, projection_dim).
+    bias: *Shape:* (words,).
+    dtype: type of the values in the file: float32, or float16 for half the size.
+    compress: whether to use HDF5's filters shuffle and gzip.
+
+    Raises WeightsError if the shapes do not fit each other, if values are not finite in `dtype`, or if the file can't
+    be written.
     """
-    stored = stored_type(path, dtype)
+    stored = checked_dtype(path, dtype)
     _check_shapes(weight.shape, bias.shape, f"{path}: not written")
-    arrays = {name: stored_values(path, name, values, stored) for name, values in ((WEIGHT, weight), (BIAS, bias))}
+    arrays = {name: to_stored_values(path, name, values, stored) for name, values in ((WEIGHT, weight), (BIAS, bias))}
     write_hdf5(path, arrays.items(), WeightsError, compress=compress)
 
 
-def stored_type(path: str | os.PathLike[str], dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """A file's type of values. Raises WeightsError for one that is neither float32 nor float16."""
+def checked_dtype(path: str | os.PathLike[str], dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the type as numpy's. Raises WeightsError, which names `path`, if it is neither float32 nor float16."""
     stored = np.dtype(dtype)
     if stored not in (np.float32, np.float16):
         raise WeightsError(Errors.SOFTMAX_STORED.format(path=path, got=stored))
     return stored
 
 
-def stored_values(
+def to_stored_values(
     path: str | os.PathLike[str], name: str, values: npt.NDArray[np.floating], stored: np.dtype[Any]
 ) -> npt.NDArray[np.floating]:
-    """Values as they stand in a file. Raises WeightsError for those that are no floats, or not finite in that type."""
+    """Convert values to little-endian `stored`, the type of a file.
+
+    path, name: of the file and the dataset, for messages.
+    values: of any shape and floating-point type.
+
+    Raises WeightsError if the values are not of a floating-point type, or not finite in the type of the file.
+    """
     if values.dtype.kind != "f":
         raise WeightsError(Errors.SOFTMAX_DTYPE.format(source=f"{path}: not written", name=name, got=values.dtype))
-    with np.errstate(over="ignore"):  # a value too large for the type is found below
+    with np.errstate(over="ignore"):  # a value that overflows raises below
         result = values.astype(stored.newbyteorder("<"))
     if n_bad := int(values.size - np.isfinite(result).sum()):
         raise WeightsError(Errors.SOFTMAX_NOT_FINITE.format(path=path, name=name, got=n_bad, dtype=stored))
@@ -86,8 +101,8 @@ def _check_shapes(weight: tuple[int, ...] | None, bias: tuple[int, ...] | None, 
         raise WeightsError(Errors.SOFTMAX_SHAPES.format(source=source, weight=weight, bias=bias))
 
 
-def check_stored(dataset: h5py.Dataset, name: str) -> None:
-    """As check_dataset, which takes float32 alone. Raises WeightsError."""
+def check_softmax_dataset(dataset: h5py.Dataset, name: str) -> None:
+    """Check that a dataset holds float16 or float32 values of a bounded size in its own file. Raises WeightsError."""
     with reading(dataset.file.filename, name, WeightsError):
         half = dataset.id.get_type() in _HALF
         if half:

@@ -1,4 +1,4 @@
-"""Arrays that are written number by number, in bounded memory."""
+"""One-dimensional .npy files that are written number by number, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ from types import TracebackType
 
 import numpy as np
 
-_BUFFERED = 1 << 16  # numbers
+_BUFFERED = 1 << 16  # numbers in memory before they are written
 
 
 class StreamedArray:
-    """Writes an .npy file of shape (n,) whose n is known at the end alone: when its with block ends.
+    """Writes an .npy file of shape (n,) if n is not known before the end. Use it in a `with` block.
 
-    typecode: of the array module: "i" (int32) or "q" (int64). Raises OSError.
+    The numbers go to a temporary file, `path` with .raw appended. The .npy file is written when the block ends; if the
+    block raises, it is not written.
+
+    path: the .npy file.
+    typecode: of Python's array module: "i" (int32) or "q" (int64).
+
+    The attribute `n` counts the numbers so far.
+    Raises OSError if a file can't be written.
     """
 
     def __init__(self, path: Path, typecode: str) -> None:
@@ -24,7 +31,7 @@ class StreamedArray:
         self._buffer = array(typecode)
 
     def append(self, number: int) -> None:
-        """Add a number. Raises OverflowError where it does not fit."""
+        """Add a number. Raises OverflowError if it does not fit in the type."""
         self._buffer.append(number)
         self.n += 1
         if len(self._buffer) == _BUFFERED:

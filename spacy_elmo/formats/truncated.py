@@ -1,4 +1,4 @@
-"""Words that are longer than a biLM reads: counted, and said once."""
+"""A counter of words that are too long for a biLM, with one warning."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from ..errors import Errors, TruncatedWordsWarning, shown
 
 
 class TruncatedWords:
-    """Counts words of which the biLM does not see all bytes, and warns of the first. Thread-safe.
+    """Counts words that have more bytes than the biLM reads, and warns at the first one. Thread-safe.
 
-    where: what holds the count, for the warning. n: how many there were so far.
-    Where warnings are errors, words that would be the first to be counted are not.
+    A pickled or copied counter starts again at 0. If warnings are errors, the first words raise and are not counted.
+
+    where: the attribute that holds the count, as the warning names it.
+
+    The attribute `n` is the number of such words so far.
     """
 
     def __init__(self, where: str) -> None:
@@ -22,9 +25,15 @@ class TruncatedWords:
         self._lock = threading.RLock()
 
     def count(self, words: Sequence[str], max_characters: int) -> None:
-        """Add those of the words with more than `max_characters` - 2 bytes of UTF-8."""
+        """Count the words with more than `max_characters` - 2 bytes of UTF-8.
+
+        words: any strings; each occurrence counts.
+        max_characters: positions per word of the biLM.
+
+        Warns (TruncatedWordsWarning) at the first such word of this counter.
+        """
         limit = max_characters - 2
-        # a character has 4 bytes at most: most words need no encoding
+        # A character has at most 4 bytes of UTF-8, so most words need no encoding.
         long = [w for w in words if len(w) * 4 > limit and len(w.encode("utf8", "ignore")) > limit]
         if not long:
             return
@@ -32,8 +41,8 @@ class TruncatedWords:
             if not self.n:
                 got = len(long[0].encode("utf8", "ignore"))
                 message = Errors.TRUNCATED.format(word=shown(long[0]), got=got, limit=limit, where=self.where)
-                # a registry of its own: else Python would drop what another counter said in the same words
-                # line 0 has no text, which Python would print
+                # The empty registry: else Python would drop a warning that another counter gave in the same words.
+                # Line 0 has no text; Python would print that of another line.
                 warnings.warn_explicit(message, TruncatedWordsWarning, __file__, 0, registry={})
             self.n += len(long)
 
@@ -41,4 +50,4 @@ class TruncatedWords:
         return {"where": self.where}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.where, self.n, self._lock = state["where"], 0, threading.RLock()  # a copy begins at 0
+        self.where, self.n, self._lock = state["where"], 0, threading.RLock()

@@ -1,4 +1,4 @@
-"""Plain and packed files, line by line, in bounded memory."""
+"""Plain and compressed text files, read line by line in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,17 @@ from ..errors import CorpusError, Errors
 
 PACKED = (".gz", ".xz", ".zst")
 LONGEST_LINE = 1 << 24  # bytes
-_PIECE = 1 << 10  # bytes of a .zst file at once: they unpack to 32 MiB at most
+_ZSTD_READ_BYTES = 1 << 10  # read at a time; they unpack to at most 32 MiB
 
 
 class _Zstd(io.RawIOBase):
-    """What zstd frames unpack to. zstandard's own stream reader takes a file that was cut short for a whole one."""
+    """The decompressed bytes of a .zst file.
+
+    zstandard's own stream reader does not notice a file that was cut short; this one raises EOFError.
+
+    file: the compressed file.
+    zstandard: the module, which is an optional dependency.
+    """
 
     def __init__(self, file: IO[bytes], zstandard: ModuleType) -> None:
         self._file, self._zstandard = file, zstandard
@@ -32,7 +38,7 @@ class _Zstd(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         while not self._unpacked:
-            data = self._packed or self._file.read(_PIECE)
+            data = self._packed or self._file.read(_ZSTD_READ_BYTES)
             if not data:
                 if self._frame is not None:
                     raise EOFError("the file ends within a frame")
@@ -49,9 +55,13 @@ class _Zstd(io.RawIOBase):
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """A file's bytes, unpacked where its name ends in .gz, .xz or .zst.
+    """Open a file for reading bytes, decompressed if its name ends in .gz, .xz or .zst.
 
-    Raises CorpusError, which names the file, where it can't be opened, or can't be read inside the block.
+    path: the file.
+
+    Yields the open file.
+    Raises CorpusError, which names the file, if it can't be opened, if it can't be read inside the block, or if its
+    name ends in .zst and zstandard is not installed.
     """
     damage: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
     try:
@@ -73,12 +83,15 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:
-    """Lines with their ends, which are newlines alone; None for one of more than LONGEST_LINE bytes."""
+    """Yield a file's lines, each with its newline; None for a line of more than LONGEST_LINE bytes.
+
+    file: open for reading bytes. Only b"\\n" ends a line.
+    """
     while line := file.readline(LONGEST_LINE + 1):
         if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
             yield line
             continue
-        while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+        while (skipped := file.readline(LONGEST_LINE)) and not skipped.endswith(b"\n"):
             pass
         yield None
 

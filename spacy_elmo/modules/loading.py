@@ -41,6 +41,6 @@ def load_bilm(options_file: File | None = None, weight_file: File | None = None)
     try:
         options = read_options(options_file)
         setting = "weight_file"
-        return BiLM.from_arrays(options, read_weights(weight_file, options, sound=embedded))
+        return BiLM.from_arrays(options, read_weights(weight_file, options, trusted=embedded))
     except ElmoError as error:
         raise type(error)(Errors.FILE_SETTING.format(error=error, setting=setting)) from error

@@ -31,14 +31,16 @@ def options() -> BiLMOptions:
 def arrays(options: BiLMOptions) -> dict[str, np.ndarray]:
     """Random parameters of the sizes of `options`."""
     rng = np.random.default_rng(0)
-    made = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in expected_parameters(options).items()}
-    made["char_cnn.embedding.weight"][0] = 0
-    return made
+    arrays = {
+        name: rng.standard_normal(shape).astype(np.float32) for name, shape in expected_parameters(options).items()
+    }
+    arrays["char_cnn.embedding.weight"][0] = 0
+    return arrays
 
 
 @pytest.fixture
 def vectors(tmp_path: Path) -> Path:
-    """A file of three embedded sentences, (3, 2, 4) each, the first text twice."""
+    """A file of three embedded sentences, (3, 2, 4) each. The first and the third have the same text."""
     path = tmp_path / "vectors.hdf5"
     with VectorsWriter(path) as writer:
         for i, sentence in enumerate(["a b", "c d", "a b"]):

@@ -1,4 +1,4 @@
-"""softmax.hdf5 of an adaptive softmax: round trips in both types, and what is refused."""
+"""softmax.hdf5 of an adaptive softmax: round trips in both types, and bad files and arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spacy_elmo.formats.softmax_file import write_softmax
 
 Arrays = dict[str, np.ndarray]
 CUTOFFS = [4, 9]
-# 12 words of 18 values: 4 frequent words and 2 clusters, of 5 words with 18 // 4 values and 3 with 18 // 16
+# A projection_dim of 18 and 12 words: 4 frequent words, 5 words of width 18 // 4, and 3 words of width 18 // 16.
 SHAPES = {
     "weight": (6, 18),
     "bias": (6,),
@@ -54,7 +54,7 @@ def test_shapes() -> None:
     assert adaptive_shapes(12, 18, CUTOFFS) == SHAPES
 
 
-def test_float32_comes_back_bit_for_bit(path: Path, arrays: Arrays) -> None:
+def test_float32_is_read_bit_for_bit(path: Path, arrays: Arrays) -> None:
     cutoffs, got = read_adaptive(path)
     assert cutoffs == CUTOFFS
     assert got.keys() == arrays.keys()
@@ -85,7 +85,7 @@ def test_float16_is_rounded_once_and_read_as_float32(path: Path, arrays: Arrays)
         np.testing.assert_array_equal(values, arrays[name].astype(np.float16).astype(np.float32))
 
 
-def test_which_kind_a_file_holds(path: Path, tmp_path: Path) -> None:
+def test_holds_adaptive(path: Path, tmp_path: Path) -> None:
     write_softmax(tmp_path / "other.hdf5", np.zeros((3, 2), np.float32), np.zeros(3, np.float32))
     assert holds_adaptive(path)
     assert not holds_adaptive(tmp_path / "other.hdf5")
@@ -94,7 +94,7 @@ def test_which_kind_a_file_holds(path: Path, tmp_path: Path) -> None:
         with pytest.raises(WeightsError, match="not an HDF5 file, or one cut short"):
             holds_adaptive(path)
     with pytest.raises(WeightsError, match=r"no such file. Expected the softmax\.hdf5 of a biLM"):
-        holds_adaptive(tmp_path / "gone.hdf5")
+        holds_adaptive(tmp_path / "missing.hdf5")
 
 
 @pytest.mark.parametrize("name", ["cutoffs", *SHAPES])
@@ -128,7 +128,7 @@ def test_two_kinds_of_softmax(path: Path) -> None:
     ],
     ids=repr,
 )
-def test_cutoffs_that_are_none(path: Path, cutoffs: object) -> None:
+def test_bad_cutoffs(path: Path, cutoffs: object) -> None:
     replaced(path, "adaptive/cutoffs", cutoffs)
     refused(path, "adaptive/cutoffs is ", "Expected up to 16 numbers of int64")
 
@@ -149,7 +149,7 @@ def test_cutoffs_that_are_none(path: Path, cutoffs: object) -> None:
         ("words/1", h5py.Empty(np.float32), "adaptive/words/1 has shape None"),
     ],
 )
-def test_what_does_not_go_together(path: Path, name: str, values: object, message: str) -> None:
+def test_shapes_that_do_not_fit_each_other(path: Path, name: str, values: object, message: str) -> None:
     replaced(path, f"adaptive/{name}", values)
     refused(path, message)
 
@@ -173,20 +173,20 @@ def test_a_link_is_not_followed(path: Path) -> None:
     refused(path, "adaptive/cutoffs is a link")
 
 
-def test_every_cut_gives_an_error_of_ours(path: Path) -> None:
-    whole = path.read_bytes()
-    for length in range(0, len(whole), 97):
-        path.write_bytes(whole[:length])
+def test_files_cut_at_any_length_give_a_weights_error(path: Path) -> None:
+    content = path.read_bytes()
+    for length in range(0, len(content), 97):
+        path.write_bytes(content[:length])
         refused(path)
 
 
-def test_damaged_bytes_give_values_or_an_error_of_ours(path: Path) -> None:
-    whole, rng = path.read_bytes(), np.random.default_rng(0)
+def test_damaged_bytes_give_finite_values_or_a_weights_error(path: Path) -> None:
+    content, rng = path.read_bytes(), np.random.default_rng(0)
     for _ in range(300):
-        spoilt = bytearray(whole)
-        for place in rng.integers(0, len(whole), 3):
-            spoilt[place] = rng.integers(256)
-        path.write_bytes(spoilt)
+        damaged = bytearray(content)
+        for position in rng.integers(0, len(content), 3):
+            damaged[position] = rng.integers(256)
+        path.write_bytes(damaged)
         try:
             if not holds_adaptive(path):
                 continue
@@ -198,7 +198,7 @@ def test_damaged_bytes_give_values_or_an_error_of_ours(path: Path) -> None:
         assert all(np.isfinite(values).all() for values in got.values())
 
 
-def test_what_can_not_be_written_leaves_the_old_file(path: Path, arrays: Arrays) -> None:
+def test_a_refused_write_leaves_the_old_file(path: Path, arrays: Arrays) -> None:
     before = path.read_bytes()
     bad = arrays | {"words.1": np.array([[0.0], [np.nan], [0.0]], np.float32)}
     large = arrays | {"bias": np.full(6, 65_520, np.float32)}  # 65,504 is the largest float16

@@ -1,4 +1,4 @@
-"""Character ids, against those of AllenNLP and case by case."""
+"""Character ids against AllenNLP's, against the definition, and case by case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spacy_elmo.formats import batch_to_ids_array, boundary_ids, count_truncated
 
 
 def ids_of(word: str, max_characters: int) -> list[int]:
-    """The definition, word by word."""
+    """The definition of a word's ids, 1 added to each."""
     if word in ("<S>", "</S>"):
         inner = [256 if word == "<S>" else 257]
     else:
@@ -52,7 +52,7 @@ def test_boundaries() -> None:
     assert words_to_ids(["<s>"], 6).tolist() == [[259, 61, 116, 63, 260, 261]]
 
 
-def test_lone_surrogate_vanishes() -> None:
+def test_a_lone_surrogate_is_dropped() -> None:
     np.testing.assert_array_equal(words_to_ids(["\ud800a", "\ud800"]), words_to_ids(["a", ""]))
 
 
@@ -64,7 +64,7 @@ def test_padding_of_sentences() -> None:
     np.testing.assert_array_equal(ids[2], words_to_ids(["b", "c"], 4))
 
 
-def test_nothing() -> None:
+def test_empty_input() -> None:
     assert words_to_ids([]).shape == (0, 50)
     assert batch_to_ids_array([]).shape == (0, 0, 50)
     assert batch_to_ids_array([[], []], 7).shape == (2, 0, 7)

@@ -1,4 +1,4 @@
-"""Files with HDF5's filters: the same values for every reader, and fewer bytes."""
+"""Files compressed by HDF5's filters: every reader gets the same values, from fewer bytes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def larger(options: BiLMOptions) -> BiLMOptions:
     return replace(options, dim=512, projection_dim=128, filters=((1, 32), (3, 64)))
 
 
-def test_rounded_weights_come_back_bit_for_bit_and_take_less(tmp_path: Path, larger: BiLMOptions) -> None:
+def test_rounded_weights_are_read_bit_for_bit_from_a_smaller_file(tmp_path: Path, larger: BiLMOptions) -> None:
     arrays = {name: round_mantissas(values, 10) for name, values in random_arrays(larger).items()}
     write_weights(tmp_path / "plain.hdf5", larger, arrays)
     write_weights(tmp_path / "packed.hdf5", larger, arrays, compress=True)
     assert_same(read_weights(tmp_path / "packed.hdf5", larger), arrays)
     plain, packed = ((tmp_path / f"{name}.hdf5").stat().st_size for name in ("plain", "packed"))
     assert packed < 0.6 * plain
-    assert_same(contents(tmp_path / "packed.hdf5"), contents(tmp_path / "plain.hdf5"))  # as h5py alone reads it
+    assert_same(contents(tmp_path / "packed.hdf5"), contents(tmp_path / "plain.hdf5"))  # as h5py itself reads them
 
 
 def test_how_the_datasets_are_stored(tmp_path: Path, larger: BiLMOptions) -> None:

@@ -1,4 +1,4 @@
-"""Files of embedded sentences: AllenNLP's layout, round trips and bad files."""
+"""Files of embedded sentences: AllenNLP's layout, round trips and failed writes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_layout(vectors: Path) -> None:
         assert file["1"].shape == (3, 2, 4)
         assert file["1"].dtype == np.float32
         assert file["sentence_to_index"].shape == (1,)
-        # As AllenNLP's own readers do it.
+        # This is how AllenNLP's readers parse it.
         assert json.loads(file["sentence_to_index"][0]) == {"a b": "2", "c d": "1"}
 
 
 def test_read_back(vectors: Path) -> None:
-    found = list(read_vectors(vectors))
-    assert [sentence for sentence, _ in found] == [None, "c d", "a b"]
-    for i, (_, array) in enumerate(found):
+    embedded = list(read_vectors(vectors))
+    assert [sentence for sentence, _ in embedded] == [None, "c d", "a b"]
+    for i, (_, array) in enumerate(embedded):
         np.testing.assert_array_equal(array, i * ONES)
         assert array.dtype == np.float32
 
@@ -51,9 +51,9 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, drawn: list) -> No
         for sentence, array in written:
             writer.write(sentence, array)
     last = {sentence: i for i, (sentence, _) in enumerate(written)}
-    found = list(read_vectors(path))
-    assert len(found) == len(written)
-    for i, ((sentence, expected), (got_sentence, got)) in enumerate(zip(written, found, strict=True)):
+    embedded = list(read_vectors(path))
+    assert len(embedded) == len(written)
+    for i, ((sentence, expected), (got_sentence, got)) in enumerate(zip(written, embedded, strict=True)):
         assert got_sentence == (sentence if last[sentence] == i else None)
         assert got.shape == expected.shape
         assert got.tobytes() == expected.tobytes()
@@ -63,9 +63,9 @@ def test_datasets_named_by_their_sentences(tmp_path: Path) -> None:
     with VectorsWriter(tmp_path / "x.hdf5", index=False) as writer:
         for k, sentence in enumerate(("b c .", "a")):
             writer.write(sentence, np.full((3, 2, 4), k), key=sentence)
-    found = dict(read_vectors(tmp_path / "x.hdf5"))
-    assert list(found) == ["a", "b c ."]
-    assert (found["a"] == 1).all()
+    embedded = dict(read_vectors(tmp_path / "x.hdf5"))
+    assert list(embedded) == ["a", "b c ."]
+    assert (embedded["a"] == 1).all()
 
 
 def test_texts_that_break_writers(tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ def test_lists_and_other_types_are_converted(tmp_path: Path) -> None:
 
 
 def test_public_file_without_an_index(tiny_fixture: Path) -> None:
-    found = list(read_vectors(tiny_fixture / "lm_embeddings_0.hdf5"))
-    assert len(found) == 10
-    assert all(sentence is None and array.shape[::2] == (2, 16) for sentence, array in found)
+    embedded = list(read_vectors(tiny_fixture / "lm_embeddings_0.hdf5"))
+    assert len(embedded) == 10
+    assert all(sentence is None and array.shape[::2] == (2, 16) for sentence, array in embedded)
 
 
 def test_reading_is_lazy(vectors: Path) -> None:
@@ -96,9 +96,6 @@ def test_reading_is_lazy(vectors: Path) -> None:
     assert next(reader)[0] is None
     with pytest.raises(VectorsError, match="the dataset 1 holds 1 values that are NaN"):
         next(reader)
-
-
-# Writing
 
 
 BAD_VECTORS = [
@@ -146,7 +143,7 @@ def test_an_error_in_the_block_leaves_nothing(vectors: Path) -> None:
         assert list(vectors.parent.iterdir()) == [vectors]
 
 
-def test_nothing_is_there_before_the_end(tmp_path: Path) -> None:
+def test_the_file_appears_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "vectors.hdf5"
     with VectorsWriter(path) as writer:
         writer.write("a", ONES)
@@ -169,7 +166,7 @@ def test_failed_writes(vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert list(vectors.parent.iterdir()) == [vectors]
 
 
-def test_write_into_nothing(tmp_path: Path) -> None:
+def test_write_without_a_folder(tmp_path: Path) -> None:
     for path, match in ((tmp_path / "no" / "x.hdf5", "does not exist"), (tmp_path, "it is a folder")):
         with pytest.raises(VectorsError, match=match), VectorsWriter(path):
             pass

@@ -21,11 +21,11 @@ def refused(path: Path, *parts: str) -> None:
         assert part in message, message
 
 
-def test_no_vectors(tmp_path: Path) -> None:
+def test_files_that_hold_no_vectors(tmp_path: Path) -> None:
     refused(tmp_path / "none.hdf5", "no such file", "embedded sentences")
     refused(tmp_path, "a folder")
     path = tmp_path / "vectors.hdf5"
-    path.write_bytes(b"nothing of the kind")
+    path.write_bytes(b"not HDF5")
     refused(path, "not an HDF5 file")
     with h5py.File(path, "w") as file:
         file["char_embed"] = np.ones((3, 2, 4), np.float32)
@@ -56,7 +56,7 @@ def test_bad_dataset(vectors: Path, value: object, part: str) -> None:
     refused(vectors, "1", part)
 
 
-def test_group_gap_and_no_storage(vectors: Path) -> None:
+def test_group_missing_number_and_missing_values(vectors: Path) -> None:
     with h5py.File(vectors, "a") as file:
         del file["1"]
     refused(vectors, "1")

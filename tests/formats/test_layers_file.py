@@ -1,4 +1,4 @@
-"""The file of cached layers: values, other people's files, damage, full and read-only places, processes."""
+"""LayersFile: values, files of other programs, damage, full disks, read-only folders, threads and processes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ import pytest
 from spacy_elmo.errors import CacheError, CacheWarning
 from spacy_elmo.formats.layers_file import LayersFile
 
-NOBODY = 65534
+NOBODY = 65534  # user id without rights
 
 
-def made(number: int, words: int = 20) -> dict[bytes, np.ndarray]:
-    """Random layers under keys of 32 bytes; the same ones for the same numbers."""
+def random_layers(number: int, words: int = 20) -> dict[bytes, np.ndarray]:
+    """Random layers by keys of 32 bytes. The same arguments give the same layers."""
     rng = np.random.default_rng(words)
     arrays = (rng.standard_normal((3, words, 256)).astype(np.float32) for _ in range(number))
     return {bytes([words]) + i.to_bytes(31, "big"): array for i, array in enumerate(arrays)}
@@ -51,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that other users can read."""
+    """A folder that other users may read."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
@@ -60,7 +60,7 @@ def open_folder() -> Iterator[Path]:
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Without the rights of root, for whom nothing is read-only."""
+    """Run the block without the rights of root, for whom no file is read-only."""
     root = os.geteuid() == 0
     if root:
         os.seteuid(NOBODY)
@@ -74,7 +74,8 @@ def unprivileged() -> Iterator[None]:
 def forked(target: Callable[[], None]) -> BaseProcess:
     process = multiprocessing.get_context("fork").Process(target=target)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons': other threads are just what is tested
+        # Newer versions of Python warn if a process with threads forks, which is what is tested here.
+        warnings.simplefilter("ignore", DeprecationWarning)
         process.start()
     return process
 
@@ -86,8 +87,8 @@ def joined(process: BaseProcess) -> None:
     assert process.exitcode == 0
 
 
-def test_values_come_back_bit_for_bit(path: Path) -> None:
-    items = made(1200)
+def test_values_are_read_bit_for_bit(path: Path) -> None:
+    items = random_layers(1200)
     odd = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-45, 3.4e38], np.float32)
     odd.view(np.int32)[0] |= 0x1234  # a NaN with a payload
     items |= {b"odd": odd.reshape(3, 1, 2), b"empty": np.zeros((3, 0, 256), np.float32)}
@@ -100,13 +101,13 @@ def test_values_come_back_bit_for_bit(path: Path) -> None:
 
 
 def test_views_and_other_types_are_written_as_float32(path: Path) -> None:
-    whole = np.arange(48, dtype=np.float64).reshape(4, 3, 4) / 3
-    LayersFile(path).write({b"view": whole.transpose(1, 0, 2)[:, ::2]})
-    expected = np.stack([whole[0], whole[2]], axis=1).astype(np.float32)
+    base = np.arange(48, dtype=np.float64).reshape(4, 3, 4) / 3
+    LayersFile(path).write({b"view": base.transpose(1, 0, 2)[:, ::2]})
+    expected = np.stack([base[0], base[2]], axis=1).astype(np.float32)
     assert_same(LayersFile(path).read([b"view"]), {b"view": expected})
 
 
-def test_what_stands_in_the_file(path: Path) -> None:
+def test_contents_of_the_file(path: Path) -> None:
     array = np.arange(6, dtype=np.float32).reshape(3, 1, 2)
     LayersFile(path).write({b"key": array})
     with closing(sqlite3.connect(path)) as connection:
@@ -119,10 +120,10 @@ def test_what_stands_in_the_file(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_what_is_too_large_for_sqlite_is_left_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spacy_elmo.formats.layers_file._LARGEST", 3 * 20 * 256 * 4)
-    LayersFile(path).write(made(2) | made(2, 21))
-    assert_same(LayersFile(path).read([*made(2), *made(2, 21)]), made(2))
+def test_arrays_too_large_for_sqlite_are_skipped(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spacy_elmo.formats.layers_file._MAX_BYTES", 3 * 20 * 256 * 4)
+    LayersFile(path).write(random_layers(2) | random_layers(2, 21))
+    assert_same(LayersFile(path).read([*random_layers(2), *random_layers(2, 21)]), random_layers(2))
 
 
 def test_the_first_writer_wins(path: Path) -> None:
@@ -132,7 +133,7 @@ def test_the_first_writer_wins(path: Path) -> None:
     assert_same(LayersFile(path).read([b"a", b"b"]), {b"a": first, b"b": second})
 
 
-def test_nothing_is_written_of_a_set_with_a_bad_array(path: Path) -> None:
+def test_a_bad_array_keeps_all_others_from_being_written(path: Path) -> None:
     file = LayersFile(path)
     with pytest.raises(Exception, match="expected 3 items"):
         file.write({b"a": np.zeros((3, 1, 2), np.float32), b"b": np.zeros(4, np.float32)})
@@ -152,7 +153,7 @@ def test_a_folder_is_refused_at_once(tmp_path: Path) -> None:
 
 def test_a_missing_folder_is_named_at_the_first_use(tmp_path: Path) -> None:
     file = LayersFile(tmp_path / "no" / "layers")
-    for use in (lambda: file.read([b"a"]), lambda: file.write(made(1))):
+    for use in (lambda: file.read([b"a"]), lambda: file.write(random_layers(1))):
         with pytest.raises(CacheError, match=f"the folder {tmp_path / 'no'} does not exist.*cache_file"):
             use()
     assert not (tmp_path / "no").exists()
@@ -160,15 +161,15 @@ def test_a_missing_folder_is_named_at_the_first_use(tmp_path: Path) -> None:
 
 def test_an_empty_file_is_used(path: Path) -> None:
     path.touch()
-    LayersFile(path).write(made(2))
-    assert_same(LayersFile(path).read(list(made(2))), made(2))
+    LayersFile(path).write(random_layers(2))
+    assert_same(LayersFile(path).read(list(random_layers(2))), random_layers(2))
 
 
 @pytest.mark.parametrize("content", [b"x", b"text\n" * 1000, b"SQLite format 3\0", bytes(4096)])
 def test_another_kind_of_file_is_refused_and_untouched(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     file = LayersFile(path)
-    for use in (lambda: file.read([b"a"]), lambda: file.write(made(1))):
+    for use in (lambda: file.read([b"a"]), lambda: file.write(random_layers(1))):
         with pytest.raises(CacheError, match=r"no SQLite database.*Set cache_file to another file, or delete"):
             use()
     assert path.read_bytes() == content
@@ -177,7 +178,7 @@ def test_another_kind_of_file_is_refused_and_untouched(path: Path, content: byte
 
 @pytest.mark.parametrize("application", [0, 7])
 def test_another_database_is_refused_and_untouched(path: Path, application: int) -> None:
-    """Even one in use, a part of which stands in its journal."""
+    """Also a database that is in use, with a part of its data in the journal."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA application_id = {application}")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -186,14 +187,14 @@ def test_another_database_is_refused_and_untouched(path: Path, application: int)
         connection.commit()
         before = {file: file.read_bytes() for file in path.parent.iterdir()}
         assert len(before) == 3
-        for use in (lambda: LayersFile(path).read([b"a"]), lambda: LayersFile(path).write(made(1))):
+        for use in (lambda: LayersFile(path).read([b"a"]), lambda: LayersFile(path).write(random_layers(1))):
             with pytest.raises(CacheError, match=f"the application_id {application}, not .*delete"):
                 use()
         assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
 def test_another_version_is_refused(path: Path) -> None:
-    LayersFile(path).write(made(1))
+    LayersFile(path).write(random_layers(1))
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 2")
     before = path.read_bytes()
@@ -202,9 +203,9 @@ def test_another_version_is_refused(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("words", [1, 20])  # within its page, and beyond
+@pytest.mark.parametrize("words", [1, 20])  # a row that fits in SQLite's page, and a longer one
 def test_a_damaged_row_is_missing_and_replaced(path: Path, words: int) -> None:
-    items = made(5, words)
+    items = random_layers(5, words)
     file = LayersFile(path)
     file.write(items)
     victim = list(items)[2]
@@ -232,26 +233,26 @@ def test_a_damaged_row_is_missing_and_replaced(path: Path, words: int) -> None:
         "key = x'01'",
     ],
 )
-def test_a_row_that_was_changed_is_missing(path: Path, change: str) -> None:
-    LayersFile(path).write(made(3))
+def test_a_changed_row_counts_as_missing(path: Path, change: str) -> None:
+    LayersFile(path).write(random_layers(3))
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"UPDATE layers SET {change} WHERE key = ?", [next(iter(made(3)))])
+        connection.execute(f"UPDATE layers SET {change} WHERE key = ?", [next(iter(random_layers(3)))])
         connection.commit()
-    assert_same(LayersFile(path).read([*made(3), b"\x01"]), dict(list(made(3).items())[1:]))
+    assert_same(LayersFile(path).read([*random_layers(3), b"\x01"]), dict(list(random_layers(3).items())[1:]))
 
 
 def test_no_damage_gives_wrong_values(path: Path) -> None:
-    """Any byte may be hit: a row is whole, or missing, or the file is refused."""
-    items = made(40, 1) | made(10, 20)
+    """If any bytes are damaged, each row is intact or missing, or the file is refused."""
+    items = random_layers(40, 1) | random_layers(10, 20)
     LayersFile(path).write(items)
-    whole = path.read_bytes()
+    intact = path.read_bytes()
     rng = random.Random(0)
     refused = 0
     for _ in range(150):
-        content = bytearray(whole)
+        content = bytearray(intact)
         for _ in range(rng.choice([1, 1, 50])):
-            # half of the hits among the tables' own pages
-            content[rng.randrange(rng.choice([len(whole), 12288]))] ^= 1 << rng.randrange(8)
+            # half of the damage is in the first pages, which describe the table
+            content[rng.randrange(rng.choice([len(intact), 12288]))] ^= 1 << rng.randrange(8)
         path.write_bytes(content)
         for _ in range(2):
             file = LayersFile(path)
@@ -269,24 +270,24 @@ def test_no_damage_gives_wrong_values(path: Path) -> None:
 
 @pytest.mark.parametrize("share", [0.0002, 0.02, 0.5, 0.99])
 def test_a_truncated_file_is_refused(path: Path, share: float) -> None:
-    LayersFile(path).write(made(10))
+    LayersFile(path).write(random_layers(10))
     os.truncate(path, int(share * path.stat().st_size))
     with pytest.raises(CacheError, match="delete"):
-        LayersFile(path).read(list(made(10)))
+        LayersFile(path).read(list(random_layers(10)))
 
 
-def test_a_file_that_is_deleted_meanwhile_is_made_anew(path: Path) -> None:
+def test_a_deleted_file_is_created_again(path: Path) -> None:
     file = LayersFile(path)
-    file.write(made(2))
+    file.write(random_layers(2))
     path.unlink()
-    assert file.read(list(made(2))) == {}
-    file.write(made(2))
-    assert_same(file.read(list(made(2))), made(2))
+    assert file.read(list(random_layers(2))) == {}
+    file.write(random_layers(2))
+    assert_same(file.read(list(random_layers(2))), random_layers(2))
 
 
 @pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o755), (0o444, 0o555), (0o644, 0o555)])
-def test_a_read_only_place_is_read(open_folder: Path, file_mode: int, folder_mode: int) -> None:
-    items, path = made(3), open_folder / "layers"
+def test_read_only_files_and_folders_are_read(open_folder: Path, file_mode: int, folder_mode: int) -> None:
+    items, path = random_layers(3), open_folder / "layers"
     LayersFile(path).write(items)
     before = path.read_bytes()
     os.chmod(path, file_mode)
@@ -295,16 +296,16 @@ def test_a_read_only_place_is_read(open_folder: Path, file_mode: int, folder_mod
         file = LayersFile(path)
         assert_same(file.read(list(items)), items)
         with pytest.warns(CacheWarning, match="no more layers are written there.*cache_file"):
-            file.write(made(4, 2))
-        file.write(made(4, 2))  # said once: warnings are errors here
-        assert_same(file.read([*items, *made(4, 2)]), items)
+            file.write(random_layers(4, 2))
+        file.write(random_layers(4, 2))  # no second warning: warnings are errors in tests
+        assert_same(file.read([*items, *random_layers(4, 2)]), items)
     assert path.read_bytes() == before
     assert [file.name for file in open_folder.iterdir()] == [path.name]
 
 
 def test_a_file_that_can_not_be_read_or_made(open_folder: Path) -> None:
     path = open_folder / "layers"
-    LayersFile(path).write(made(1))
+    LayersFile(path).write(random_layers(1))
     os.chmod(path, 0)
     with unprivileged(), pytest.raises(CacheError, match="Permission denied"):
         LayersFile(path).read([b"a"])
@@ -313,8 +314,8 @@ def test_a_file_that_can_not_be_read_or_made(open_folder: Path) -> None:
         LayersFile(open_folder / "other").read([b"a"])
 
 
-def test_a_full_disk_stops_the_writing_only(path: Path) -> None:
-    first, second = made(5), made(60, 30)
+def test_a_full_disk_stops_only_writing(path: Path) -> None:
+    first, second = random_layers(5), random_layers(60, 30)
     file = LayersFile(path)
     file.write(first)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -325,28 +326,28 @@ def test_a_full_disk_stops_the_writing_only(path: Path) -> None:
         assert_same(file.read([*first, *second]), first)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    file.write(second)  # room again, but it was said that no more is written
+    file.write(second)  # there is room again, but this object writes no more
     assert_same(LayersFile(path).read([*first, *second]), first)
     LayersFile(path).write(second)
     assert_same(LayersFile(path).read([*first, *second]), first | second)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_a_file_that_another_process_holds(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_another_process_has_locked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spacy_elmo.formats.layers_file._TIMEOUT", 0.05)
     file = LayersFile(path)
-    file.write(made(1))
+    file.write(random_layers(1))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(CacheError, match="locked"):
             file.read([b"a"])
         with pytest.warns(CacheWarning, match="locked"):
-            file.write(made(2, 2))
+            file.write(random_layers(2, 2))
 
 
-def test_a_process_that_is_killed_while_it_writes(path: Path) -> None:
-    """Also while it makes the file. The file opens, and each row is whole."""
-    items = made(200, 30)
+def test_a_process_killed_while_it_writes(path: Path) -> None:
+    """Also while it creates the file. The file opens afterwards, and each row is intact."""
+    items = random_layers(200, 30)
 
     def write() -> None:
         for start in range(0, 200, 10):
@@ -361,7 +362,7 @@ def test_a_process_that_is_killed_while_it_writes(path: Path) -> None:
         os.kill(process.pid, signal.SIGKILL)
         process.join(60)
         got = LayersFile(path).read(list(items))
-        assert len(got) % 10 == 0  # all of a call, or none
+        assert len(got) % 10 == 0  # all arrays of a call, or none
         assert_same(got, {key: items[key] for key in got})
         with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -371,8 +372,8 @@ def test_a_process_that_is_killed_while_it_writes(path: Path) -> None:
     assert_same(LayersFile(path).read(list(items)), items)
 
 
-def test_processes_that_write_at_once(path: Path) -> None:
-    """The same keys with other values each, and keys of their own, from the making of the file on."""
+def test_processes_that_write_at_the_same_time(path: Path) -> None:
+    """Each process writes the same keys with other values, and its own keys. None of them finds a file at first."""
     barrier = multiprocessing.get_context("fork").Barrier(3)
 
     def write(number: int) -> None:
@@ -395,7 +396,7 @@ def test_processes_that_write_at_once(path: Path) -> None:
 
 
 def test_forks_while_threads_read_and_write(path: Path) -> None:
-    file, items = LayersFile(path), made(100)
+    file, items = LayersFile(path), random_layers(100)
     file.write(items)
     stop = threading.Event()
 
@@ -426,20 +427,20 @@ def test_forks_while_threads_read_and_write(path: Path) -> None:
     assert_same(file.read(list(children)), children)
 
 
-def test_it_pickles_and_copies(path: Path) -> None:
+def test_pickling_and_copying(path: Path) -> None:
     file = LayersFile(path)
-    file.write(made(2))
+    file.write(random_layers(2))
     for other in (pickle.loads(pickle.dumps(file)), copy.deepcopy(file)):
-        assert_same(other.read(list(made(2))), made(2))
-        other.write(made(3, 2))
-    assert_same(file.read(list(made(3, 2))), made(3, 2))
+        assert_same(other.read(list(random_layers(2))), random_layers(2))
+        other.write(random_layers(3, 2))
+    assert_same(file.read(list(random_layers(3, 2))), random_layers(3, 2))
 
 
 @pytest.mark.parametrize("name", [":memory:", "file:x?mode=memory", "a b#%41?.é", "-"])
-def test_names_that_sqlite_reads_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_file_names_with_a_meaning_in_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     file = LayersFile(name)
     monkeypatch.chdir("/")
-    file.write(made(1))
-    assert_same(LayersFile(tmp_path / name).read(list(made(1))), made(1))
+    file.write(random_layers(1))
+    assert_same(LayersFile(tmp_path / name).read(list(random_layers(1))), random_layers(1))
     assert [file.name for file in tmp_path.iterdir()] == [name]

@@ -1,4 +1,4 @@
-"""Options: what is read, what is written, what is refused and how the refusal reads."""
+"""BiLMOptions: reading, writing, and the messages for bad values."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_round_trip(options: BiLMOptions) -> None:
     assert BiLMOptions.from_dict(json.loads(json.dumps(options.to_dict()))) == options
 
 
-def test_layout_that_is_written(options: BiLMOptions) -> None:
+def test_the_written_layout(options: BiLMOptions) -> None:
     data = options.to_dict()
     assert data["char_cnn"]["n_characters"] == 262
     assert data["char_cnn"]["filters"] == [[1, 2], [3, 4]]
@@ -103,7 +103,7 @@ def test_size_of_the_original_model() -> None:
     assert original.has_char_projection
 
 
-def test_projections_that_the_sizes_do_not_ask_for() -> None:
+def test_projections_that_the_sizes_do_not_require() -> None:
     options = BiLMOptions(4, ((1, 3), (2, 5)), 0, "tanh", 50, 8, 8, 1, None, None, False)
     assert not options.has_lstm_projection
     assert not options.has_char_projection
@@ -197,7 +197,7 @@ def test_bad_filter(pair: object, key: str) -> None:
 
 
 @pytest.mark.parametrize("data", [None, [], "x", 3])
-def test_top_level_is_no_object(data: object) -> None:
+def test_the_top_level_must_be_an_object(data: object) -> None:
     with pytest.raises(OptionsError, match="top level"):
         BiLMOptions.from_dict(data)
 

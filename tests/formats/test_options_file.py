@@ -1,4 +1,4 @@
-"""The options' file: every kind of bad one, and writing whole or not at all."""
+"""Bad options.json files of every kind, and atomic writing."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_failed_write_keeps_the_earlier_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_write_into_nothing(options: BiLMOptions, tmp_path: Path) -> None:
+def test_write_without_a_folder(options: BiLMOptions, tmp_path: Path) -> None:
     with pytest.raises(OptionsError, match=r"folder .* does not exist"):
         write_options(tmp_path / "no" / "options.json", options)
     with pytest.raises(OptionsError, match="it is a folder"):

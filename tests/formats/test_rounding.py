@@ -1,4 +1,4 @@
-"""Rounding of mantissas, against cases worked by hand and float16, whose mantissa has 10 bits."""
+"""Rounding of mantissas against cases computed by hand, and against float16, whose mantissa has 10 bits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def same_bits(got: np.ndarray, expected: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        # with 2 bits there are 1, 1.25, 1.5, 1.75, 2, 2.5, 3 ...
+        # numbers of 2 bits are 1, 1.25, 1.5, 1.75, 2, 2.5, 3 ...
         (1.0, 1.0),
         (1.75, 1.75),
         (1.1, 1.0),
@@ -30,7 +30,7 @@ def same_bits(got: np.ndarray, expected: np.ndarray) -> None:
         (1.125, 1.0),  # in the middle: 1 ends in 0
         (1.375, 1.5),  # in the middle: 1.5 = 1.10 ends in 0
         (1.625, 1.5),
-        (1.875, 2.0),  # the carry goes into the exponent
+        (1.875, 2.0),  # the carry increases the exponent
         (1.126, 1.25),
         (2.25, 2.0),
         (2.75, 3.0),
@@ -38,9 +38,9 @@ def same_bits(got: np.ndarray, expected: np.ndarray) -> None:
         (-0.0, -0.0),
         (0.0, 0.0),
         (2.0**-100 * 1.2, 2.0**-100 * 1.25),
-        (2.0**-149, 0.0),  # subnormal ones come in steps of 2 ** -128
+        (2.0**-149, 0.0),  # subnormal numbers are rounded to multiples of 2 ** -128
         (2.0**-128 * 3, 2.0**-128 * 3),
-        (2.0**-129 * 3, 2.0**-127),  # between 1 and 2 steps: 2 is even
+        (2.0**-129 * 3, 2.0**-127),  # in the middle between 1 and 2 times 2 ** -128: 2 is even
         (-(2.0**-129) * 5, -(2.0**-127)),
     ],
 )
@@ -49,16 +49,16 @@ def test_by_hand(value: float, expected: float) -> None:
 
 
 def test_as_float16_rounds() -> None:
-    """In the range where float16 has all of its 10 bits: 2 ** -14 to 65,504."""
+    """Between 2 ** -14 and 65,504, where float16 has all of its 10 bits."""
     rng = np.random.default_rng(0)
     values = (rng.standard_normal((40, 500)) * np.exp2(rng.integers(-10, 13, (40, 1)))).astype(np.float32)
-    ties = (np.arange(1, 4000, dtype=np.float32) + 0.5) / 2048  # many of them in the middle between two
+    ties = (np.arange(1, 4000, dtype=np.float32) + 0.5) / 2048  # many are in the middle between two numbers of 10 bits
     for array in (values[np.abs(values) > 2**-14], 1 + ties):
         same_bits(round_mantissas(array, 10), array.astype(np.float16).astype(np.float32))
 
 
 @pytest.mark.parametrize("bits", [1, 7, 10, 16, 22])
-def test_values_that_fit_stay_and_others_move_half_a_step_at_most(bits: int) -> None:
+def test_rounding_twice_changes_nothing_and_errors_are_at_most_half_a_step(bits: int) -> None:
     values = np.random.default_rng(bits).standard_normal(10_000).astype(np.float32)
     rounded = round_mantissas(values, bits)
     same_bits(round_mantissas(rounded, bits), rounded)
@@ -73,14 +73,14 @@ def test_all_bits_change_nothing() -> None:
     assert not np.shares_memory(rounded, values)
 
 
-def test_no_infinity_comes_of_a_number() -> None:
+def test_finite_numbers_stay_finite() -> None:
     largest = np.finfo(np.float32).max
     expected = np.ldexp(1 + 1023 / 1024, 127)  # the largest with 10 bits
     same_bits(round_mantissas(f32(largest, -largest), 10), f32(expected, -expected))
 
 
-def test_nan_and_infinity_stay() -> None:
-    # a NaN whose payload is in the last bits alone, and one of ones: rounded as numbers they would be something else
+def test_nan_and_infinity_do_not_change() -> None:
+    # If these NaN were rounded like numbers, the first would become infinity and the second a number.
     nans = np.array([0x7F800001, 0xFFFFFFFF, 0x7FC00000], np.uint32).view(np.float32)
     for values in (nans, f32(np.inf, -np.inf)):
         same_bits(round_mantissas(values, 10), values)
@@ -97,6 +97,6 @@ def test_shapes_and_layouts() -> None:
 
 
 @pytest.mark.parametrize("bits", [0, -1, 24])
-def test_bits_that_there_are_not(bits: int) -> None:
+def test_bad_numbers_of_bits(bits: int) -> None:
     with pytest.raises(WeightsError, match=rf"bits to keep are {bits}\. Expected a whole number from 1 to 23"):
         round_mantissas(f32(1), bits)

@@ -1,4 +1,4 @@
-"""softmax.hdf5: round trips in both types, and what is refused."""
+"""softmax.hdf5 of a full softmax: round trips in both types, and bad files and arrays."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def replaced(path: Path, name: str, values: object, **how: object) -> None:
         file.create_dataset(name, data=values, **how)
 
 
-def test_float32_comes_back_bit_for_bit(path: Path, arrays: tuple[Floats, Floats]) -> None:
+def test_float32_is_read_bit_for_bit(path: Path, arrays: tuple[Floats, Floats]) -> None:
     for got, expected in zip(read_softmax(path), arrays):
         assert got.dtype == np.float32
         assert got.shape == expected.shape
@@ -85,7 +85,7 @@ def test_missing_datasets_are_named(path: Path, name: str) -> None:
     refused(path, f"missing datasets: {name}.")
 
 
-def test_the_weights_of_a_bilm_are_no_softmax(golden: Path) -> None:
+def test_weights_of_a_bilm_are_refused(golden: Path) -> None:
     refused(golden / "random_a" / "weights.hdf5", "missing datasets: softmax/W, softmax/b", "CNN_proj")
 
 
@@ -135,32 +135,32 @@ def test_a_link_is_not_followed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [lambda data: b"", lambda data: b"text\n", lambda data: data[: len(data) // 2]])
-def test_what_is_no_whole_file(path: Path, spoil: Callable[[bytes], bytes]) -> None:
+def test_files_that_are_not_hdf5_or_cut_short(path: Path, spoil: Callable[[bytes], bytes]) -> None:
     path.write_bytes(spoil(path.read_bytes()))
     refused(path, "not an HDF5 file, or one cut short")
 
 
-def test_no_file_and_a_folder(tmp_path: Path) -> None:
-    refused(tmp_path / "gone.hdf5", "no such file. Expected the softmax.hdf5 of a biLM")
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    refused(tmp_path / "missing.hdf5", "no such file. Expected the softmax.hdf5 of a biLM")
     refused(tmp_path, "a folder or a special file")
 
 
-def test_every_cut_gives_an_error_of_ours(path: Path, arrays: tuple[Floats, Floats]) -> None:
+def test_files_cut_at_any_length_give_a_weights_error(path: Path, arrays: tuple[Floats, Floats]) -> None:
     write_softmax(path, *arrays, dtype=np.float16)
-    whole = path.read_bytes()
-    for length in range(0, len(whole), 97):
-        path.write_bytes(whole[:length])
+    content = path.read_bytes()
+    for length in range(0, len(content), 97):
+        path.write_bytes(content[:length])
         refused(path)
 
 
-def test_damaged_bytes_give_values_or_an_error_of_ours(path: Path, arrays: tuple[Floats, Floats]) -> None:
+def test_damaged_bytes_give_finite_values_or_a_weights_error(path: Path, arrays: tuple[Floats, Floats]) -> None:
     write_softmax(path, *arrays, dtype=np.float16)
-    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    content, rng = path.read_bytes(), np.random.default_rng(0)
     for _ in range(300):
-        spoilt = bytearray(whole)
-        for place in rng.integers(0, len(whole), 3):
-            spoilt[place] = rng.integers(256)
-        path.write_bytes(spoilt)
+        damaged = bytearray(content)
+        for position in rng.integers(0, len(content), 3):
+            damaged[position] = rng.integers(256)
+        path.write_bytes(damaged)
         try:
             weight, bias = read_softmax(path)
         except WeightsError:
@@ -169,7 +169,7 @@ def test_damaged_bytes_give_values_or_an_error_of_ours(path: Path, arrays: tuple
         assert np.isfinite(weight).all()
 
 
-def test_what_can_not_be_written_leaves_the_old_file(path: Path, arrays: tuple[Floats, Floats]) -> None:
+def test_a_refused_write_leaves_the_old_file(path: Path, arrays: tuple[Floats, Floats]) -> None:
     weight, bias = arrays
     before = path.read_bytes()
     large, bad = np.full((7, 4), 65_520, np.float32), bias.copy()  # 65,504 is the largest float16
@@ -188,6 +188,6 @@ def test_what_can_not_be_written_leaves_the_old_file(path: Path, arrays: tuple[F
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path, arrays: tuple[Floats, Floats]) -> None:
-    with pytest.raises(WeightsError, match=r"the folder .*gone does not exist"):
-        write_softmax(tmp_path / "gone" / "softmax.hdf5", *arrays)
+def test_write_without_a_folder(tmp_path: Path, arrays: tuple[Floats, Floats]) -> None:
+    with pytest.raises(WeightsError, match=r"the folder .*missing does not exist"):
+        write_softmax(tmp_path / "missing" / "softmax.hdf5", *arrays)

@@ -1,4 +1,4 @@
-"""Arrays that are written number by number."""
+"""One-dimensional .npy files that are written number by number."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def test_numpy_reads_it(typecode: str, dtype: type, n: int, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
 
 
-def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_a_number_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OverflowError), StreamedArray(tmp_path / "a.npy", "i") as array:
         array.append(2**31)
     assert not list(tmp_path.iterdir())

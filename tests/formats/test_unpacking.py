@@ -1,4 +1,4 @@
-"""Lines of plain files; packed and damaged ones are in tests/pretraining/text/test_reading.py."""
+"""Lines of plain files. tests/pretraining/text/test_reading.py tests compressed and damaged files."""
 
 import io
 

@@ -114,7 +114,7 @@ def test_a_file_that_can_not_be_written_to(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(CacheError, match="can't be made"):
         cache.put(KEYS[:1], ARRAYS[:1])
     monkeypatch.undo()
-    monkeypatch.setattr("spacy_elmo.formats.layers_file._packed", lambda key, layers: (key,))
+    monkeypatch.setattr("spacy_elmo.formats.layers_file._to_row", lambda key, layers: (key,))
     with pytest.warns(CacheWarning):
         cache.put(KEYS[:2], ARRAYS[:2])
     cache.put(KEYS[2:3], ARRAYS[2:3])

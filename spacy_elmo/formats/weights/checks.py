@@ -1,4 +1,4 @@
-"""Checks of a biLM's parameters as arrays, wherever they come from or go to."""
+"""Checks of a biLM's parameters as arrays, before they are written or used."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from ..hdf5_checks import Floats
 from ..options import BiLMOptions
 from .table import parameter_problems
 
-_MAX_LISTED = 10
+_MAX_LISTED = 10  # items in a message
 
 
 def check_arrays(arrays: Mapping[str, Floats], options: BiLMOptions, source: str) -> None:
-    """Refuse what is not a biLM of these options; `source` begins the message.
+    """Check that arrays are the parameters of a biLM.
 
-    Raises WeightsError for arrays that are missing, unexpected, misshapen, not float32 or not finite,
-    and for a character embedding whose row 0 is not zero: the file has no place for it.
+    arrays: by parameter name (see `expected_parameters`).
+    options: the biLM's sizes.
+    source: where the arrays are from, as the beginning of the message.
+
+    Raises WeightsError if arrays are missing, unexpected, misshapen, not float32 or not finite, or if row 0 of the
+    character embedding (the mask) is not zero, since weights.hdf5 has no place for it.
     """
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.newbyteorder("=") != np.float32:
@@ -36,5 +40,6 @@ def check_arrays(arrays: Mapping[str, Floats], options: BiLMOptions, source: str
 
 
 def listed(items: list[str], separator: str = ", ") -> str:
+    """Return the first ten items as text, and how many more there are."""
     more = len(items) - _MAX_LISTED
     return separator.join(items[:_MAX_LISTED]) + (f"{separator}and {more} more" if more > 0 else "")

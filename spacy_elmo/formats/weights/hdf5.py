@@ -1,4 +1,4 @@
-"""The official weights.hdf5 of a biLM, read into and written from numpy arrays by parameter name."""
+"""The official weights.hdf5 of a biLM, read and written as numpy arrays by parameter name."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from ..options import BiLMOptions
 from .checks import check_arrays, listed
 from .table import Entry, table_for, weights_table
 
-ALIGNMENT = 64  # bytes, of torch's own tensors: products of others may differ in the last bits
+# Bytes, as torch aligns its tensors. With another alignment, matrix multiplications may differ in the last bits.
+ALIGNMENT = 64
 _EXPECTED = "the weights.hdf5 of a biLM"
 
 
-def read_weights(path: str | os.PathLike[str], options: BiLMOptions, *, sound: bool = False) -> dict[str, Floats]:
-    """Read a weight file whose sizes are those of the options.
+def read_weights(path: str | os.PathLike[str], options: BiLMOptions, *, trusted: bool = False) -> dict[str, Floats]:
+    """Read a weight file.
 
-    sound: how its values are stored is known to be right, and not looked at, which takes as long as reading them.
+    path: the weights.hdf5.
+    options: the sizes that the file must have. Projections that the sizes do not require are read if the file has them.
+    trusted: whether to skip the check of how the values are stored, which doubles the time of reading.
 
-    Returns native, contiguous float32 arrays by parameter name (see `expected_parameters`).
-    A projection that the sizes do not ask for is read where the file has it.
-
-    Raises WeightsError for a file that is missing, damaged, incomplete, or of other sizes.
+    Returns contiguous float32 arrays in native byte order, by parameter name (see `expected_parameters`).
+    Raises WeightsError if the file is missing, damaged, incomplete or of other sizes.
     """
     with open_hdf5(path, _EXPECTED, WeightsError) as file:
         table = _table_of(file, options)
@@ -39,48 +40,51 @@ def read_weights(path: str | os.PathLike[str], options: BiLMOptions, *, sound: b
             message = Errors.WEIGHTS_MISSING
             raise WeightsError(message.format(path=path, missing=listed(missing), found=root_names(file)))
         pairs = [(entry, dataset) for entry, dataset in zip(table, datasets, strict=True) if dataset is not None]
-        problems = [problem for entry, dataset in pairs if (problem := _misshapen(entry, dataset))]
+        problems = [problem for entry, dataset in pairs if (problem := _shape_problem(entry, dataset))]
         if problems:
             raise WeightsError(Errors.WEIGHTS_SHAPES.format(path=path, problems=listed(problems, "; ")))
-        _refuse_more(file, options)
-        for entry, dataset in pairs if not sound else ():
+        _refuse_larger_model(file, options)
+        for entry, dataset in pairs if not trusted else ():
             check_dataset(dataset, entry.dataset, WeightsError)
         arrays: dict[str, Floats] = {}
         for entry, dataset in pairs:
             values = read_dataset(dataset, entry.dataset, WeightsError)
             for part in entry.parts:
                 if part.parameter not in arrays:
-                    arrays[part.parameter] = _zeros(part.shape)
+                    arrays[part.parameter] = _aligned_zeros(part.shape)
                 piece = values[part.source]
                 arrays[part.parameter][part.target] = piece.T if part.transposed else piece
     return arrays
 
 
-def _zeros(shape: tuple[int, ...]) -> Floats:
-    """Aligned."""
+def _aligned_zeros(shape: tuple[int, ...]) -> Floats:
+    """Return zeros whose memory begins at a multiple of ALIGNMENT."""
     size = math.prod(shape)
     values: Floats = np.zeros(size + ALIGNMENT // 4, np.float32)
-    begin = -values.ctypes.data % ALIGNMENT // 4
-    return values[begin : begin + size].reshape(shape)
+    start = -values.ctypes.data % ALIGNMENT // 4
+    return values[start : start + size].reshape(shape)
 
 
 def write_weights(
     path: str | os.PathLike[str], options: BiLMOptions, arrays: Mapping[str, Floats], *, compress: bool = False
 ) -> None:
-    """Write float32 arrays by parameter name as a weight file, whole or not at all.
+    """Write a weight file atomically.
 
-    compress: by HDF5's filters shuffle and gzip. AllenNLP and bilm-tf read through h5py and see plain float32 all the
-    same. Rounded weights become smaller (see `rounding.round_mantissas`), others hardly.
+    path: the weights.hdf5.
+    options: the biLM's sizes.
+    arrays: float32 arrays by parameter name (see `expected_parameters`).
+    compress: whether to use HDF5's filters shuffle and gzip. AllenNLP and bilm-tf read such files too, since h5py
+        undoes the filters. Only rounded weights become much smaller (see `rounding.round_mantissas`).
 
-    Raises WeightsError for arrays that are missing, unexpected, misshapen, not float32 or not finite,
-    and for a character embedding whose row 0 is not zero: the file has no place for it.
+    Raises WeightsError if arrays are missing, unexpected, misshapen, not float32 or not finite, if row 0 of the
+    character embedding (the mask) is not zero, since the file has no place for it, or if the file can't be written.
     """
     check_arrays(arrays, options, f"{path}: not written")
-    datasets = ((entry.dataset, _values(entry, arrays)) for entry in table_for(options, arrays))
+    datasets = ((entry.dataset, _dataset_values(entry, arrays)) for entry in table_for(options, arrays))
     write_hdf5(path, datasets, WeightsError, compress=compress)
 
 
-def _values(entry: Entry, arrays: Mapping[str, Floats]) -> Floats:
+def _dataset_values(entry: Entry, arrays: Mapping[str, Floats]) -> Floats:
     values = np.empty(entry.shape, dtype="<f4")
     for part in entry.parts:
         piece = arrays[part.parameter][part.target]
@@ -89,7 +93,10 @@ def _values(entry: Entry, arrays: Mapping[str, Floats]) -> Floats:
 
 
 def _table_of(file: h5py.File, options: BiLMOptions) -> list[Entry]:
-    """The table that fits the file: an optional projection is in it where the file has a part of it."""
+    """Return the table of the datasets in a file, with the optional projections that the file has.
+
+    Raises WeightsError if the file has some but not all datasets of an optional projection.
+    """
     minimal = weights_table(options, options.has_char_projection, options.has_lstm_projection)
     names = {entry.dataset for entry in minimal}
     char_projection, lstm_projection = options.has_char_projection, options.has_lstm_projection
@@ -106,8 +113,8 @@ def _table_of(file: h5py.File, options: BiLMOptions) -> list[Entry]:
     return weights_table(options, char_projection, lstm_projection)
 
 
-def _refuse_more(file: h5py.File, options: BiLMOptions) -> None:
-    # A file of a larger model would load without a word, and give other vectors than it should.
+def _refuse_larger_model(file: h5py.File, options: BiLMOptions) -> None:
+    # Otherwise a file of a larger model would load without an error, and give wrong vectors.
     n_filters = len(options.filters)
     beyond = {
         f"CNN/W_cnn_{n_filters}": ("the length of char_cnn.filters", n_filters),
@@ -120,7 +127,8 @@ def _refuse_more(file: h5py.File, options: BiLMOptions) -> None:
             raise WeightsError(Errors.WEIGHTS_BEYOND.format(path=path, name=name, key=key, got=got))
 
 
-def _misshapen(entry: Entry, dataset: h5py.Dataset) -> str | None:
+def _shape_problem(entry: Entry, dataset: h5py.Dataset) -> str | None:
+    """Return what is wrong with a dataset's shape, and the options' keys that it contradicts; None if it is right."""
     got = shape_of(dataset, entry.dataset, WeightsError)
     if got == entry.shape:
         return None

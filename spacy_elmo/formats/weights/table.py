@@ -1,7 +1,8 @@
-"""One table of the biLM's weights: dataset in the file <-> place in the parameters.
+"""The table of a biLM's weights: which dataset of weights.hdf5 is which part of which parameter.
 
-Matrices in the file are stored for ``x @ W``; the parameters have the layout of torch's modules, but for
-the LSTM's, which stay as they are in the file (gates in the order i, j, f, o; no forget bias added).
+Matrices in the file are stored for ``x @ W``. The parameters have the layout of torch's modules, except for the LSTM's,
+which have the layout of the file: for ``x @ W``, with the gates in the order input gate, candidate, forget gate, output
+gate (i, j, f, o), and with the forget bias of 1 not yet added.
 """
 
 from __future__ import annotations
@@ -22,10 +23,17 @@ LSTM_PROJECTION = ".projection"
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a dataset and its place: parameter[target] is dataset[source], transposed or not."""
+    """A part of a dataset and its place in a parameter: parameter[target] = dataset[source].
+
+    parameter: name of the parameter.
+    shape: of the complete parameter.
+    target: index into the parameter; () is all of it.
+    source: index into the dataset; () is all of it.
+    transposed: whether the order of all axes is reversed on the way.
+    """
 
     parameter: str
-    shape: Shape  # of the whole parameter
+    shape: Shape
     target: Index = ()
     source: Index = ()
     transposed: bool = False
@@ -33,7 +41,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Entry:
-    """A dataset of the file: its size along each axis with the options' key it comes from, and its parts."""
+    """A dataset of weights.hdf5.
+
+    dataset: its path in the file.
+    axes: for each axis the size, and the key in options.json that determines it.
+    parts: where its values are in the parameters.
+    """
 
     dataset: str
     axes: tuple[tuple[int, str], ...]
@@ -46,7 +59,12 @@ class Entry:
 
 
 def weights_table(options: BiLMOptions, char_projection: bool, lstm_projection: bool) -> list[Entry]:
-    """The datasets of a biLM's weight file, with or without its projections."""
+    """Return the datasets of a biLM's weight file.
+
+    options: the biLM's sizes.
+    char_projection: whether the character encoder has a projection.
+    lstm_projection: whether the LSTM cells have a projection.
+    """
     characters = (N_CHARACTERS, "the number of characters")
     char_dim = (options.char_dim, "char_cnn.embedding.dim")
     n_filters = (options.n_filters, "the sum of char_cnn.filters")
@@ -77,16 +95,22 @@ def weights_table(options: BiLMOptions, char_projection: bool, lstm_projection: 
 
 
 def expected_parameters(options: BiLMOptions, arrays: Iterable[str] | None = None) -> dict[str, Shape]:
-    """Names and shapes of a biLM's parameters.
+    """Return the shapes of a biLM's parameters by name.
 
-    A projection that the sizes do not ask for is expected where one of its names is among `arrays`.
+    options: the biLM's sizes.
+    arrays: names of parameters that exist. Projections that the sizes do not require are expected if one of their names
+        is among these.
     """
     table = weights_table(options, *_projections(options, arrays or ()))
     return {part.parameter: part.shape for entry in table for part in entry.parts}
 
 
 def parameter_problems(options: BiLMOptions, shapes: Mapping[str, Sequence[int]]) -> list[str]:
-    """What is missing, unexpected or misshapen among parameters of the given names and shapes: a line each."""
+    """Return what is missing, unexpected or misshapen among parameters, a message for each problem.
+
+    options: the biLM's sizes.
+    shapes: the shapes of the parameters by name.
+    """
     expected = expected_parameters(options, shapes)
     problems = []
     for name, shape in expected.items():
@@ -100,11 +124,12 @@ def parameter_problems(options: BiLMOptions, shapes: Mapping[str, Sequence[int]]
 
 
 def table_for(options: BiLMOptions, arrays: Iterable[str]) -> list[Entry]:
-    """The table that fits parameters of the given names."""
+    """Return the table for parameters of these names, with the optional projections that are among them."""
     return weights_table(options, *_projections(options, arrays))
 
 
 def _projections(options: BiLMOptions, arrays: Iterable[str]) -> tuple[bool, bool]:
+    """Whether the character encoder and the LSTM cells have projections, by the sizes or by the arrays' names."""
     names = list(arrays)
     char = any(name.startswith(CHAR_PROJECTION) for name in names)
     lstm = any(name.startswith("lstm.") and name.endswith(LSTM_PROJECTION) for name in names)

@@ -9,7 +9,7 @@ import torch
 
 from ...errors import Errors, WeightsError
 from ...formats.adaptive_file import holds_adaptive, read_adaptive, write_adaptive
-from ...formats.atomic_folder import filling, is_unfinished
+from ...formats.atomic_folder import is_unfinished, replacing_folder
 from ...formats.options import read_options, write_options
 from ...formats.softmax_file import read_softmax, write_softmax
 from ...formats.weights.hdf5 import read_weights, write_weights
@@ -78,7 +78,7 @@ class LanguageModel:
 
         softmax_dtype: float32, or float16 for a softmax of half the size. Raises ElmoError.
         """
-        with filling(folder, (*FILES, COUNTS), WeightsError) as temporary:
+        with replacing_folder(folder, (*FILES, COUNTS), WeightsError) as temporary:
             write_options(temporary / OPTIONS, self.bilm.options)
             write_weights(temporary / WEIGHTS, self.bilm.options, self.bilm.to_arrays())
             write_output_layer(temporary / SOFTMAX, self.softmax, softmax_dtype)

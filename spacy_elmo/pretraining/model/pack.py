@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import CommandError, Errors, WeightsError
 from ...formats.atomic import writing
-from ...formats.atomic_folder import filling
+from ...formats.atomic_folder import replacing_folder
 from ...formats.hdf5_checks import Floats
 from ...formats.options import read_options, write_options
 from ...formats.rounding import round_mantissas
@@ -58,7 +58,7 @@ def pack(
     largest, mean = relative_change(arrays, rounded)
     known = LanguageModel.load(model) if softmax != NO_SOFTMAX and has_softmax(model) else None
     words = _words(known, folder)
-    with filling(output, (*FILES, COUNTS, CARD), WeightsError) as temporary:
+    with replacing_folder(output, (*FILES, COUNTS, CARD), WeightsError) as temporary:
         write_options(temporary / OPTIONS, options)
         write_weights(temporary / WEIGHTS, options, rounded, compress=True)
         if known is not None:

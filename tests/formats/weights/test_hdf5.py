@@ -1,4 +1,4 @@
-"""Weight files: the table, golden files and round trips."""
+"""Weight files: the table of datasets, golden files and round trips."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def small_models(draw: st.DrawFn) -> tuple[BiLMOptions, tuple[str, ...]]:
         proj_clip=draw(clip),
         use_skip_connections=draw(st.booleans()),
     )
-    # Projections that the sizes do not ask for may be there all the same.
+    # A file may have projections that the sizes do not require.
     optional = ("char_cnn.projection.weight", "lstm.layers.0.projection")
     return options, tuple(draw(st.sets(st.sampled_from(optional))))
 
@@ -130,7 +130,7 @@ def test_no_projections() -> None:
         ("char_cnn.projection.weight", "CNN_proj/b_proj"),
     ],
 )
-def test_some_of_the_optional_projections(extra: str, dataset: str, tmp_path: Path) -> None:
+def test_incomplete_optional_projections(extra: str, dataset: str, tmp_path: Path) -> None:
     path = tmp_path / "weights.hdf5"
     write_weights(path, SQUARE, random_arrays(SQUARE, (extra,)))
     with h5py.File(path, "a") as file:

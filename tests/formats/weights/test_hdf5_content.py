@@ -1,4 +1,4 @@
-"""Weight files whose datasets are missing, misshapen, or not finite float32."""
+"""Weight files with datasets that are missing, misshapen, not float32 or not finite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weight_files import CELL, W_0, refused, rewrite_as
 from spacy_elmo.formats import BiLMOptions
 
 
-def test_no_file_a_folder_and_other_bytes(tmp_path: Path, options: BiLMOptions) -> None:
+def test_missing_file_folder_and_other_bytes(tmp_path: Path, options: BiLMOptions) -> None:
     refused(tmp_path / "none.hdf5", options, "no such file")
     refused(tmp_path, options, "a folder")
     path = tmp_path / "weights.hdf5"
@@ -22,10 +22,10 @@ def test_no_file_a_folder_and_other_bytes(tmp_path: Path, options: BiLMOptions) 
         refused(path, options, "not an HDF5 file")
 
 
-@pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.999])
-def test_cut_short(weights: Path, options: BiLMOptions, part: float) -> None:
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_cut_short(weights: Path, options: BiLMOptions, share: float) -> None:
     content = weights.read_bytes()
-    weights.write_bytes(content[: int(len(content) * part)])
+    weights.write_bytes(content[: int(len(content) * share)])
     refused(weights, options, "cut short")
 
 

@@ -1,4 +1,4 @@
-"""How a weight file may be stored, and how it may not: links, filters, bombs, damage."""
+"""Ways of storing a weight file that are read, and ways that are refused: links, filters, bombs, damage."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def test_other_ways_to_store_float32(weights: Path, options: BiLMOptions, arrays
 
 def test_compressed_zeros(weights: Path, options: BiLMOptions) -> None:
     big = dataclasses.replace(options, filters=((1, 1500),), projection_dim=5)
-    made = {name: np.zeros(shape, np.float32) for name, shape in expected_parameters(big).items()}
-    write_weights(weights, big, made)
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in expected_parameters(big).items()}
+    write_weights(weights, big, zeros)
     rewrite(weights, "CNN_high_0/W_carry", compression="gzip", compression_opts=9, chunks=(1500, 1500))
-    assert_same(read_weights(weights, big), made)
+    assert_same(read_weights(weights, big), zeros)
 
 
 @pytest.mark.parametrize("name", [W_0, CELL, "RNN_0"])
@@ -155,7 +155,7 @@ def test_ratio_that_gzip_can_not_reach(weights: Path, options: BiLMOptions) -> N
 @pytest.mark.parametrize("how", [{"compression": "gzip"}, {"fletcher32": True}, {"compression": "lzf"}], ids=str)
 def test_damaged_chunk(weights: Path, options: BiLMOptions, how: dict) -> None:
     def damaged(file: h5py.File, values: np.ndarray) -> None:
-        # Compressible, or lzf is left out.
+        # Rounded, since h5py stores a chunk without lzf if lzf does not make it smaller.
         dataset = file.create_dataset(W_0, data=np.round(values), chunks=(10, 32), **how)
         mask, raw = dataset.id.read_direct_chunk((0, 0))
         assert mask == 0
@@ -171,10 +171,10 @@ def test_damaged_bytes(weights: Path, options: BiLMOptions) -> None:
     rng = np.random.default_rng(0)
     for _ in range(150):
         damaged = bytearray(content)
-        # The values themselves may be anything: only what describes them is of interest here.
+        # Damage to the values gives other values. This test is about the metadata, at the beginning of the file.
         for position in rng.integers(0, 4096, size=8):
             damaged[position] = rng.integers(256)
         weights.write_bytes(damaged)
-        # Some of the bytes are read by nobody; any other exception fails the test.
+        # Some damaged bytes are never read. Any exception but WeightsError fails the test.
         with contextlib.suppress(WeightsError):
             read_weights(weights, options)

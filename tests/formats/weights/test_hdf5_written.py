@@ -1,4 +1,4 @@
-"""Writing weight files: what is refused, and that a failure leaves the earlier file."""
+"""Writing of weight files: bad arrays are refused, and after a failure the earlier file is unchanged."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_failed_write_keeps_the_earlier_file(
         assert list(weights.parent.iterdir()) == [weights]
 
 
-def test_write_into_nothing(tmp_path: Path, options: BiLMOptions, arrays: Arrays) -> None:
+def test_write_without_a_folder(tmp_path: Path, options: BiLMOptions, arrays: Arrays) -> None:
     with pytest.raises(WeightsError, match=r"folder .* does not exist"):
         write_weights(tmp_path / "no" / "weights.hdf5", options, arrays)
     with pytest.raises(WeightsError, match="it is a folder"):
