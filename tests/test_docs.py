@@ -23,8 +23,9 @@ from spacy_elmo.errors import ChangedBiLMWarning, ElmoError
 from spacy_elmo.formats import read_options, read_weights, write_weights
 from spacy_elmo.modules import precision
 from spacy_elmo.pipeline.attributes import _GETTERS
-from spacy_elmo.pretraining.settings.config import Paths, PretrainConfig
+from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import to_config
+from spacy_elmo.pretraining.settings.sections import PathSettings
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -67,7 +68,7 @@ def test_settings() -> None:
 
 
 def test_settings_of_pretraining() -> None:
-    config = to_config(PretrainConfig(Paths("text.txt"), read_options(GOLDEN / "options.json")))
+    config = to_config(PretrainConfig(PathSettings("text.txt"), read_options(GOLDEN / "options.json")))
     del config["bilm"]
     config["paths"]["train"] = ""  # it has no default
     rows = {row[0]: row[1] for row in table("Settings of pretraining")}

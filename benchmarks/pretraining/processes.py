@@ -25,13 +25,8 @@ import torch
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining.run.starting import find_vocabulary, starting_model
-from spacy_elmo.pretraining.settings.config import (
-    Paths,
-    PretrainConfig,
-    SoftmaxSettings,
-    TrainingSettings,
-    VocabularySettings,
-)
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
 from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.training.distributed import processes
 from spacy_elmo.pretraining.training.trainer import Trainer
@@ -170,7 +165,9 @@ def main() -> None:
             workers=args.threads,
             softmax=SoftmaxSettings("sampled", args.negatives),
         )
-        config = PretrainConfig(Paths(str(text)), options, vocabulary=VocabularySettings(args.words), training=settings)
+        config = PretrainConfig(
+            PathSettings(str(text)), options, vocabulary=VocabularySettings(args.words), training=settings
+        )
         print(f"LSTM {args.dim}, projection {args.projection}, {args.streams} x {args.steps} tokens an update")
         step = measure(config, Path(folder), args)
     print_traffic(options, args, args.step_seconds or step)

@@ -4,6 +4,7 @@ import typer
 from spacy.cli._util import app as spacy_app
 
 from ..pipeline import registries  # noqa: F401  # so that find-function knows span_getters
+from ..pretraining.settings.help import command_help
 from .demo import demo
 from .download import download
 from .embed import embed
@@ -22,5 +23,7 @@ app = typer.Typer(name="elmo", help="Deep contextualized word vectors (ELMo).", 
 commands = (demo, embed, similar, info, download, evaluate, init_config, init_pretrain_config, pack, vocab, weights)
 for command in commands:
     app.command(command.__name__.replace("_", "-"))(with_exit_codes(command))
-app.command("pretrain", context_settings=CONTEXT)(pretrain)  # minds signals itself: see pretraining/run/stopping.py
+app.command("pretrain", context_settings=CONTEXT, epilog=command_help())(
+    pretrain
+)  # minds signals itself: see pretraining/run/stopping.py
 spacy_app.add_typer(app)

@@ -7,9 +7,9 @@ import typer
 from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors
-from ..pretraining.settings.comments import commented
-from ..pretraining.settings.config import Paths
 from ..pretraining.settings.config_file import to_config, to_text
+from ..pretraining.settings.help import commented
+from ..pretraining.settings.sections import PathSettings
 from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
 from ..pretraining.text.splitting import splitter
 from .init_config import STANDARD_OUTPUT, check_output, write
@@ -26,7 +26,7 @@ def config_text(
     init: the biLM to go on from, which has a size of its own.
     """
     splitter(language)  # so that a language which spaCy does not know is refused now
-    paths = Paths(_LATER if train is None else train, heldout, init=init)
+    paths = PathSettings(_LATER if train is None else train, heldout, init=init)
     if init is None:
         config = to_config(config_of_size(size or Size.mini, paths, language))
     elif size is None:

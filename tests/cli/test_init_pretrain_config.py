@@ -8,9 +8,10 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.pretraining.settings.comments import COMMENTS
-from spacy_elmo.pretraining.settings.config import Paths, PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import read_config, to_config
+from spacy_elmo.pretraining.settings.help import settings
+from spacy_elmo.pretraining.settings.sections import PathSettings, TrainingSettings
 from spacy_elmo.pretraining.settings.sizes import SIZES, Size, config_of_size
 
 ROOT = Path(__file__).parents[2]
@@ -36,15 +37,15 @@ def test_what_is_written_is_read(size: str) -> None:
     told = run("run.cfg", "--train", "a.txt", "--heldout", "b.txt", "--language", "en", "--size", size)
     assert "python -m spacy elmo pretrain run.cfg out\n" in told
     config = read_config("run.cfg")
-    assert config == config_of_size(Size(size), Paths("a.txt", "b.txt"), "en")
-    assert (config.paths, config.corpus.language) == (Paths("a.txt", "b.txt"), "en")
+    assert config == config_of_size(Size(size), PathSettings("a.txt", "b.txt"), "en")
+    assert (config.paths, config.corpus.language) == (PathSettings("a.txt", "b.txt"), "en")
     assert Config().from_disk("run.cfg") == to_config(config)  # nothing is left to defaults
 
 
 def test_the_text_may_come_later() -> None:
     assert "python -m spacy elmo pretrain run.cfg out --paths.train TEXT\n" in run("run.cfg")
     config = read_config("run.cfg", {"paths.train": "a.txt"})
-    assert config == PretrainConfig(Paths("a.txt"), SIZES[Size.mini])
+    assert config == PretrainConfig(PathSettings("a.txt"), SIZES[Size.mini])
 
 
 def test_standard_output_has_the_config_alone() -> None:
@@ -74,7 +75,7 @@ def test_sizes(size: str, n_filters: int, dim: int, projection: int, n_highway: 
 
 
 def test_the_original_is_trained_as_by_its_authors() -> None:
-    config = config_of_size(Size.original, Paths("a.txt"))
+    config = config_of_size(Size.original, PathSettings("a.txt"))
     training = config.training
     assert config.vocabulary.size == 793_471
     assert (training.streams, training.steps, training.dropout, training.epochs) == (384, 20, 0.1, 10)
@@ -85,7 +86,7 @@ def test_the_original_is_trained_as_by_its_authors() -> None:
     assert (optimizer.clip_norm, optimizer.loss_scale) == (10, 20)
     assert (training.schedule.kind, training.schedule.warmup_steps) == ("constant", 0)
     for size in (Size.mini, Size.small, Size.medium):
-        assert config_of_size(size, Paths("a.txt")).training == TrainingSettings()
+        assert config_of_size(size, PathSettings("a.txt")).training == TrainingSettings()
 
 
 def test_every_setting_is_explained() -> None:
@@ -97,7 +98,7 @@ def test_every_setting_is_explained() -> None:
         elif " = " in line and not line.startswith("#") and not section.startswith("bilm"):
             assert above.startswith("# "), line
             explained.add(f"{section}.{line.split(' = ')[0]}")
-    assert explained | {"paths", "bilm"} == set(COMMENTS)
+    assert explained | {"paths", "bilm"} == {setting.key for setting in settings()}
     assert max(map(len, lines)) <= 120
 
 
@@ -149,6 +150,6 @@ def test_a_config_that_tunes_has_no_size() -> None:
 
 
 def test_tiny_is_for_small_texts() -> None:
-    config = config_of_size(Size.tiny, Paths("a.txt"))
+    config = config_of_size(Size.tiny, PathSettings("a.txt"))
     assert (config.training.streams, config.training.softmax.negatives) == (64, 1024)
     assert (config.evaluation.every, config.training.schedule.warmup_steps) == (100, 50)

@@ -13,8 +13,9 @@ from spacy_elmo.cli.views.progress import ConsoleReporter
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.pretraining.run import loop
 from spacy_elmo.pretraining.run.reporting import Reporter
-from spacy_elmo.pretraining.settings.config import Paths, PretrainConfig
+from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import write_config
+from spacy_elmo.pretraining.settings.sections import PathSettings
 from spacy_elmo.pretraining.settings.sizes import Size, config_of_size
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -52,7 +53,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loop:
     for name in (*TORCHRUN, "SPACY_CONFIG_OVERRIDES"):
         monkeypatch.delenv(name, raising=False)
     Path("a.txt").write_text("x\n", encoding="utf8")
-    write_config(config_of_size(Size.mini, Paths("a.txt")), "run.cfg")
+    write_config(config_of_size(Size.mini, PathSettings("a.txt")), "run.cfg")
     stub = Loop()
     monkeypatch.setattr(loop, "pretrain", stub)
     return stub
@@ -67,7 +68,7 @@ def run(*arguments: object, code: int = 0) -> str:
 def test_what_the_loop_is_given(stub: Loop) -> None:
     run("run.cfg", "out")
     (call,) = stub.calls
-    assert call.config == config_of_size(Size.mini, Paths("a.txt"))
+    assert call.config == config_of_size(Size.mini, PathSettings("a.txt"))
     assert call.output == Path("out")
     assert isinstance(call.reporter, ConsoleReporter)
 

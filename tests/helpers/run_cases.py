@@ -4,7 +4,8 @@ from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining.run.facts import CardFacts, RunFacts, TextFacts
 from spacy_elmo.pretraining.run.metrics import EvaluationRow
 from spacy_elmo.pretraining.scoring import Score
-from spacy_elmo.pretraining.settings.config import CorpusSettings, Paths, PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.sections import CorpusSettings, PathSettings, TrainingSettings
 from spacy_elmo.pretraining.text.reading import BadLine
 
 OPTIONS = BiLMOptions(
@@ -25,7 +26,7 @@ SHA256 = "0123456789abcdef" * 4
 TRAIN = TextFacts("/home/someone/texts/train.txt", 1_000, 20_000, SHA256, n_bad=12, bad=BAD)
 HELDOUT = TextFacts("/home/someone/texts/held|out*.txt", 50, 950)
 CONFIG = PretrainConfig(
-    Paths(TRAIN.source, HELDOUT.source, init="/home/someone/model/"),
+    PathSettings(TRAIN.source, HELDOUT.source, init="/home/someone/model/"),
     OPTIONS,
     CorpusSettings(language="en"),
     training=TrainingSettings(epochs=2.5),

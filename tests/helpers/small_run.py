@@ -11,12 +11,12 @@ import numpy as np
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining.run import loop
 from spacy_elmo.pretraining.run.reporting import Reporter
-from spacy_elmo.pretraining.settings.config import (
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.sections import (
     CorpusSettings,
     EvaluationSettings,
     OptimizerSettings,
-    Paths,
-    PretrainConfig,
+    PathSettings,
     ScheduleSettings,
     SoftmaxSettings,
     TrainingSettings,
@@ -52,7 +52,7 @@ def config_of(
     }
     further = {name: str(path) for name, path in (paths or {}).items()}
     return PretrainConfig(
-        Paths(str(text), **further),
+        PathSettings(str(text), **further),
         OPTIONS,
         CorpusSettings(heldout_share=0.1, shuffle_block=8),
         VocabularySettings(30),

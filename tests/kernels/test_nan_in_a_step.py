@@ -11,7 +11,7 @@ from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
 from spacy_elmo.modules.softmax.full import Softmax
-from spacy_elmo.pretraining.settings.config import OptimizerSettings
+from spacy_elmo.pretraining.settings.sections import OptimizerSettings
 from spacy_elmo.pretraining.training.distributed import Group
 from spacy_elmo.pretraining.training.objective import RowObjective
 from spacy_elmo.pretraining.training.step import Batch, Workers

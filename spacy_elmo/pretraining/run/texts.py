@@ -7,13 +7,13 @@ from typing import Any
 
 from ...errors import Errors, SettingsError
 from ..model.files import WEIGHTS, bilm_folder
-from ..settings.config import Paths
+from ..settings.sections import PathSettings
 from ..text.vocabulary_file import read_words
 
 WORDS, GIVEN, INIT = "vocabulary", "paths.vocabulary", "paths.init"
 
 
-def digests(paths: Paths, words: Sequence[str]) -> dict[str, str | None]:
+def digests(paths: PathSettings, words: Sequence[str]) -> dict[str, str | None]:
     """What a run keeps of its words, of the file that they are from, and of the weights it starts from; null: none.
 
     Raises SettingsError for weights that can't be read.
@@ -23,7 +23,7 @@ def digests(paths: Paths, words: Sequence[str]) -> dict[str, str | None]:
     return {WORDS: of_words, GIVEN: given, INIT: None if paths.init is None else _of_weights(paths.init)}
 
 
-def check_digests(run: Path, begun: Mapping[str, Any], paths: Paths, words: Sequence[str], kept: Path) -> None:
+def check_digests(run: Path, begun: Mapping[str, Any], paths: PathSettings, words: Sequence[str], kept: Path) -> None:
     """Compare with what a run was begun with; what it did not keep, and files that are gone by now, are passed over.
 
     run: the file that tells it; words: those of the file `kept`. Raises SettingsError where they differ, and

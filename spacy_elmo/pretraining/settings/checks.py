@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import Field, fields
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 from ...errors import Errors, SettingsError, shown
 
-_RULE = "rule"
+_RULE, _HELP = "rule", "help"
 _MOST = 2**63 - 1  # what arrays of int64 hold
 
 
@@ -20,7 +20,7 @@ class Rule(NamedTuple):
     final: Callable[[Any], Any] = lambda value: value
 
 
-Metadata = dict[str, Rule]
+Metadata = dict[str, Any]
 
 
 def whole(least: int, most: int | None = None, optional: bool = False) -> Metadata:
@@ -75,6 +75,17 @@ def rising(least: int) -> Metadata:
         return bool(value[0] >= least and value[-1] <= _MOST and all(a < b for a, b in pairwise(value)))
 
     return {_RULE: Rule(fits, f"a list of whole numbers, {least:,} or more, each larger than the one before", tuple)}
+
+
+def help_text(text: str) -> Metadata:
+    """What a setting does, in words: for a field's metadata, beside its rule."""
+    return {_HELP: text}
+
+
+def help_of(field: Field[Any]) -> str | None:
+    """The help text of a field; None if it has none."""
+    text: str | None = field.metadata.get(_HELP)
+    return text
 
 
 class Section:

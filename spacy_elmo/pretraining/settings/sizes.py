@@ -4,12 +4,12 @@ from dataclasses import replace
 from enum import Enum
 
 from ...formats.options import BiLMOptions
-from .config import (
+from .config import PretrainConfig
+from .sections import (
     CorpusSettings,
     EvaluationSettings,
     OptimizerSettings,
-    Paths,
-    PretrainConfig,
+    PathSettings,
     ScheduleSettings,
     SoftmaxSettings,
     TrainingSettings,
@@ -76,12 +76,12 @@ _TUNING = TrainingSettings(
 _TUNING_EVALUATION = EvaluationSettings(every=500, checkpoint_every=250)
 
 
-def tuning_config(paths: Paths, language: str | None = None) -> PretrainConfig:
+def tuning_config(paths: PathSettings, language: str | None = None) -> PretrainConfig:
     """All settings of a run that goes on from paths.init; the sizes mean nothing."""
     return PretrainConfig(paths, _MINI, CorpusSettings(language), training=_TUNING, evaluation=_TUNING_EVALUATION)
 
 
-def config_of_size(size: Size, paths: Paths, language: str | None = None) -> PretrainConfig:
+def config_of_size(size: Size, paths: PathSettings, language: str | None = None) -> PretrainConfig:
     """All settings of a run; those of the original size are its authors', of mini, small and medium the defaults."""
     corpus = CorpusSettings(language=language)
     if size is Size.tiny:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from ...errors import Errors, SettingsError
-from ..settings.config import TrainingSettings
+from ..settings.sections import TrainingSettings
 
 # of glibc's malloc.h
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...modules.softmax.adaptive import AdaptiveSoftmax, adaptive_losses
 from ...modules.softmax.full import Softmax
 from ...modules.softmax.sampled import LogUniform, sampled_loss
-from ..settings.config import OptimizerSettings
+from ..settings.sections import OptimizerSettings
 from .distributed import Group
 from .optimizers import dense_optimizer, optimizer_arrays, restore_optimizer, row_optimizer, set_rate
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..settings.config import OptimizerSettings
+from ..settings.sections import OptimizerSettings
 from .row_updates import AdagradRows, AdamRows
 
 ADAGRAD_EPSILON = 1e-10  # torch's; TensorFlow's has none

@@ -2,7 +2,7 @@
 
 import math
 
-from ..settings.config import ScheduleSettings
+from ..settings.sections import ScheduleSettings
 
 
 def rate_at(schedule: ScheduleSettings, step: int, total: int) -> float:

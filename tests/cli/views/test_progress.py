@@ -17,11 +17,12 @@ from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining.run.facts import RunFacts, TextFacts
 from spacy_elmo.pretraining.run.metrics import EvaluationRow
 from spacy_elmo.pretraining.run.reporting import Reporter
-from spacy_elmo.pretraining.settings.config import Paths, PretrainConfig, SoftmaxSettings, TrainingSettings
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.text.reading import BadLine
 
 OPTIONS = BiLMOptions(16, ((1, 32),), 1, "relu", 50, 512, 128, 2, 3.0, 3.0, True)
-CONFIG = PretrainConfig(Paths("a.txt"), OPTIONS)
+CONFIG = PretrainConfig(PathSettings("a.txt"), OPTIONS)
 FACTS = RunFacts(
     TextFacts("a.txt", 1_000, 20_000, n_bad=2, bad=[BadLine("a.txt", 7, "not UTF-8"), BadLine("a.txt", 9, "a NUL")]),
     TextFacts("b.txt", 10, 300),

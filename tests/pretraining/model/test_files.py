@@ -13,8 +13,9 @@ from spacy_elmo.errors import SettingsError, WeightsError
 from spacy_elmo.pretraining.model.files import bilm_folder, has_softmax, is_embedded, softmax_folder
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.run.starting import check_paths, check_start, find_vocabulary, starting_model
-from spacy_elmo.pretraining.settings.config import Paths, PretrainConfig, SoftmaxSettings, TrainingSettings
+from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import read_config
+from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
 from spacy_elmo.pretraining.text.preparing import prepare
 
@@ -43,7 +44,7 @@ def corpus(tmp_path: Path) -> PreparedCorpus:
 
 def config_of(**training: int) -> PretrainConfig:
     settings = TrainingSettings(softmax=SoftmaxSettings("full"), **training)  # type: ignore[arg-type]
-    return PretrainConfig(Paths("text.txt", init=NAME), OPTIONS, training=settings)
+    return PretrainConfig(PathSettings("text.txt", init=NAME), OPTIONS, training=settings)
 
 
 def assert_same(model: LanguageModel, expected: LanguageModel) -> None:
@@ -134,10 +135,10 @@ def test_sizes_come_from_the_embedded_bilm(bilm: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
     (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_mini"\n', encoding="utf8")
     assert read_config(tmp_path / "tune.cfg").bilm == OPTIONS
-    other = PretrainConfig(Paths(str(tmp_path / "text.txt"), init="en_midi"), OPTIONS)
+    other = PretrainConfig(PathSettings(str(tmp_path / "text.txt"), init="en_midi"), OPTIONS)
     with pytest.raises(SettingsError, match=r"paths\.init is 'en_midi'\. Expected a folder .*, or en_mini"):
         check_paths(other, tmp_path / "out")
-    check_paths(PretrainConfig(Paths(other.paths.train, init="en_mini"), OPTIONS), tmp_path / "out")
+    check_paths(PretrainConfig(PathSettings(other.paths.train, init="en_mini"), OPTIONS), tmp_path / "out")
 
 
 def test_tuning_with_the_package(package: Path, corpus: PreparedCorpus) -> None:

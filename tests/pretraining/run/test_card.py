@@ -13,8 +13,8 @@ from thinc.api import Config
 
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.pretraining.run.card import card, write_card
-from spacy_elmo.pretraining.settings.config import CorpusSettings
 from spacy_elmo.pretraining.settings.config_file import to_config
+from spacy_elmo.pretraining.settings.sections import CorpusSettings
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "random_a"
 

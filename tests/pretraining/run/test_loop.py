@@ -19,7 +19,8 @@ from spacy_elmo.pretraining.run.checkpoint import Checkpoints
 from spacy_elmo.pretraining.run.lock import run_lock
 from spacy_elmo.pretraining.run.reporting import Reporter
 from spacy_elmo.pretraining.scoring import Score
-from spacy_elmo.pretraining.settings.config import EvaluationSettings, PretrainConfig
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.sections import EvaluationSettings
 from spacy_elmo.pretraining.training.trainer import Trainer
 
 

@@ -19,14 +19,9 @@ from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
 from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.run.starting import check_paths, check_start, empty_model, find_vocabulary, starting_model
-from spacy_elmo.pretraining.settings.config import (
-    Paths,
-    PretrainConfig,
-    SoftmaxSettings,
-    TrainingSettings,
-    VocabularySettings,
-)
+from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import read_config
+from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
 from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.text.vocabulary import Vocabulary
@@ -64,7 +59,7 @@ def config_of(
 ) -> PretrainConfig:
     given = {name: str(path) for name, path in (paths or {}).items()}
     settings = TrainingSettings(softmax=SoftmaxSettings(kind, 4, cutoffs), **training)
-    return PretrainConfig(Paths("text.txt", **given), OPTIONS, training=settings)
+    return PretrainConfig(PathSettings("text.txt", **given), OPTIONS, training=settings)
 
 
 def started(config: PretrainConfig, corpus: PreparedCorpus) -> LanguageModel:
@@ -223,7 +218,7 @@ def test_what_can_not_start_is_refused_before_the_text_is_read(old: Path) -> Non
 def test_files_that_a_run_begins_with_have_to_be_there(corpus: PreparedCorpus, old: Path, tmp_path: Path) -> None:
     text, output = tmp_path / "text.txt", tmp_path / "out"
     words = old / "vocabulary.txt"
-    full = PretrainConfig(Paths(str(text), f"{tmp_path}/*.txt", str(words), str(old)), OPTIONS)
+    full = PretrainConfig(PathSettings(str(text), f"{tmp_path}/*.txt", str(words), str(old)), OPTIONS)
     check_paths(full, output)
     for name, value, message in (
         ("train", "no/*.gz", r"^paths\.train: .*no.\*\.gz: no such file"),
@@ -237,7 +232,7 @@ def test_files_that_a_run_begins_with_have_to_be_there(corpus: PreparedCorpus, o
     output.mkdir()
     shutil.copy(text, output)
     with pytest.raises(CorpusError, match="no such file"):  # what the run wrote itself does not count
-        check_paths(replace(full, paths=Paths(f"{output}/*.txt")), output)
+        check_paths(replace(full, paths=PathSettings(f"{output}/*.txt")), output)
 
 
 @pytest.mark.parametrize("kind", ["sampled", "adaptive"])

@@ -8,12 +8,12 @@ import pytest
 
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.pretraining.settings.config import (
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.sections import (
     CorpusSettings,
     EvaluationSettings,
     OptimizerSettings,
-    Paths,
-    PretrainConfig,
+    PathSettings,
     ScheduleSettings,
     SoftmaxSettings,
     TrainingSettings,
@@ -34,7 +34,7 @@ BILM = BiLMOptions(
     use_skip_connections=False,
 )
 SECTIONS = {
-    "paths": Paths,
+    "paths": PathSettings,
     "corpus": CorpusSettings,
     "vocabulary": VocabularySettings,
     "training": TrainingSettings,
@@ -152,7 +152,7 @@ def test_what_can_not_be_together(training: dict[str, Any], size: int, paths: di
     settings = {"softmax": SoftmaxSettings(negatives=9)} | training
     with pytest.raises(SettingsError) as caught:
         PretrainConfig(
-            Paths("a", **paths), BILM, vocabulary=VocabularySettings(size), training=TrainingSettings(**settings)
+            PathSettings("a", **paths), BILM, vocabulary=VocabularySettings(size), training=TrainingSettings(**settings)
         )
     assert str(caught.value).startswith(message)
 
@@ -172,5 +172,5 @@ def test_what_can_not_be_together(training: dict[str, Any], size: int, paths: di
 def test_what_can_be_together(training: dict[str, Any], size: int, paths: dict[str, Any]) -> None:
     settings = {"softmax": SoftmaxSettings(negatives=9)} | training
     PretrainConfig(
-        Paths("a", **paths), BILM, vocabulary=VocabularySettings(size), training=TrainingSettings(**settings)
+        PathSettings("a", **paths), BILM, vocabulary=VocabularySettings(size), training=TrainingSettings(**settings)
     )

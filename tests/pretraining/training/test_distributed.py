@@ -27,18 +27,18 @@ from spacy_elmo.pretraining.run import loop
 from spacy_elmo.pretraining.run.checkpoint import Checkpoints
 from spacy_elmo.pretraining.run.lock import run_lock
 from spacy_elmo.pretraining.run.reporting import Reporter
-from spacy_elmo.pretraining.settings.config import (
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.config_file import write_config
+from spacy_elmo.pretraining.settings.sections import (
     CorpusSettings,
     EvaluationSettings,
     OptimizerSettings,
-    Paths,
-    PretrainConfig,
+    PathSettings,
     ScheduleSettings,
     SoftmaxSettings,
     TrainingSettings,
     VocabularySettings,
 )
-from spacy_elmo.pretraining.settings.config_file import write_config
 from spacy_elmo.pretraining.training.distributed import Group, processes
 
 # its processes have all modules already
@@ -76,7 +76,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> PretrainConfig:
     lines = [" ".join(words[k % 150] for k in random.zipf(1.3, random.integers(3, 12))) for _ in range(200)]
     text.write_text("\n".join(lines) + "\n", encoding="utf8")
     return PretrainConfig(
-        Paths(str(text)),
+        PathSettings(str(text)),
         BiLMOptions.from_dict(BILM),
         CorpusSettings(heldout_share=0.1, shuffle_block=32),
         VocabularySettings(100),
@@ -260,7 +260,7 @@ def refused(*given: tuple[PretrainConfig, Path]) -> str:
 def test_what_is_wrong_is_told_once(config: PretrainConfig, tmp_path: Path) -> None:
     output = tmp_path / "out"
     assert "training.streams is 7. Expected a multiple of 2" in refused(*[(training(config, streams=7), output)] * 2)
-    gone, output = replace(config, paths=Paths(str(tmp_path / "gone.txt"))), tmp_path / "second"
+    gone, output = replace(config, paths=PathSettings(str(tmp_path / "gone.txt"))), tmp_path / "second"
     assert "gone.txt" in refused(*[(gone, output)] * 2)
     other = training(config, seed=4)
     assert "process 1 has other settings than process 0" in refused((config, output), (other, output))

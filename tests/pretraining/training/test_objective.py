@@ -21,13 +21,8 @@ from spacy_elmo.modules import LstmState
 from spacy_elmo.modules.softmax.sampled import LogUniform
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.run.starting import find_vocabulary, starting_model
-from spacy_elmo.pretraining.settings.config import (
-    OptimizerSettings,
-    Paths,
-    PretrainConfig,
-    SoftmaxSettings,
-    TrainingSettings,
-)
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.sections import OptimizerSettings, PathSettings, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
 from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.training import trainer as trainer_module
@@ -63,12 +58,12 @@ def config_of(kind: str, **training: Any) -> PretrainConfig:
         "optimizer": OptimizerSettings(clip_norm=1e9, loss_scale=5.0),
     }
     init = "some_folder" if training.get("frozen_tokens") else None
-    return PretrainConfig(Paths("text.txt", init=init), OPTIONS, training=TrainingSettings(**given | training))
+    return PretrainConfig(PathSettings("text.txt", init=init), OPTIONS, training=TrainingSettings(**given | training))
 
 
 def model_of(config: PretrainConfig, corpus: PreparedCorpus) -> LanguageModel:
     """Weights larger than at the start of a run, so that no gradient is nearly 0."""
-    fresh = replace(config, paths=Paths("text.txt"), training=replace(config.training, frozen_tokens=0))
+    fresh = replace(config, paths=PathSettings("text.txt"), training=replace(config.training, frozen_tokens=0))
     model = starting_model(fresh, find_vocabulary(fresh, corpus))
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():

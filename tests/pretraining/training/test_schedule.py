@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_elmo.pretraining.settings.config import ScheduleSettings
+from spacy_elmo.pretraining.settings.sections import ScheduleSettings
 from spacy_elmo.pretraining.training.schedule import rate_at
 
 
