@@ -47,7 +47,9 @@ def work(rank: int, size: int, port: int, config: PretrainConfig, folder: Path, 
     torch.set_num_threads(1)
     corpus = prepare(config.paths.train, folder / f"{size}-{rank}")
     with processes("cpu") as group:
-        trainer = Trainer(config, starting_model(config, find_vocabulary(config, corpus)), corpus, group)
+        vocabulary = find_vocabulary(config.paths, config.vocabulary, corpus)
+        model = starting_model(config.bilm, config.paths, config.training, vocabulary)
+        trainer = Trainer(config.training, model, corpus, config.corpus.shuffle_block, group)
         with trainer:
             while updates := orders.recv():
                 group.shared(0.0)

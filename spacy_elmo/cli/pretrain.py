@@ -92,7 +92,7 @@ def pretrain(
         raise typer.Exit(1) from error
     try:
         if restart and first:
-            check_paths(settings, output)  # before anything is moved
+            check_paths(settings.paths, output)  # before anything is moved
             kept = move_aside(output)
             if kept is not None:
                 reporter.message(f"the earlier run is kept in {kept}")

@@ -5,6 +5,7 @@ from spacy_elmo.pretraining.run.facts import CardFacts, RunFacts, TextFacts
 from spacy_elmo.pretraining.run.metrics import EvaluationRow
 from spacy_elmo.pretraining.scoring import Score
 from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.config_file import text_without_folders
 from spacy_elmo.pretraining.settings.sections import CorpusSettings, PathSettings, TrainingSettings
 from spacy_elmo.pretraining.text.reading import BadLine
 
@@ -36,7 +37,17 @@ RUN = RunFacts(TRAIN, HELDOUT, words=5_000, coverage=0.987, parameters=2_999_888
 SCORE = Score(
     sentences=50, tokens=950, unknown=19, loss=(4852.030263919617, 6238.324625039508), unknown_loss=(40.0, 50.0)
 )
-FACTS = CardFacts(CONFIG, RUN, step=11, tokens=52_400, epochs=2.4952, seconds=9_000.0, score=SCORE)
+FACTS = CardFacts(
+    text_without_folders(CONFIG),
+    OPTIONS,
+    "en",
+    RUN,
+    step=11,
+    tokens=52_400,
+    epochs=2.4952,
+    seconds=9_000.0,
+    score=SCORE,
+)
 
 
 def row(step: int, perplexity: float = 100.0) -> EvaluationRow:

@@ -4,6 +4,7 @@ import math
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from spacy.training.loggers import setup_table
@@ -13,9 +14,7 @@ from wasabi.printer import Printer
 from ...pretraining.run.facts import RunFacts, TextFacts
 from ...pretraining.run.metrics import EvaluationRow
 from ...pretraining.run.reporting import Reporter
-from ...pretraining.settings.config import PretrainConfig
 from ..shared.console import escaped, give_up
-from ..shared.start_warnings import start_warnings
 
 EVERY = 60.0  # seconds
 _SPACING = 2
@@ -35,9 +34,9 @@ class ConsoleReporter(Reporter):
         self._bar: tqdm | None = None
         self._printer = Printer(no_print=True)
 
-    def start(self, config: PretrainConfig, facts: RunFacts) -> None:
-        """Tell of texts, vocabulary and sizes."""
-        self._loss = "sampled loss" if config.training.softmax.kind == "sampled" else "loss"
+    def start(self, facts: RunFacts, warnings: Sequence[str]) -> None:
+        """Tell of texts, vocabulary and sizes, and the warnings."""
+        self._loss = "sampled loss" if facts.sampled else "loss"
         covered = "" if facts.coverage is None else f", {facts.coverage:.2%} of the training text's tokens"
         rows = [
             ("training text", _text(facts.train)),
@@ -52,7 +51,7 @@ class ConsoleReporter(Reporter):
             if text.n_bad:
                 self._write(self._printer.warn(escaped(f"{text.source}: {text.n_bad:,} bad lines were left out")))
                 self._write("".join(f"  {line}\n" for line in text.bad))
-        for warning in start_warnings(config, facts):
+        for warning in warnings:
             self._write(self._printer.warn(escaped(warning)))
 
     def resumed(self, step: int, tokens: int) -> None:

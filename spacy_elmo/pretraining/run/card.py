@@ -3,12 +3,10 @@
 from importlib.metadata import version
 from pathlib import Path
 
-from thinc.api import Config
-
 from ...errors import CheckpointError
 from ...formats.atomic import replacing, writing
 from ..model.files import CARD
-from ..settings.config_file import to_config, to_text
+from ..text.sources import name_of
 from .facts import CardFacts, TextFacts
 
 _USE = """\
@@ -27,7 +25,7 @@ def write_card(folder: Path, facts: CardFacts) -> None:
 
 def card(facts: CardFacts) -> str:
     """The card's text, in Markdown."""
-    language = facts.config.corpus.language
+    language = facts.language
     parts = [
         "# A biLM",
         "Trained with spacy-elmo, a plugin for spaCy. Its files can be used wherever ELMo's official ones can.",
@@ -40,13 +38,13 @@ def card(facts: CardFacts) -> str:
         f"In the folder of this file:\n\n```python\n{_USE.format(language=language or 'xx')}```",
         "Then `doc._.elmo` of `doc = nlp(text)` has a vector for each token.",
         "## Settings",
-        f"```ini\n{to_text(_without_folders(facts))}```",
+        f"```ini\n{facts.settings}```",
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _model(facts: CardFacts) -> dict[str, str]:
-    options, run = facts.config.bilm, facts.run
+    options, run = facts.options, facts.run
     filters = ", ".join(f"{n} of {width}" for width, n in options.filters)
     versions = ", ".join(f"{name} {version(name)}" for name in ("spacy-elmo", "torch"))
     return {
@@ -56,7 +54,7 @@ def _model(facts: CardFacts) -> dict[str, str]:
         "vectors": f"{options.layers} layers of {options.width}",
         "parameters": f"{run.parameters:,}, without the softmax",
         "vocabulary": f"{run.words:,} words to predict, `<S>`, `</S>` and `<UNK>` included",
-        "language": facts.config.corpus.language or "not told; words were separated by blanks",
+        "language": facts.language or "not told; words were separated by blanks",
         "tokens seen": f"{facts.tokens:,} of one direction, `</S>` counted: {facts.epochs:.2f} epochs in "
         f"{facts.step:,} updates",
         "time": f"{facts.seconds / 3600:.2f} hours, processes: {run.processes}",
@@ -82,7 +80,7 @@ def _data(facts: CardFacts) -> str:
     coverage = facts.run.coverage
     known = "" if coverage is None else f"\n\nThe vocabulary covers {coverage:.2%} of the training text's tokens."
     bad = [
-        f"- {_name(line.file)}, line {line.line:,}: {line.reason}"
+        f"- {name_of(line.file)}, line {line.line:,}: {line.reason}"
         for one in (facts.run.train, facts.run.heldout)
         for line in one.bad
     ]
@@ -91,23 +89,12 @@ def _data(facts: CardFacts) -> str:
 
 
 def _text(text: TextFacts) -> str:
-    parts = [f"`{_name(text.source)}`", f"{text.sentences:,} sentences", f"{text.tokens:,} tokens"]
+    parts = [f"`{name_of(text.source)}`", f"{text.sentences:,} sentences", f"{text.tokens:,} tokens"]
     if text.n_bad:
         parts.append(f"bad lines left out: {text.n_bad:,}")
     if text.sha256 is not None:
         parts.append(f"SHA-256 of its sentences {text.sha256}")
     return ", ".join(parts)
-
-
-def _without_folders(facts: CardFacts) -> Config:
-    config = to_config(facts.config)
-    config["paths"] = {name: path and _name(path) for name, path in config["paths"].items()}
-    return config
-
-
-def _name(source: str) -> str:
-    """The last part of a path, which tells nothing of the machine."""
-    return Path(source).name or Path(source).resolve().name
 
 
 def _table(rows: dict[str, str], *header: str) -> str:

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from ...errors import CheckpointError, Errors, WeightsError
 from ..model.files import BEST, LAST
 from ..model.language_model import LanguageModel
 from ..scoring import Score, score_text
-from ..settings.config import PretrainConfig
+from ..settings.sections import PathSettings
 from ..text.prepared import PreparedCorpus
 from ..training.trainer import Trainer
 from .card import write_card
@@ -20,27 +21,43 @@ from .metrics import METRICS, EvaluationRow, append_row, read_metrics
 from .reporting import Reporter
 
 
+class Told(NamedTuple):
+    """What a model card says of its run: all settings as text, the language of the tokenizer, and what was read."""
+
+    settings: str
+    language: str | None
+    facts: RunFacts
+
+
+def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
+    """What is known of a run when it begins."""
+    cut_off = paths.heldout is None
+    return RunFacts(
+        _text(paths.train, run.train, whole=not cut_off),
+        _text(paths.heldout or paths.train, run.heldout, whole=not cut_off),
+        len(run.vocabulary),
+        run.vocabulary.coverage,
+        trainer.model.bilm.options.n_parameters,
+        trainer.total_steps * trainer.tokens_an_update,
+        trainer.group.size,
+        trainer.settings.softmax.kind == "sampled",
+    )
+
+
 class Evaluator:
     """Scores the trainer's model on a fixed selection of held-out sentences, and writes model folders.
 
-    facts: of the run, for reports and the model card.
+    heldout: the held-out text; n_sentences: those of it that are scored during the run.
+    told: what the model cards say beside the scores.
     """
 
-    def __init__(self, config: PretrainConfig, trainer: Trainer, run: Run, output: Path, reporter: Reporter) -> None:
-        self.config, self.trainer, self.output, self.reporter = config, trainer, output, reporter
-        self.heldout = run.heldout
-        chosen = np.random.default_rng(1).permutation(len(run.heldout))[: config.evaluation.sentences]
+    def __init__(
+        self, trainer: Trainer, heldout: PreparedCorpus, n_sentences: int, told: Told, output: Path, reporter: Reporter
+    ) -> None:
+        self.trainer, self.heldout, self.told = trainer, heldout, told
+        self.output, self.reporter = output, reporter
+        chosen = np.random.default_rng(1).permutation(len(heldout))[:n_sentences]
         self.chosen = np.sort(chosen).tolist()
-        cut_off = config.paths.heldout is None
-        self.facts = RunFacts(
-            _text(config.paths.train, run.train, whole=not cut_off),
-            _text(config.paths.heldout or config.paths.train, run.heldout, whole=not cut_off),
-            len(run.vocabulary),
-            run.vocabulary.coverage,
-            config.bilm.n_parameters,
-            trainer.total_steps * trainer.tokens_an_update,
-            trainer.group.size,
-        )
 
     def evaluate(self, seconds: float, loss: float, speed: float, best: float) -> float:
         """Score the selection, write model-last, model-best where it is better than `best`, and the metrics.
@@ -112,7 +129,9 @@ class Evaluator:
     def _card(self, folder: Path, step: int, seconds: float, score: Score) -> None:
         tokens = step * self.trainer.tokens_an_update
         epochs = tokens / self.trainer.tokens_an_epoch
-        write_card(folder, CardFacts(self.config, self.facts, step, tokens, epochs, seconds, score))
+        options = self.trainer.model.bilm.options
+        settings, language, run = self.told
+        write_card(folder, CardFacts(settings, options, language, run, step, tokens, epochs, seconds, score))
 
 
 def _text(source: str, corpus: PreparedCorpus, whole: bool) -> TextFacts:

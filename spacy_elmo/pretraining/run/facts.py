@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...formats.options import BiLMOptions
 from ..scoring import Score
-from ..settings.config import PretrainConfig
 from ..text.reading import BadLine
 
 
@@ -29,6 +29,7 @@ class RunFacts(NamedTuple):
     """words: of the vocabulary; coverage: share of the training text's tokens that are among them, None: not known.
 
     parameters: of the biLM, without its softmax. total_tokens: length of the run, of one direction, `</S>` counted.
+    sampled: whether the loss of training is over sampled words, so that no perplexity comes of it.
     """
 
     train: TextFacts
@@ -38,12 +39,19 @@ class RunFacts(NamedTuple):
     parameters: int
     total_tokens: int
     processes: int = 1
+    sampled: bool = False
 
 
 class CardFacts(NamedTuple):
-    """A model as it is written. tokens, epochs, seconds: of training up to it; score: its own, zero state."""
+    """A model as it is written. tokens, epochs, seconds: of training up to it; score: its own, zero state.
 
-    config: PretrainConfig
+    settings: all of the run's, as they stand in a config; language: of the tokenizer, None: words were separated by
+    blanks.
+    """
+
+    settings: str
+    options: BiLMOptions
+    language: str | None
     run: RunFacts
     step: int
     tokens: int

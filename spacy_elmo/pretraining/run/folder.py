@@ -15,7 +15,7 @@ from ..text.prepared import PreparedCorpus
 from ..text.preparing import prepare
 from ..text.sources import find_files
 from ..text.vocabulary import Vocabulary
-from .starting import find_vocabulary
+from .starting import check_start, find_vocabulary
 from .texts import check_digests, digests
 
 CONFIG, RUN, WORDS, CHECKPOINTS = "config.cfg", "run.json", "vocabulary.txt", "checkpoints"
@@ -66,7 +66,8 @@ def begin(config: PretrainConfig, output: Path) -> Run:
         check_digests(path, begun["texts"], config.paths, vocabulary.words, output / WORDS)
     else:
         train, heldout = _corpora(config, output)
-        vocabulary = find_vocabulary(config, train)
+        check_start(config.bilm, config.paths, config.training, config.vocabulary.size)  # before words are counted
+        vocabulary = find_vocabulary(config.paths, config.vocabulary, train)
         vocabulary.write(output / WORDS)
         texts = _texts(train, heldout) | digests(config.paths, vocabulary.words)
         with replacing(path, SettingsError) as temporary:

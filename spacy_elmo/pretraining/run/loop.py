@@ -12,16 +12,20 @@ import numpy.typing as npt
 
 from ...errors import CheckpointError, Errors, SettingsError
 from ...formats.atomic import writing
+from ..model.language_model import LanguageModel
 from ..settings.config import PretrainConfig
+from ..settings.config_file import text_without_folders
+from ..settings.sections import EvaluationSettings
 from ..training.allocation import enough_memory, keep_memory
 from ..training.distributed import Group, processes
 from ..training.trainer import Trainer
 from .checkpoint import Checkpoints, from_text
-from .evaluating import Evaluator
-from .folder import CHECKPOINTS, begin, is_begun, reopen
+from .evaluating import Evaluator, Told, facts_of
+from .folder import CHECKPOINTS, Run, begin, is_begun, reopen
 from .lock import run_lock
 from .metrics import METRICS, cut_back
 from .reporting import Reporter
+from .start_warnings import start_warnings
 from .starting import check_paths, empty_model, starting_model
 from .stopping import Stop, asked_to_stop
 
@@ -83,7 +87,7 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
         with group.together():
             if group.first:
                 if not is_begun(output):
-                    check_paths(config, output)
+                    check_paths(config.paths, output)
                 with writing(output, CheckpointError):
                     output.mkdir(parents=True, exist_ok=True)
                 held.enter_context(run_lock(output))
@@ -91,19 +95,30 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
         with group.together():
             run = run or reopen(config, output)
             with enough_memory(config.training):
-                model = (empty_model if run.begun else starting_model)(config, run.vocabulary)
-                trainer = Trainer(config, model, run.train, group)
-            evaluator = Evaluator(config, trainer, run, output, reporter)
+                model = _model(config, run)
+                trainer = Trainer(config.training, model, run.train, config.corpus.shuffle_block, group)
+            facts = facts_of(config.paths, run, trainer)
+            told = Told(text_without_folders(config), config.corpus.language, facts)
+            evaluator = Evaluator(trainer, run.heldout, config.evaluation.sentences, told, output, reporter)
         group.copy_first([*model.bilm.parameters(), *model.softmax.parameters()])
         # before, there is nothing to keep: a signal ends the process at once
         with asked_to_stop() as stop, trainer:
             checkpoints = Checkpoints(output / CHECKPOINTS)
-            return _Loop(trainer, evaluator, checkpoints, output, reporter, stop, run.identity).run()
+            loop = _Loop(config.evaluation, trainer, evaluator, checkpoints, output, reporter, stop, run.identity)
+            reporter.start(facts, start_warnings(config.paths, facts))
+            return loop.run(tuning=config.paths.init is not None)
+
+
+def _model(config: PretrainConfig, run: Run) -> LanguageModel:
+    if run.begun:
+        return empty_model(config.bilm, config.training.softmax, run.vocabulary)
+    return starting_model(config.bilm, config.paths, config.training, run.vocabulary)
 
 
 class _Loop:
     def __init__(
         self,
+        settings: EvaluationSettings,
         trainer: Trainer,
         evaluator: Evaluator,
         checkpoints: Checkpoints,
@@ -115,15 +130,15 @@ class _Loop:
         self.trainer, self.evaluator, self.checkpoints = trainer, evaluator, checkpoints
         self.output, self.reporter, self.stop, self.identity = output, reporter, stop, identity
         self.group: Group = trainer.group
-        self.settings = trainer.config.evaluation
+        self.settings = settings
         self.progress = Progress()
         self.speed = math.nan
 
-    def run(self) -> Outcome:
+    def run(self, tuning: bool) -> Outcome:
+        """Train to the end, or to a signal. tuning: whether the run started from a biLM."""
         trainer, stopped = self.trainer, 0
-        self.reporter.start(trainer.config, self.evaluator.facts)
         self._resume()
-        if trainer.step_number == 0 and trainer.config.paths.init is not None and not trainer.frozen:
+        if trainer.step_number == 0 and tuning and not trainer.frozen:
             self._evaluate()  # what tuning starts from
         if trainer.step_number < trainer.total_steps:
             self.progress.finished = False  # it may have been made longer
@@ -180,7 +195,7 @@ class _Loop:
     def _step(self) -> None:
         trainer, progress = self.trainer, self.progress
         rate, began = trainer.rate, time.perf_counter()
-        with enough_memory(trainer.config.training):
+        with enough_memory(trainer.settings):
             loss = trainer.step()
         took = time.perf_counter() - began
         if not math.isfinite(loss):  # in all processes: the loss is the sum of theirs
@@ -207,7 +222,7 @@ class _Loop:
         progress.best = min(progress.best, perplexity)
 
     def _out_of_patience(self) -> bool:
-        patience = self.trainer.config.training.patience
+        patience = self.trainer.settings.patience
         return 0 < patience <= self.progress.stale
 
     def _keep(self) -> None:

@@ -1,8 +1,8 @@
 """What a run tells of itself on the way."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from ..settings.config import PretrainConfig
 from .facts import RunFacts
 from .metrics import EvaluationRow
 
@@ -10,8 +10,11 @@ from .metrics import EvaluationRow
 class Reporter:
     """Is told of a run as it goes. This one keeps it to itself; others override what they show."""
 
-    def start(self, config: PretrainConfig, facts: RunFacts) -> None:
-        """Texts and vocabulary are ready; training begins, or goes on."""
+    def start(self, facts: RunFacts, warnings: Sequence[str]) -> None:
+        """Texts and vocabulary are ready; training begins, or goes on.
+
+        warnings: what is odd about the run, though it can be meant.
+        """
 
     def resumed(self, step: int, tokens: int) -> None:
         """Going on from the checkpoint of this step; after start."""

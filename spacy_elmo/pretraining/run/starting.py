@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ...errors import CorpusError, Errors, SettingsError
-from ...formats.options import read_options
+from ...formats.options import BiLMOptions, read_options
 from ...formats.weights.hdf5 import read_weights
 from ...modules import BiLM
 from ...modules.softmax.adaptive import AdaptiveSoftmax, check_cutoffs
@@ -15,26 +15,24 @@ from ...modules.softmax.output_layer import OutputLayer
 from ..model.files import OPTIONS, WEIGHTS, WORDS, bilm_folder, has_softmax, is_embedded, no_package, softmax_folder
 from ..model.language_model import LanguageModel
 from ..settings.checks import refuse
-from ..settings.config import PretrainConfig
+from ..settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
 from ..text.prepared import PreparedCorpus
 from ..text.sources import find_files
 from ..text.vocabulary import Vocabulary, count_words
 from ..text.vocabulary_file import SPECIAL, UNKNOWN
 
 
-def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus) -> Vocabulary:
+def find_vocabulary(paths: PathSettings, settings: VocabularySettings, corpus: PreparedCorpus) -> Vocabulary:
     """The words to predict: those of paths.vocabulary; else of paths.init, if it has a softmax; else of the corpus.
 
-    Counts are those of the corpus. Raises ElmoError, also for what check_start refuses: a run that can't start is
-    found before its words are counted and kept.
+    Their counts are those of the corpus. Raises ElmoError.
     """
-    check_start(config)
-    given, init = config.paths.vocabulary, config.paths.init
+    given, init = paths.vocabulary, paths.init
     if given is None and init is not None and has_softmax(init) and (folder := softmax_folder(init)) is not None:
         given = str(folder / WORDS)
     counted = count_words(corpus)
     if given is None:
-        return Vocabulary.from_counts(counted, config.vocabulary.size, config.vocabulary.min_count)
+        return Vocabulary.from_counts(counted, settings.size, settings.min_count)
     words = Vocabulary.read(given).words
     counts = np.array([counted.words[word] for word in words], np.int64)
     counts[: len(SPECIAL)] = counted.n_sentences
@@ -42,27 +40,28 @@ def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus) -> Vocabular
     return Vocabulary(words, counts)
 
 
-def check_start(config: PretrainConfig) -> None:
-    """Refuse what no text is needed for to see that a run can't start with it. Raises ElmoError."""
-    softmax = config.training.softmax
-    if softmax.kind == "adaptive":
-        check_cutoffs(config.vocabulary.size, config.bilm.projection_dim, softmax.cutoffs)
-    init = config.paths.init
+def check_start(options: BiLMOptions, paths: PathSettings, training: TrainingSettings, n_words: int) -> None:
+    """Refuse what a run can't start with, as far as no text is needed to see it. Raises ElmoError.
+
+    options: sizes of the network; n_words: of the vocabulary.
+    """
+    if training.softmax.kind == "adaptive":
+        check_cutoffs(n_words, options.projection_dim, training.softmax.cutoffs)
+    init = paths.init
     if init is None:
         return
-    options = bilm_folder(init) / OPTIONS
-    if read_options(options).to_dict() != config.bilm.to_dict():
-        raise SettingsError(Errors.TUNE_OPTIONS.format(path=options))
-    if not config.training.frozen_tokens and not has_softmax(init):
+    path = bilm_folder(init) / OPTIONS
+    if read_options(path).to_dict() != options.to_dict():
+        raise SettingsError(Errors.TUNE_OPTIONS.format(path=path))
+    if not training.frozen_tokens and not has_softmax(init):
         raise no_package(init) if is_embedded(init) else SettingsError(Errors.TUNE_NO_SOFTMAX.format(folder=init))
 
 
-def check_paths(config: PretrainConfig, output: Path) -> None:
+def check_paths(paths: PathSettings, output: Path) -> None:
     """Refuse a run to be begun in `output` whose files are not there. Raises CorpusError, SettingsError.
 
     Relative paths are relative to the working directory, as in spaCy's configs. No text is read.
     """
-    paths = config.paths
     for name, source in (("train", paths.train), ("heldout", paths.heldout)):
         try:
             if source is not None:
@@ -75,35 +74,36 @@ def check_paths(config: PretrainConfig, output: Path) -> None:
         refuse("paths.init", paths.init, "a folder that is there, with options.json and weights.hdf5, or en_mini")
 
 
-def empty_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
+def empty_model(options: BiLMOptions, softmax: SoftmaxSettings, vocabulary: Vocabulary) -> LanguageModel:
     """A model of the run's sizes, to be filled from a checkpoint: paths.init may be gone. Raises ElmoError."""
-    return LanguageModel(BiLM(config.bilm), _output_layer(config, vocabulary), vocabulary)
+    return LanguageModel(BiLM(options), _output_layer(options, softmax, vocabulary), vocabulary)
 
 
-def starting_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
-    """The model of the first step. Raises ElmoError."""
-    check_start(config)
-    generator = torch.Generator().manual_seed(config.training.seed)
-    softmax = _output_layer(config, vocabulary)
-    if config.paths.init is None:
-        bilm = BiLM(config.bilm)
+def starting_model(
+    options: BiLMOptions, paths: PathSettings, training: TrainingSettings, vocabulary: Vocabulary
+) -> LanguageModel:
+    """The model of the first step: random weights, or those of paths.init. Raises ElmoError."""
+    check_start(options, paths, training, len(vocabulary))
+    generator = torch.Generator().manual_seed(training.seed)
+    softmax = _output_layer(options, training.softmax, vocabulary)
+    if paths.init is None:
+        bilm = BiLM(options)
         bilm.reset_parameters(generator)
         _reset(softmax, vocabulary, generator)
         return LanguageModel(bilm, softmax, vocabulary)
     _reset(softmax, vocabulary, generator)
-    if has_softmax(config.paths.init):
-        before = LanguageModel.load(config.paths.init)
+    if has_softmax(paths.init):
+        before = LanguageModel.load(paths.init)
         _keep_rows(softmax, vocabulary, before)
         return LanguageModel(before.bilm, softmax, vocabulary)
-    weights = read_weights(bilm_folder(config.paths.init) / WEIGHTS, config.bilm)
-    bilm = BiLM.from_arrays(config.bilm, weights)
-    return LanguageModel(bilm, softmax, vocabulary)
+    weights = read_weights(bilm_folder(paths.init) / WEIGHTS, options)
+    return LanguageModel(BiLM.from_arrays(options, weights), softmax, vocabulary)
 
 
-def _output_layer(config: PretrainConfig, vocabulary: Vocabulary) -> OutputLayer:
-    if config.training.softmax.kind == "adaptive":
-        return AdaptiveSoftmax(len(vocabulary), config.bilm.projection_dim, config.training.softmax.cutoffs)
-    return Softmax(len(vocabulary), config.bilm.projection_dim)
+def _output_layer(options: BiLMOptions, softmax: SoftmaxSettings, vocabulary: Vocabulary) -> OutputLayer:
+    if softmax.kind == "adaptive":
+        return AdaptiveSoftmax(len(vocabulary), options.projection_dim, softmax.cutoffs)
+    return Softmax(len(vocabulary), options.projection_dim)
 
 
 def _reset(softmax: OutputLayer, vocabulary: Vocabulary, generator: torch.Generator) -> None:

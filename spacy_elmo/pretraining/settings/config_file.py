@@ -16,6 +16,7 @@ from ...formats.atomic import replacing, writing
 from ...formats.options import BiLMOptions, read_options
 from ...formats.options_checks import KEYS
 from ..model.files import OPTIONS, bilm_folder
+from ..text.sources import name_of
 from .checks import refuse
 from .config import PretrainConfig
 
@@ -58,6 +59,13 @@ def to_config(config: PretrainConfig) -> Config:
 def to_text(config: Config) -> str:
     """A configuration as it stands in a file, each section followed by those inside it."""
     return "\n\n".join(Config({name: section}).to_str() for name, section in config.items()) + "\n"
+
+
+def text_without_folders(config: PretrainConfig) -> str:
+    """All settings as they stand in a file, each path by its last part alone, which tells nothing of the machine."""
+    tree = to_config(config)
+    tree["paths"] = {name: path and name_of(path) for name, path in tree["paths"].items()}
+    return to_text(tree)
 
 
 def write_config(config: PretrainConfig, path: str | os.PathLike[str]) -> None:

@@ -41,6 +41,11 @@ def find_files(source: str | os.PathLike[str], output: str | os.PathLike[str] | 
     return found
 
 
+def name_of(source: str) -> str:
+    """The last part of a path, which tells nothing of the machine."""
+    return Path(source).name or Path(source).resolve().name
+
+
 def refuse_inside(
     source: str | os.PathLike[str], output: str | os.PathLike[str], own: str | os.PathLike[str] | None = None
 ) -> None:

@@ -13,7 +13,7 @@ from ...modules import LstmState
 from ...modules.precision import Precision, dtype_of
 from ...modules.softmax.adaptive import AdaptiveSoftmax
 from ..model.language_model import LanguageModel
-from ..settings.config import PretrainConfig
+from ..settings.sections import TrainingSettings
 from ..text.batches import Streams
 from ..text.prepared import PreparedCorpus
 from .distributed import Group
@@ -28,52 +28,59 @@ Arrays = dict[str, npt.NDArray[Any]]
 class Trainer:
     """Trains a model on a corpus; with several processes, each on its own streams, all with one gradient.
 
-    model: changed in place. Raises SettingsError where settings, corpus and processes do not go together.
+    model: changed in place.
+    shuffle_block: sentences of a block of the shuffling, of the section corpus.
+
+    Raises SettingsError if settings, corpus and processes do not go together.
     """
 
     def __init__(
-        self, config: PretrainConfig, model: LanguageModel, corpus: PreparedCorpus, group: Group | None = None
+        self,
+        settings: TrainingSettings,
+        model: LanguageModel,
+        corpus: PreparedCorpus,
+        shuffle_block: int,
+        group: Group | None = None,
     ) -> None:
-        self.config, self.model, self.group = config, model, Group() if group is None else group
-        training = config.training
-        share, left = divmod(training.streams, self.group.size)
-        groups = max(1, training.workers // 2)
+        self.settings, self.model, self.group = settings, model, Group() if group is None else group
+        share, left = divmod(settings.streams, self.group.size)
+        groups = max(1, settings.workers // 2)
         if left or share % groups:
             expected = self.group.size * groups
-            raise SettingsError(Errors.STREAMS.format(got=training.streams, expected=expected, size=self.group.size))
-        if len(corpus) < training.streams:
-            raise SettingsError(Errors.FEW_SENTENCES.format(got=len(corpus), streams=training.streams))
+            raise SettingsError(Errors.STREAMS.format(got=settings.streams, expected=expected, size=self.group.size))
+        if len(corpus) < settings.streams:
+            raise SettingsError(Errors.FEW_SENTENCES.format(got=len(corpus), streams=settings.streams))
         self.mine = slice(self.group.rank * share, (self.group.rank + 1) * share)
         self.streams = Streams(
             corpus,
             model.vocabulary,
             model.bilm.options.max_characters,
-            training.streams,
-            config.corpus.shuffle_block,
-            training.seed,
+            settings.streams,
+            shuffle_block,
+            settings.seed,
             self.mine.start,
             share,
         )
         model.bilm.to(self.group.device)
         model.softmax.to(self.group.device)
         self.parameters = list(model.bilm.parameters())
-        self.optimizer = dense_optimizer(self.parameters, training.optimizer)
-        self.objective = _objective(config, model)
+        self.optimizer = dense_optimizer(self.parameters, settings.optimizer)
+        self.objective = _objective(settings, model)
         self.state = model.bilm.lstm.zero_state(share)
-        self.from_zero = _spread(training.zero_state_share, training.streams)[self.mine]
-        precision: Precision = training.precision  # type: ignore[assignment]  # checked by the settings
+        self.from_zero = _spread(settings.zero_state_share, settings.streams)[self.mine]
+        precision: Precision = settings.precision  # type: ignore[assignment]  # checked by the settings
         products = dtype_of(precision, self.group.device)
-        self.workers = Workers(model.bilm, training.workers, products, training.dropout)
-        self.tokens_an_update = training.streams * training.steps * training.accumulate
+        self.workers = Workers(model.bilm, settings.workers, products, settings.dropout)
+        self.tokens_an_update = settings.streams * settings.steps * settings.accumulate
         self.tokens_an_epoch = corpus.n_tokens + len(corpus)
-        wanted = training.total_tokens or training.epochs * self.tokens_an_epoch
+        wanted = settings.total_tokens or settings.epochs * self.tokens_an_epoch
         self.total_steps = max(1, round(wanted / self.tokens_an_update))
         self.step_number = 0
 
     def __enter__(self) -> "Trainer":
         """torch's own threads too are the workers' number while training lasts."""
         self._threads = torch.get_num_threads()
-        torch.set_num_threads(self.config.training.workers)
+        torch.set_num_threads(self.settings.workers)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -88,22 +95,22 @@ class Trainer:
     @property
     def frozen(self) -> bool:
         """Whether the softmax alone is trained by now."""
-        return self.tokens < self.config.training.frozen_tokens
+        return self.tokens < self.settings.frozen_tokens
 
     @property
     def rate(self) -> float:
         """The learning rate of the next update."""
-        share = rate_at(self.config.training.schedule, self.step_number, self.total_steps)
-        return self.config.training.optimizer.learning_rate * share
+        share = rate_at(self.settings.schedule, self.step_number, self.total_steps)
+        return self.settings.optimizer.learning_rate * share
 
     def step(self) -> float:
         """One update. Returns the mean loss of all predictions: with a sampled softmax no perplexity's."""
-        training, frozen = self.config.training, self.frozen
+        settings, frozen = self.settings, self.frozen
         dense = None if frozen else [torch.zeros_like(parameter) for parameter in self.parameters]
         loss = torch.zeros((), dtype=torch.float64)
-        scale = training.optimizer.loss_scale / (2 * self.tokens_an_update)
-        for number in range(training.accumulate):
-            seed = _seed(training.seed, self.step_number, number)
+        scale = settings.optimizer.loss_scale / (2 * self.tokens_an_update)
+        for number in range(settings.accumulate):
+            seed = _seed(settings.seed, self.step_number, number)
             batch = self._batch()
             scorer = self.objective.scorer(batch.targets, seed, self.group)
             own = _seed(seed, self.group.rank, 0) >> 16  # processes drop other units
@@ -115,7 +122,7 @@ class Trainer:
                 torch._foreach_add_(dense, got.dense)
         self._update(dense, loss)
         self.step_number += 1
-        return float(loss) / training.optimizer.loss_scale
+        return float(loss) / settings.optimizer.loss_scale
 
     def _update(self, dense: list[torch.Tensor] | None, loss: torch.Tensor) -> None:
         gradients = [*(dense or []), *self.objective.gradients()]
@@ -123,7 +130,7 @@ class Trainer:
             *gradients, total = self.group.sum([*gradients, loss.float().to(self.group.device)])
             loss.copy_(total)
         n_dense = len(dense or [])
-        norm = clip(gradients, self.config.training.optimizer.clip_norm)
+        norm = clip(gradients, self.settings.optimizer.clip_norm)
         if not math.isfinite(norm):  # nothing is changed: the weights stay sound
             loss.fill_(math.nan)
             return
@@ -137,7 +144,7 @@ class Trainer:
         self.objective.update(rate, self.step_number + 1)
 
     def _batch(self) -> Batch:
-        window = self.streams.next(self.config.training.steps)
+        window = self.streams.next(self.settings.steps)
         keep = torch.from_numpy(~(window.starts & self.from_zero))[:, :, None].float()
         device = self.group.device
         tensors = (torch.from_numpy(values) for values in (window.characters, window.inputs, window.targets))
@@ -194,14 +201,14 @@ class Trainer:
         self.step_number = int(parts["step"][""])
 
 
-def _objective(config: PretrainConfig, model: LanguageModel) -> Objective:
-    settings, n_words = config.training.softmax, len(model.vocabulary)
+def _objective(settings: TrainingSettings, model: LanguageModel) -> Objective:
+    softmax, n_words = settings.softmax, len(model.vocabulary)
     if isinstance(model.softmax, AdaptiveSoftmax):
-        return AdaptiveObjective(model.softmax, config.training.optimizer)
-    if settings.kind == "sampled" and settings.negatives > n_words:
-        raise SettingsError(Errors.MANY_NEGATIVES.format(got=settings.negatives, n_words=n_words))
-    negatives = settings.negatives if settings.kind == "sampled" else None
-    return RowObjective(model.softmax, negatives, config.training.optimizer)
+        return AdaptiveObjective(model.softmax, settings.optimizer)
+    if softmax.kind == "sampled" and softmax.negatives > n_words:
+        raise SettingsError(Errors.MANY_NEGATIVES.format(got=softmax.negatives, n_words=n_words))
+    negatives = softmax.negatives if softmax.kind == "sampled" else None
+    return RowObjective(model.softmax, negatives, settings.optimizer)
 
 
 def _spread(share: float, n: int) -> npt.NDArray[np.bool_]:

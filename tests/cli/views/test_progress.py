@@ -5,7 +5,6 @@ import math
 import re
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,16 +12,11 @@ import pytest
 from spacy_elmo.cli.shared.console import show_all
 from spacy_elmo.cli.views import progress
 from spacy_elmo.cli.views.progress import ConsoleReporter
-from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining.run.facts import RunFacts, TextFacts
 from spacy_elmo.pretraining.run.metrics import EvaluationRow
 from spacy_elmo.pretraining.run.reporting import Reporter
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.text.reading import BadLine
 
-OPTIONS = BiLMOptions(16, ((1, 32),), 1, "relu", 50, 512, 128, 2, 3.0, 3.0, True)
-CONFIG = PretrainConfig(PathSettings("a.txt"), OPTIONS)
 FACTS = RunFacts(
     TextFacts("a.txt", 1_000, 20_000, n_bad=2, bad=[BadLine("a.txt", 7, "not UTF-8"), BadLine("a.txt", 9, "a NUL")]),
     TextFacts("b.txt", 10, 300),
@@ -30,6 +24,7 @@ FACTS = RunFacts(
     coverage=0.987,
     parameters=2_999_888,
     total_tokens=1_000_000,
+    sampled=True,
 )
 ROW = EvaluationRow(2_000, 10_240_000, 0.14, 900.0, 5.43219, 0.00312, 123.456, 120.004, 121.7, 999, 15_432.1)
 
@@ -42,7 +37,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_the_beginning(capsys: pytest.CaptureFixture[str]) -> None:
     reporter = ConsoleReporter()
-    reporter.start(CONFIG, FACTS)
+    reporter.start(FACTS, ["the vocabulary is odd"])
     reporter.resumed(40, 204_800)
     told = "\n".join(" ".join(line.split()) for line in lines(capsys))
     for part in (
@@ -54,6 +49,7 @@ def test_the_beginning(capsys: pytest.CaptureFixture[str]) -> None:
         "a.txt: 2 bad lines were left out",
         "a.txt, line 7: not UTF-8",
         "a.txt, line 9: a NUL",
+        "the vocabulary is odd",
         "going on after step 40, 204,800 tokens",
     ):
         assert part in told
@@ -62,7 +58,7 @@ def test_the_beginning(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_row_for_each_evaluation(capsys: pytest.CaptureFixture[str]) -> None:
     reporter = ConsoleReporter()
-    reporter.start(CONFIG, FACTS)
+    reporter.start(FACTS, ())
     capsys.readouterr()
     reporter.evaluated(ROW)
     reporter.evaluated(ROW._replace(step=4_000, perplexity=99.0))
@@ -82,8 +78,7 @@ def test_a_row_for_each_evaluation(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("kind", "name"), [("sampled", "sampled loss"), ("full", "loss"), ("adaptive", "loss")])
 def test_the_loss_is_called_sampled_where_it_is(kind: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     reporter = ConsoleReporter(every=0)
-    softmax = SoftmaxSettings(kind=kind)
-    reporter.start(replace(CONFIG, training=TrainingSettings(softmax=softmax)), FACTS)
+    reporter.start(FACTS._replace(sampled=kind == "sampled"), ())
     reporter.step(1, 5_120, 1_000_000, 9.5, 1e-5, 10_000.0)
     reporter.evaluated(ROW)
     told = "\n".join(lines(capsys))
@@ -109,7 +104,7 @@ def test_a_plain_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypat
 def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
     reporter = ConsoleReporter(every=0)
-    reporter.start(CONFIG, FACTS)
+    reporter.start(FACTS, ())
     reporter.step(1, 400_000, 1_000_000, 7.0, 0.003, 1_000.0)
     reporter.step(2, 500_000, 1_000_000, 6.5, 0.003, 1_000.0)
     reporter._bar.refresh()  # it else waits for a tenth of a second
@@ -141,7 +136,7 @@ def test_messages(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_silent_one(capsys: pytest.CaptureFixture[str]) -> None:
     reporter = Reporter()
-    reporter.start(CONFIG, FACTS)
+    reporter.start(FACTS, ())
     reporter.resumed(1, 2)
     reporter.step(1, 2, 3, 4.0, 5.0, 6.0)
     reporter.evaluated(ROW)
@@ -168,7 +163,7 @@ def test_a_lost_standard_output_ends_no_run(error: Exception, monkeypatch: pytes
     lost = Lost(error)
     monkeypatch.setattr(sys, "stdout", lost)
     reporter = ConsoleReporter(every=0)
-    reporter.start(CONFIG, FACTS)
+    reporter.start(FACTS, ())
     reporter.step(1, 5_120, 1_000_000, 9.5, 1e-5, 10_000.0)
     reporter.evaluated(ROW)
     reporter.message("x")
@@ -181,7 +176,7 @@ def test_no_standard_output_and_no_standard_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stderr", None)
     reporter = ConsoleReporter(every=0)
-    reporter.start(CONFIG, FACTS)
+    reporter.start(FACTS, ())
     reporter.step(1, 5_120, 1_000_000, 9.5, 1e-5, 10_000.0)
     reporter.done(Path("out"), 61.0, None)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 from embedded_case import OPTIONS, TEXT, WORDS, embed, install, make_package, model_of
+from starts import check_paths, check_start, find_vocabulary, starting_model
 
 from spacy_elmo.errors import SettingsError, WeightsError
 from spacy_elmo.pretraining.model.files import bilm_folder, has_softmax, is_embedded, softmax_folder
 from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.run.starting import check_paths, check_start, find_vocabulary, starting_model
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import read_config
 from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, TrainingSettings

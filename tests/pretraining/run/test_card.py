@@ -14,7 +14,6 @@ from thinc.api import Config
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.pretraining.run.card import card, write_card
 from spacy_elmo.pretraining.settings.config_file import to_config
-from spacy_elmo.pretraining.settings.sections import CorpusSettings
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "random_a"
 
@@ -74,8 +73,7 @@ def test_settings_are_all_there() -> None:
 
 @pytest.mark.parametrize("language", ["en", None])
 def test_what_it_says_of_spacy_runs(language: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = replace(CONFIG, corpus=CorpusSettings(language=language))
-    write_card(tmp_path, FACTS._replace(config=config))
+    write_card(tmp_path, FACTS._replace(language=language))
     for name in ("options.json", "weights.hdf5"):
         shutil.copy(GOLDEN / name, tmp_path)
     monkeypatch.chdir(tmp_path)

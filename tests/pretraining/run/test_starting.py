@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from bilm_cases import bilm_of, random_datasets
+from starts import check_paths, check_start, empty_model, find_vocabulary, starting_model
 from torch import nn
 
 from spacy_elmo.errors import CorpusError, ElmoError, OptionsError, SettingsError
@@ -18,7 +19,6 @@ from spacy_elmo.formats import BiLMOptions, read_options, read_weights
 from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
 from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.run.starting import check_paths, check_start, empty_model, find_vocabulary, starting_model
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import read_config
 from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from starts import find_vocabulary, starting_model, trainer_of
 from torch import Tensor
 
 from spacy_elmo.errors import SettingsError
@@ -20,7 +21,6 @@ from spacy_elmo.formats.characters import boundary_ids
 from spacy_elmo.modules import LstmState
 from spacy_elmo.modules.softmax.sampled import LogUniform
 from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.run.starting import find_vocabulary, starting_model
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.sections import OptimizerSettings, PathSettings, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
@@ -83,7 +83,7 @@ class Call(NamedTuple):
 
 
 def watched(config: PretrainConfig, corpus: PreparedCorpus) -> tuple[Trainer, list[Call]]:
-    trainer = Trainer(config, model_of(config, corpus), corpus)
+    trainer = trainer_of(config, model_of(config, corpus), corpus)
     calls: list[Call] = []
     gradients = trainer.workers.gradients
 
@@ -260,7 +260,7 @@ def test_a_restored_trainer_goes_on_in_the_same_bits(corpus: PreparedCorpus, kin
             going.step()
         kept = going.state_arrays()
         later = [going.step() for _ in range(3)]
-    restored = Trainer(config, model_of(config, corpus), corpus)
+    restored = trainer_of(config, model_of(config, corpus), corpus)
     with restored:
         restored.restore(kept)
         assert [restored.step() for _ in range(3)] == later
@@ -311,4 +311,4 @@ def test_a_frozen_bilm_keeps_its_bits_while_the_softmax_is_fitted(corpus: Prepar
 def test_more_negatives_than_words(corpus: PreparedCorpus) -> None:
     config = config_of("sampled", softmax=SoftmaxSettings("sampled", 40))
     with pytest.raises(SettingsError, match=r"training\.softmax\.negatives is 40, but the vocabulary has 3\d words"):
-        Trainer(config, model_of(config, corpus), corpus)
+        trainer_of(config, model_of(config, corpus), corpus)

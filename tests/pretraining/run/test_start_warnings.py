@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.cli.shared.start_warnings import start_warnings
 from spacy_elmo.pretraining.run.facts import RunFacts, TextFacts
+from spacy_elmo.pretraining.run.start_warnings import start_warnings
 from spacy_elmo.pretraining.settings.sections import PathSettings
-from spacy_elmo.pretraining.settings.sizes import Size, config_of_size
 
 FACTS = RunFacts(TextFacts("a.txt", 9, 90, "a1"), TextFacts("b.txt", 9, 90, "b2"), 50, 0.9, 1_000, 100)
 
@@ -24,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def warned(heldout: str | None, facts: RunFacts = FACTS) -> str:
-    return "\n".join(start_warnings(config_of_size(Size.mini, PathSettings("a.txt", heldout)), facts))
+    return "\n".join(start_warnings(PathSettings("a.txt", heldout), facts))
 
 
 @pytest.mark.parametrize(("coverage", "warns"), [(0.499, True), (0.5, False), (None, False)])

@@ -3,20 +3,20 @@
 from pathlib import Path
 
 from ...errors import ElmoError, Errors
-from ...pretraining.run.facts import RunFacts
-from ...pretraining.settings.config import PretrainConfig
-from ...pretraining.text.sources import find_files
+from ..settings.sections import PathSettings
+from ..text.sources import find_files
+from .facts import RunFacts
 
 LEAST_COVERAGE = 0.5  # share of the training text's tokens; a vocabulary of another language has far less
 
 
-def start_warnings(config: PretrainConfig, facts: RunFacts) -> list[str]:
+def start_warnings(paths: PathSettings, facts: RunFacts) -> list[str]:
     """A text for each: a vocabulary of other texts, and held-out text that is trained on."""
     warnings = []
     if facts.coverage is not None and facts.coverage < LEAST_COVERAGE:
         warnings.append(Errors.COVERAGE_LOW.format(coverage=facts.coverage))
-    if config.paths.heldout is not None:
-        shared = _files(config.paths.train) & _files(config.paths.heldout)
+    if paths.heldout is not None:
+        shared = _files(paths.train) & _files(paths.heldout)
         if shared:
             warnings.append(Errors.HELDOUT_SAME.format(got=min(shared)))
         elif facts.train.sha256 is not None and facts.train.sha256 == facts.heldout.sha256:

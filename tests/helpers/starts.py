@@ -1,0 +1,40 @@
+"""What a run starts from, by its whole config."""
+
+from pathlib import Path
+
+from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.run import starting
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.text.prepared import PreparedCorpus
+from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.pretraining.training.trainer import Trainer
+
+
+def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus) -> Vocabulary:
+    """The words to predict."""
+    return starting.find_vocabulary(config.paths, config.vocabulary, corpus)
+
+
+def check_start(config: PretrainConfig) -> None:
+    """Refuse what a run can't start with."""
+    starting.check_start(config.bilm, config.paths, config.training, config.vocabulary.size)
+
+
+def check_paths(config: PretrainConfig, output: Path) -> None:
+    """Refuse files that are not there."""
+    starting.check_paths(config.paths, output)
+
+
+def starting_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
+    """The model of the first step."""
+    return starting.starting_model(config.bilm, config.paths, config.training, vocabulary)
+
+
+def empty_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
+    """A model to be filled from a checkpoint."""
+    return starting.empty_model(config.bilm, config.training.softmax, vocabulary)
+
+
+def trainer_of(config: PretrainConfig, model: LanguageModel, corpus: PreparedCorpus) -> Trainer:
+    """A trainer in a single process."""
+    return Trainer(config.training, model, corpus, config.corpus.shuffle_block)
