@@ -23,7 +23,10 @@ ENDINGS = ["", "", "", "s", "ed", "er", "ing", "ly", "ment", "tion"]
 
 
 def generated(n: int, seed: int) -> list[list[str]]:
-    """n sentences of 5 to 60 tokens, unsorted, each with a full stop at its end."""
+    """Make sentences of 5 to 60 tokens, unsorted, each with a full stop at its end.
+
+    n: how many. seed: of the random numbers.
+    """
     words = np.array(_vocabulary(random.Random(seed)), dtype=object)
     generator = np.random.default_rng(seed)
     frequencies = 1.0 / np.arange(1, len(words) + 1) ** ZIPF_EXPONENT
@@ -34,7 +37,10 @@ def generated(n: int, seed: int) -> list[list[str]]:
 
 
 def from_text(path: Path, n: int) -> list[list[str]]:
-    """The first n lines of 5 to 60 tokens; a line is a sentence, blanks part its tokens."""
+    """Read the first lines that have 5 to 60 tokens.
+
+    path: text, one sentence a line, tokens separated by blanks. n: how many lines at most.
+    """
     sentences: list[list[str]] = []
     with path.open(encoding="utf-8") as file:
         for line in file:
@@ -47,7 +53,10 @@ def from_text(path: Path, n: int) -> list[list[str]]:
 
 
 def distinct_share(sentences: list[list[str]], batch: int) -> float:
-    """Distinct words of a batch by its tokens, the mean over all full batches (over all sentences if none is full)."""
+    """Share of distinct words among the tokens of a batch, the mean over all full batches.
+
+    sentences: the words of each. batch: sentences of a batch; if there are fewer, all are one batch.
+    """
     size = min(batch, len(sentences))
     batches = [sentences[k : k + size] for k in range(0, len(sentences) - size + 1, size)]
     shares = [len({w for s in part for w in s}) / sum(map(len, part)) for part in batches]

@@ -10,8 +10,10 @@ DISTURBED = 0.1  # cores
 
 
 class Load(NamedTuple):
-    """before: the load average of one minute at the start. others: cores kept busy by other processes meanwhile,
-    time that a hypervisor took away included; None: not known.
+    """How busy the machine was while something was measured; None: not known.
+
+    before: the load average of one minute at the start. others: cores that other processes used meanwhile; time that a
+    hypervisor used for other machines counts.
     """
 
     before: float | None
@@ -28,7 +30,10 @@ class Load(NamedTuple):
 
 
 class LoadMeter:
-    """Measures from its construction to `stop`. processes: those whose work does not count as others'."""
+    """Measures the load from its construction to `stop`.
+
+    processes: ids of those whose work does not count as others'.
+    """
 
     def __init__(self, processes: Sequence[int]) -> None:
         self.processes = processes
@@ -46,8 +51,9 @@ class LoadMeter:
 
 
 def _other_ticks(processes: Sequence[int]) -> int | None:
-    """Clock ticks that all processors spent so far, less those of the given processes, of their threads and of
-    their children that have ended.
+    """Clock ticks that all processors have spent, without those of some processes; None: not known.
+
+    processes: their ids. Their threads count as theirs, and so do their children that have ended.
     """
     try:
         user, nice, system, _idle, _iowait, irq, softirq, steal = map(

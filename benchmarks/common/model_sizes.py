@@ -1,4 +1,4 @@
-"""The sizes that are measured, and files of random weights in them."""
+"""The sizes of network that are measured, and biLMs of random weights in these sizes."""
 
 import json
 from collections import Counter
@@ -10,13 +10,15 @@ from spacy_elmo import bilms
 from spacy_elmo.formats import BiLMOptions, read_options, write_options, write_weights
 from spacy_elmo.modules import BiLM
 
-SIZES = ("original", "small", "mini")
 RUNS = Path(__file__).parents[2] / "runs"  # what measurements write
 OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
 
 def options_of(size: str) -> BiLMOptions:
-    """original and small: the official ones of these names; mini: the embedded biLM's."""
+    """Give the sizes of a network.
+
+    size: "original" or "small", the official ones of these names, or "mini", the embedded biLM's.
+    """
     if size == "mini":
         return read_options(bilms.paths("en_mini")[0])
     dim, projection_dim, n_highway = {"original": (4096, 512, 2), "small": (1024, 128, 1)}[size]
@@ -24,8 +26,10 @@ def options_of(size: str) -> BiLMOptions:
 
 
 def write_model(folder: Path, options: BiLMOptions, seed: int, sentences: list[list[str]]) -> dict[str, str]:
-    """Random weights, the sentences, and their vocabulary, the most frequent word first (simple_elmo keeps the
-    character ids of the words in it). Returns the settings that name the biLM's files.
+    """Write a biLM of random weights, the sentences, and their vocabulary, the most frequent word first.
+
+    folder: where to. options: sizes of the network. seed: of the weights. sentences: the words of each. simple_elmo
+    stores the character ids of the words in the vocabulary. Returns the settings that name the biLM's files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     bilm = BiLM(options)

@@ -1,5 +1,6 @@
-"""Our side of a measurement: the engine itself, and a pipeline of `elmo` alone. Both without a cache of words, since
-the same sentences come again in each round.
+"""Our sides of a measurement: the engine itself, and a pipeline of `elmo` alone.
+
+Both run without a cache of words, since the same sentences come again in each round.
 """
 
 import time
@@ -19,19 +20,28 @@ Seconds = Callable[[int, int], float]  # for the first n sentences, in batches
 
 
 def make_engine(bilm: BiLM, precision: Precision) -> Engine:
-    """Raises SettingsError where the machine has no such precision."""
+    """Make an engine without a cache of words.
+
+    bilm: its weights. precision: of the matrix multiplications. Raises SettingsError if the machine does not have it.
+    """
     return Engine(bilm, dtype_of(precision, bilm.boundary.device), cached_words=0)
 
 
 def make_pipeline(files: dict[str, str], precision: Precision) -> Language:
-    """files: options_file and weight_file."""
+    """Make a pipeline of `elmo` alone, without a cache of words.
+
+    files: the settings options_file and weight_file. precision: as in make_engine.
+    """
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {**files, "precision": precision, "cached_words": 0}})
     return nlp
 
 
 def engine_seconds(engine: Engine, sentences: Sentences) -> Seconds:
-    """A number of each batch's layers is read."""
+    """Make a function that measures the engine. One number of each batch's layers is read.
+
+    engine: to run. sentences: the words of each. The function's arguments: how many of them, and sentences of a batch.
+    """
 
     def seconds(n: int, batch: int) -> float:
         checksum, begin = 0.0, time.perf_counter()
@@ -45,7 +55,11 @@ def engine_seconds(engine: Engine, sentences: Sentences) -> Seconds:
 
 
 def pipe_seconds(nlp: Language, sentences: Sentences) -> Seconds:
-    """The docs' tokens are given. Each doc's mix is read, then what is kept on it is freed, as in a long stream."""
+    """Make a function that measures `nlp.pipe` on docs that have their tokens.
+
+    nlp: to run. sentences: a doc each. One number of each doc's mix is read, and then the doc's layers are freed, as in
+    a long stream. The function's arguments: see engine_seconds.
+    """
     docs = [Doc(nlp.vocab, words=words) for words in sentences]
 
     def seconds(n: int, batch: int) -> float:

@@ -19,9 +19,9 @@ import torch
 from spacy_elmo.formats import read_options
 from spacy_elmo.modules import load_bilm
 
-from ..common.arguments import PRECISIONS, count, some_of
+from ..common.arguments import add_common, count, parser_of
 from ..common.english_like import generated
-from ..common.model_sizes import RUNS, SIZES, options_of, write_model
+from ..common.model_sizes import RUNS, options_of, write_model
 from ..common.our_sides import engine_seconds, make_engine, make_pipeline, pipe_seconds
 from .resident import reset_peak, resident_mb
 
@@ -69,13 +69,10 @@ def measured(kind: str, precision: str, args: argparse.Namespace) -> dict[str, f
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=SIZES, default="original", help="of the network (default: %(default)s)")
-    parser.add_argument("--batch", type=count, default=128, help="sentences of a batch (default: %(default)s)")
-    parser.add_argument(
-        "--precisions", type=some_of(PRECISIONS), default=list(PRECISIONS), metavar="A,B", help="default: both"
-    )
-    parser.add_argument("--threads", type=count, default=2, help="of torch (default: %(default)s)")
+    parser = parser_of(__doc__)
+    add_common(parser, "size")
+    parser.add_argument("--batch", type=count, default=128, help="sentences of a batch")
+    add_common(parser, "precisions", "threads")
     parser.add_argument("--child", choices=KINDS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

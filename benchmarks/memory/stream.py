@@ -6,7 +6,6 @@ A pipeline of the embedded biLM alone, with its cache of words, reads sentences 
 The table has the memory of the process, imports included, in MB (10^6 bytes).
 """
 
-import argparse
 import gc
 import random
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import spacy
 import torch
 from spacy.tokens import Doc
 
-from ..common.arguments import count, output
+from ..common.arguments import add_common, count, output, parser_of
 from ..common.english_like import generated
 from .resident import resident_mb
 
@@ -69,10 +68,10 @@ def draw(points: list[tuple[float, float]], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=count, default=10_000_000, help="of the stream (default: %(default)s)")
+    parser = parser_of(__doc__)
+    parser.add_argument("--tokens", type=count, default=10_000_000, help="of the stream")
     parser.add_argument("--every", type=count, help="tokens from one row to the next (default: a tenth of all)")
-    parser.add_argument("--threads", type=count, default=2, help="of torch (default: %(default)s)")
+    add_common(parser, "threads")
     parser.add_argument("--plot", type=output(".png"), help="write the curve to this .png")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

@@ -31,6 +31,7 @@ from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.training.distributed import processes
 from spacy_elmo.pretraining.training.trainer import Trainer
 
+from ..common.arguments import count, parser_of
 from ..common.english_like import generated
 from ..common.machine_load import LoadMeter
 from ..common.model_sizes import options_of
@@ -144,18 +145,23 @@ def print_traffic(options: BiLMOptions, args: argparse.Namespace, step: float) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("dim", 1024), ("projection", 128), ("negatives", 4096), ("words", 50_000)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    for name, default in (("streams", 256), ("steps", 20), ("threads", 1), ("processes", 8), ("sentences", 20_000)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--rounds", type=int, default=5, help="measurements of each side")
-    parser.add_argument("--updates", type=int, default=6, help="updates in a measurement")
+    parser = parser_of(__doc__)
+    parser.add_argument("--dim", type=count, default=1024, help="of the LSTMs")
+    parser.add_argument("--projection", type=count, default=128, help="of the LSTMs")
+    parser.add_argument("--words", type=count, default=50_000, help="of the softmax")
+    parser.add_argument("--negatives", type=count, default=4096, help="of the sampled softmax")
+    parser.add_argument("--streams", type=count, default=256, help="rows of a batch, of all processes together")
+    parser.add_argument("--steps", type=count, default=20, help="positions of a batch")
+    parser.add_argument("--threads", type=count, default=1, help="of each process")
+    parser.add_argument("--processes", type=count, default=8, help="of the computed part")
+    parser.add_argument("--sentences", type=count, default=20_000, help="of the generated text")
+    parser.add_argument("--rounds", type=count, default=5, help="measurements of each side")
+    parser.add_argument("--updates", type=count, default=6, help="updates in a measurement")
     parser.add_argument("--grow", action="store_true", help="--streams for each process, instead of for all")
     parser.add_argument("--inside", type=float, nargs="*", default=[500.0, 3600.0], help="Gbit/s between GPUs")
     parser.add_argument("--between", type=float, nargs="*", default=[25.0, 100.0], help="Gbit/s between machines")
-    parser.add_argument("--step-seconds", type=float, help="of computing; default: measured with 1 process")
-    parser.add_argument("--original-step-seconds", type=float, help="the same at the original size; default: not known")
+    parser.add_argument("--step-seconds", type=float, help="of one update (default: measured with 1 process)")
+    parser.add_argument("--original-step-seconds", type=float, help="at the original size (default: not known)")
     args = parser.parse_args()
     options = replace(options_of("mini"), dim=args.dim, projection_dim=args.projection)
     with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,6 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from spacy_elmo.pretraining.training.objective import RowObjective
 from spacy_elmo.pretraining.training.optimizers import clip, dense_optimizer
 from spacy_elmo.pretraining.training.step import Batch, Workers
 
+from ..common.arguments import add_common, count, output, parser_of
 from ..common.machine_load import Load, LoadMeter
 from .matrices_alone import products_of, seconds_alone
 from .plain_step import PlainStep
@@ -109,14 +109,18 @@ def measured(step: Callable[[Batch, int], float], given: list[Batch], threads: i
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("dim", 512), ("projection", 128), ("negatives", 8192), ("words", 50_000)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    for name, default in (("streams", 128), ("steps", 20), ("threads", 2), ("seed", 0)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--rounds", type=int, default=5, help="measurements of each side")
-    parser.add_argument("--batches", type=int, default=12, help="steps in a measurement")
-    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    parser = parser_of(__doc__)
+    parser.add_argument("--dim", type=count, default=512, help="of the LSTMs")
+    parser.add_argument("--projection", type=count, default=128, help="of the LSTMs")
+    parser.add_argument("--words", type=count, default=50_000, help="of the softmax")
+    parser.add_argument("--negatives", type=count, default=8192, help="of the sampled softmax")
+    parser.add_argument("--streams", type=count, default=128, help="rows of a batch")
+    parser.add_argument("--steps", type=count, default=20, help="positions of a batch")
+    parser.add_argument("--seed", type=int, default=0, help="of the weights and the batches")
+    add_common(parser, "threads")
+    parser.add_argument("--rounds", type=count, default=5, help="measurements of each side")
+    parser.add_argument("--batches", type=count, default=12, help="steps in a measurement")
+    parser.add_argument("--json", type=output(".json"), help="write all figures to this file")
     parser.add_argument("--quick", action="store_true", help="2 rounds of 2 steps")
     args = parser.parse_args()
     if args.quick:

@@ -8,7 +8,6 @@ norm of the difference by the norm, over all tokens), and the cosines of a token
 which was trained in float32, is evaluated on its corpus twice; only the elmo pipe's precision differs.
 """
 
-import argparse
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from spacy.training import Corpus
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules import load_bilm
 
-from ..common.arguments import PRECISIONS, text_file
+from ..common.arguments import PRECISIONS, parser_of, text_file
 from .probe_tags import embed, read_conllu
 
 Array = npt.NDArray[np.float32]
@@ -61,11 +60,13 @@ def scores(pipeline: str, corpus: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("text", type=text_file, help="CoNLL-U file with the sentences")
-    parser.add_argument("--pipelines", nargs="*", default=[], metavar="FOLDER=CORPUS", help="CORPUS: a .spacy file")
-    parser.add_argument("--options-file", help="the biLM whose vectors are compared; default: the embedded one")
-    parser.add_argument("--weight-file")
+    parser.add_argument(
+        "--pipelines", nargs="*", default=[], metavar="FOLDER=CORPUS", help="score these; CORPUS: a .spacy file"
+    )
+    parser.add_argument("--options-file", help="of the biLM whose vectors are compared (default: the embedded one)")
+    parser.add_argument("--weight-file", help="of the same biLM")
     args = parser.parse_args()
     vectors(args.text, args.options_file, args.weight_file)
     if args.pipelines:

@@ -8,7 +8,6 @@ ranges of multi-word tokens and empty nodes are left out. Each sentence is read 
     python -m benchmarks.quality.probe_tags en_ewt-ud-train.conllu en_ewt-ud-dev.conllu
 """
 
-import argparse
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +23,8 @@ from spacy_elmo import bilms
 from spacy_elmo.formats import read_options, read_weights
 from spacy_elmo.inference import Engine, token_batches
 from spacy_elmo.modules import BiLM
+
+from ..common.arguments import parser_of
 
 L2 = 1e-5  # on standardised features, beside the mean loss of a token
 BATCH_TOKENS = 8192
@@ -104,14 +105,14 @@ def probe(bilm: BiLM, train: Corpus, dev: Corpus, classes: int, iterations: int)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("train", type=Path, help="CoNLL-U file to fit the probes on")
     parser.add_argument("dev", type=Path, help="CoNLL-U file to count the right tags on")
-    parser.add_argument("--limit", type=int, help="read only so many sentences of each file")
-    parser.add_argument("--options-file", help="the biLM to probe; default: the embedded en_mini")
-    parser.add_argument("--weight-file")
+    parser.add_argument("--limit", type=int, help="read no more than this many sentences of each file (default: all)")
+    parser.add_argument("--options-file", help="of the biLM to probe (default: the embedded en_mini)")
+    parser.add_argument("--weight-file", help="of the same biLM")
     parser.add_argument("--seed", type=int, default=0, help="of the random weights")
-    parser.add_argument("--iterations", type=int, default=100, help="of L-BFGS, at most")
+    parser.add_argument("--iterations", type=int, default=100, help="of L-BFGS, the most that are made")
     args = parser.parse_args()
     if (args.options_file is None) != (args.weight_file is None):
         parser.error("--options-file and --weight-file go together")

@@ -1,13 +1,12 @@
 """Largest differences between the vectors of one pipeline used in many ways.
 
-python -m benchmarks.quality.same_vectors [--texts FILE] [--docs N]
+    python -m benchmarks.quality.same_vectors
 
-The reference is a docs-one-by-one run without a word cache. FILE: a text a line; left out: the bundled sentences.
+The reference: each doc by itself, without a cache of words.
 """
 
 from __future__ import annotations
 
-import argparse
 import pickle
 import tempfile
 import warnings
@@ -22,6 +21,8 @@ import numpy.typing as npt
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
+
+from ..common.arguments import count, parser_of, text_file
 
 Layers = npt.NDArray[np.float32]
 
@@ -56,9 +57,9 @@ def saved(nlp: Language) -> Language:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--texts", type=Path)
-    parser.add_argument("--docs", type=int, default=400)
+    parser = parser_of(__doc__)
+    parser.add_argument("--texts", type=text_file, help="a text a line (default: the bundled sentences)")
+    parser.add_argument("--docs", type=count, default=400, help="no more than this many")
     arguments = parser.parse_args()
     if arguments.texts is None:
         lines = (files("spacy_elmo.cli") / "senses.tsv").read_text(encoding="utf8").splitlines()

@@ -6,7 +6,6 @@
 The neighbour is a Python loop: it keeps one core busy. Other processes' load is printed with every figure, without it.
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -18,10 +17,10 @@ import torch
 
 from spacy_elmo.modules import BiLM
 
-from ..common.arguments import PRECISIONS, count, counts, some_of
+from ..common.arguments import add_common, count, counts, parser_of
 from ..common.english_like import generated
 from ..common.machine_load import LoadMeter
-from ..common.model_sizes import SIZES, options_of
+from ..common.model_sizes import options_of
 from ..common.our_sides import Seconds, engine_seconds, make_engine
 from .rounds import rate_of
 from .table import Measured, compared, load_of, rate
@@ -49,13 +48,12 @@ def measured(seconds: Seconds, sentences: list[list[str]], batch: int, least: fl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=SIZES, default="original")
-    parser.add_argument("--batches", type=counts, default=[1, 32, 128], metavar="N,N")
-    parser.add_argument("--precisions", type=some_of(PRECISIONS), default=list(PRECISIONS), metavar="A,B")
-    parser.add_argument("--threads", type=count, default=2)
-    parser.add_argument("--rounds", type=count, default=3)
-    parser.add_argument("--least", type=float, default=3.0, help="seconds of a measurement")
+    parser = parser_of(__doc__)
+    add_common(parser, "size")
+    parser.add_argument("--batches", type=counts, default=[1, 32, 128], metavar="N,N", help="sentences of a batch")
+    add_common(parser, "precisions", "threads")
+    parser.add_argument("--rounds", type=count, default=3, help="measurements of each row")
+    parser.add_argument("--least", type=float, default=3.0, help="seconds of a measurement, at least")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     bilm = BiLM(options_of(args.size))

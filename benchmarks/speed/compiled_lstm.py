@@ -4,7 +4,6 @@ python -m benchmarks.speed.compiled_lstm
 python -m benchmarks.speed.compiled_lstm --size mini --rows 12,128
 """
 
-import argparse
 import statistics
 import time
 from functools import partial
@@ -23,8 +22,8 @@ from spacy_elmo.inference.memory import Buffers
 from spacy_elmo.inference.workers import run_all
 from spacy_elmo.modules import BiLM, LstmState
 
-from ..common.arguments import count, counts
-from ..common.model_sizes import SIZES, options_of
+from ..common.arguments import add_common, count, counts, parser_of
+from ..common.model_sizes import options_of
 
 STEPS = 8
 CPU = torch.device("cpu")
@@ -67,10 +66,10 @@ def seconds(both: list[Direction]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=SIZES, default="original")
-    parser.add_argument("--rows", type=counts, default=[1, 12, 32, 128], metavar="N,N")
-    parser.add_argument("--rounds", type=count, default=15)
+    parser = parser_of(__doc__)
+    add_common(parser, "size")
+    parser.add_argument("--rows", type=counts, default=[1, 12, 32, 128], metavar="N,N", help="rows of a step")
+    parser.add_argument("--rounds", type=count, default=15, help="measurements of each row")
     args = parser.parse_args()
     options = options_of(args.size)
     bilm = BiLM(options)

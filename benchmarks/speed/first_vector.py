@@ -6,14 +6,13 @@ What is counted: spacy.blank (with the language and all registered factories, sp
 add_pipe, and the first doc. The first process, which may read files from the disk, does not count.
 """
 
-import argparse
 import json
 import os
 import statistics
 import subprocess
 import sys
 
-from ..common.arguments import count
+from ..common.arguments import count, parser_of
 from ..common.machine_load import LoadMeter
 
 PARTS = ("spacy.blank", "add_pipe", "first doc", "together")
@@ -39,8 +38,8 @@ def measured() -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=count, default=5)
+    parser = parser_of(__doc__)
+    parser.add_argument("--rounds", type=count, default=5, help="processes that are measured")
     args = parser.parse_args()
     measured()
     print(f"| round | {' | '.join(f'{part}, s' for part in PARTS)} | load before, others |")

@@ -9,7 +9,6 @@ nlp.update and the optimizer, without evaluation. Random weights but for the emb
     python -m benchmarks.speed.task_epochs --size original    # official size: also an epoch without the cache
 """
 
-import argparse
 import copy
 import os
 import random
@@ -28,6 +27,7 @@ from spacy.training import Example
 from spacy.training.batchers import minibatch_by_words
 from spacy.util import load_config
 
+from ..common.arguments import SIZES, add_common, count, parser_of
 from ..common.english_like import generated
 from ..common.machine_load import LoadMeter
 from ..common.model_sizes import options_of, write_model
@@ -109,14 +109,14 @@ class Run:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=["mini", "small", "original"], default="mini")
-    parser.add_argument("--config", type=Path, default=CONFIG)
-    parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--words", type=int, default=1000, help="words in a batch")
-    parser.add_argument("--epochs", type=int, default=5, help="epochs after the first")
-    parser.add_argument("--input-only", action="store_true", help="without output_elmo, where the config has it")
-    parser.add_argument("--threads", type=int, default=2)
+    parser = parser_of(__doc__)
+    parser.add_argument("--size", choices=SIZES, default="mini", help="of the network")
+    parser.add_argument("--config", type=Path, default=CONFIG, help="of the task")
+    parser.add_argument("--sentences", type=count, default=1000, help="of an epoch")
+    parser.add_argument("--words", type=count, default=1000, help="words in a batch")
+    parser.add_argument("--epochs", type=count, default=5, help="epochs after the first")
+    parser.add_argument("--input-only", action="store_true", help="without output_elmo, if the config has it")
+    add_common(parser, "threads")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     sentences, config = generated(args.sentences, 0), load_config(args.config, interpolate=True)

@@ -15,7 +15,6 @@ and left out where there are others. Peers are measured up to batch 128 (TensorF
 first size alone.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -28,9 +27,8 @@ import torch
 from spacy_elmo import kernels
 from spacy_elmo.inference.lstm.compiled import KINDS as KINDS_OF_LSTM
 
-from ..common.arguments import PRECISIONS, count, counts, output, some_of, text_file
+from ..common.arguments import SIZES, add_common, count, counts, output, parser_of, some_of, text_file
 from ..common.english_like import distinct_share, from_text, generated
-from ..common.model_sizes import SIZES
 from .peers.environments import KINDS, PeerError, environment
 from .plot import plot
 from .rounds import Plan, SizeRun
@@ -43,16 +41,15 @@ QUICK_SIZES, QUICK_BATCHES = ["original"], [1, 32]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--sizes", type=some_of(SIZES), metavar="A,B")
-    parser.add_argument("--batches", type=counts, metavar="N,N")
-    parser.add_argument("--precisions", type=some_of(PRECISIONS), default=list(PRECISIONS), metavar="A,B")
-    parser.add_argument("--threads", type=count, default=2, help="of each side")
-    parser.add_argument("--rounds", type=count, help="measurements of each side")
-    parser.add_argument("--sentences", type=count, help="in a measurement; an eighth of them at batch 1")
-    parser.add_argument("--text", type=text_file, help="sentences of this file, one a line, and none generated")
-    parser.add_argument("--peers", type=some_of((*KINDS, "none")), default=list(KINDS), metavar="A,B")
+    parser = parser_of(__doc__)
+    parser.add_argument("--quick", action="store_true", help="one round, original size, batch 1 and 32")
+    parser.add_argument("--sizes", type=some_of(SIZES), metavar="A,B", help="of the network (default: all)")
+    parser.add_argument("--batches", type=counts, metavar="N,N", help="sentences of a batch (default: 1,32,128,512)")
+    add_common(parser, "precisions", "threads")
+    parser.add_argument("--rounds", type=count, help="measurements of each side (default: 3)")
+    parser.add_argument("--sentences", type=count, help="of a measurement; an eighth of them at batch 1 (default: 512)")
+    parser.add_argument("--text", type=text_file, help="file of sentences, one a line (default: generated)")
+    parser.add_argument("--peers", type=some_of((*KINDS, "none")), default=list(KINDS), metavar="A,B", help="or none")
     parser.add_argument("--json", type=output(".json"), help="write all figures to this file")
     parser.add_argument("--plot", type=output(".png"), help="write tokens/s by batch to this .png")
     args = parser.parse_args()

@@ -4,7 +4,6 @@ python -m benchmarks.speed.without_parts
 python -m benchmarks.speed.without_parts --size mini --batch 128 --precisions bfloat16
 """
 
-import argparse
 import os
 import time
 from collections.abc import Callable
@@ -19,10 +18,10 @@ from spacy_elmo.inference import Engine, word_vectors
 from spacy_elmo.inference.word_encoder import WordEncoder
 from spacy_elmo.modules import BiLM
 
-from ..common.arguments import PRECISIONS, count, some_of
+from ..common.arguments import add_common, count, parser_of
 from ..common.english_like import generated
 from ..common.machine_load import LoadMeter
-from ..common.model_sizes import SIZES, options_of
+from ..common.model_sizes import options_of
 from ..common.our_sides import make_engine
 from .rounds import rate_of
 from .table import Measured, compared, load_of, rate
@@ -84,12 +83,11 @@ def seconds_of(engine: Engine, sentences: Words, batch: int, how: Callable[[Engi
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=SIZES, default="original")
-    parser.add_argument("--batch", type=count, default=128)
-    parser.add_argument("--precisions", type=some_of(PRECISIONS), default=list(PRECISIONS), metavar="A,B")
-    parser.add_argument("--threads", type=count, default=2)
-    parser.add_argument("--rounds", type=count, default=3)
+    parser = parser_of(__doc__)
+    add_common(parser, "size")
+    parser.add_argument("--batch", type=count, default=128, help="sentences of a batch")
+    add_common(parser, "precisions", "threads")
+    parser.add_argument("--rounds", type=count, default=3, help="measurements of each row")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     bilm = BiLM(options_of(args.size))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.common.arguments import count, counts, output, some_of, text_file
+from benchmarks.common.arguments import add_common, count, counts, output, parser_of, some_of, text_file
 
 
 def test_numbers() -> None:
@@ -48,3 +48,27 @@ def test_text(tmp_path: Path) -> None:
             text_file(str(bad))
     path.write_text("hello", encoding="utf-8")
     assert text_file(str(path)) == path
+
+
+def test_help_prints_the_description_as_it_is_and_the_defaults() -> None:
+    parser = parser_of("First line.\n\n    an example\n")
+    add_common(parser, "size", "precisions", "threads")
+    parser.add_argument("--seed", type=int, default=0, help="of the weights")
+    parser.add_argument("--links", type=float, nargs="*", default=[1.0, 2.0], help="speeds")
+    parser.add_argument("--json", help="file (default: none)")
+    parser.add_argument("--quick", action="store_true", help="less")
+    text = " ".join(parser.format_help().split())
+    assert "\n\n    an example\n" in parser.format_help()
+    for part in ("original)", "float32,bfloat16)", "2)", "0)", "1.0 2.0)", "none)"):
+        assert f"(default: {part}" in text
+    assert text.count("(default") == 6
+
+
+def test_common_arguments() -> None:
+    parser = parser_of(None)
+    add_common(parser, "size", "precisions", "threads")
+    args = parser.parse_args(["--size", "mini", "--precisions", "bfloat16"])
+    assert (args.size, args.precisions, args.threads) == ("mini", ["bfloat16"], 2)
+    alone = parser_of(None)
+    add_common(alone, "threads")
+    assert vars(alone.parse_args([])) == {"threads": 2}
