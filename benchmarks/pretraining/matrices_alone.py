@@ -9,7 +9,7 @@ import torch
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules.char_cnn import N_IDS
-from spacy_elmo.modules.softmax.sampled import BLOCK
+from spacy_elmo.modules.softmax.sampled import MAX_BLOCK_ROWS
 
 REPEATS = 3  # the fastest counts
 
@@ -57,8 +57,8 @@ def products_of(
     if options.has_lstm_projection:
         found += [Product(batch, dim, width, layers * steps), Product(batch, width, dim, layers * steps)]
         found += [Product(width + 1, rows, dim, layers)]
-    for start in range(0, rows, BLOCK):
-        block = min(BLOCK, rows - start)
+    for start in range(0, rows, MAX_BLOCK_ROWS):
+        block = min(MAX_BLOCK_ROWS, rows - start)
         found += [Product(block, width, negatives, directions), Product(block, negatives, width, directions)]
         found += [Product(width + 1, block, negatives, directions)]
     return [product for product in found if product.times]

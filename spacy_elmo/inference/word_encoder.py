@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..modules.char_cnn import CharCnn
-from ..modules.highway import Highway, carried_in_place
+from ..modules.highway import Highway, highway_sum_in_place
 from .linear import PrepackedLinear
 from .split import joined, split
 
@@ -68,7 +68,7 @@ class WordEncoder:
         x = F.pad(self.cnn.pool(ids, self.tables).float(), (0, 0, 0, -len(ids) % ROWS_OF))
         for highway in self.cnn.highways:
             assert isinstance(highway, Highway)
-            x = carried_in_place(x, self._products[highway.carry](x), self._products[highway.transform](x))
+            x = highway_sum_in_place(x, self._products[highway.carry](x), self._products[highway.transform](x))
         return (x if self.cnn.projection is None else self._products[self.cnn.projection](x))[: len(ids)]
 
 

@@ -1,4 +1,4 @@
-"""Character CNN: a word's characters -> its context-independent vector."""
+"""Character CNN: from the characters of a word to its vector, which does not depend on the context."""
 
 import math
 
@@ -14,22 +14,27 @@ from .lstm.cell import loops
 from .products import linear
 
 N_IDS = 262  # 261 characters, and 0 for the mask
-# words sorted by length are convolved in groups of this size, each cut to its own longest word
-GROUP = 256
-MOST_POSITIONS = 256  # the compiled loop keeps a position in a byte
+# Torch convolves words, sorted by length, in groups of this size. Each group is cut to its longest word.
+WORDS_PER_GROUP = 256
+MAX_POSITIONS = 256  # the compiled loop stores a position in one byte
 
 
 def encoded_lengths(ids: Tensor) -> Tensor:
-    """Characters of each word with its begin and end marks. ids: *Shape:* (words, characters); returns (words,)."""
+    """Return the number of characters of each word, including begin-of-word and end-of-word.
+
+    ids: *Shape:* (words, characters), character ids.
+
+    Returns *Shape:* (words,).
+    """
     return (ids != PADDING + 1).sum(1)
 
 
 class CharCnn(nn.Module):
-    """Embedding, one convolution per filter, max over positions, activation, highways, projection.
+    """Character embedding, convolutions, maximum over positions, activation, highway layers and projection.
 
-    options: the network's sizes.
-    char_projection: whether a projection follows the highways; None: only where n_filters != projection_dim
-        (files of bilm-tf leave it out where the two agree).
+    options: the biLM's sizes.
+    char_projection: whether there is a projection after the highway layers; None: only if n_filters != projection_dim,
+        as in the files of bilm-tf.
     """
 
     def __init__(self, options: BiLMOptions, char_projection: bool | None = None) -> None:
@@ -45,7 +50,10 @@ class CharCnn(nn.Module):
         self.widest = max(width for width, _ in options.filters)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """bilm-tf's initialisation, with twice its range for relu filters (0.1)."""
+        """Initialise as bilm-tf does, but filters before relu with a range of ±0.1, which is twice bilm-tf's.
+
+        generator: source of the random numbers; None: torch's default generator.
+        """
         nn.init.uniform_(self.embedding.weight, -1.0, 1.0, generator=generator)
         with torch.no_grad():
             self.embedding.weight[0].zero_()
@@ -66,50 +74,75 @@ class CharCnn(nn.Module):
             nn.init.normal_(self.projection.weight, 0.0, std, generator=generator)
             nn.init.zeros_(self.projection.bias)
 
-    def forward(self, ids: Tensor, products: torch.dtype | None = None) -> Tensor:
+    def forward(self, ids: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
         """Encode words.
 
-        ids: *Shape:* (words, characters), 0 = mask, 1..261 = characters; products: see products.linear.
-        Returns *Shape:* (words, projection_dim).
+        ids: *Shape:* (words, characters), character ids from 1 to 261, or 0 for the mask.
+        matmul_dtype: type of the matrix multiplications of the highway layers and the projection; None: float32, the
+            type of the weights.
+
+        Returns *Shape:* (words, projection_dim), of the type of the weights.
         """
         if len(ids) == 0:
             return self.embedding.weight.new_zeros(0, self.options.projection_dim)
-        return self.project(self.pool(ids), products)
+        return self.project(self.pool(ids), matmul_dtype)
 
-    def project(self, x: Tensor, products: torch.dtype | None = None) -> Tensor:
-        """The highways and the projection on what pool returns; see forward."""
+    def project(self, x: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
+        """Apply the highway layers and the projection.
+
+        x: *Shape:* (words, n_filters), as `pool` returns it.
+        matmul_dtype: type of the matrix multiplications; None: the type of x.
+
+        Returns *Shape:* (words, projection_dim), or (words, n_filters) if there is no projection.
+        """
         for highway in self.highways:
-            x = highway(x, products)
-        return x if self.projection is None else linear(x, self.projection, products)
+            x = highway(x, matmul_dtype)
+        return x if self.projection is None else linear(x, self.projection, matmul_dtype)
 
     def tables(self) -> list[Tensor]:
-        """Of each convolution; see char_table. They follow the weights only when they are made anew."""
+        """Return the table of each convolution, *Shape:* (width, characters, filters) each (see `char_table`).
+
+        Tables are computed from the weights. After the weights change, compute them again.
+        """
         return [character_table(self.embedding.weight, c.get_parameter("weight")) for c in self.convolutions]
 
     def pool(self, ids: Tensor, tables: list[Tensor] | None = None) -> Tensor:
-        """The activated maxima of words, *Shape:* (words, n_filters). tables: those of now; None: they are made."""
-        # windows that lie wholly in padding are all alike: one is enough, so the rest can be cut off
-        encoded, most = encoded_lengths(ids), ids.shape[1]
+        """Embed and convolve characters, and apply the maximum over positions and the activation.
+
+        ids: *Shape:* (words, characters), character ids.
+        tables: what `tables` returns for the present weights; None: they are computed.
+
+        Returns *Shape:* (words, n_filters).
+        """
+        # All windows that contain nothing but padding give the same sum. So one of them is enough for the maximum, and
+        # the padding after it is cut off.
+        encoded, n_positions = encoded_lengths(ids), ids.shape[1]
         library = loops(self.embedding.weight)
-        if library is None or not self._fits_table(ids):
-            return self.activation(self._by_windows(ids, (encoded + self.widest).clamp_(max=most)))
+        if library is None or not self._fits_compiled_loop(ids):
+            return self.activation(self._pool_in_torch(ids, (encoded + self.widest).clamp_(max=n_positions)))
         tables = tables or self.tables()
-        lengths = [(encoded + len(table)).clamp_(max=most).int() for table in tables]
+        lengths = [(encoded + len(table)).clamp_(max=n_positions).int() for table in tables]
         x = maxima(tables, ids.short(), lengths, library)
         return self.activation(x.add_(torch.cat([c.get_parameter("bias") for c in self.convolutions])))
 
-    def _fits_table(self, ids: Tensor) -> bool:
-        """Whether the compiled loop, which checks nothing, can take these ids; torch refuses those that are wrong."""
-        if self.embedding.weight.dtype != torch.float32 or not self.widest <= ids.shape[1] <= MOST_POSITIONS:
+    def _fits_compiled_loop(self, ids: Tensor) -> bool:
+        """Whether the compiled loop can read these ids. It checks nothing itself; torch raises for wrong ids."""
+        if self.embedding.weight.dtype != torch.float32 or not self.widest <= ids.shape[1] <= MAX_POSITIONS:
             return False
-        least, most = ids.aminmax()
-        return int(least) >= 0 and int(most) < N_IDS
+        lowest, highest = ids.aminmax()
+        return int(lowest) >= 0 and int(highest) < N_IDS
 
-    def _by_windows(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        """The maxima, group by group of words of like length."""
+    def _pool_in_torch(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Return the maxima before the activation, *Shape:* (words, n_filters), without the compiled loop.
+
+        Words of similar length are computed together, so that little padding is convolved.
+
+        ids: *Shape:* (words, characters), character ids.
+        lengths: *Shape:* (words,), positions of each word that are convolved.
+        """
         order = torch.argsort(lengths, stable=True)
         pooled = []
-        for group in order.split(GROUP):
+        for group in order.split(WORDS_PER_GROUP):
             x = F.embedding(ids[group, : int(lengths[group[-1]])], self.embedding.weight, padding_idx=0)
             pooled.append(torch.cat([_convolve_and_pool(x, convolution) for convolution in self.convolutions], 1))
         restore = torch.empty_like(order)
@@ -118,9 +151,14 @@ class CharCnn(nn.Module):
 
 
 def _convolve_and_pool(x: Tensor, convolution: nn.Module) -> Tensor:
-    """Convolution as one product over all windows (with 16 channels faster than conv1d), then the maximum.
+    """Return the maximum over positions of a convolution.
 
-    x: *Shape:* (words, characters, char_dim); convolution: nn.Conv1d of n filters. Returns (words, n).
+    The convolution is one matrix multiplication over all windows, which is faster than conv1d with 16 channels.
+
+    x: *Shape:* (words, characters, char_dim).
+    convolution: nn.Conv1d.
+
+    Returns *Shape:* (words, filters).
     """
     weight, bias = convolution.get_parameter("weight"), convolution.get_parameter("bias")
     width = weight.shape[2]

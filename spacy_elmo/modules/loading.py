@@ -1,4 +1,4 @@
-"""A biLM from files."""
+"""Loading a biLM from its files."""
 
 import os
 
@@ -15,21 +15,24 @@ EMBEDDED = "en_mini"
 
 
 def embedded_files() -> tuple[str, str]:
-    """options.json and weights.hdf5 of the embedded biLM."""
+    """Return the paths of options.json and weights.hdf5 of the embedded biLM."""
     return bilms.paths(EMBEDDED)
 
 
 def check_files(options_file: File | None, weight_file: File | None) -> None:
-    """Raises SettingsError where one of the two is given and the other is not."""
+    """Raise SettingsError if one of the two settings is None and the other is not."""
     if (options_file is None) != (weight_file is None):
         names = ("options_file", "weight_file")
-        missing, given = names if options_file is None else names[::-1]
-        raise SettingsError(Errors.ONE_FILE.format(missing=missing, given=given))
+        missing, present = names if options_file is None else names[::-1]
+        raise SettingsError(Errors.ONE_FILE.format(missing=missing, given=present))
 
 
-@torch.inference_mode(False)  # the network outlives a caller's
+@torch.inference_mode(False)  # the weights must be trainable, even if the caller is in inference mode
 def load_bilm(options_file: File | None = None, weight_file: File | None = None) -> BiLM:
-    """The biLM of an options.json and a weights.hdf5 in the official format; both None: the embedded one, en_mini.
+    """Load a biLM in the official format. If both files are None, load the embedded one, en_mini.
+
+    options_file: the options.json, with sizes and settings.
+    weight_file: the weights.hdf5.
 
     Raises ElmoError, which names the setting and says what is wrong with its file.
     """

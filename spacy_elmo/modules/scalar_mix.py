@@ -1,4 +1,4 @@
-"""The mix of the layers: gamma * sum_j softmax(w)_j h_j."""
+"""Scalar mix of the layers: gamma * sum_j softmax(w)_j h_j (Peters et al. 2018, equation 1)."""
 
 import math
 from collections.abc import Sequence
@@ -11,18 +11,23 @@ from torch import Tensor, nn
 from ..errors import Errors, SettingsError
 
 LayerNorm = Literal["none", "batch", "token"]
-EPSILON = 1e-12  # of the originals
+EPSILON = 1e-12  # added to the variance, as in AllenNLP and bilm-tf
 
 
 class ScalarMix(nn.Module):
-    """Mix layers with trained weights: parameters w (layers,), pre-softmax, and gamma (1,).
+    """Mixes layers with trained weights.
 
-    layers: how many there are.
-    layer_norm: "none"; "batch": each layer less the mean and over the deviation of all its unmasked values (the
-        originals': a token's vector depends on its batch); "token": each vector by its own mean and deviation.
-    initial_scalar_parameters: what w starts from; None: zeros, the mean of the layers.
-    trainable: whether w and gamma have gradients.
-    dropout: on the mix, in training.
+    The parameters are `w`, (layers,), before the softmax, and `gamma`, (1,), which starts at 1.
+
+    layers: number of layers.
+    layer_norm: how each layer is normalised before the mix. "none": not at all. "batch": with one mean and variance
+        over all its unmasked values, as AllenNLP does; then a token's vector depends on its batch. "token": with the
+        mean and variance of each token's vector.
+    initial_scalar_parameters: initial values of w, one for each layer; None: zeros, which give the mean of the layers.
+    trainable: whether w and gamma get gradients.
+    dropout: share of the mixed values that is set to 0 in training.
+
+    Raises SettingsError if a value is out of its range.
     """
 
     def __init__(
@@ -52,23 +57,25 @@ class ScalarMix(nn.Module):
         """Mix the layers.
 
         layers: *Shape:* (layers, batch, tokens, width).
-        mask: *Shape:* (batch, tokens), true at real positions; None: all are. The others give zeros, whatever they
-            hold (AllenNLP leaves values without meaning there), and get no gradient.
+        mask: *Shape:* (batch, tokens), true or 1 at tokens, false or 0 at padding; None: there is no padding. The mix
+            is zero at padding, and no gradient flows there. (AllenNLP gives meaningless values at padding.)
+
         Returns *Shape:* (batch, tokens, width).
+        Raises SettingsError if the number of layers is not that of w.
         """
         if len(layers) != len(self.w):
             raise SettingsError(Errors.MIX_GIVEN.format(got=len(layers), expected=len(self.w)))
-        hidden = None if mask is None else ~mask.bool()[..., None]
-        if hidden is not None:
-            layers = layers.masked_fill(hidden, 0.0)
+        padding = None if mask is None else ~mask.bool()[..., None]
+        if padding is not None:
+            layers = layers.masked_fill(padding, 0.0)
         if self.layer_norm == "token":
             mean = layers.mean(3, keepdim=True)
             layers = _normalised(layers, mean, (layers - mean).square().mean(3, keepdim=True))
         elif self.layer_norm == "batch":
-            layers = _normalised(layers, *_batch_statistics(layers, hidden))
+            layers = _normalised(layers, *_batch_statistics(layers, padding))
         mixed = self.gamma * torch.tensordot(torch.softmax(self.w, 0), layers, 1)
-        if hidden is not None:
-            mixed = mixed.masked_fill(hidden, 0.0)
+        if padding is not None:
+            mixed = mixed.masked_fill(padding, 0.0)
         return F.dropout(mixed, self.dropout, self.training)
 
 
@@ -76,12 +83,16 @@ def _normalised(layers: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
     return (layers - mean) / torch.sqrt(variance + EPSILON)
 
 
-def _batch_statistics(layers: Tensor, hidden: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Mean and variance of each layer, *Shape:* (layers, 1, 1, 1); layers are zero at hidden (batch, tokens, 1)."""
+def _batch_statistics(layers: Tensor, padding: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance of each layer over its unmasked values, *Shape:* (layers, 1, 1, 1) each.
+
+    layers: *Shape:* (layers, batch, tokens, width), zero at padding.
+    padding: *Shape:* (batch, tokens, 1), true at padding; None: there is no padding.
+    """
     _, batch, tokens, width = layers.shape
-    count = max(1, width * (batch * tokens - (0 if hidden is None else int(hidden.sum()))))
+    count = max(1, width * (batch * tokens - (0 if padding is None else int(padding.sum()))))
     mean = layers.sum((1, 2, 3), keepdim=True) / count
-    from_mean = layers - mean
-    if hidden is not None:
-        from_mean = from_mean.masked_fill(hidden, 0.0)
-    return mean, from_mean.square().sum((1, 2, 3), keepdim=True) / count
+    deviations = layers - mean
+    if padding is not None:
+        deviations = deviations.masked_fill(padding, 0.0)
+    return mean, deviations.square().sum((1, 2, 3), keepdim=True) / count

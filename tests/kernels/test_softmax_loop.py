@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spacy_elmo.modules.softmax.sampled import _probabilities
+from spacy_elmo.modules.softmax.sampled import _to_probabilities
 
 ROWS = 7
 WORDS = [1, 5, 33, 64, 130, 1000]
@@ -43,7 +43,7 @@ def drawn(words: int, dtype: torch.dtype, scale: float = 3.0) -> Block:
 
 def run(block: Block) -> Result:
     logits, losses, d_true = block.logits.clone(), torch.full((ROWS,), 9.0), torch.full((ROWS,), 9.0)
-    _probabilities(logits, block.offset, block.true_logits, block.hits, losses, d_true)
+    _to_probabilities(logits, block.offset, block.true_logits, block.hits, losses, d_true)
     return Result(logits, losses, d_true)
 
 

@@ -1,4 +1,4 @@
-"""The mix of layers against AllenNLP's outputs, plain numpy, and numeric gradients."""
+"""The scalar mix against AllenNLP's outputs, numpy and numeric gradients."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def mix_of(kind: LayerNorm, gamma: float = 0.7, dropout: float = 0.0) -> ScalarM
     return mix
 
 
-def plainly(layers: np.ndarray, mask: np.ndarray, kind: LayerNorm, gamma: float) -> np.ndarray:
-    """The same in numpy, position by position."""
+def numpy_mix(layers: np.ndarray, mask: np.ndarray, kind: LayerNorm, gamma: float) -> np.ndarray:
+    """The definition, position by position."""
     weights = np.exp(WEIGHTS) / np.exp(WEIGHTS).sum()
     mixed = np.zeros(layers.shape[1:])
     for weight, layer in zip(weights, layers, strict=True):
-        real = layer[mask]  # (positions, width)
-        for at in zip(*np.nonzero(mask), strict=True):
-            vector = layer[at]
+        unmasked = layer[mask]  # (positions, width)
+        for position in zip(*np.nonzero(mask), strict=True):
+            vector = layer[position]
             if kind != "none":
-                values = real if kind == "batch" else vector
+                values = unmasked if kind == "batch" else vector
                 vector = (vector - values.mean()) / np.sqrt(values.var() + 1e-12)
-            mixed[at] += gamma * weight * vector
+            mixed[position] += gamma * weight * vector
     return mixed
 
 
@@ -51,13 +51,13 @@ def plainly(layers: np.ndarray, mask: np.ndarray, kind: LayerNorm, gamma: float)
 @pytest.mark.parametrize("mask", [None, MASK, MASK.long()], ids=["none", "bool", "integers"])
 def test_equals_numpy(kind: LayerNorm, mask: Tensor | None) -> None:
     layers = random_layers()
-    real = np.ones((2, 4), bool) if mask is None else MASK.numpy()
+    numpy_mask = np.ones((2, 4), bool) if mask is None else MASK.numpy()
     got = mix_of(kind)(layers, mask).detach().numpy()
-    assert largest_difference(got, plainly(layers.numpy(), real, kind, 0.7)) <= 1e-12
+    assert largest_difference(got, numpy_mix(layers.numpy(), numpy_mask, kind, 0.7)) <= 1e-12
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_masked_means_nothing(kind: LayerNorm) -> None:
+def test_masked_values_have_no_effect(kind: LayerNorm) -> None:
     layers = random_layers()
     other = layers.clone().requires_grad_()
     with torch.no_grad():
@@ -84,13 +84,13 @@ def test_golden(golden: Path, name: str, kind: str) -> None:
     with torch.no_grad():
         mix.gamma.fill_(float(attributes["gamma"]))
         output = reference.bilm(character_ids(reference.sentences, reference.bilm.options))
-        mixed = mix(output.layers, output.mask).numpy()  # with <S> and </S>, as AllenNLP's statistics are
+        mixed = mix(output.layers, output.mask).numpy()  # AllenNLP's statistics include <S> and </S>
     for row, sentence in enumerate(reference.sentences):
         expected = reference.expected[f"mix/{kind}"][row, : len(sentence)]
         assert largest_difference(mixed[row, 1 : len(sentence) + 1], expected) <= 1e-5
 
 
-def test_starts_as_the_mean() -> None:
+def test_the_initial_mix_is_the_mean() -> None:
     mix, layers = ScalarMix(3), random_layers().float()
     assert {name: tuple(p.shape) for name, p in mix.named_parameters()} == {"w": (3,), "gamma": (1,)}
     assert mix.w.tolist() == [0, 0, 0]
@@ -110,7 +110,7 @@ def test_gradients(kind: LayerNorm, mask: Tensor | None) -> None:
     assert torch.autograd.gradcheck(function, [x.requires_grad_() for x in inputs])
 
 
-def test_token_norm_depends_on_the_token_alone_and_batch_norm_does_not() -> None:
+def test_only_batch_norm_depends_on_the_other_tokens() -> None:
     layers = random_layers()
     for kind, same in (("none", True), ("token", True), ("batch", False)):
         mix = mix_of(kind)  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ def test_token_norm_depends_on_the_token_alone_and_batch_norm_does_not() -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_equal_values_and_nothing_at_all(kind: LayerNorm) -> None:
+def test_equal_values_and_empty_batches(kind: LayerNorm) -> None:
     mix = mix_of(kind)
     mixed = mix(torch.full((3, 1, 2, 4), 2.5, dtype=torch.float64))
     torch.testing.assert_close(mixed, torch.full_like(mixed, 0.7 * 2.5 if kind == "none" else 0.0))
@@ -149,7 +149,7 @@ def test_not_trainable() -> None:
     assert all(p.requires_grad for p in ScalarMix(3).parameters())
 
 
-def test_refused_settings() -> None:
+def test_bad_settings() -> None:
     with pytest.raises(SettingsError, match=r"initial_scalar_parameters has 2 values\. Expected 3"):
         ScalarMix(3, initial_scalar_parameters=[0.0, 1.0])
     with pytest.raises(SettingsError, match="layer_norm is 'layer'"):
@@ -160,7 +160,7 @@ def test_refused_settings() -> None:
         ScalarMix(2)(random_layers().float())
 
 
-def test_parameters_that_are_no_numbers() -> None:
+def test_parameters_that_are_not_finite() -> None:
     for value in (float("nan"), float("inf")):
         with pytest.raises(SettingsError, match="Expected finite numbers"):
             ScalarMix(2, initial_scalar_parameters=[value, 0.0])

@@ -1,1 +1,1 @@
-"""What a biLM predicts words with: full, sampled and adaptive softmax."""
+"""The output layers of a biLM that predict words, and their losses: full, sampled and adaptive softmax."""

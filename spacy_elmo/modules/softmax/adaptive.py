@@ -1,4 +1,8 @@
-"""The adaptive softmax (Grave et al. 2017): rare words in clusters with narrower vectors."""
+"""Adaptive softmax (Grave et al. 2017): rare words are in clusters, with narrower vectors.
+
+The probability of a frequent word is a softmax over the frequent words and the clusters. The probability of a rare word
+is that of its cluster times a softmax within the cluster.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,11 +14,19 @@ from torch import Tensor, nn
 from ...errors import Errors, SettingsError
 from ...formats.adaptive_file import DIVISOR, adaptive_shapes
 
-LOGITS = 1 << 22  # of a block of rows when nothing is differentiated: 17 MB in float32
+# Largest number of logits computed at a time, without gradients: 17 MB of float32.
+MAX_LOGITS = 1 << 22
 
 
 def check_cutoffs(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -> None:
-    """Raise SettingsError for clusters that would have no word, or vectors without a value."""
+    """Check that every cluster has a word, and vectors of width 1 or more.
+
+    n_words: size of the vocabulary.
+    projection_dim: width of the vectors of frequent words.
+    cutoffs: rank of the first word of each cluster, counted from 0.
+
+    Raises SettingsError if a cluster has no word, or vectors of width 0.
+    """
     bounds = [0, *cutoffs, n_words]
     if not cutoffs or any(start >= stop for start, stop in pairwise(bounds)):
         message = Errors.ADAPTIVE_WORDS
@@ -29,10 +41,15 @@ def check_cutoffs(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -> 
 
 
 class AdaptiveSoftmax(nn.Module):
-    """Exact log probabilities over all words, as torch.nn.AdaptiveLogSoftmaxWithLoss has them.
+    """Exact log probabilities over all words, as torch.nn.AdaptiveLogSoftmaxWithLoss with a bias computes them.
 
-    cutoffs: where the clusters begin; words are sorted by falling frequency. Parameters: see adaptive_shapes.
-    Raises SettingsError for cutoffs that these sizes have no room for.
+    The parameters are `weight`, `bias`, `down` and `words` (see `adaptive_shapes`).
+
+    n_words: size of the vocabulary, which is sorted by falling frequency.
+    projection_dim: width of x, the top layer's output in one direction.
+    cutoffs: rank of the first word of each cluster, counted from 0, in rising order.
+
+    Raises SettingsError if a cluster has no word, or vectors of width 0.
     """
 
     def __init__(self, n_words: int, projection_dim: int, cutoffs: Sequence[int]) -> None:
@@ -51,8 +68,11 @@ class AdaptiveSoftmax(nn.Module):
     def reset_parameters(
         self, log_probabilities: Tensor | None = None, generator: torch.Generator | None = None
     ) -> None:
-        """Uniform in ±1 / sqrt(inputs), torch's for linear layers; biases the log probabilities of the frequent words
-        and of the clusters, or 0.
+        """Initialise the weights uniformly in ±1 / sqrt(width of the input), as torch does for linear layers.
+
+        log_probabilities: *Shape:* (n_words,), logarithms of the words' frequencies. The biases become those of the
+            frequent words and of the clusters. None: the biases become 0.
+        generator: source of the random numbers; None: torch's default generator.
         """
         for weight in (self.weight, *self.down, *self.words):
             bound = weight.shape[1] ** -0.5
@@ -64,44 +84,70 @@ class AdaptiveSoftmax(nn.Module):
         clusters = [log_probabilities[start:stop].logsumexp(0, keepdim=True) for start, stop in pairwise(bounds)]
         self.bias.copy_(torch.cat([log_probabilities[: self.cutoffs[0]], *clusters]))
 
-    def forward(self, x: Tensor, targets: Tensor, products: torch.dtype | None = None) -> Tensor:
-        """-log p(target), differentiable. x: *Shape:* (rows, projection_dim), targets: (rows,); (rows,)."""
-        return adaptive_losses(list(self.parameters()), self.cutoffs, x, targets, products)
+    def forward(self, x: Tensor, targets: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
+        """Return -log p(target) in nats, differentiable.
+
+        x: *Shape:* (rows, projection_dim).
+        targets: *Shape:* (rows,), word ids.
+        matmul_dtype: type of the matrix multiplications; None: the type of x.
+
+        Returns *Shape:* (rows,), of the type of x.
+        """
+        return adaptive_losses(list(self.parameters()), self.cutoffs, x, targets, matmul_dtype)
 
     @torch.no_grad()
     def loss(self, x: Tensor, targets: Tensor) -> Tensor:
-        """-log p(target), not differentiable, in blocks of rows: memory is bounded."""
+        """Return -log p(target) in nats. It is not differentiable, and computed in blocks of rows to bound the memory.
+
+        x: *Shape:* (rows, projection_dim).
+        targets: *Shape:* (rows,), word ids.
+
+        Returns *Shape:* (rows,), of the type of x.
+        """
         widest = max(shape[0] for shape in self._shapes().values())
-        rows = max(1, LOGITS // widest)
+        rows = max(1, MAX_LOGITS // widest)
         blocks = [self(*block) for block in zip(x.split(rows), targets.split(rows))]
         return torch.cat(blocks)
 
 
 def adaptive_losses(
-    parameters: Sequence[Tensor], cutoffs: Sequence[int], x: Tensor, targets: Tensor, products: torch.dtype | None
+    parameters: Sequence[Tensor], cutoffs: Sequence[int], x: Tensor, targets: Tensor, matmul_dtype: torch.dtype | None
 ) -> Tensor:
-    """-log p(target); p is the word's where it is frequent, else its cluster's times the word's within it.
+    """Return -log p(target) in nats, differentiable with respect to `parameters` and `x`.
 
-    parameters: weight, bias, down and words, as AdaptiveSoftmax.parameters() has them; they are given, so that threads
-    can each differentiate by their own (torch's module has one set, and functional_call swaps it for all threads).
-    products: type of the matrix products; None: x's.
+    The parameters are arguments, because each thread of a training step differentiates with respect to its own copies.
+    torch.func.functional_call would exchange the parameters of the module for all threads.
+
+    parameters: weight, bias, down and words, in the order of AdaptiveSoftmax.parameters().
+    cutoffs: rank of the first word of each cluster, counted from 0.
+    x: *Shape:* (rows, projection_dim).
+    targets: *Shape:* (rows,), word ids.
+    matmul_dtype: type of the matrix multiplications; None: the type of x.
+
+    Returns *Shape:* (rows,), of the type of x.
     """
-    products = products or x.dtype
+    matmul_dtype = matmul_dtype or x.dtype
     weight, bias, *tails = parameters
-    n_clusters, first = len(cutoffs), cutoffs[0]
-    log_p = F.log_softmax(_product(x, weight, products) + bias, 1)
-    # a word's place among the clusters: 0 for the frequent ones
+    n_clusters, n_frequent = len(cutoffs), cutoffs[0]
+    log_p = F.log_softmax(_matmul(x, weight, matmul_dtype) + bias, 1)
+    # 0 for frequent words, i + 1 for words of cluster i
     cluster = torch.bucketize(targets, torch.tensor(cutoffs, device=targets.device), right=True)
-    of_head = torch.where(cluster == 0, targets, first + cluster - 1)
-    losses = -log_p.gather(1, of_head[:, None])[:, 0]
+    column = torch.where(cluster == 0, targets, n_frequent + cluster - 1)
+    losses = -log_p.gather(1, column[:, None])[:, 0]
     for i in range(n_clusters):
-        rows = torch.nonzero(cluster == i + 1)[:, 0]  # where there are none, the cluster's gradients are 0
-        logits = _product(_product(x[rows], tails[i], products), tails[n_clusters + i], products)
+        rows = torch.nonzero(cluster == i + 1)[:, 0]  # may be empty: then the cluster's gradients are 0
+        logits = _matmul(_matmul(x[rows], tails[i], matmul_dtype), tails[n_clusters + i], matmul_dtype)
         within = F.cross_entropy(logits, targets[rows] - cutoffs[i], reduction="none")
         losses = losses.index_add(0, rows, within)
     return losses
 
 
-def _product(x: Tensor, weight: Tensor, products: torch.dtype) -> Tensor:
-    """*Shape:* (rows, out), of x's type. x: (rows, in); weight: (out, in)."""
-    return F.linear(x.to(products), weight.to(products)).to(x.dtype)
+def _matmul(x: Tensor, weight: Tensor, matmul_dtype: torch.dtype) -> Tensor:
+    """Return x weight^T in the type of x, multiplied in another type.
+
+    x: *Shape:* (rows, in).
+    weight: *Shape:* (out, in).
+
+    Returns *Shape:* (rows, out).
+    """
+    return F.linear(x.to(matmul_dtype), weight.to(matmul_dtype)).to(x.dtype)

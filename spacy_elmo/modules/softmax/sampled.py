@@ -1,4 +1,4 @@
-"""The sampled softmax: a loss over the targets and a few thousand words drawn by their frequency."""
+"""Sampled softmax: a training loss over the targets and a few thousand words drawn by their frequency."""
 
 import math
 from typing import Any
@@ -9,13 +9,22 @@ from torch.autograd.function import once_differentiable
 
 from ..lstm.cell import NAMES, loops
 
-# rows of logits at once: enough for the products to run at full rate (measured); fewer where there are many words
-BLOCK, LEAST_BLOCK, MOST_LOGITS = 1280, 64, 1280 << 13
+# Rows of logits computed at a time: enough for matrix multiplications to run at full speed (measured).
+MAX_BLOCK_ROWS, MIN_BLOCK_ROWS = 1280, 64
+# Logits computed at a time. With more than 8,192 sampled words a block has fewer rows.
+MAX_BLOCK_LOGITS = 1280 << 13
 
 
 class LogUniform:
-    """Draws distinct words with probability log((k + 2) / (k + 1)) / log(n_words + 1), as TensorFlow's
-    log_uniform_candidate_sampler(unique=True) does: it draws until `n_samples` distinct ones are found.
+    """Draws distinct words, the word of rank k with probability log((k + 2) / (k + 1)) / log(n_words + 1).
+
+    This is the distribution of TensorFlow's log_uniform_candidate_sampler(unique=True): words are drawn until there are
+    `n_samples` distinct ones. It fits a vocabulary that is sorted by falling frequency, with ranks counted from 0.
+
+    n_words: size of the vocabulary.
+    n_samples: number of distinct words, from 1 to n_words.
+
+    Raises ValueError if n_samples is out of this range.
     """
 
     def __init__(self, n_words: int, n_samples: int) -> None:
@@ -26,7 +35,12 @@ class LogUniform:
         self._log_miss = torch.log1p(-torch.log((ranks + 2) / (ranks + 1)) / math.log(n_words + 1))
 
     def draw(self, generator: torch.Generator) -> tuple[Tensor, int]:
-        """The distinct words, sorted, *Shape:* (n_samples,), and the number of draws it took."""
+        """Draw words.
+
+        generator: source of the random numbers.
+
+        Returns the distinct words, sorted, *Shape:* (n_samples,), and the number of draws, repetitions included.
+        """
         words = torch.empty(0, dtype=torch.int64)
         while True:
             uniform = torch.rand(3 * self.n_samples, generator=generator, dtype=torch.float64)
@@ -36,17 +50,27 @@ class LogUniform:
             if len(distinct) >= self.n_samples:
                 break
         first = torch.full((len(distinct),), len(words)).scatter_reduce_(0, inverse, torch.arange(len(words)), "amin")
-        found = torch.sort(first).values[self.n_samples - 1]
-        return distinct[first <= found], int(found) + 1
+        last = torch.sort(first).values[self.n_samples - 1]
+        return distinct[first <= last], int(last) + 1
 
-    def log_expected(self, words: Tensor, tries: int) -> Tensor:
-        """log of the expected count of each word in a draw that took `tries`; the shape of words, float32."""
-        return torch.log(-torch.expm1(tries * self._log_miss.to(words.device)[words])).float()
+    def log_expected(self, words: Tensor, n_draws: int) -> Tensor:
+        """Return the logarithm of the probability that each word is among the sampled ones, 1 - (1 - p) ** n_draws.
+
+        TensorFlow calls this the expected count of the word.
+
+        words: of any shape, word ids.
+        n_draws: number of draws, as `draw` returns it.
+
+        Returns float32 of the shape of words.
+        """
+        return torch.log(-torch.expm1(n_draws * self._log_miss.to(words.device)[words])).float()
 
 
 class _SampledLoss(torch.autograd.Function):
-    """Sum of the rows' losses. Gradients are taken with it, so that a block of logits is passed over while it lies
-    in the cache; the backward pass only scales them.
+    """The sum of the rows' losses (see `sampled_loss`).
+
+    The forward pass computes the gradients as well, while a block of logits is in the cache. The backward pass only
+    multiplies them by the gradient of the loss.
     """
 
     @staticmethod
@@ -56,33 +80,35 @@ class _SampledLoss(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor,
         targets: Tensor,
-        sample_offset: Tensor,
-        target_offset: Tensor,
-        products: torch.dtype,
+        sample_log_expected: Tensor,
+        target_log_expected: Tensor,
+        matmul_dtype: torch.dtype,
     ) -> Tensor:
-        n_sample, n_rows = len(sample_offset), len(x)
-        of_targets = weight[targets]
-        true_logits = (x * of_targets).sum(1) + bias[targets] - target_offset
-        hits = torch.where(targets < n_sample, targets, -1).int()
-        offset = bias[:n_sample] - sample_offset
-        low, low_x = weight[:n_sample].to(products), x.to(products)
-        transposed = low.t().contiguous()
-        with_ones = torch.cat([low_x.t(), low_x.new_ones(1, n_rows)])  # the sums of the columns come with the products
-        d_x, d_low = torch.empty_like(low_x), torch.zeros(len(with_ones), n_sample, dtype=x.dtype, device=x.device)
-        losses, d_true = torch.empty_like(true_logits), torch.empty_like(true_logits)
-        block = min(n_rows, BLOCK, max(LEAST_BLOCK, MOST_LOGITS // n_sample))
-        buffer = torch.empty(block, n_sample, dtype=products, device=x.device)
+        n_samples, n_rows = len(sample_log_expected), len(x)
+        target_weight = weight[targets]
+        target_logits = (x * target_weight).sum(1) + bias[targets] - target_log_expected
+        hits = torch.where(targets < n_samples, targets, -1).int()
+        offset = bias[:n_samples] - sample_log_expected
+        low_weight, low_x = weight[:n_samples].to(matmul_dtype), x.to(matmul_dtype)
+        transposed = low_weight.t().contiguous()
+        # The row of ones gives the gradient of the bias in the matrix multiplication for that of the weight.
+        with_ones = torch.cat([low_x.t(), low_x.new_ones(1, n_rows)])
+        d_x = torch.empty_like(low_x)
+        d_samples = torch.zeros(len(with_ones), n_samples, dtype=x.dtype, device=x.device)
+        losses, d_target = torch.empty_like(target_logits), torch.empty_like(target_logits)
+        block = min(n_rows, MAX_BLOCK_ROWS, max(MIN_BLOCK_ROWS, MAX_BLOCK_LOGITS // n_samples))
+        buffer = torch.empty(block, n_samples, dtype=matmul_dtype, device=x.device)
         for start in range(0, n_rows, block):
             rows = slice(start, min(start + block, n_rows))
             logits = torch.mm(low_x[rows], transposed, out=buffer[: rows.stop - start])
-            _probabilities(logits, offset, true_logits[rows], hits[rows], losses[rows], d_true[rows])
-            torch.mm(logits, low, out=d_x[rows])
-            d_low += with_ones[:, rows] @ logits
+            _to_probabilities(logits, offset, target_logits[rows], hits[rows], losses[rows], d_target[rows])
+            torch.mm(logits, low_weight, out=d_x[rows])
+            d_samples += with_ones[:, rows] @ logits
         d_weight, d_bias = torch.zeros_like(weight), torch.zeros_like(bias)
-        d_weight[:n_sample], d_bias[:n_sample] = d_low[:-1].t(), d_low[-1]
-        d_weight.index_add_(0, targets, x * d_true[:, None])
-        d_bias.index_add_(0, targets, d_true)
-        ctx.save_for_backward(d_x.to(x.dtype).addcmul_(of_targets, d_true[:, None]), d_weight, d_bias)
+        d_weight[:n_samples], d_bias[:n_samples] = d_samples[:-1].t(), d_samples[-1]
+        d_weight.index_add_(0, targets, x * d_target[:, None])
+        d_bias.index_add_(0, targets, d_target)
+        ctx.save_for_backward(d_x.to(x.dtype).addcmul_(target_weight, d_target[:, None]), d_weight, d_bias)
         return losses.sum()
 
     @staticmethod
@@ -91,10 +117,19 @@ class _SampledLoss(torch.autograd.Function):
         return *(gradient * d_loss for gradient in ctx.saved_tensors), None, None, None, None
 
 
-def _probabilities(
-    logits: Tensor, offset: Tensor, true_logits: Tensor, hits: Tensor, losses: Tensor, d_true: Tensor
+def _to_probabilities(
+    logits: Tensor, offset: Tensor, target_logits: Tensor, hits: Tensor, losses: Tensor, d_target: Tensor
 ) -> None:
-    """Turn a block's logits into probabilities in place; fill its losses and the targets' probabilities less one."""
+    """Turn a block's logits into probabilities in place, and compute its losses, compiled or in torch.
+
+    logits: *Shape:* (rows, samples), x weight^T for the sampled words. Overwritten by the probabilities.
+    offset: *Shape:* (samples,), added to each row of the logits.
+    target_logits: *Shape:* (rows,), corrected logits of the targets.
+    hits: *Shape:* (rows,), int32, the index of the row's target among the samples, where the probability is set to 0;
+        -1 if the target is not among them.
+    losses: *Shape:* (rows,), overwritten by -log p(target).
+    d_target: *Shape:* (rows,), overwritten by p(target) - 1, the gradient of the loss with respect to target_logits.
+    """
     library = loops(logits)
     if library is not None:
         work = torch.empty_like(offset)
@@ -102,23 +137,23 @@ def _probabilities(
             *logits.shape,
             logits.data_ptr(),
             offset.data_ptr(),
-            true_logits.data_ptr(),
+            target_logits.data_ptr(),
             hits.data_ptr(),
             work.data_ptr(),
             losses.data_ptr(),
-            d_true.data_ptr(),
+            d_target.data_ptr(),
         )
         return
     p = logits + offset
     hit_rows = torch.nonzero(hits >= 0)[:, 0]
     p[hit_rows, hits[hit_rows].long()] = -math.inf
-    highest = torch.maximum(p.amax(1), true_logits)
+    highest = torch.maximum(p.amax(1), target_logits)
     p = p.sub_(highest[:, None]).exp_()
-    of_target = (true_logits - highest).exp_()
-    total = p.sum(1) + of_target
+    p_target = (target_logits - highest).exp_()
+    total = p.sum(1) + p_target
     logits.copy_(p.div_(total[:, None]))
-    losses.copy_(total.log() + highest - true_logits)
-    d_true.copy_(of_target / total - 1)
+    losses.copy_(total.log() + highest - target_logits)
+    d_target.copy_(p_target / total - 1)
 
 
 def sampled_loss(
@@ -128,17 +163,25 @@ def sampled_loss(
     targets: Tensor,
     sample_log_expected: Tensor,
     target_log_expected: Tensor,
-    products: torch.dtype | None = None,
+    matmul_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """The sum over rows of -log p(target) among the target and the sampled words, each corrected by its log
-    expected count (Jean et al. 2015); a sampled word that is the row's target is masked. Not a perplexity's loss,
-    unless all words are the sample and the corrections are 0: then it is the full softmax's.
+    """Return the sum over rows of -log p(target), with p among the target and the sampled words only, in nats.
 
-    x: *Shape:* (rows, projection_dim); weight, bias: (words, projection_dim), (words,): the sampled words, then the
-    targets that are not among them; targets: (rows,), indices into these; sample_log_expected: (samples,);
-    target_log_expected: (rows,); products: type of the matrix products and logits; None: x's. Returns a scalar.
+    The logarithm of each word's expected count is subtracted from its logit (Jean et al. 2015). A sampled word that is
+    the row's target is left out. The loss gives no perplexity. But if all words are sampled and the expected counts are
+    1, it is the loss of the full softmax.
+
+    x: *Shape:* (rows, projection_dim).
+    weight: *Shape:* (words, projection_dim), first the sampled words, then the targets that are not among them.
+    bias: *Shape:* (words,), of the same words.
+    targets: *Shape:* (rows,), indices into weight and bias.
+    sample_log_expected: *Shape:* (samples,), logarithms of the sampled words' expected counts (`LogUniform`).
+    target_log_expected: *Shape:* (rows,), logarithms of the targets' expected counts.
+    matmul_dtype: type of the matrix multiplications and of the logits; None: the type of x.
+
+    Returns a scalar of the type of x, differentiable with respect to x, weight and bias.
     """
     loss: Tensor = _SampledLoss.apply(
-        x, weight, bias, targets, sample_log_expected, target_log_expected, products or x.dtype
+        x, weight, bias, targets, sample_log_expected, target_log_expected, matmul_dtype or x.dtype
     )
     return loss

@@ -1,4 +1,4 @@
-"""The output layer's loss over all words and its first values."""
+"""The output layer's loss over all words, and its initial values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def drawn(*shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:
 
 @pytest.mark.parametrize("rows", [0, 1, 5, 12])
 def test_full_loss(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr(softmax, "ROWS", 5)
+    monkeypatch.setattr(softmax, "BLOCK_ROWS", 5)
     layer = Softmax(WORDS, WIDTH).double()
     probabilities = torch.linspace(0.2, 0.01, WORDS, dtype=torch.float64)
     layer.reset_parameters(probabilities.log(), torch.Generator().manual_seed(0))
@@ -35,7 +35,7 @@ def test_full_loss(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
         assert largest_difference(losses, F.cross_entropy(logits, targets, reduction="none")) <= 1e-12
 
 
-def test_softmax_starts_as_bilm_tf_does() -> None:
+def test_initial_values_are_those_of_bilm_tf() -> None:
     layer = Softmax(4000, 16)
     layer.reset_parameters(generator=torch.Generator().manual_seed(0))
     assert not layer.bias.any()

@@ -1,4 +1,4 @@
-"""The sampled loss against a plain formulation, and the sampler against its definition."""
+"""The sampled loss against a loop over rows and words, and the sampler against its definition."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from torch import Tensor
 from spacy_elmo.modules.softmax import sampled as sampled_softmax
 from spacy_elmo.modules.softmax.sampled import LogUniform, sampled_loss
 
-WORDS, WIDTH, SAMPLES = 8, 4, 5  # words 0 to 4 are the sample, 5 to 7 further targets
-# hits at the sample's first and last word and inside; misses; words that are the target twice
+WORDS, WIDTH, SAMPLES = 8, 4, 5  # words 0 to 4 are the sample, words 5 to 7 are targets outside of it
+# The sample's first word, its last word and one between; words outside of it; words that are targets of two rows.
 TARGETS = torch.tensor([0, 4, 2, 5, 6, 7, 2, 5])
 
 
@@ -27,34 +27,34 @@ def drawn(*shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:
 
 
 def inputs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
-    """x, weight, bias, sample_log_expected, target_log_expected; the first three vary."""
+    """x, weight, bias, sample_log_expected, target_log_expected. The first three require gradients."""
     shapes = [(len(TARGETS), WIDTH), (WORDS, WIDTH), (WORDS,), (SAMPLES,), (len(TARGETS),)]
-    made = [drawn(*shape, seed=i).to(dtype) for i, shape in enumerate(shapes)]
-    return *(x.requires_grad_() for x in made[:3]), *made[3:]
+    tensors = [drawn(*shape, seed=i).to(dtype) for i, shape in enumerate(shapes)]
+    return *(x.requires_grad_() for x in tensors[:3]), *tensors[3:]
 
 
-def loss_of(*given_inputs: Tensor, products: torch.dtype | None = None) -> Tensor:
-    x, weight, bias, *log_expected = given_inputs
-    return sampled_loss(x, weight, bias, TARGETS, *log_expected, products=products)
+def loss_of(*arguments: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
+    x, weight, bias, *log_expected = arguments
+    return sampled_loss(x, weight, bias, TARGETS, *log_expected, matmul_dtype=matmul_dtype)
 
 
-def plain_loss(*given_inputs: Tensor) -> Tensor:
-    """One row after the other, the words to be told apart written out."""
-    x, weight, bias, sample_log_expected, target_log_expected = given_inputs
+def plain_loss(*arguments: Tensor) -> Tensor:
+    """The definition: for each row a softmax over its target and the sampled words other than the target."""
+    x, weight, bias, sample_log_expected, target_log_expected = arguments
     total = x.new_zeros(())
     for row, target in enumerate(TARGETS.tolist()):
-        true = x[row] @ weight[target] + bias[target] - target_log_expected[row]
-        logits = [true]
+        target_logit = x[row] @ weight[target] + bias[target] - target_log_expected[row]
+        logits = [target_logit]
         for k in range(SAMPLES):
             if k != target:
                 logits.append(x[row] @ weight[k] + bias[k] - sample_log_expected[k])
-        total = total + torch.logsumexp(torch.stack(logits), 0) - true
+        total = total + torch.logsumexp(torch.stack(logits), 0) - target_logit
     return total
 
 
 @pytest.mark.parametrize("rows", [1280, 8, 3, 1])
 def test_sampled_loss(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr(sampled_softmax, "BLOCK", rows)
+    monkeypatch.setattr(sampled_softmax, "MAX_BLOCK_ROWS", rows)
     mine, plain = inputs(), inputs()
     got, expected = loss_of(*mine), plain_loss(*plain)
     assert largest_difference(got.detach(), expected.detach()) <= 1e-12
@@ -65,15 +65,15 @@ def test_sampled_loss(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
 
 
 @pytest.mark.usefixtures("cell")
-@pytest.mark.parametrize(("products", "bound"), [(torch.float32, 1e-6), (torch.bfloat16, 0.01)], ids=str)
+@pytest.mark.parametrize(("matmul_dtype", "bound"), [(torch.float32, 1e-6), (torch.bfloat16, 0.01)], ids=str)
 @pytest.mark.parametrize("rows", [1280, 3])
 def test_sampled_loss_in_training(
-    monkeypatch: pytest.MonkeyPatch, rows: int, products: torch.dtype, bound: float
+    monkeypatch: pytest.MonkeyPatch, rows: int, matmul_dtype: torch.dtype, bound: float
 ) -> None:
-    """Values and gradients with and without compiled loops; bound: relative, in the root mean square."""
-    monkeypatch.setattr(sampled_softmax, "BLOCK", rows)
+    """Values and gradients with and without compiled loops, with a bound on the relative L2 error."""
+    monkeypatch.setattr(sampled_softmax, "MAX_BLOCK_ROWS", rows)
     mine, plain = inputs(torch.float32), inputs()
-    got, expected = loss_of(*mine, products=products), plain_loss(*plain)
+    got, expected = loss_of(*mine, matmul_dtype=matmul_dtype), plain_loss(*plain)
     assert got.dtype == torch.float32
     (3 * got).backward()
     (3 * expected).backward()
@@ -85,35 +85,35 @@ def test_sampled_loss_in_training(
         assert float((a.grad - b.grad).norm() / b.grad.norm()) <= bound
 
 
-def test_sampled_loss_by_numeric_gradients() -> None:
+def test_sampled_loss_against_numeric_gradients() -> None:
     assert torch.autograd.gradcheck(loss_of, inputs())
 
 
-def test_sampled_loss_is_masked() -> None:
-    """Without the mask the value would be another one: the hits above are real."""
+def test_a_sampled_word_that_is_the_target_is_left_out() -> None:
+    """If the targets were not left out, the value would be different."""
     x, weight, bias, sample_log_expected, target_log_expected = inputs()
-    # the same targets as words of their own, behind the sample
-    apart = torch.arange(WORDS, WORDS + len(TARGETS))
-    twice = (torch.cat([weight, weight[TARGETS]]), torch.cat([bias, bias[TARGETS]]))
-    unmasked = sampled_loss(x, *twice, apart, sample_log_expected, target_log_expected)
+    # The same targets as additional words after the sample, where they are not recognised as sampled words.
+    copies = torch.arange(WORDS, WORDS + len(TARGETS))
+    with_copies = (torch.cat([weight, weight[TARGETS]]), torch.cat([bias, bias[TARGETS]]))
+    unmasked = sampled_loss(x, *with_copies, copies, sample_log_expected, target_log_expected)
     masked = loss_of(x, weight, bias, sample_log_expected, target_log_expected)
     assert largest_difference(unmasked.detach(), masked.detach()) > 0.1
 
 
 def test_sampled_loss_of_large_logits() -> None:
-    x, *others = (given.detach() for given in inputs())
+    x, *others = (tensor.detach() for tensor in inputs())
     loss = loss_of(1e4 * x, *others)
     assert loss.isfinite()
     assert largest_difference(loss, plain_loss(1e4 * x, *others)) <= 1e-9 * float(loss)
 
 
 @pytest.mark.usefixtures("cell")
-@pytest.mark.parametrize("products", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("matmul_dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_nan_gives_no_number(place: int, products: torch.dtype) -> None:
-    given_inputs = [part.detach() for part in inputs(torch.float32)]
-    given_inputs[place].flatten()[5] = float("nan")
-    assert loss_of(*given_inputs, products=products).isnan()
+def test_nan_gives_nan(place: int, matmul_dtype: torch.dtype) -> None:
+    arguments = [part.detach() for part in inputs(torch.float32)]
+    arguments[place].flatten()[5] = float("nan")
+    assert loss_of(*arguments, matmul_dtype=matmul_dtype).isnan()
 
 
 @pytest.mark.usefixtures("cell")
@@ -128,7 +128,7 @@ def test_sampled_loss_with_all_words_is_the_full_loss(dtype: torch.dtype, bound:
 
 
 def one_by_one(n_words: int, seed: int) -> Iterator[int]:
-    """The sampler's words before it looks which are new."""
+    """The words in the order in which the sampler draws them, repetitions included."""
     generator = torch.Generator().manual_seed(seed)
     while True:
         uniform = float(torch.rand(1, generator=generator, dtype=torch.float64))
@@ -137,18 +137,18 @@ def one_by_one(n_words: int, seed: int) -> Iterator[int]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.integers(1, 30), seeds)
-def test_draws_until_enough_distinct_words_have_come(data: st.DataObject, n_words: int, seed: int) -> None:
+def test_words_are_drawn_until_enough_are_distinct(data: st.DataObject, n_words: int, seed: int) -> None:
     n_samples = data.draw(st.integers(1, n_words))
-    words, tries = LogUniform(n_words, n_samples).draw(torch.Generator().manual_seed(seed))
-    found: set[int] = set()
-    expected_tries = 0
+    words, n_draws = LogUniform(n_words, n_samples).draw(torch.Generator().manual_seed(seed))
+    distinct: set[int] = set()
+    expected_draws = 0
     for word in one_by_one(n_words, seed):
-        expected_tries += 1
-        found.add(word)
-        if len(found) == n_samples:
+        expected_draws += 1
+        distinct.add(word)
+        if len(distinct) == n_samples:
             break
-    assert words.tolist() == sorted(found)
-    assert tries == expected_tries
+    assert words.tolist() == sorted(distinct)
+    assert n_draws == expected_draws
     assert words.dtype == torch.int64
 
 
@@ -160,7 +160,7 @@ def test_draws_differ_and_repeat_with_their_seed() -> None:
     assert sampler.draw(generators[0])[0].tolist() != first[0]
 
 
-def test_single_words_come_with_their_probability() -> None:
+def test_single_words_are_drawn_with_their_probability() -> None:
     n_words, times = 8, 4000
     sampler, generator = LogUniform(n_words, 1), torch.Generator().manual_seed(0)
     counts = np.bincount([int(sampler.draw(generator)[0]) for _ in range(times)], minlength=n_words) / times
@@ -171,14 +171,14 @@ def test_single_words_come_with_their_probability() -> None:
     np.testing.assert_allclose(sampler.log_expected(torch.arange(n_words), 1).numpy(), np.log(probabilities), rtol=1e-5)
 
 
-@pytest.mark.parametrize(("n_words", "tries"), [(8, 5), (50_000, 9000), (793_471, 12_345)])
-def test_expected_counts(n_words: int, tries: int) -> None:
-    """1 - (1 - p)^tries, as TensorFlow takes it."""
+@pytest.mark.parametrize(("n_words", "n_draws"), [(8, 5), (50_000, 9000), (793_471, 12_345)])
+def test_expected_counts(n_words: int, n_draws: int) -> None:
+    """1 - (1 - p)^n_draws, TensorFlow's formula."""
     sampler = LogUniform(n_words, 1)
     ranks = np.unique(np.linspace(0, n_words - 1, 50).astype(np.int64))
     p = np.log1p(1 / (ranks + 1)) / np.log(n_words + 1)
-    expected = np.log(-np.expm1(tries * np.log1p(-p)))
-    got = sampler.log_expected(torch.from_numpy(ranks), tries)
+    expected = np.log(-np.expm1(n_draws * np.log1p(-p)))
+    got = sampler.log_expected(torch.from_numpy(ranks), n_draws)
     assert got.dtype == torch.float32
     np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5, atol=1e-6)
 
@@ -188,10 +188,10 @@ def test_expected_counts_by_simulation() -> None:
     seen, expected = torch.zeros(20, dtype=torch.float64), torch.zeros(20, dtype=torch.float64)
     times = 2000
     for _ in range(times):
-        words, tries = sampler.draw(generator)
+        words, n_draws = sampler.draw(generator)
         seen[words] += 1 / times
-        expected += sampler.log_expected(torch.arange(20), tries).double().exp() / times
-    # the formula holds for a fixed number of tries; here it stops at the sixth word, which biases it a little
+        expected += sampler.log_expected(torch.arange(20), n_draws).double().exp() / times
+    # The formula holds for a fixed number of draws. Here it depends on the words, which biases it a little.
     assert largest_difference(seen, expected) < 0.04
     assert abs(float(expected.sum()) - 6) < 0.1
 
