@@ -15,7 +15,7 @@ class AllenNLPMessages:
         "batch_to_ids(sentences, max_characters={expected})."
     )
     ELMO_RANGE = "inputs holds {got}. Expected character ids of 0 to 261: make it with batch_to_ids(sentences)."
-    ELMO_WORDS_SHAPE = "word_inputs has shape {got}. Expected that of inputs without its characters, {expected}."
+    ELMO_WORDS_SHAPE = "word_inputs has shape {got}. Expected the shape of inputs without the characters, {expected}."
     ELMO_WORD_NEGATIVE = "word_inputs holds {got}. Expected 0 for padding, or a place in vocab_to_cache."
     ELMO_WORD_UNKNOWN = (
         "word_inputs holds {got}, but vocab_to_cache has {size} words, and inputs has no characters for that word. "
@@ -24,9 +24,14 @@ class AllenNLPMessages:
     ELMO_NO_VOCABULARY = "word_inputs were given, but vocab_to_cache was not: the characters in inputs are read."
     ELMO_OUTPUTS = "num_output_representations is {got!r}. Expected a whole number, 1 or more."
     ELMO_DROPOUT = "dropout is {got}. Expected a share, 0 to 1."
-    ELMO_MODULE_FILES = "options_file or weight_file was given together with module. Set them to None, or leave it out."
-    ELMO_MODULE_STATE = "stateful is true, but module is not a BiLM of this package: a state can't be carried in it."
+    ELMO_MODULE_FILES = (
+        "options_file or weight_file was given together with module. Set both files to None, or leave out module."
+    )
+    ELMO_MODULE_STATE = (
+        "stateful is true, but module is not a BiLM of this package, so no state can be carried in it. Set stateful "
+        "to false."
+    )
     ELMO_MODULE_VOCABULARY = (
         "vocab_to_cache was given, but module is not a BiLM of this package. Give the words to that module."
     )
-    ELMO_VOCABULARY = "vocab_to_cache is {got}. Expected a list of words, one at least (the first is for padding)."
+    ELMO_VOCABULARY = "vocab_to_cache is {got}. Expected a list of at least one word (the first is for padding)."

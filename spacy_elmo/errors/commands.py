@@ -5,7 +5,7 @@ class CommandMessages:
     """Message templates."""
 
     # Arguments
-    PATH_EMPTY = "an empty path. Expected the name of a file or a folder; a dot is the folder that you are in."
+    PATH_EMPTY = "an empty path. Expected the name of a file or a folder; a dot means the current folder."
     PATH_FOLDER = "{path} is a file. Expected the name of a folder."
 
     # embed and similar
@@ -13,8 +13,8 @@ class CommandMessages:
     EMBED_LINES = "lines is the string {got}. Expected a list of sentences: split it into lines first."
     EMBED_BYTES = "{source}: opened as bytes. Expected text: open it without the b in its mode."
     EMBED_ENCODING = (
-        "{source}: line {line} is not {encoding} ({reason}). Expected text in {encoding} throughout: convert the file, "
-        "for example with iconv, or mend that line."
+        "{source}: line {line} is not {encoding} ({reason}). Expected text in {encoding} throughout: convert the "
+        "file, for example with iconv, or correct that line."
     )
     EMBED_UNREADABLE = "{source}: can't be read ({reason}). Expected text, one sentence a line."
     EMBED_NO_SENTENCES = "{source}: empty. Expected text, one sentence a line, words separated by blanks."
@@ -23,26 +23,30 @@ class CommandMessages:
         "example with grep."
     )
     EMBED_KEY = (
-        "{source}: line {line} can't be the key of its vectors: {reason}. Leave --use-sentence-keys "
-        "(use_sentence_keys) off, or change the line."
+        "{source}: line {line} can't be the key of its vectors: {reason}. Leave out --use-sentence-keys "
+        "(use_sentence_keys), or change the line."
     )
     EMBED_KEY_TWICE = (
-        "{source}: the lines {first} and {line} are the same sentence. Expected each once, as it is to be a key: leave "
-        "--use-sentence-keys (use_sentence_keys) off, or remove one of them."
+        "{source}: the lines {first} and {line} are the same sentence. Expected each sentence once, because it is "
+        "used as a key: leave out --use-sentence-keys (use_sentence_keys), or remove one of the lines."
     )
     EMBED_DEVICE = (
-        "the GPU {got} was asked for (cuda_device, or --gpu-id), but torch sees {seen}. Expected {expected}: set it "
+        "the GPU {got} was asked for (cuda_device, or --gpu-id), but torch finds {seen}. Expected {expected}: set it "
         "to that."
     )
     EMBED_FORMAT = "output_format is {got!r}. Expected one of {expected}."
     EMBED_BATCH_SIZE = "batch_size is {got!r}. Expected a whole number, 1 or more."
-    EMBED_FORMATS = "{got} were given together. Expected one of --all, --top and --average: leave the others away."
-    EMBED_SAME = "{path}: to be read and to be written. Expected another file for the output: change its name."
-    EMBED_STOPPED = "stopped. {path} was not written: whatever was there before is unchanged."
-    PIPE_BOTH = (
-        "--pipeline and {other} were given. Expected one of them, as a pipeline has its own biLM: leave {other} away."
+    EMBED_FORMATS = "{got} were given together. Expected one of --all, --top and --average: leave out the others."
+    EMBED_SAME = (
+        "{path}: the file to read and the file to write are the same. Expected another file for the output: change "
+        "its name."
     )
-    PIPE_ALONE = "--pipe is {got!r}, but no pipeline was given. Give one, or leave --pipe away."
+    EMBED_STOPPED = "stopped. {path} was not written. If there was a file of that name before, it is unchanged."
+    PIPE_BOTH = (
+        "--pipeline and {other} were given. Expected one of them, because a pipeline has its own biLM: leave out "
+        "{other}."
+    )
+    PIPE_ALONE = "--pipe is {got!r}, but no pipeline was given. Give a pipeline, or leave out --pipe."
     PIPE_LOAD = (
         "{pipeline}: can't be loaded ({reason}). Expected the folder of a saved spaCy pipeline, or the name of an "
         "installed one."
@@ -62,27 +66,29 @@ class CommandMessages:
         "weights.hdf5). Expected one of these, or {embedded}, the biLM in this package."
     )
     SIMILAR_MISSING = (
-        "{source}: the word {word!r} does not occur. Expected a token of the text, exactly as it stands there: change "
-        "--word, or add --ignore-case."
+        "{source}: the word {word!r} does not occur. Expected a token of the text, exactly as it is written there: "
+        "change --word, or add --ignore-case."
     )
     SIMILAR_ONCE = (
         "{source}: the word {word!r} occurs once, in line {line}. Expected two occurrences or more, to compare: change "
         "--word, add --ignore-case, or give more text."
     )
     SIMILAR_LINE = "{source}: --sentence is {got}, but that line has no {word!r}. Expected one of the lines {lines}."
-    VECTORS_KEY = "the key {got} can't name a dataset: {reason}. Use another key, or none: a number is taken then."
+    VECTORS_KEY = "the key {got} can't name a dataset: {reason}. Use another key, or none: then a number is used."
     VECTORS_KEY_TWICE = "{path}: the key {got} was written before. Expected each key once: change it, or use none."
 
     # info
     INFO_OPTIONS_TWICE = (
-        "{got} options files were given with weights: {paths}. Expected one, and the weight files that belong to it; "
-        "give several models as their folders."
+        "{got} options files were given with weights: {paths}. Expected one options file, and the weight files that "
+        "belong to it; give several models as their folders."
     )
     INFO_FOLDER = (
         "{path}: a folder without options.json and weights.hdf5, and without config.cfg. Expected the folder of a "
         "biLM, of a pretraining run or of a saved pipeline."
     )
-    INFO_UNCHECKED = "{path}: not compared with its options, which can't be read. Give a good options.json with it."
+    INFO_UNCHECKED = (
+        "{path}: not compared with its options, because they can't be read. Give a valid options.json with it."
+    )
 
     INFO_RUN = (
         "{path}: the folder of a pretraining run that has not written model-best yet. Expected one that has been "
@@ -91,47 +97,47 @@ class CommandMessages:
 
     # init-pretrain-config
     INIT_PRETRAIN_SIZE = (
-        "--init is {init} and --size {size}. Expected one of them: a biLM that is tuned keeps its own size. Leave out "
-        "--size, or --init for a new biLM."
+        "--init is {init} and --size {size}. Expected one of them: a biLM that is tuned has its own size. Leave out "
+        "--size, or --init if you want a new biLM."
     )
 
     # init-config
     INIT_LANGUAGE = (
         "--lang is {got!r}, which can't be used ({reason}). Expected the code of a language that spaCy knows, like en."
     )
-    INIT_EMPTY = "--pipeline names no component that is trained. Expected some of {expected}, with commas between."
-    INIT_TWICE = "--pipeline names {got!r} twice. Expected each component once: leave one away."
-    INIT_ELMO = "--pipeline names 'elmo'. Expected the components that are to listen to it: elmo is added by itself."
+    INIT_EMPTY = "--pipeline names no component that is trained. Expected some of {expected}, separated by commas."
+    INIT_TWICE = "--pipeline names {got!r} twice. Expected each component once: leave one out."
+    INIT_ELMO = "--pipeline names 'elmo'. Expected only the components that listen to it: elmo is added automatically."
     INIT_EMBEDDER = (
-        "--pipeline names {got!r}, in whose place the components here have elmo and a network of their own. Leave it "
-        "away; for a pipeline without ELMo there is python -m spacy init config."
+        "--pipeline names {got!r}. In its place, the components of this config use elmo and a network of their own: "
+        "leave it out. For a pipeline without ELMo there is python -m spacy init config."
     )
     INIT_UNKNOWN = "--pipeline names {got!r}, which spaCy does not know for the language {lang!r}. Expected {expected}."
     INIT_NO_TASK = (
         "--pipeline names {got!r}, which is not trained on a tok2vec: it follows rules or tables, changes the tokens, "
-        "or is a part of another component. Expected {expected}. Leave it away, and add it to the trained pipeline "
+        "or is a part of another component. Expected {expected}. Leave it out, and add it to the trained pipeline "
         "with nlp.add_pipe."
     )
     INIT_SENTENCES_TWICE = (
-        "--pipeline names 'sentencizer' and {other!r}, and both set the sentences' boundaries, so that {other!r} could "
-        "not learn its own. Leave one of them away."
+        "--pipeline names 'sentencizer' and {other!r}. Both set the boundaries of sentences, so {other!r} could not "
+        "learn its own. Leave one of them out."
     )
     INIT_SENTENCES_NONE = (
-        "--pipeline names 'entity_linker', which needs sentences, but none before it sets them. Add 'sentencizer', "
-        "'senter' or 'parser' before it."
+        "--pipeline names 'entity_linker', which needs sentences, but no component before it sets them. Add "
+        "'sentencizer', 'senter' or 'parser' before it."
     )
     INIT_KB_NONE = (
         "--pipeline names 'entity_linker', which can't be trained without a knowledge base. Give the folder of one, "
-        "saved with its to_disk, with --knowledge-base, or leave 'entity_linker' away."
+        "saved with its to_disk, with --knowledge-base, or leave out 'entity_linker'."
     )
     INIT_KB_UNUSED = (
-        "--knowledge-base was given, but --pipeline has no 'entity_linker'. Add it, or leave --knowledge-base away."
+        "--knowledge-base was given, but --pipeline has no 'entity_linker'. Add it, or leave out --knowledge-base."
     )
     INIT_KB = (
         "--knowledge-base is {path}, which can't be used ({reason}). Expected the folder that to_disk of spaCy's "
         "InMemoryLookupKB wrote, with entities and aliases."
     )
-    INIT_EXISTS = "{path}: exists. Give another file, or add --force, and it is replaced."
+    INIT_EXISTS = "{path}: exists. Give another file, or add --force to replace it."
 
     # weights
     WEIGHTS_NO_MIX = (
@@ -150,48 +156,50 @@ class CommandMessages:
     DOWNLOAD_URL_SCHEME = "the scheme is {got!r}"
     DOWNLOAD_URL_HOST = "it names no host"
     DOWNLOAD_SHA256 = (
-        "--sha256 is {got}. Expected 64 hexadecimal digits: the SHA-256 of the file, as those who publish it give it."
+        "--sha256 is {got}. Expected 64 hexadecimal digits: the SHA-256 of the file, as its publisher gives it."
     )
     DOWNLOAD_NAME = (
         "{url}: the last part of its path, {got}, can't be the name of a file. Expected the address of a file, "
         "like https://example.org/weights.hdf5."
     )
     DOWNLOAD_FOLDER = "--to is {path}, which can't be used as a folder ({reason}). Give another folder."
-    DOWNLOAD_TARGET = "{path}: a folder or a special file is in the way. Move it, or give another folder with --to."
+    DOWNLOAD_TARGET = "{path}: a folder or a special file has that name. Move it, or give another folder with --to."
     DOWNLOAD_STATUS = "{url}: the server answered {status} {reason}. Expected 200 and the file: check the address."
     DOWNLOAD_REDIRECTS = (
         "{url}: more than {limit} redirections, the last one to {new}. Expected the file: give its final address."
     )
     DOWNLOAD_SCHEME = (
-        "{url}: the server redirects to {new}, an address with another scheme. Expected the same one. If you trust "
-        "that address, give it to the command in place of the first."
+        "{url}: the server redirects to {new}, an address with another scheme. Expected the same scheme. If you trust "
+        "that address, give it to the command instead."
     )
     DOWNLOAD_LONG = (
-        "{url}: the server announced {expected:,} bytes and sends more. Expected the file: check the address, or get "
-        "it elsewhere."
+        "{url}: the server announced {expected:,} bytes and sends more. Expected the file: check the address, or "
+        "download it from elsewhere."
     )
-    DOWNLOAD_ANSWER = "{url}: the server's answer is no HTTP ({reason}). Check the address, or get the file elsewhere."
-    DOWNLOAD_SHORT = "{got:,} of {expected:,} bytes came"
+    DOWNLOAD_ANSWER = (
+        "{url}: the server's answer is not HTTP ({reason}). Check the address, or download the file from elsewhere."
+    )
+    DOWNLOAD_SHORT = "{got:,} of {expected:,} bytes arrived"
     DOWNLOAD_CONNECTION = (
-        "{url}: no file came ({reason}). Check the address and the connection, then run the same command again."
+        "{url}: no file arrived ({reason}). Check the address and the connection, then run the same command again."
     )
     DOWNLOAD_CUT = (
-        "{url}: the connection was cut ({reason}). The {got:,} bytes so far are kept in {part}: run the same command "
-        "again, and it goes on from there."
+        "{url}: the connection broke ({reason}). The {got:,} bytes so far are in {part}: run the same command again, "
+        "and it goes on from there."
     )
     DOWNLOAD_HASH = (
-        "{url}: the SHA-256 of what came is {got}. Expected {expected}, from --sha256. What came was deleted; nothing "
-        "was put at {path}. Check the address and the hash; if both are right, run the same command again."
+        "{url}: the SHA-256 of the downloaded file is {got}. Expected {expected}, from --sha256. The file was "
+        "deleted, and nothing was written to {path}. Check the address and the hash; if both are right, run the same "
+        "command again."
     )
     DOWNLOAD_WRITE = (
-        "{path}: can't be written ({reason}). Make room, or give a folder with --to that can be written to; what came "
-        "so far is in {part}, and the same command goes on from there."
+        "{path}: can't be written ({reason}). Make room, or give a folder with --to that can be written to. The bytes "
+        "so far are in {part}: the same command goes on from there."
     )
     DOWNLOAD_TWICE = (
-        "{part}: in use by another download of the same file. Wait until that has ended, or give another folder "
-        "with --to."
+        "{part}: in use by another download of the same file. Wait until that one ends, or give another folder with "
+        "--to."
     )
     DOWNLOAD_STOPPED = (
-        "stopped. What came so far is kept in the folder {folder}: run the same command again, and it goes on from "
-        "there."
+        "stopped. The bytes so far are in the folder {folder}: run the same command again, and it goes on from there."
     )

@@ -6,22 +6,22 @@ class CorpusMessages:
 
     # Sources
     SOURCE_MISSING = "{source}: no such file or folder, and no pattern that matches a file. Expected {expected}."
-    SOURCE_EMPTY = "{source}: a folder without files that could be read. Expected {expected}."
+    SOURCE_EMPTY = "{source}: a folder without files that can be read. Expected {expected}."
     SOURCE_SPECIAL = "{source}: neither a file nor a folder. Expected {expected}."
     SOURCE_PATTERN = "{source}: not a pattern of file names ({reason}). Expected {expected}."
     SOURCE_DAMAGED = "{path}: damaged, cut short or unreadable ({reason}). Get the file again, or leave it out."
     SOURCE_ZSTD = "{path}: packed with zstd, but zstandard is missing. Get it with pip install spacy-elmo[zstd]."
     SOURCE_HOLDS_OUTPUT = (
-        "{output}: to be written inside {source}, which is to be read. Expected a place outside: give another one, as "
-        "it would be read as text the next time."
+        "{output}: the output is inside {source}, which is the input. Expected a place outside: otherwise the output "
+        "would be read as text the next time."
     )
     SOURCE_NO_SENTENCES = (
-        "{source}: no sentence that could be read; {lines:,} lines, {blank:,} of them blank, {bad:,} bad{examples}. "
+        "{source}: no sentence that can be read; {lines:,} lines, {blank:,} of them blank, {bad:,} bad{examples}. "
         "Expected {expected}."
     )
     SOURCE_LANGUAGE = (
-        "the language is {got}, which can't be used ({reason}). Expected the code of a language that spaCy knows, like "
-        "en, or none where the words are separated by blanks already."
+        "the language is {got}, which can't be used ({reason}). Expected the code of a language that spaCy knows, "
+        "like en, or none if the words are separated by blanks already."
     )
 
     # Prepared corpora
@@ -31,19 +31,19 @@ class CorpusMessages:
         "{folder}: a prepared corpus in version {got} of its format. Expected version {expected}: prepare it again."
     )
     PREPARED_FOREIGN = (
-        "{folder}: holds {got}, which is no part of a prepared corpus. Expected a new folder, or that of a prepared "
+        "{folder}: holds {got}, which is not part of a prepared corpus. Expected a new folder, or that of a prepared "
         "corpus, which is replaced: give another one."
     )
-    PREPARED_OTHER = "{folder}: another corpus was prepared there meanwhile. Begin again with the new one."
+    PREPARED_OTHER = "{folder}: meanwhile another corpus was prepared there. Start again with the new one."
     PREPARED_PART = "the part from sentence {start} to {stop} was asked for. Expected a part of {n} sentences."
-    HELDOUT_SHARE = "the held-out share is {got}. Expected a number between 0 and 1, neither of them included."
-    HELDOUT_FEW = "{folder}: {got} sentence. Expected two at least, to hold one out: give more text."
+    HELDOUT_SHARE = "the held-out share is {got}. Expected a number above 0 and below 1."
+    HELDOUT_FEW = "{folder}: {got} sentence. Expected at least two, to hold one out: give more text."
 
     # Vocabularies
     VOCABULARY_SIZE = "the vocabulary's size is {got}. Expected a whole number, {expected} or more."
     VOCABULARY_MIN_COUNT = "the minimum count is {got}. Expected a whole number, 1 or more."
     VOCABULARY_EMPTY = "no word of the text occurs {min_count:,} times. Lower the minimum count, or give more text."
-    VOCABULARY_LINE = "{source}: line {line}: {problem}. Expected a word a line, in UTF-8, each word once."
+    VOCABULARY_LINE = "{source}: line {line}: {problem}. Expected one word a line, in UTF-8, each word once."
     VOCABULARY_SPECIAL = "{source}: line {line} is {got}. Expected {expected}: {special} come first, in this order."
     VOCABULARY_COUNTS = (
         "{source}: not the counts of these words ({reason}). Expected {n:,} numbers of int64, none below 0: build the "

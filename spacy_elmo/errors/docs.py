@@ -8,32 +8,33 @@ class DocMessages:
     SPANS_OTHER_DOC = "model.get_spans returned the span {got!r} of another doc. Expected spans of the doc itself."
     SPANS_GAP = "model.get_spans returned no span for token {i} ({token!r}). Expected spans that cover every token."
     NOT_EMBEDDED = (
-        "this doc has no ELMo layers under {attr!r}: no elmo pipe with that attr has seen it, or they were set to "
-        "None, or it was made from other docs (Doc.from_docs, as_doc and a DocBin without store_user_data leave them "
-        'behind). Add the pipe, nlp.add_pipe("elmo"), and run it on the doc.'
+        "this doc has no ELMo layers under {attr!r}: no elmo pipe with that attr has processed it, or they were set "
+        "to None, or the doc was made from other docs (Doc.from_docs, as_doc and a DocBin without store_user_data do "
+        'not copy them). Add the pipe, nlp.add_pipe("elmo"), and run it on the doc.'
     )
     STORED_MIX = (
         'this doc has the mixed vectors under {attr!r} but not the layers, because the pipe has store = "mix". '
         'Set store to "layers".'
     )
     OTHER_NUMBER = (
-        "this doc has {tokens} tokens, but the ELMo vectors under {attr!r} are those of {rows} tokens: it was cut, "
-        "joined or retokenised after the elmo pipe. Run the pipe on it again."
+        "this doc has {tokens} tokens, but the ELMo vectors under {attr!r} are those of {rows} tokens: the doc was "
+        "cut, joined or retokenised after the elmo pipe. Run the pipe on it again."
     )
     OTHER_TOKENS = (
-        "the tokens here are not those whose ELMo vectors stand under {attr!r}: the doc was retokenised after the elmo "
-        "pipe. Run the pipe on it again."
+        "the tokens here are not those that the ELMo vectors under {attr!r} belong to: the doc was retokenised after "
+        "the elmo pipe. Run the pipe on it again."
     )
     OTHER_VECTORS = (
-        "this has an ELMo vector of {width}, but what it is compared with has a vector of {got}: no ELMo vector, or "
-        "one of another biLM. Run the same pipe on it; on a doc that was embedded and then written, or sent by a "
-        "process, call spacy_elmo.restore_vectors(doc)."
+        "this has an ELMo vector of width {width}, but what it is compared with has a vector of width {got}: no ELMo "
+        "vector, or one of another biLM. Run the same pipe on both. If a doc was embedded and then written, or sent "
+        "by another process, call spacy_elmo.restore_vectors(doc)."
     )
     TRUNCATED = (
-        "the token {word} has {got:,} bytes in UTF-8, but the biLM reads the first {limit} of a token: the rest makes "
-        "no difference to its vectors. This is said once. How many tokens were cut so far stands in {where}."
+        "the token {word} has {got:,} bytes in UTF-8, but the biLM reads the first {limit} of a token: the others "
+        "make no difference to its vectors. This warning is given once. How many tokens were cut so far is in "
+        "{where}."
     )
     SET_VALUE = "doc._.{attr} can only be set to None, which frees the layers. Got {got}."
-    SET_PART = "the attributes of tokens and spans can't be set. To free what a doc keeps, set doc._.{attr} to None."
+    SET_PART = "the attributes of tokens and spans can't be set. To free the layers of a doc, set doc._.{attr} to None."
     SPANS_GETTER = "model.get_spans is {got}. Expected a function of docs, such as spacy-elmo.sentences.v1 makes."
     SPANS_KIND = "model.get_spans returned {got} for a doc. Expected a list of spans."

@@ -10,8 +10,8 @@ class FileMessages:
     FILE_UNREADABLE = "{path}: can't be read ({reason}). Expected {expected}."
     FILE_UNWRITABLE = "{path}: can't be written ({reason})."
     FILE_ADDRESS = (
-        "{path}: an address on the network. Expected a file: nothing is downloaded on the way. Download it first with "
-        "python -m spacy elmo download {path} --sha256 HEX, and give the path of the file."
+        "{path}: an address on the network. Expected a file: this package downloads nothing by itself. Download it "
+        "first with python -m spacy elmo download {path} --sha256 HEX, and give the path of the file."
     )
     FOLDER_MISSING = "{path}: can't be written, because the folder {folder} does not exist."
 
@@ -19,7 +19,7 @@ class FileMessages:
     OPTIONS_SIZE = "{path}: more than {limit:,} bytes. Expected the options.json of a biLM, which has about 500."
     OPTIONS_JSON = "{path}: not valid JSON ({reason}). Expected the options.json of a biLM."
     OPTIONS_TOO_DEEP = "{path}: nested too deeply. Expected the options.json of a biLM: objects in one object."
-    OPTIONS_DUPLICATE = "the key {key} comes twice in one object"
+    OPTIONS_DUPLICATE = "the key {key} occurs twice in one object"
     OPTIONS_NOT_OBJECT = "{source}: {key} is {got}. Expected an object with the keys {expected}."
     OPTIONS_MISSING = "{source}: the key {key} is missing. Expected {expected}."
     OPTIONS_VALUE = "{source}: {key} is {got}. Expected {expected}."
@@ -29,7 +29,9 @@ class FileMessages:
     )
 
     # Characters
-    CHARACTERS_MAX = "max_characters is {got}. Expected an integer of at least {limit}: begin, one byte, end."
+    CHARACTERS_MAX = (
+        "max_characters is {got}. Expected an integer of at least {limit}: the word's begin, one byte, the word's end."
+    )
     CHARACTERS_STRING = "a sentence is the string {got}. Expected a list of words: split it into tokens first."
     CHARACTERS_WORD = "a word is {got}. Expected a string."
 
@@ -37,7 +39,7 @@ class FileMessages:
     HDF5_OPEN = "{path}: not an HDF5 file, or one cut short ({reason}). Expected {expected}."
     HDF5_READ = "{path}: {name} can't be read ({reason}). The file is damaged: get it again."
     HDF5_NAMES = "{path}: its list of datasets can't be read ({reason}). The file is damaged: get it again."
-    HDF5_LINK = "{path}: {name} is a link to elsewhere. Expected the data itself, in this file."
+    HDF5_LINK = "{path}: {name} is a link to another place. Expected the data itself, in this file."
     HDF5_KIND = "{path}: {name} is a {got}. Expected a {expected}."
     HDF5_DTYPE = "{path}: the dataset {name} holds {got}. Expected float32."
     HDF5_STORAGE = "{path}: the dataset {name} is {got}. Expected its values to be stored in this file."
@@ -66,8 +68,8 @@ class FileMessages:
     WEIGHTS_SHAPE = "{name} has shape {got}, expected {expected}, from {keys}"
     WEIGHTS_BEYOND = "{path}: the file has {name}, but {key} is {got}. Use the options that came with the file."
     WEIGHTS_SOME = (
-        "{path}: some of the optional datasets are there ({present}) and some are missing ({missing}). "
-        "Expected all or none."
+        "{path}: some of the optional datasets are present ({present}) and some are missing ({missing}). Expected all "
+        "or none."
     )
     PARAMETERS = "{source}: the parameters and the options disagree: {problems}."
     PARAMETER_MISSING = "{name} is missing, expected shape {expected}"
@@ -77,13 +79,13 @@ class FileMessages:
     PARAMETER_NOT_FINITE = "{source}: {name} holds {got} values that are NaN or infinite. Expected none."
     PARAMETER_PADDING = "{source}: row 0 of {name} is not zero. Expected zeros: the file has no row for padding."
 
-    ROUNDING_BITS = "the mantissa bits to keep are {got}. Expected a whole number from 1 to {most}."
+    ROUNDING_BITS = "the number of mantissa bits is {got}. Expected a whole number from 1 to {most}."
 
     # Embedded sentences
     VECTORS_EMPTY = "{path}: no dataset 0 and no sentence_to_index. Expected a file of embedded sentences."
     VECTORS_GAP = "{path}: the dataset {name} is missing, though the file has {found}. Expected 0, 1, 2 ..."
     VECTORS_SHAPE = "{source} has shape {got}. Expected (layers, tokens, width) or (tokens, width)."
-    VECTORS_DTYPE = "{source} can't be taken as float32 ({reason})."
+    VECTORS_DTYPE = "{source} can't be converted to float32 ({reason})."
     VECTORS_NOT_FINITE = "{source} has {got} values that are NaN or too large for float32. Expected none."
     VECTORS_SENTENCE = "the sentence is {got}. Expected a string."
     VECTORS_INDEX = "{path}: sentence_to_index is {got}. Expected one string: JSON of sentence: index."

@@ -10,7 +10,7 @@ class LanguageModelMessages:
     )
     SOFTMAX_SHAPES = (
         "{source}: softmax/W has shape {weight} and softmax/b {bias}. Expected (words, projection_dim) and (words,), "
-        "with a word and a dimension at least."
+        "with at least one word and one dimension."
     )
     SOFTMAX_DTYPE = "{source}: {name} is {got}. Expected a numpy array of float32, float16 or float64."
     SOFTMAX_STORED = "{path}: not written: dtype is {got}. Expected float32 or float16."
@@ -18,17 +18,17 @@ class LanguageModelMessages:
         "{path}: not written: {name} has {got} values that are NaN, infinite or too large for {dtype}. Expected none."
     )
     ADAPTIVE_MISSING = (
-        "{path}: missing datasets: {missing}. Expected adaptive/cutoffs, and the weight, bias, down and words of an "
-        "adaptive softmax beside it; at its root the file has {found}."
+        "{path}: missing datasets: {missing}. Expected adaptive/cutoffs, and with it the weight, bias, down and words "
+        "of an adaptive softmax; at its root the file has {found}."
     )
-    ADAPTIVE_BOTH = "{path}: both softmax and adaptive are there. Expected one output layer: delete the other group."
+    ADAPTIVE_BOTH = "{path}: holds both softmax and adaptive. Expected one output layer: delete the other group."
     ADAPTIVE_CUTOFFS = (
         "{path}: adaptive/cutoffs is {got}. Expected up to 16 numbers of int64 above 0, each larger than the one "
         "before: where the clusters of words begin."
     )
     ADAPTIVE_SHAPES = (
-        "{source}: the arrays of the adaptive softmax do not go together with its cutoffs {cutoffs}: {problems}. "
-        "Expected a row for each word and cluster, and in each cluster a quarter of the width before, 1 at least."
+        "{source}: the arrays of the adaptive softmax do not fit its cutoffs {cutoffs}: {problems}. Expected a row "
+        "for each word and cluster, and in each cluster a quarter of the width of the one before, at least 1."
     )
 
     # Folders
@@ -37,10 +37,11 @@ class LanguageModelMessages:
         "spacy elmo pretrain wrote: {expected}."
     )
     MODEL_FILES = "{folder}: {missing} missing. Expected the folder of a biLM with its softmax: {expected}."
-    MODEL_OF_RUN = "{folder}: the folder of a pretraining run. Expected that of a model: take {best}."
+    MODEL_OF_RUN = "{folder}: the folder of a pretraining run. Expected that of a model: give {best}."
     MODEL_NO_SOFTMAX = (
         "{folder}: no softmax.hdf5, so this biLM predicts no words; official files hold none. Fit one by tuning: "
-        "python -m spacy elmo pretrain, with paths.init = {folder} in its configuration. Then evaluate what that wrote."
+        "python -m spacy elmo pretrain, with paths.init = {folder} in its configuration. Then evaluate the model that "
+        "this writes."
     )
     SOFTMAX_PACKAGE = (
         "{name}: its softmax is not installed, so it predicts no words. Expected the package {package}: in a copy of "
@@ -61,36 +62,39 @@ class LanguageModelMessages:
         "uninstall the latter and set training.frozen_tokens to fit a new softmax."
     )
     MODEL_UNFINISHED = (
-        "{folder}: whoever wrote it was ended in between, and its files may be of two models. Go on with the run, "
-        "which writes it again, or take another folder."
+        "{folder}: the process that wrote it ended before it was complete, so its files may be of two models. Resume "
+        "the run, which writes it again, or give another folder."
     )
     MODEL_SOFTMAX_DIM = (
         "{source}: the softmax has rows of {got} values, but the biLM's projection_dim is {expected}. Expected the "
-        "same number: take softmax.hdf5 and options.json from the same model."
+        "same number: use softmax.hdf5 and options.json of the same model."
     )
     MODEL_WORDS = (
         "{source}: the vocabulary has {words:,} words, but the softmax {rows:,} rows. Expected a row for each word: "
-        "take vocabulary.txt and softmax.hdf5 from the same model."
+        "use vocabulary.txt and softmax.hdf5 of the same model."
     )
 
     # Packing
-    PACK_SAME = "{path}: to be read and to be written. Expected another folder for what is packed: change OUT."
-    PACK_EXISTS = "{path}: exists. Give another folder, or add --force, and the biLM in it is replaced."
+    PACK_SAME = (
+        "{path}: the folder to read and the folder to write are the same. Expected another folder for the packed "
+        "model: change OUT."
+    )
+    PACK_EXISTS = "{path}: exists. Give another folder, or add --force to replace the biLM in it."
     PACK_FILE = "{path}: a file. Expected the name of a folder: change OUT."
     PACK_STOPPED = "stopped. Nothing was written to {path}."
 
     # Scoring
-    SCORE_NO_SENTENCES = "no sentence to be scored. Expected text of one sentence at least."
+    SCORE_NO_SENTENCES = "no sentence to score. Expected text of at least one sentence."
     SCORE_STREAMS = "streams is {got!r}. Expected a whole number, 1 or more."
     SCORE_NOT_FINITE = (
-        "the loss of a sentence is not finite: the biLM or its softmax holds values too large to be used. Get the "
-        "files again, or train again with a lower learning rate."
+        "the loss of a sentence is not finite: the biLM or its softmax holds values that are too large. Get the files "
+        "again, or train again with a lower learning rate."
     )
     SCORE_INSIDE = (
         "--per-sentence is {path}, which is in {folder}, the folder of the model. Expected the name of a file outside."
     )
     SCORE_COPY = (
-        "{folder}: the text's temporary copy can't be written ({reason}). Make room there, or set the environment "
-        "variable TMPDIR to another folder."
+        "{folder}: the temporary copy of the text can't be written ({reason}). Make room there, or set the "
+        "environment variable TMPDIR to another folder."
     )
-    SCORE_STOPPED = "stopped before all was scored."
+    SCORE_STOPPED = "stopped before all sentences were scored."

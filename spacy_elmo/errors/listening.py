@@ -14,14 +14,14 @@ class ListeningMessages:
         "spacy-elmo.Listener.v1 to one of these names."
     )
     LISTENER_NOTHING = (
-        "a component listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: the pipe is disabled, "
-        "removed or comes later, or the doc is a copy that left them behind (Doc.from_docs, as_doc, what an "
-        "entity_linker works on). Run {pipe!r} on it first."
+        "a component listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: the pipe is "
+        "disabled, removed or comes later, or the doc is a copy without them (Doc.from_docs, as_doc, or in an "
+        "entity_linker). Run {pipe!r} on it first."
     )
     LISTENER_UNTRAINED = (
         "a component that is trained listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: the "
-        "pipe did not run in this update. If it stands in frozen_components, add it to annotating_components as well, "
-        "or in neither (frozen = true in its own config is enough); if it is disabled, enable it."
+        "pipe did not run in this update. If it is in frozen_components, add it to annotating_components too, or "
+        "remove it from frozen_components (frozen = true in its own config is enough). If it is disabled, enable it."
     )
     LISTENER_WIDTH = (
         "width is {width} in a component's spacy-elmo.Listener.v1, but the biLM of the pipe {pipe!r} gives {got}. Set "
@@ -33,17 +33,17 @@ class ListeningMessages:
     )
     LISTENER_UPSTREAM = 'upstream is {got!r} in spacy-elmo.Listener.v1. Expected the name of an elmo pipe, or "*".'
     LISTENER_CHANGED = (
-        "the biLM of the pipe {pipe!r} is not the one with which this component was trained: what it predicts may be "
-        "worth nothing. Use that biLM, or train the component again. This is said once."
+        "the biLM of the pipe {pipe!r} is not the one with which this component was trained, so its predictions may "
+        "be useless. Use that biLM, or train the component again. This warning is given once."
     )
     LISTENER_LINKER = (
-        "the component {name!r} is an entity_linker, which works on copies of the docs that leave the layers behind. "
-        "Give it spacy-elmo.BiLM.v1 as source, in place of spacy-elmo.Listener.v1."
+        "the component {name!r} is an entity_linker, which works on copies of the docs, and the copies have no "
+        "layers. Give it spacy-elmo.BiLM.v1 as source, in place of spacy-elmo.Listener.v1."
     )
     TUNED_LATE = (
-        "a component used a biLM that is tuned after the step that belongs to its batch had ended: its gradient would "
-        "be lost. Run each component's network once in an update, and do not predict between its forward and its "
-        "backward pass; or update with sgd=False and call finish_update of each pipe, as spacy train does."
+        "a component used a biLM that is tuned after the step of its batch had ended, so its gradient would be lost. "
+        "Run each component's network once in an update, and do not predict between its forward and its backward "
+        "pass; or update with sgd=False and call finish_update of each pipe, as spacy train does."
     )
     REPLACE_PATHS = (
         "replace_listeners was given paths that are neither the component's tok2vec block nor its listeners to "
@@ -64,7 +64,7 @@ class ListeningMessages:
     )
     BILM_WIDTH = "width is {width} in spacy-elmo.BiLM.v1, but its files give {got}. Set width to {got}, or to null."
     LOGGER_FILE = "{path}: can't be written ({reason}). Set output_file of spacy-elmo.MixLogger.v1 to another path."
-    CACHE_MB = "cache_mb is {got}. Expected a whole number of MiB, 0 or more; 0 keeps nothing in memory."
+    CACHE_MB = "cache_mb is {got}. Expected a whole number of MiB, 0 or more; 0 caches nothing in memory."
     FACTOR = "learn_rate_factor is {got}. Expected a finite number above 0."
     STATEFUL_TUNED = "model.stateful is true and frozen is false. Set stateful to false, or frozen to true."
     UNFREEZE_PIPE = "pipe is {got!r}. Expected the name of an elmo pipe with frozen = false; there is {expected}."

@@ -11,10 +11,10 @@ class SettingMessages:
     )
     FILE_SETTING = "{error} The setting {setting} (model.{setting} in a component's config) points there."
     BFLOAT16 = (
-        'model.precision is "bfloat16", but this machine\'s {device} has no products in bfloat16. Set it to "float32", '
-        'or to "auto", which takes bfloat16 only where the machine has it.'
+        'model.precision is "bfloat16", but this machine\'s {device} has no matrix multiplications in bfloat16. Set it '
+        'to "float32", or to "auto", which uses bfloat16 only if the machine has it.'
     )
-    CACHED_WORDS = "model.cached_words is {got!r}. Expected a whole number, 0 or more; 0 keeps no words."
+    CACHED_WORDS = "model.cached_words is {got!r}. Expected a whole number, 0 or more; 0 caches no words."
     STATE_SHAPE = (
         "State to start from: {name} has shape {got}. Expected {expected}: layers, directions, sentences, width."
     )
@@ -26,14 +26,14 @@ class SettingMessages:
     MIX_LAYER_NORM = 'layer_norm is {got!r}. Expected "none", "batch" or "token".'
     MIX_DROPOUT = "dropout is {got}. Expected at least 0 and less than 1."
     MIX_GIVEN = (
-        "the mix was given {got} layers. Expected {expected}: its layers, or its scalar_mix_parameters, must be as "
-        "many as the biLM has layers."
+        "the mix got {got} layers. Expected {expected}: the number in its setting layers, or of its "
+        "scalar_mix_parameters, must be the number of the biLM's layers."
     )
     MODEL_DOCS = "the model returned {got} arrays for {expected} docs. Expected (layers, tokens, width) for each doc."
     ATTR = "attr is {got!r}. Expected a Python identifier, since it names the attributes doc._.{got} and so on."
     ATTR_TWICE = (
-        "attr is {attr!r}, but the pipe {other!r} has the same. Set attr of one of them to another name: a doc keeps "
-        "one set of layers under each."
+        "attr is {attr!r}, but the pipe {other!r} has the same. Set attr of one of them to another name: a doc has "
+        "one set of layers under each name."
     )
     STORE = "store is {got!r}. Expected one of {expected}."
     STORE_FLOAT16 = (
@@ -47,6 +47,6 @@ class SettingMessages:
     )
     WINDOW = "window is {window} and overlap is {overlap}. Expected window >= 1 and 0 <= overlap < window."
     LONGEST_SENTENCE = "longest_sentence is {got}. Expected at least window, {window}."
-    ATTR_RESERVED = "attr is {got!r}, a name that spaCy or Python keeps to itself. Set attr to another one."
+    ATTR_RESERVED = "attr is {got!r}, a name that spaCy or Python uses itself. Set attr to another name."
     WHOLE_NUMBER = "{name} is {got!r}. Expected a whole number."
     SAVED_DAMAGED = "the saved biLM is damaged or cut short ({reason}). Save the pipeline again."

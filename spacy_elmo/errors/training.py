@@ -5,25 +5,25 @@ class TrainingMessages:
     """Message templates."""
 
     FEW_SENTENCES = (
-        "the training text has {got} sentences, but training.streams is {streams}. Expected a sentence for each stream "
-        "at least: set training.streams lower, or give more text."
+        "the training text has {got} sentences, but training.streams is {streams}. Expected at least one sentence for "
+        "each stream: set training.streams lower, or give more text."
     )
     DIVERGED = (
-        "{what} is not finite: training has diverged. Begin anew in another output folder, with a lower "
-        "training.optimizer.learning_rate. Checkpoints in {path}, if there are any, are of earlier steps, but their "
-        "weights may have grown too large by then."
+        "{what} is not finite: training has diverged. Start a new run in another output folder, with a lower "
+        "training.optimizer.learning_rate. If there are checkpoints in {path}, they are of earlier steps, but their "
+        "weights may already be too large."
     )
     NO_GPU = (
-        'training.device is "cuda", but torch finds {got} GPUs here. Expected {expected} at least: set it to "cpu", '
+        'training.device is "cuda", but torch finds {got} GPUs here. Expected at least {expected}: set it to "cpu", '
         "or install a build of torch for this machine's GPU."
     )
     STREAMS = (
-        "training.streams is {got}. Expected a multiple of {expected}: each of the {size} processes has as many, and "
-        "each pair of training.workers as many of these."
+        "training.streams is {got}. Expected a multiple of {expected}: the streams are divided equally among {size} "
+        "processes, and in each process among the pairs of training.workers."
     )
     MANY_NEGATIVES = (
-        "training.softmax.negatives is {got}, but the vocabulary has {n_words} words. Expected at most as many: set it "
-        'lower, or training.softmax.kind to "full".'
+        "training.softmax.negatives is {got}, but the vocabulary has {n_words} words. Expected at most that many: set "
+        'it lower, or training.softmax.kind to "full".'
     )
     ADAPTIVE_WIDTH = (
         "training.softmax.cutoffs has {n} numbers, too many for a projection_dim of {projection_dim}: each cluster has "
@@ -38,24 +38,25 @@ class TrainingMessages:
         "from 1 to {most}, each larger than the one before: lower or leave out the last, or give a larger vocabulary."
     )
     TUNE_OPTIONS = (
-        "[bilm] has other sizes than {path}. Expected the same: paths.init is what the run goes on from. Leave [bilm] "
-        "and its subsections out of the config, and the sizes of paths.init are taken."
+        "[bilm] has other sizes than {path}. Expected the same: the run starts from paths.init. Leave [bilm] and its "
+        "subsections out of the config, and the sizes of paths.init are used."
     )
     TUNE_NO_SOFTMAX = (
-        "{folder}: there is no softmax.hdf5, as in all official files. Set training.frozen_tokens, for example to "
-        "2000000: so many tokens at the beginning train a new softmax alone, before the biLM is tuned with it."
+        "{folder}: there is no softmax.hdf5 (official files never have one). Set training.frozen_tokens, for example "
+        "to 2000000: the first tokens of the run, that many, train a new softmax alone, before the biLM is tuned with "
+        "it."
     )
     TUNE_ADAPTIVE = (
-        "paths.init has another softmax than training.softmax asks for. An adaptive softmax goes on only as it is: "
-        "with the same vocabulary and cutoffs, and not from or to one of another kind. To fit a new one, give a folder "
-        "with options.json and weights.hdf5 alone, and set training.frozen_tokens."
+        "paths.init has another softmax than training.softmax asks for. An adaptive softmax can only be tuned as it "
+        "is: with the same vocabulary and cutoffs, and not from or to another kind. To fit a new one, give a folder "
+        "with only options.json and weights.hdf5, and set training.frozen_tokens."
     )
     COVERAGE_LOW = (
         "the vocabulary has {coverage:.2%} of the training text's tokens. All others are predicted as <UNK>, so the "
-        "perplexity says little: take a larger vocabulary, or one of this text, where that was not meant."
+        "perplexity says little: unless you want that, use a larger vocabulary, or one of this text."
     )
     HELDOUT_SAME = (
-        "{got} is in both the training text and the held-out text. The held-out perplexity is too low then: set "
+        "{got} is in both the training text and the held-out text, which makes the held-out perplexity too low. Set "
         "paths.heldout to another text, or leave it out, and a part of the training text is held out."
     )
     PROCESS_VARIABLE = (
@@ -66,35 +67,36 @@ class TrainingMessages:
         "another process of this run has died, or can't be reached ({reason}). Start the run again: it goes on from "
         "the last checkpoint, with any number of processes that divides training.streams."
     )
-    PROCESS_FAILED = "process {rank} of this run has ended with an error, which it tells."
+    PROCESS_FAILED = "process {rank} of this run has ended with an error, which it prints itself."
     PROCESS_SETTINGS = (
         "process {rank} has other settings than process 0. Expected the same configuration and options in all "
         "processes, on all machines."
     )
     PROCESS_CHECKPOINT = (
-        "{path}: process {rank} finds {got}, but process 0 another checkpoint. Expected a folder that all machines "
-        "share, or a copy of process 0's on each."
+        "{path}: process {rank} finds {got}, but process 0 finds another checkpoint. Expected a folder that all "
+        "machines share, or a copy of process 0's folder on each machine."
     )
     CHECKPOINT_PARTS = (
-        "{path}: not a checkpoint of this run ({problems}). Delete it to begin anew, or put the right one there."
+        "{path}: not a checkpoint of this run ({problems}). Delete it to start from the beginning, or put the right "
+        "one there."
     )
     RUN_UNREADABLE = (
-        "{path}: can't be read ({reason}). It tells what this run was begun with: put the whole file there, or give "
-        "another output folder to begin anew."
+        "{path}: can't be read ({reason}). It says what this run was started with: put the complete file there, or "
+        "give another output folder to start a new run."
     )
     RUN_TEXT = (
-        "{source}: the text has changed since this run was begun: it had {old}; now {new}. Put it back, or away, to go "
-        "on, or give another output folder to begin anew."
+        "{source}: the text has changed since this run was started: it had {old}; now {new}. Put the earlier text "
+        "back to go on, or give another output folder to start a new run."
     )
     RUN_CONTENTS = (
-        "{path}: not with the contents (SHA-256 in {run}) that this run was begun with. Put the right file there to go "
-        "on, or give another output folder to begin anew."
+        "{path}: not with the contents (SHA-256 in {run}) that this run was started with. Put the right file there to "
+        "go on, or give another output folder to start a new run."
     )
     MEMORY = (
-        "memory does not suffice ({reason}). Lower training.streams, which is {streams:,}, training.steps, {steps:,}, "
-        "vocabulary.size or the sizes in [bilm]."
+        "there is not enough memory ({reason}). Lower training.streams, which is {streams:,}, training.steps, which "
+        "is {steps:,}, vocabulary.size or the sizes in [bilm]."
     )
     RUN_DIFFERS = (
-        "{path}: this run was begun with {key} = {old}, but now it is {new}. Set it back to go on, or give another "
-        "output folder to begin anew."
+        "{path}: this run was started with {key} = {old}, but now it is {new}. Set it back to go on, or give another "
+        "output folder to start a new run."
     )

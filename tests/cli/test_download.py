@@ -237,7 +237,7 @@ def test_other_answers_are_errors(server: Server, tmp_path: Path, code: int) -> 
 def test_no_connection(server: Server, tmp_path: Path) -> None:
     url = server.url()
     server.server_close()
-    assert "no file came" in run(url, tmp_path, code=1)
+    assert "no file arrived" in run(url, tmp_path, code=1)
     assert names(tmp_path) == []
 
 
@@ -314,7 +314,7 @@ def test_bad_places(server: Server, tmp_path: Path) -> None:
     (tmp_path / "weights.hdf5").mkdir()
     assert "can't be used as a folder" in run(server.url(), tmp_path / "file", code=1)
     assert "can't be used as a folder" in run(server.url(), tmp_path / "file" / "below", code=1)
-    assert "is in the way" in run(server.url(), tmp_path, code=1)
+    assert "has that name" in run(server.url(), tmp_path, code=1)
     assert "can't be written" in run(server.url("/" + "n" * 250), tmp_path, code=1)
     assert server.asked == []
 

@@ -189,13 +189,13 @@ def test_bad_lines_are_left_out_and_told(model: Path, text: Path) -> None:
         (("{tmp}/model", "{tmp}/gone.txt"), "gone.txt"),
         (("{tmp}/model", "{text}", "--language", "xyz"), "xyz"),
         (("{tmp}/model", "{text}", "--per-sentence", "{text}"), "text.txt"),
-        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/weights.hdf5"), "to be read and to be written"),
+        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/weights.hdf5"), "the file to write are the same"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/gone/scores.tsv"), "gone does not exist"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model"), "a folder"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/vocabulary.counts.npy"), "the folder of the model"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/../model/new.tsv"), "the folder of the model"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/link.tsv"), "the folder of the model"),
-        (("{tmp}/model", "{tmp}/texts", "--per-sentence", "{text}"), "to be read and to be written"),
+        (("{tmp}/model", "{tmp}/texts", "--per-sentence", "{text}"), "the file to write are the same"),
     ],
 )
 def test_refusals(

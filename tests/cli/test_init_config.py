@@ -247,7 +247,7 @@ def test_another_language(tmp_path: Path) -> None:
         ("", "--pipeline names no component that is trained. Expected some of beam_ner, beam_parser, entity_linker"),
         ("sentencizer", "--pipeline names no component that is trained"),
         ("ner,tagger,ner", "--pipeline names 'ner' twice"),
-        ("elmo,ner", "elmo is added by itself"),
+        ("elmo,ner", "elmo is added automatically"),
         ("tok2vec,ner", "--pipeline names 'tok2vec', in whose place"),
         ("transformer,ner", "--pipeline names 'transformer', in whose place"),
         ("ner,nre", "--pipeline names 'nre', which spaCy does not know for the language 'en'. Expected beam_ner,"),
@@ -259,7 +259,7 @@ def test_another_language(tmp_path: Path) -> None:
         ("sentencizer,parser", "--pipeline names 'sentencizer' and 'parser'"),
         ("senter,sentencizer", "--pipeline names 'sentencizer' and 'senter'"),
         ("sentencizer,entity_linker", "'entity_linker', which can't be trained without a knowledge base"),
-        ("entity_linker,parser", "'entity_linker', which needs sentences, but none before it sets them"),
+        ("entity_linker,parser", "'entity_linker', which needs sentences, but no component before it sets them"),
     ],
 )
 def test_pipelines_that_are_refused(pipeline: str, message: str, tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_pipelines_that_are_refused(pipeline: str, message: str, tmp_path: Path)
 
 def test_all_known_components_are_told() -> None:
     expected = ", ".join(sorted([*TASKS, "entity_linker", "sentencizer"]))
-    assert f"Expected some of {expected}, with commas" in error("--pipeline", "", "-")
+    assert f"Expected some of {expected}, separated by commas" in error("--pipeline", "", "-")
 
 
 @pytest.mark.parametrize("lang", ["qqq", "", "lex_attrs", "../en", "english"])

@@ -145,7 +145,7 @@ def test_a_config_that_tunes() -> None:
 
 
 def test_a_config_that_tunes_has_no_size() -> None:
-    assert "keeps its own size" in " ".join(run("run.cfg", "--init", "en_mini", "--size", "mini", code=1).split())
+    assert "has its own size" in " ".join(run("run.cfg", "--init", "en_mini", "--size", "mini", code=1).split())
     assert not Path("run.cfg").exists()
 
 

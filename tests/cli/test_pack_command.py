@@ -58,7 +58,7 @@ def test_official_files_have_no_softmax(golden: Path, tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (("{tmp}/gone", "{tmp}/packed"), 1, "options.json: no such file"),
-        (("{tmp}/model", "{tmp}/model", "--force"), 1, "to be read and to be written"),
+        (("{tmp}/model", "{tmp}/model", "--force"), 1, "the folder to write are the same"),
         (("{tmp}/model", "{tmp}/model/options.json"), 1, "options.json: a file"),
         (("{tmp}/model", "{tmp}/packed", "--mantissa-bits", "0"), 2, "--mantissa-bits"),
         (("{tmp}/model", "{tmp}/packed", "--mantissa-bits", "24"), 2, "--mantissa-bits"),
@@ -94,4 +94,6 @@ def test_evaluating_the_embedded_bilm(tmp_path: Path, monkeypatch: pytest.Monkey
     assert got.pop("model") == "en_mini"
     assert got == {name: value for name, value in expected.items() if name != "model"}
     for path in (bilm / "weights.hdf5", package / "softmax.hdf5"):
-        assert "to be read" in run("evaluate", "en_mini", "text.txt", "--per-sentence", path, code=1)
+        assert "the file to write are the same" in run(
+            "evaluate", "en_mini", "text.txt", "--per-sentence", path, code=1
+        )

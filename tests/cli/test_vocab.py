@@ -86,7 +86,7 @@ def test_nothing_is_replaced_unasked(text: Path) -> None:
 
 def test_the_text_is_not_overwritten(text: Path, tmp_path: Path) -> None:
     for given, out in ((text, text), (tmp_path, tmp_path / "v.txt"), (tmp_path / "*.txt", text)):
-        assert "which is to be read" in run(given, out, "--force", code=1)
+        assert "which is the input" in run(given, out, "--force", code=1)
     assert text.read_text(encoding="utf8") == TEXT
     assert os.listdir(tmp_path) == ["text.txt"]
 

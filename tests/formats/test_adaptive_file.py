@@ -108,7 +108,7 @@ def test_missing_datasets_are_named(path: Path, name: str) -> None:
 def test_two_kinds_of_softmax(path: Path) -> None:
     with h5py.File(path, "a") as file:
         file["softmax/W"] = np.zeros((3, 2), np.float32)
-    refused(path, "both softmax and adaptive are there")
+    refused(path, "holds both softmax and adaptive")
 
 
 @pytest.mark.parametrize(

@@ -98,5 +98,7 @@ def test_shapes_and_layouts() -> None:
 
 @pytest.mark.parametrize("bits", [0, -1, 24])
 def test_bad_numbers_of_bits(bits: int) -> None:
-    with pytest.raises(WeightsError, match=rf"bits to keep are {bits}\. Expected a whole number from 1 to 23"):
+    with pytest.raises(
+        WeightsError, match=rf"number of mantissa bits is {bits}\. Expected a whole number from 1 to 23"
+    ):
         round_mantissas(f32(1), bits)

@@ -111,7 +111,7 @@ def test_a_file_that_can_not_be_written_to(tmp_path: Path, monkeypatch: pytest.M
     assert cache.get(KEYS[:1]) == [None]
     monkeypatch.setattr("spacy_elmo.formats.layers_file._TABLE", "no SQL")
     (tmp_path / "layers").unlink()
-    with pytest.raises(CacheError, match="can't be made"):
+    with pytest.raises(CacheError, match="can't be created"):
         cache.put(KEYS[:1], ARRAYS[:1])
     monkeypatch.undo()
     monkeypatch.setattr("spacy_elmo.formats.layers_file._to_row", lambda key, layers: (key,))

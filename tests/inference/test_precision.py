@@ -26,7 +26,9 @@ def test_what_the_settings_mean(has: bool, monkeypatch: pytest.MonkeyPatch) -> N
         assert build_bilm(precision="bfloat16").name == "elmo_bilm"
     else:
         for use in (lambda: dtype_of("bfloat16", CPU), lambda: build_bilm(precision="bfloat16")):
-            with pytest.raises(SettingsError, match=r'cpu has no products in bfloat16\. Set it to "float32"'):
+            with pytest.raises(
+                SettingsError, match=r'cpu has no matrix multiplications in bfloat16\. Set it to "float32"'
+            ):
                 use()
     with pytest.raises(SettingsError, match="precision is 'int8'"):
         dtype_of("int8", CPU)  # type: ignore[arg-type]

@@ -98,7 +98,7 @@ def test_budget(read: list[list[str]]) -> None:
     nlp, pipe = pipe_of(cache_mb=1)
     words = 2**20 // (3 * 32 * 4)  # what a MiB holds
     texts = [" ".join(f"w{i}x{k}" for k in range(200)) for i in range(words // 200 + 3)]
-    with pytest.warns(CacheWarning, match="cache_mb = 1: what does not fit"):
+    with pytest.warns(CacheWarning, match="cache_mb = 1: layers that do not fit"):
         update(nlp, pipe, texts)
     assert 0.9 * 2**20 < pipe.cache.nbytes <= 2**20
     kept, before = len(pipe.cache), len(read)

@@ -165,7 +165,7 @@ def test_docs_without_vectors_say_so(nlp: Language) -> None:
     doc = nlp.make_doc("never seen")
     for part in (doc, doc[0], doc[0:1]):
         for name in ("elmo", "elmo_layers"):
-            with pytest.raises(NotEmbeddedError, match="no elmo pipe with that attr has seen it"):
+            with pytest.raises(NotEmbeddedError, match="no elmo pipe with that attr has processed it"):
                 part._.get(name)
 
 
@@ -234,8 +234,8 @@ def test_error_handler_keeps_the_rest_of_the_stream(monkeypatch: pytest.MonkeyPa
         ({"cache_mb": -1}, "cache_mb is -1"),
         ({"max_batch_tokens": 0}, "max_batch_tokens is 0"),
         ({"attr": "not a name"}, "attr is 'not a name'"),
-        ({"attr": "class"}, "attr is 'class', a name that spaCy or Python keeps"),
-        ({"attr": "has"}, "attr is 'has', a name that spaCy or Python keeps"),
+        ({"attr": "class"}, "attr is 'class', a name that spaCy or Python uses"),
+        ({"attr": "has"}, "attr is 'has', a name that spaCy or Python uses"),
     ],
 )
 def test_settings_that_can_not_be_used(config: dict, message: str) -> None:

@@ -209,11 +209,11 @@ def test_an_empty_sentence_has_its_boundary_alone() -> None:
 
 def test_what_can_not_be_scored() -> None:
     model = Case(OPTIONS).single
-    with pytest.raises(CorpusError, match="no sentence to be scored"):
+    with pytest.raises(CorpusError, match="no sentence to score"):
         score_text(model, [])
-    with pytest.raises(CorpusError, match="no sentence to be scored"):
+    with pytest.raises(CorpusError, match="no sentence to score"):
         score_unigram(model, [], np.zeros(10))
-    with SpooledText([]) as text, pytest.raises(CorpusError, match="no sentence to be scored"):
+    with SpooledText([]) as text, pytest.raises(CorpusError, match="no sentence to score"):
         score_carried(model, text)
     with SpooledText(TEXT) as text, pytest.raises(SettingsError, match="streams is 0"):
         score_carried(model, text, 0)

@@ -138,7 +138,9 @@ def test_a_kill_between_two_files_never_gives_a_mixture(
         patch.setattr(atomic_folder, "os", SimpleNamespace(**vars(os) | {"replace": killed}))
         with pytest.raises(SystemExit):
             made(seed=1).save(folder)
-    with pytest.raises(WeightsError, match="model: whoever wrote it was ended in between, and its files may be of two"):
+    with pytest.raises(
+        WeightsError, match="model: the process that wrote it ended before it was complete, so its files may be of two"
+    ):
         LanguageModel.load(folder)
     made(seed=2).save(folder)
     assert_same(LanguageModel.load(folder), made(seed=2))

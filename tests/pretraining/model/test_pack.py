@@ -182,7 +182,7 @@ def test_an_older_model_is_replaced_with_force_alone(model: Path, tmp_path: Path
 def test_the_model_itself_is_not_replaced(model: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(model)
     for output in (model, tmp_path / "link"):
-        with pytest.raises(CommandError, match="to be read and to be written"):
+        with pytest.raises(CommandError, match="the folder to write are the same"):
             pack(model, output, force=True)
     (tmp_path / "file").write_text("notes", encoding="utf8")
     with pytest.raises(CommandError, match="file: a file"):

@@ -175,7 +175,7 @@ def test_the_one_before_is_used_and_the_damaged_one_named(folder: Path) -> None:
     paths[30].write_bytes(paths[30].read_bytes()[:-1])
     [report] = reports_of(checkpoints, 20)
     assert "step-000000030.h5: can't be used (its SHA-256 differs)" in report
-    assert "before is used" in report
+    assert "before it is used" in report
     paths[20].write_bytes(b"")
     reports = reports_of(checkpoints, 10)
     assert ["step-000000030.h5" in reports[0], "step-000000020.h5" in reports[1], len(reports)] == [True, True, 2]

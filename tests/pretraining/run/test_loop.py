@@ -82,7 +82,7 @@ def test_more_memory_than_there_is(config: PretrainConfig, tmp_path: Path, monke
         raise MemoryError("Unable to allocate 9 TiB")
 
     monkeypatch.setattr(Trainer, "step", full)
-    message = r"memory does not suffice \(Unable to allocate 9 TiB\)\. Lower training\.streams, which is 4"
+    message = r"there is not enough memory \(Unable to allocate 9 TiB\)\. Lower training\.streams, which is 4"
     with pytest.raises(SettingsError, match=message):
         run(config, tmp_path / "out")
 

@@ -13,7 +13,9 @@ SETTINGS = TrainingSettings(streams=12, steps=1000)
 
 @pytest.mark.parametrize("allocate", [lambda n: np.empty(n, np.int8), lambda n: torch.empty(n, dtype=torch.int8)])
 def test_what_numpy_and_torch_can_not_get(allocate: object) -> None:
-    message = r"memory does not suffice \(.*\)\. Lower training\.streams, which is 12, training\.steps, 1,000, "
+    message = (
+        r"there is not enough memory \(.*\)\. Lower training\.streams, which is 12, training\.steps, which is 1,000, "
+    )
     with pytest.raises(SettingsError, match=message), enough_memory(SETTINGS):
         allocate(2**62)  # type: ignore[operator]
 

@@ -240,7 +240,7 @@ def test_a_process_that_dies_ends_the_run_which_goes_on_with_any_number(config: 
     assert last(tmp_path / "killed")["step"] >= 2
     copied = tmp_path / "without_checkpoints"
     shutil.copytree(tmp_path / "dead", copied, ignore=shutil.ignore_patterns("checkpoints"))
-    assert "process 1 finds none, but process 0 another" in refused((never, tmp_path / "dead"), (never, copied))
+    assert "process 1 finds none, but process 0 finds another" in refused((never, tmp_path / "dead"), (never, copied))
     for size in (1, 4):
         folder = tmp_path / f"goes_on_{size}"
         shutil.copytree(tmp_path / "dead", folder)
@@ -294,7 +294,7 @@ def messages(own: int) -> None:
 def test_messages() -> None:
     errors = Ranks(messages, (0,), (1,), (2,)).ended()
     assert [type(error).__name__ for error in errors] == ["OtherProcessError", "SettingsError", "OtherProcessError"]
-    assert str(errors[0]) == "process 1 of this run has ended with an error, which it tells."
+    assert str(errors[0]) == "process 1 of this run has ended with an error, which it prints itself."
     assert str(errors[1]) == "of 1"
 
 
