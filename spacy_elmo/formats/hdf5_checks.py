@@ -24,7 +24,7 @@ from .hdf5_storage import check_inside, check_storage
 
 Floats = npt.NDArray[np.float32]
 
-# What h5py and zlib raise for damaged files, as tests with such files showed.
+# The exceptions of h5py and zlib for damaged files, as tests with damaged files showed.
 _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, zlib.error)
 
 

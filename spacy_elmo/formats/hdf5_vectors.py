@@ -106,13 +106,13 @@ class VectorsWriter:
 def key_problem(key: object) -> str | None:
     """Return why a key can't name a dataset, as part of a message; None if it can."""
     if not isinstance(key, str) or not key:
-        return "it is no string, or an empty one"
+        return "it is not a string, or it is empty"
     if key == ".":
-        return "HDF5 takes a single dot for the folder itself"
+        return "HDF5 reads a single dot as the folder itself"
     if "/" in key:
-        return "it has a slash, which HDF5 takes for the end of a folder's name"
+        return "it has a slash, which HDF5 reads as the end of a folder's name"
     if "\0" in key:
-        return "it has the character NUL, where HDF5 ends a name"
+        return "it has the character NUL, which ends a name in HDF5"
     if any("\ud800" <= character <= "\udfff" for character in key):
         return "it has half a surrogate pair, which has no form in UTF-8"
     return None

@@ -28,7 +28,7 @@ def read_lines(file: IO[str], source: str) -> Iterator[tuple[int, str]]:
                 raise CommandError(Errors.EMBED_BYTES.format(source=source))
             yield number, line.strip()
     except UnicodeDecodeError as error:
-        # Python decodes blocks of text. This block begins in the line after the one that was yielded last.
+        # Python decodes text in blocks. The bad block starts in the line after the one that was yielded last.
         before = error.object[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n")
         message = Errors.EMBED_ENCODING.format(
             source=source, line=number + 1 + before, encoding=error.encoding.upper(), reason=error.reason

@@ -17,7 +17,7 @@ class TruncatedWords:
 
     where: the attribute that holds the count, as the warning names it.
 
-    The attribute `n` is the number of such words so far.
+    The attribute `n` is the number of words counted so far.
     """
 
     def __init__(self, where: str) -> None:

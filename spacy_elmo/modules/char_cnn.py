@@ -78,8 +78,8 @@ class CharCnn(nn.Module):
         """Encode words.
 
         ids: *Shape:* (words, characters), character ids from 1 to 261, or 0 for the mask.
-        matmul_dtype: type of the matrix multiplications of the highway layers and the projection; None: float32, the
-            type of the weights.
+        matmul_dtype: type of the matrix multiplications of the highway layers and the projection; None: the type of
+            the weights.
 
         Returns *Shape:* (words, projection_dim), of the type of the weights.
         """

@@ -1,4 +1,4 @@
-"""Helpers of the tests of weight files: random arrays, comparisons, and files put together wrongly."""
+"""Helpers for tests of weight files: random arrays, comparisons, and damaged files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ W_0 = f"{CELL}/W_0"
 
 
 def random_arrays(options: BiLMOptions, extra: tuple[str, ...] = (), seed: int = 0) -> Arrays:
+    """Random parameters. extra: names of optional projections to include."""
     rng = np.random.default_rng(seed)
-    made = {
+    arrays = {
         name: rng.standard_normal(shape).astype(np.float32)
         for name, shape in expected_parameters(options, extra).items()
     }
-    made["char_cnn.embedding.weight"][0] = 0
-    return made
+    arrays["char_cnn.embedding.weight"][0] = 0
+    return arrays
 
 
 def assert_same(got: Arrays, expected: Arrays) -> None:
@@ -37,14 +38,15 @@ def assert_same(got: Arrays, expected: Arrays) -> None:
 
 
 def contents(path: Path) -> Arrays:
-    found: Arrays = {}
+    """All datasets of a file by path."""
+    datasets: Arrays = {}
     with h5py.File(path) as file:
-        file.visititems(lambda name, item: found.update({name: item[...]} if hasattr(item, "shape") else {}))
-    return found
+        file.visititems(lambda name, item: datasets.update({name: item[...]} if hasattr(item, "shape") else {}))
+    return datasets
 
 
 def refused(path: Path, options: BiLMOptions, *parts: str) -> str:
-    """Assert that reading fails with an error that names the file and the given parts; return it."""
+    """Assert that reading fails with a message that has the file and all `parts` in it. Returns the message."""
     with pytest.raises(WeightsError) as error:
         read_weights(path, options)
     message = str(error.value)
@@ -55,6 +57,7 @@ def refused(path: Path, options: BiLMOptions, *parts: str) -> str:
 
 
 def rewrite(path: Path, name: str, dtype: str = "<f4", **how: object) -> None:
+    """Store the values of a dataset in another way. how: arguments of h5py's create_dataset."""
     with h5py.File(path, "a") as file:
         values = file[name][...]
         del file[name]
@@ -62,7 +65,10 @@ def rewrite(path: Path, name: str, dtype: str = "<f4", **how: object) -> None:
 
 
 def rewrite_as(path: Path, make: Callable[[h5py.File, np.ndarray], object], name: str = W_0) -> None:
-    """Put something else in the place of a dataset or group; `make` gets the file and the values of W_0's kind."""
+    """Replace the dataset or group `name` by what `make` creates.
+
+    make: a function of the open file and of random values with the shape of W_0.
+    """
     with h5py.File(path, "a") as file:
         values = np.random.default_rng(1).standard_normal((10, 32)).astype(np.float32)
         del file[name]

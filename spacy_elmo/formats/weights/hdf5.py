@@ -73,7 +73,7 @@ def write_weights(
     path: the weights.hdf5.
     options: the biLM's sizes.
     arrays: float32 arrays by parameter name (see `expected_parameters`).
-    compress: whether to use HDF5's filters shuffle and gzip. AllenNLP and bilm-tf read such files too, since h5py
+    compress: whether to use HDF5's filters shuffle and gzip. AllenNLP and bilm-tf can read the file too, since h5py
         undoes the filters. Only rounded weights become much smaller (see `rounding.round_mantissas`).
 
     Raises WeightsError if arrays are missing, unexpected, misshapen, not float32 or not finite, if row 0 of the
