@@ -26,10 +26,14 @@ from spacy_elmo.pipeline.mixes import LearnedMix, learned_mixes
 _INTRODUCTION = """\
 # Results
 
-Written by `python -m spacy project run results` from the metrics of the runs; not edited by hand. Each network was
-chosen on the development part during its training and scored once on the test part. Networks of a task differ in ELMo
-alone; the biLM of random weights tells what its architecture gives without pretraining. Deviation: of a sample. Error
-cut: 1 - (1 - F) / (1 - F of the baseline), of the means. Minutes: of this machine, and it may have had other work."""
+`python -m spacy project run results` writes this page from the metrics of the runs; do not edit it by hand.
+
+Each network was chosen on the development part during its training, and scored once on the test part. The networks of a
+task differ only in ELMo. The biLM with random weights shows what the architecture gives without pretraining.
+
+- Deviation: the standard deviation of a sample.
+- Error cut: the share of the baseline's errors that is gone, 1 - (1 - F) / (1 - F of the baseline), of the means.
+- Minutes: on this machine, which may have done other work at the same time."""
 
 
 def task_page(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
@@ -41,10 +45,10 @@ def task_page(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
         parts += [scores_table(task, runs), minutes_table(task, runs), f"![{task.title}]({plot.name})"]
         parts += _mixes_part(task, runs, output)
     if not runs.found:
-        parts.append("No run of this task was there when this page was written.")
+        parts.append("There was no run of this task when this page was written.")
     elif runs.missing:
         listed = "\n".join(f"- `{path.relative_to(project).as_posix()}`" for path in runs.missing)
-        parts.append(f"Not there when this page was written:\n\n{listed}")
+        parts.append(f"Missing when this page was written:\n\n{listed}")
     return [part for part in parts if part]
 
 
