@@ -151,7 +151,7 @@ def test_writer_keys(tmp_path: Path) -> None:
         for key, part in (
             ("0", "was written before"),
             ("a key", "was written before"),
-            ("", "no string"),
+            ("", "not a string"),
             ("a/", "slash"),
         ):
             with pytest.raises(VectorsError, match=part):
