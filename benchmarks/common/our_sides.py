@@ -24,7 +24,7 @@ def make_engine(bilm: BiLM, precision: Precision) -> Engine:
 
     bilm: its weights. precision: of the matrix multiplications. Raises SettingsError if the machine does not have it.
     """
-    return Engine(bilm, dtype_of(precision, bilm.boundary.device), cached_words=0)
+    return Engine.of(bilm, dtype_of(precision, bilm.boundary.device), cached_words=0)
 
 
 def make_pipeline(files: dict[str, str], precision: Precision) -> Language:

@@ -30,7 +30,7 @@ def vectors(path: Path, options_file: str | None, weight_file: str | None) -> No
     """A row for each layer, and one for their mean."""
     sentences = [[word for word, _ in sentence] for sentence in read_conllu(path, None)]
     bilm = load_bilm(options_file, weight_file)
-    exact, low = (embed(Engine(bilm, dtype), sentences) for dtype in (torch.float32, torch.bfloat16))
+    exact, low = (embed(Engine.of(bilm, dtype), sentences) for dtype in (torch.float32, torch.bfloat16))
     print(f"{path.name}: {len(sentences):,} sentences, {exact.shape[1]:,} tokens\n")
     print("| vectors | relative error | cosine, mean | smallest |\n| --- | --: | --: | --: |")
     pairs = [*zip(exact, low), (exact.mean(0), low.mean(0))]

@@ -98,7 +98,7 @@ def accuracy(train: Tensor, train_tags: Tensor, dev: Tensor, dev_tags: Tensor, c
 
 def probe(bilm: BiLM, train: Corpus, dev: Corpus, classes: int, iterations: int) -> list[float]:
     """Accuracy from each layer, then from their mean."""
-    engine = Engine(bilm)
+    engine = Engine.of(bilm)
     x, y = torch.from_numpy(embed(engine, train.sentences)), torch.from_numpy(embed(engine, dev.sentences))
     inputs = [*zip(x, y), (x.mean(0), y.mean(0))]
     return [accuracy(a, train.tags, b, dev.tags, classes, iterations) for a, b in inputs]

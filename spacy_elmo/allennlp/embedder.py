@@ -1,6 +1,7 @@
 """AllenNLP's ElmoEmbedder: sentences to arrays, and to files of them."""
 
 import os
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Literal
 
@@ -16,8 +17,9 @@ from ..formats.options import BiLMOptions
 from ..formats.sentences import read_sentences
 from ..formats.truncated import TruncatedWords
 from ..inference.engine import Engine
+from ..inference.frozen import FrozenBiLM
 from ..inference.word_vectors import CACHED_WORDS
-from ..modules import BiLM, LstmState, load_bilm
+from ..modules import BiLM, LstmState, load_arrays
 from ..modules.precision import Precision, dtype_of
 
 # of a batch of sentences from a stream; only a longer sentence, alone, has more
@@ -58,6 +60,7 @@ class ElmoEmbedder:
     """
 
     stateful: bool
+    _owner: FrozenBiLM | BiLM  # of the weights; a BiLM if from_bilm was given one
 
     def __init__(
         self,
@@ -69,28 +72,37 @@ class ElmoEmbedder:
         precision: Precision = "float32",
     ) -> None:
         device = device_of(cuda_device)
-        dtype_of(precision, device)  # before files are read
-        self._use(load_bilm(options_file, weight_file).to(device), stateful, precision, take=True)
+        dtype = dtype_of(precision, device)  # before files are read
+        owner = FrozenBiLM(*load_arrays(options_file, weight_file), device)
+        self._use(owner, owner.prepare_engine(dtype, CACHED_WORDS), stateful)
 
     @classmethod
     def from_bilm(cls, bilm: BiLM, *, stateful: bool = False, precision: Precision = "float32") -> "ElmoEmbedder":
         """An embedder of a network in memory, on its device; its weights must not change any more."""
         embedder = cls.__new__(cls)
-        embedder._use(bilm, stateful, precision, take=False)
+        embedder._use(bilm, Engine.of(bilm, dtype_of(precision, bilm.boundary.device), CACHED_WORDS), stateful)
         return embedder
 
-    def _use(self, bilm: BiLM, stateful: bool, precision: Precision, take: bool) -> None:
-        self.stateful = stateful
+    def _use(self, owner: FrozenBiLM | BiLM, engine: Engine, stateful: bool) -> None:
+        self._owner, self._engine, self.stateful = owner, engine, stateful
+        self._copy: weakref.ref[BiLM] | None = None
         self._truncated = TruncatedWords("the embedder's n_truncated")
-        dtype = dtype_of(precision, bilm.boundary.device)
-        self._engine = Engine(bilm, dtype, cached_words=CACHED_WORDS, take=take)
         self._state: LstmState | None = None
 
     @property
     def elmo_bilm(self) -> BiLM:
-        """The network, whose weights must not change; until it is asked for, they are in memory only once."""
-        self._engine.give_back()
-        return self._engine.bilm
+        """The network, an attribute because AllenNLP has it so. What is written into it does not reach the embedder.
+
+        One that came from files is a copy: it is the same object, and the weights are in memory twice, for as long as
+        somebody holds it. Else the network that from_bilm was given.
+        """
+        if isinstance(self._owner, BiLM):
+            return self._owner
+        network = None if self._copy is None else self._copy()
+        if network is None:
+            network = BiLM.from_arrays(self._owner.options, self._owner.to_arrays()).to(self._engine.device)
+            self._copy = weakref.ref(network)
+        return network
 
     @property
     def options(self) -> BiLMOptions:

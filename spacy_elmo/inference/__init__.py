@@ -1,9 +1,24 @@
-"""The frozen forward pass: packed batches, prepacked weights, each distinct word encoded once."""
+"""The frozen forward pass: packed batches, weights laid out once, each distinct word encoded once.
+
+May be imported by models, allennlp and cli. Weights have one owner: a FrozenBiLM, which runs through its own engine,
+or a network (modules.BiLM), beside which Engine.of makes an engine.
+"""
 
 from ..modules.precision import PRECISIONS, Precision, dtype_of
 from .batches import token_batches
 from .engine import Engine
+from .frozen import FrozenBiLM
 from .layer_cache import LayerCache, row_key
 from .word_vectors import CACHED_WORDS
 
-__all__ = ["CACHED_WORDS", "PRECISIONS", "Engine", "LayerCache", "Precision", "dtype_of", "row_key", "token_batches"]
+__all__ = [
+    "CACHED_WORDS",
+    "PRECISIONS",
+    "Engine",
+    "FrozenBiLM",
+    "LayerCache",
+    "Precision",
+    "dtype_of",
+    "row_key",
+    "token_batches",
+]

@@ -1,7 +1,6 @@
 """Sentences to layers, without gradients."""
 
-import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -11,19 +10,15 @@ from torch import Tensor
 
 from ..errors import ElmoError, Errors
 from ..modules import BiLM, LstmState
-from ..modules.lstm.layers import LayerWeights
 from .layers import Layers, fill, new_layers
+from .layout import DIRECTIONS, Layout
 from .lstm.packing import BOUNDARIES, Index, Packing, groups_of, with_boundaries
 from .lstm.plan import Plans, plan_positions, plan_words
-from .lstm.stacks import make_stack
-from .memory import Buffers, trim
 from .word_vectors import WordVectors
 from .workers import run_all
 
-DIRECTIONS = 2
-# of the input products that are taken at a time: little memory, and on AMX and in torch they stay in the cache
-INPUT_BYTES = 2**23
-# of the first layer's input products that are kept, in one direction: room for a thousand words at the original size
+# of the gates' sums of words, which the first layer computes once, in one direction: room for a thousand words at the
+# original size
 WORD_BYTES = 2**26
 
 
@@ -35,90 +30,50 @@ class Batch(NamedTuple):
 
 
 class Engine:
-    """A biLM laid out for speed: to be made anew when weights change.
+    """The forward pass of a biLM over a layout of its weights.
 
-    dtype: of the products, float32 or bfloat16; the characters' convolutions, the cells and all that is returned are
-        float32 in any case.
-    cached_words: how many words' layer-0 vectors are kept between calls (see WordVectors).
-    take: empty the biLM's matrices, float32, as soon as they are laid out here: they are in memory once, and nobody
-        else can use the biLM until give_back.
+    layout: of all weights.
+    cached_words: how many words' layer-0 vectors are held between calls (see WordVectors).
     Thread-safe: calls share nothing but the weights and that cache. A caller's inference mode, which other threads do
     not have, is left meanwhile.
     """
 
     @torch.inference_mode(False)
     @torch.no_grad()
-    def __init__(
-        self, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0, *, take: bool = False
-    ) -> None:
-        bilm.reclaim()
-        self.bilm, self.options = bilm, bilm.options
-        self.n_taken = 0  # LSTM layers whose matrices the biLM lacks
-        self._row_bytes = 4 * 4 * bilm.options.dim
-        self.input_rows = max(1, INPUT_BYTES // self._row_bytes)
-        self.words = WordVectors(bilm, dtype, cached_words)
-        try:
-            if take:
-                self.words.encoder.take()
-            self._lay_out(dtype, take)
-            # from the zero state every sentence's first position is the same: the state after it is taken once
-            zero, self.begun = self.zero_state(1), self.zero_state(1)
-            for d in range(DIRECTIONS):
-                batch = self._batch(np.array([d]), np.array([1]))
-                states = (_of(state, d, slice(None)) for state in (zero, self.begun))
-                self._run_stack(d, self.words.boundary, batch, *states)
-        except BaseException as error:
-            traceback.clear_frames(error.__traceback__)  # what is half made: memory may be short
-            bilm.unreturned = self.give_back
-            bilm.reclaim()
-            raise
+    def __init__(self, layout: Layout, cached_words: int = 0) -> None:
+        self.options, self.device, self.stacks = layout.options, layout.device, layout.stacks
+        self._input_rows, self._row_bytes = layout.input_rows, layout.row_bytes
+        self.words = WordVectors(layout.encoder, layout.device, cached_words)
+        # from the zero state every sentence's first position is the same: the state after it is computed once
+        zero, self._first = self.zero_state(1), self.zero_state(1)
+        for d in range(DIRECTIONS):
+            batch = self._batch(np.array([d]), np.array([1]))
+            states = (_of(state, d, slice(None)) for state in (zero, self._first))
+            self._run_stack(d, self.words.boundary, batch, *states)
 
-    def _lay_out(self, dtype: torch.dtype, take: bool) -> None:
-        weights, buffers = self.bilm.lstm.weights(), Buffers()
-        made_for = weights[0].projection is not None, dtype, self.device, buffers, self.input_rows
-        self.stacks = [make_stack(self.options, *made_for) for _ in range(DIRECTIONS)]
-        if take:
-            trim()  # what reading the files left
-        for layer in weights:
-            for d, stack in enumerate(self.stacks):
-                stack.add(_detached(layer, d), take)
-            if take:
-                self.n_taken += 1
-                for matrix in layer.matrices:
-                    matrix.data = matrix.data.new_empty(0)
-                trim()
+    @classmethod
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def of(cls, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> "Engine":
+        """An engine beside a network, which goes on owning its weights. Once these change, make another one.
 
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.bilm.boundary.device
+        bilm: left as it is; its matrices are copied, the rest is shared.
+        dtype: of the matrix multiplications, float32 or bfloat16. The characters' convolutions run in the network's
+            own type, the cells in float32, and all that is returned is float32.
+        cached_words: see Engine.
+        """
+        weights = {name: parameter.detach() for name, parameter in bilm.named_parameters()}
+        layout = Layout(bilm.options, weights, dtype, lossless=False)
+        layout.lay_out(weights)
+        return cls(layout, cached_words)
 
     def zero_state(self, rows: int) -> LstmState:
-        """The state before anything was read, float32."""
-        return LstmState(*(part.float() for part in self.bilm.lstm.zero_state(rows)))
+        """The state before anything was read, float32.
 
-    @property
-    def is_taken(self) -> bool:
-        """Whether the biLM lacks matrices."""
-        return self.n_taken > 0 or self.words.encoder.is_taken
-
-    @torch.inference_mode(False)
-    @torch.no_grad()
-    def matrices(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """The biLM's parameters that were taken, each with its values."""
-        yield from self.words.encoder.matrices()
-        for number, layer in enumerate(self.bilm.lstm.weights()[: self.n_taken]):
-            both = [stack.matrices(number) for stack in self.stacks]
-            yield from zip(layer.matrices, map(torch.stack, zip(*both)))
-
-    @torch.inference_mode(False)
-    @torch.no_grad()
-    def give_back(self) -> None:
-        """Make the biLM whole again, bit for bit, where it was taken."""
-        for parameter, values in self.matrices():
-            parameter.data = values
-        self.words.encoder.forget_taken()
-        self.n_taken = 0
+        rows: sentences. *Shape:* (layers, 2, rows, projection_dim) and (layers, 2, rows, dim).
+        """
+        shape, widths = (self.options.n_layers, DIRECTIONS, rows), (self.options.projection_dim, self.options.dim)
+        return LstmState(*(torch.zeros(*shape, n, dtype=torch.float32, device=self.device) for n in widths))
 
     @torch.inference_mode(False)
     @torch.no_grad()
@@ -132,7 +87,7 @@ class Engine:
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
         layers = new_layers(self.options, lengths)
         is_read = lengths > 0
-        state = LstmState(*(part.expand(-1, -1, int(is_read.sum()), -1) for part in self.begun))
+        state = LstmState(*(part.expand(-1, -1, int(is_read.sum()), -1) for part in self._first))
         self._both(encoded, index, lengths[is_read], state, None, [array for array in layers if array.size], 0)
         return layers
 
@@ -203,9 +158,9 @@ class Engine:
 
     def _batch(self, index: Index, lengths: Index) -> Batch:
         packing = Packing.of(lengths)
-        kept = WORD_BYTES // self._row_bytes
-        first = plan_words(packing, index[packing.source], kept, self.input_rows, self.device)
-        return Batch(packing, Plans(first, plan_positions(packing, self.input_rows, self.device)))
+        most = WORD_BYTES // self._row_bytes
+        first = plan_words(packing, index[packing.source], most, self._input_rows, self.device)
+        return Batch(packing, Plans(first, plan_positions(packing, self._input_rows, self.device)))
 
     def _run_stack(
         self, d: int, encoded: Tensor, batch: Batch, state: LstmState, ends: LstmState | None
@@ -219,10 +174,6 @@ class Engine:
         for part, end in zip(ends or (), after or ()):
             part[:, order] = end
         return outputs
-
-
-def _detached(layer: LayerWeights, d: int) -> LayerWeights:
-    return LayerWeights(*(None if weights is None else weights.detach()[d] for weights in layer))  # type: ignore[arg-type]
 
 
 def _of(state: LstmState, d: int, rows: slice) -> LstmState:

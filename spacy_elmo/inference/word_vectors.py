@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..formats.characters import words_to_ids
-from ..modules import BiLM
+from ..formats.characters import boundary_ids, words_to_ids
 from .row_moves import put_rows, take_rows
 from .word_encoder import WordEncoder
 from .workers import run_all
@@ -23,22 +22,20 @@ LEAST, MOST = 16, 256  # words that are encoded together: less is not worth a th
 class WordVectors:
     """The character encoder with a bounded cache: a word in use is encoded once for all batches.
 
-    bilm: its weights must not change; dtype: see WordEncoder.
-    size: how many words are kept, the least recently used go; 0: none.
+    encoder: laid out.
+    device: where its weights are.
+    size: how many words are held, the least recently used go; 0: none.
     A vector depends on its word alone, but its last bits on the words encoded beside it: a warm cache agrees with an
     empty one within 1e-5. Thread-safe.
     """
 
-    def __init__(self, bilm: BiLM, dtype: torch.dtype, size: int) -> None:
-        self.bilm, self.size, self.encoder = bilm, size, WordEncoder(bilm.char_cnn, dtype)
+    def __init__(self, encoder: WordEncoder, device: torch.device, size: int) -> None:
+        self.encoder, self.options, self.device, self.size = encoder, encoder.options, device, size
         self._slots: OrderedDict[str, int] = OrderedDict()
-        boundary = bilm.boundary
         # grows to `size` rows
-        self._table = torch.empty(
-            min(size, 1024), bilm.options.projection_dim, dtype=torch.float32, device=boundary.device
-        )
+        self._table = torch.empty(min(size, 1024), self.options.projection_dim, dtype=torch.float32, device=device)
         self._lock = threading.Lock()
-        self.boundary = self.encoder(boundary)
+        self.boundary = encoder(torch.from_numpy(boundary_ids(self.options.max_characters)).to(device))
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -72,9 +69,8 @@ class WordVectors:
             self._keep(unknown, new)
 
     def _encode(self, words: Sequence[str], vectors: Tensor) -> None:
-        device = self.bilm.boundary.device
-        ids = torch.from_numpy(words_to_ids(words, self.bilm.options.max_characters)).to(device)
-        n_threads = torch.get_num_threads() if device.type == "cpu" else 1
+        ids = torch.from_numpy(words_to_ids(words, self.options.max_characters)).to(self.device)
+        n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
         size = max(LEAST, min(-(-len(words) // n_threads), MOST))
 
         @torch.no_grad()
@@ -90,7 +86,7 @@ class WordVectors:
     def _keep(self, words: Sequence[str], vectors: Tensor) -> None:
         """Add words that are not there yet, for the least recently used where it is full."""
         # a text's long tokens are rarely met again, and would make the keys large
-        short = [i for i, word in enumerate(words) if len(word) <= self.bilm.options.max_characters]
+        short = [i for i, word in enumerate(words) if len(word) <= self.options.max_characters]
         with self._lock:
             # another thread may have been faster with some
             new = [i for i in short if words[i] not in self._slots][-self.size :]

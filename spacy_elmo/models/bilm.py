@@ -63,7 +63,9 @@ def bilm_layer(
 
 def init(model: BiLMModel, X: Any = None, Y: Any = None) -> None:
     """Read the biLM's files and set the width. Raises ElmoError where they can't be used."""
-    width = _shim(model).options.width
+    shim = _shim(model)
+    shim.load()
+    width = shim.options.width
     if model.has_dim("nO") is None:
         model.set_dim("nO", width)
     elif model.get_dim("nO") != width:
@@ -105,7 +107,7 @@ def _shim(model: BiLMModel) -> BiLMShim:
 def _predict(shim: BiLMShim, max_batch_tokens: int, rows: list[Row]) -> RowLayers:
     results: RowLayers = [np.empty(0, np.float32)] * len(rows)
     for batch in token_batches([len(row.words) for row in rows], max_batch_tokens):
-        layers = shim.engine.run([rows[i].words for i in batch])
+        layers = shim.prepare_engine().run([rows[i].words for i in batch])
         for i, values in zip(batch, layers):
             results[i] = values
     return results
@@ -122,10 +124,10 @@ def _predict_stateful(shim: BiLMShim, max_batch_tokens: int, rows: list[Row]) ->
         due = [queue[turn] for queue in queues.values() if turn < len(queue)]
         for batch in token_batches([len(rows[i].words) for i in due], max_batch_tokens):
             numbers = [due[k] for k in batch]
-            zero = shim.engine.zero_state(1)
+            zero = shim.prepare_engine().zero_state(1)
             begin = [states.get(rows[i].doc, zero) for i in numbers]
             state = LstmState(torch.cat([s.h for s in begin], 2), torch.cat([s.c for s in begin], 2))
-            layers, state = shim.engine.run_from([rows[i].words for i in numbers], state)
+            layers, state = shim.prepare_engine().run_from([rows[i].words for i in numbers], state)
             for k, i in enumerate(numbers):
                 results[i] = layers[k]
                 states[rows[i].doc] = LstmState(state.h[:, :, k : k + 1], state.c[:, :, k : k + 1])
@@ -136,7 +138,7 @@ def _train(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> tuple[RowL
     """Through autograd; the callback adds to the parameters' gradients, once."""
     results: RowLayers = [np.empty(0, np.float32)] * len(rows)
     outputs = []
-    bilm = shim.bilm
+    bilm = shim.unfreeze()
     for batch in token_batches([len(row.words) for row in rows], max_batch_tokens):
         ids = batch_to_ids_array([rows[i].words for i in batch], bilm.options.max_characters)
         with torch.enable_grad():

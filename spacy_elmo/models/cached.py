@@ -19,7 +19,7 @@ def with_cache(
     """
     if cache is None:
         return run(rows)
-    keys = _keys(rows, f"{shim.fingerprint} {shim.dtype}".encode(), stateful)
+    keys = _keys(rows, f"{shim.compute_fingerprint()} {shim.dtype}".encode(), stateful)
     found = cache.get(keys)
     if stateful:
         lacking = {row.doc for row, layers in zip(rows, found) if layers is None}

@@ -1,27 +1,23 @@
-"""The torch biLM inside a Thinc model: loads its files when first needed, saves itself without pickle."""
+"""A biLM inside a Thinc model: one owner of its weights, files that are read when first needed, no pickle."""
 
 import copy
-import hashlib
-import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
-import numpy as np
-import srsly
 import torch
 from thinc.api import Model, Optimizer, Shim
 from thinc.types import FloatsXd
 from thinc.util import get_torch_default_device, torch2xp, xp2torch
 
-from ..errors import Errors, SettingsError, WeightsError
+from ..errors import Errors, SettingsError
 from ..formats.options import BiLMOptions
 from ..formats.truncated import TruncatedWords
-from ..formats.weights.checks import check_arrays
-from ..inference import CACHED_WORDS, Engine, Precision, dtype_of
-from ..modules import BiLM, check_files, load_bilm
+from ..inference import CACHED_WORDS, Engine, FrozenBiLM, Precision, dtype_of
+from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
+from .bilm_bytes import fingerprint_of, from_message, to_message
 
 if hasattr(os, "register_at_fork"):
     # OpenMP's threads do not survive a fork: a child (nlp.pipe with n_process) that asks for them waits for ever
@@ -29,14 +25,18 @@ if hasattr(os, "register_at_fork"):
 
 
 class BiLMShim(Shim):
-    """Holds a biLM.
+    """Holds the one owner of a biLM's weights.
 
-    options_file, weight_file: the official files; both None: the embedded biLM. They are read when the network is
-    first needed, so that a saved pipeline, which brings its own weights, never looks at them.
-    precision: of the engine's products; cached_words: see Engine.
+    That is a FrozenBiLM, until somebody trains: unfreeze makes it a torch network, beside which each update makes a
+    new engine necessary; freeze goes back. The properties change nothing. Every method that needs the current weights
+    first settles: it applies what an open training step has gathered.
+
+    options_file, weight_file: the official files; both None: the embedded biLM. They are read when weights are first
+        needed, so that a saved pipeline, which brings its own, never looks at them.
+    precision: of the engine's matrix multiplications.
+    cached_words: see Engine.
     truncated: counts the tokens that were longer than the biLM reads.
     learn_rate_factor: what the optimizer's learning rate is multiplied with for this biLM.
-    before_use: called before the weights are read; a pipe that tunes the biLM applies here what it still holds.
     """
 
     def __init__(
@@ -57,94 +57,106 @@ class BiLMShim(Shim):
         self.precision, self.cached_words = precision, cached_words
         self.truncated = TruncatedWords("the n of model.shims[0].truncated")
         self.learn_rate_factor = 1.0
-        self.before_use: Callable[[], None] | None = None
-        self._engine: Engine | None = None
+        self._model: FrozenBiLM | BiLM | None = None  # None: the files were not read
+        self._engine: Engine | None = None  # beside a network
         self._fingerprint: str | None = None
-        self._given = False  # whether others may have the network
+        self._settle_step: Callable[[], None] | None = None
         self._lock = threading.RLock()
 
     @property
-    def bilm(self) -> BiLM:
-        """The network. Raises ElmoError where its files can't be read.
-
-        Its weights may change through finish_update and from_bytes alone: the engine keeps copies of them. Once it was
-        asked for, its matrices are in memory twice; see Engine's take.
-        """
-        with self._lock:
-            bilm, self._given = self._network(), True
-            if self._engine is not None:
-                self._engine.give_back()
-            return bilm
-
-    @property
     def options(self) -> BiLMOptions:
-        """The network's. Raises ElmoError where its files can't be read."""
-        with self._lock:
-            return self._network().options
-
-    def _network(self) -> BiLM:
-        """The engine may have its matrices."""
-        if self.before_use is not None:
-            self.before_use()
-        if self._model is None:
-            self._set(load_bilm(self.options_file, self.weight_file))
-        bilm: BiLM = self._model
-        bilm.reclaim()
-        return bilm
-
-    @property
-    def engine(self) -> Engine:
-        """The fast forward pass over the current weights."""
-        with self._lock:
-            bilm = self._network()  # may drop the engine
-            if self._engine is None:
-                self._engine = Engine(bilm, self.dtype, self.cached_words, take=not self._given)
-            return self._engine
+        """The biLM's sizes: those of its weights, or of options_file before they are read. Raises ElmoError then."""
+        owner = self._model
+        return load_options(self.options_file) if owner is None else owner.options
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the engine's products: what `precision` means on this machine."""
+        """Of the engine's matrix multiplications: what `precision` means on this machine."""
         return dtype_of(self.precision, self._device)
 
-    @property
-    def fingerprint(self) -> str:
-        """A digest of options and weights: the same for the same network, wherever it was loaded from."""
+    def load(self) -> FrozenBiLM | BiLM:
+        """Read the files, unless there are weights; return the owner. Raises ElmoError for files that can't be used."""
         with self._lock:
-            options = self._network().options
-            if self._fingerprint is None:
-                digest = hashlib.blake2b(json.dumps(options.to_dict(), sort_keys=True).encode(), digest_size=16)
-                for name, array in sorted(self._arrays().items()):
-                    digest.update(name.encode())
-                    digest.update(array.tobytes())
-                self._fingerprint = digest.hexdigest()
-            return self._fingerprint
+            if self._model is None:
+                self._own(FrozenBiLM(*load_arrays(self.options_file, self.weight_file), self._device))
+            assert self._model is not None
+            return self._model
 
-    def _arrays(self) -> dict[str, np.ndarray]:
-        """Copies of the weights."""
-        bilm = self._network()
-        arrays = bilm.to_arrays()
-        if self._engine is not None:
-            names = {id(parameter): name for name, parameter in bilm.named_parameters()}
-            arrays |= {names[id(taken)]: values.cpu().numpy() for taken, values in self._engine.matrices()}
-        return arrays
-
-    def _set(self, bilm: BiLM) -> None:
-        """A network that nobody else has."""
-        self._engine = self._fingerprint = None
-        self._model, self._given = bilm.to(self._device), False
+    def _own(self, owner: FrozenBiLM | BiLM) -> None:
+        self._model = owner
+        self._forget()
 
     def _forget(self) -> None:
-        """What was derived from the weights."""
-        if self._engine is not None:
-            self._engine.give_back()
-        self._engine = self._fingerprint = None
+        self._engine = self._fingerprint = None  # derived from the weights
+
+    def open_step(self, settle: Callable[[], None] | None) -> None:
+        """A training step begins whose update may come late; None: the last one is over.
+
+        settle: applies what the step has gathered by then, or does nothing if it is too early.
+        """
+        self._settle_step = settle
+
+    def settle(self) -> None:
+        """Apply what an open training step has gathered; this may run the biLM's backward pass."""
+        if self._settle_step is not None:
+            self._settle_step()
+
+    def prepare_engine(self) -> Engine:
+        """The forward pass over the current weights. Settles, reads the files and lays weights out, if need be.
+
+        Valid until the weights change. Raises ElmoError for files that can't be used.
+        """
+        with self._lock:
+            self.settle()
+            owner = self.load()
+            if isinstance(owner, FrozenBiLM):
+                return owner.prepare_engine(self.dtype, self.cached_words)
+            if self._engine is None:
+                self._engine = Engine.of(owner, self.dtype, self.cached_words)
+            return self._engine
+
+    def unfreeze(self) -> BiLM:
+        """Hand the weights over to a torch network, which owns them from now on, and return it. Settles.
+
+        The engine beside it runs on copies, so that the weights are in memory twice until freeze; it does not follow
+        changes but those of finish_update, use_params and from_bytes.
+        """
+        with self._lock:
+            self.settle()
+            owner = self.load()
+            if isinstance(owner, FrozenBiLM):
+                self._model = owner = owner.to_network()
+            return owner
+
+    def freeze(self) -> None:
+        """Take the weights back from the network that unfreeze has returned. Settles; other gradients are lost."""
+        with self._lock:
+            self.settle()
+            if isinstance(self._model, BiLM):
+                self._own(FrozenBiLM(self._model.options, self._model.to_arrays(), self._device))
+
+    def to_arrays(self) -> Arrays:
+        """Copies of the current weights by parameter name. Settles."""
+        with self._lock:
+            self.settle()
+            return self.load().to_arrays()
+
+    def compute_fingerprint(self) -> str:
+        """A digest of options and weights: the same for the same biLM, wherever it was loaded from. Settles."""
+        with self._lock:
+            self.settle()
+            if self._fingerprint is None:
+                owner = self.load()
+                self._fingerprint = fingerprint_of(owner.options, owner.to_arrays())
+            return self._fingerprint
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Apply the gradients that backprop has gathered, and forget them."""
-        if self._model is None:
-            return
         with self._lock:
-            for name, parameter in self.bilm.named_parameters():
+            self.settle()
+            if not isinstance(self._model, BiLM):  # never trained, so there are none
+                return
+            for name, parameter in self._model.named_parameters():
                 if parameter.grad is not None:
                     weights = cast(FloatsXd, torch2xp(parameter.data))
                     gradient = cast(FloatsXd, torch2xp(parameter.grad))
@@ -157,22 +169,21 @@ class BiLMShim(Shim):
     def train_all(self) -> None:
         """Let training reach all parts."""
         with self._lock:
-            self._network().requires_grad_(True)
-
-    def train_from_top(self, parts: int) -> None:
-        """Let training reach the topmost parts alone: LSTM layers, and below them the character encoder."""
-        bilm = self.bilm
-        for number, part in enumerate([*reversed(bilm.lstm.layers), bilm.char_cnn]):
-            part.requires_grad_(number < parts)
+            self.settle()
+            if isinstance(self._model, BiLM):  # else it does, once there is a network
+                self._model.requires_grad_(True)
 
     @contextmanager
     def use_params(self, params: Mapping[tuple[int, str], Any]) -> Iterator[None]:
-        """Other weights for a while, an optimizer's averages for one. params: (this shim's id, name) -> array."""
+        """Other weights for a while, an optimizer's averages for one.
+
+        params: (this shim's id, name) -> array. Those of other shims and layers are left alone.
+        """
         names = [name for shim, name in params if shim == self.id]
         if not names:
             yield
             return
-        parameters = dict(self.bilm.named_parameters())
+        parameters = dict(self.unfreeze().named_parameters())
         before = {name: parameters[name].data for name in names}
 
         def put(values: Mapping[str, torch.Tensor]) -> None:
@@ -188,36 +199,30 @@ class BiLMShim(Shim):
             put(before)
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Move the network; "cpu" or "gpu"."""
+        """Move the weights; "cpu" or "gpu"."""
         with self._lock:
-            self._forget()
             self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
-            if self._model is not None:
-                self._model.to(self._device)
+            if isinstance(self._model, FrozenBiLM):
+                self._own(FrozenBiLM(self._model.options, self._model.to_arrays(), self._device))
+            elif self._model is not None:
+                self._own(self._model.to(self._device))
 
     def to_bytes(self) -> bytes:
-        """Options and arrays in msgpack."""
+        """Options and arrays in msgpack. Settles."""
         with self._lock:
-            message = {"options": self._network().options.to_dict(), "arrays": self._arrays()}
-        result: bytes = srsly.msgpack_dumps(message)
-        return result
+            options, arrays = self.load().options, self.to_arrays()
+        return to_message(options, arrays)
 
     def from_bytes(self, bytes_data: bytes) -> "BiLMShim":
-        """Become what to_bytes saved. Raises ElmoError where sizes and arrays disagree."""
-        try:
-            message = srsly.msgpack_loads(bytes_data)
-            saved_options, arrays = message["options"], dict(message["arrays"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error or type(error).__name__)) from error
-        options = BiLMOptions.from_dict(saved_options, Errors.SAVED)
-        check_arrays(arrays, options, Errors.SAVED)
+        """Become what to_bytes saved. Raises ElmoError if sizes and arrays disagree."""
+        options, arrays = from_message(bytes_data)
         with self._lock:
-            self._set(BiLM.from_arrays(options, arrays))
+            self._own(FrozenBiLM(options, arrays, self._device))
         return self
 
     def copy(self) -> "BiLMShim":
-        """A copy with an id of its own, by which an optimizer tells their states apart."""
-        other = copy.deepcopy(self)  # without before_use: what it holds belongs to this one
+        """A copy with an id of its own, by which an optimizer tells their states apart. Settles."""
+        other = copy.deepcopy(self)
         with Shim.global_id_lock:
             Shim.global_id += 1
             other.id = Shim.global_id
@@ -225,16 +230,18 @@ class BiLMShim(Shim):
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            bilm = self._network()  # a pickle holds the weights, as to_bytes does
-            if self._engine is not None and self._engine.is_taken:
-                bilm = BiLM.from_arrays(bilm.options, self._arrays()).to(self._device)
-            elif not self._given:
-                bilm = copy.deepcopy(bilm)  # before this one is read, another thread's first use may empty it
-            state = self.__dict__ | {"_model": bilm}
-        return {name: value for name, value in state.items() if name not in ("_lock", "_engine", "before_use")}
+            self.settle()
+            owner = self.load()  # a pickle holds the weights, as to_bytes does
+            saved = (owner.options, owner.to_arrays()) if isinstance(owner, FrozenBiLM) else owner
+            # an open step belongs to this one alone
+            state = self.__dict__ | {"_model": saved, "_engine": None, "_settle_step": None}
+        return {name: value for name, value in state.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _engine=None, _given=False, before_use=None, _lock=threading.RLock())
+        owner = state["_model"]
+        if isinstance(owner, tuple):
+            owner = FrozenBiLM(owner[0], owner[1], state["_device"])
+        self.__dict__.update(state, _model=owner, _lock=threading.RLock())
 
 
 def bilm_shims(model: Model[Any, Any]) -> list[BiLMShim]:

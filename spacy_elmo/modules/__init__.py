@@ -1,7 +1,19 @@
-"""The network in plain torch."""
+"""The network in plain torch: who trains it or runs it with gradients, and what the engine is tested against.
+
+May be imported by inference, models, allennlp, pretraining and cli.
+"""
 
 from .bilm import BiLM, BiLMOutput
-from .loading import check_files, load_bilm
+from .loading import Arrays, check_files, load_arrays, load_bilm, load_options
 from .lstm.layers import LstmState
 
-__all__ = ["BiLM", "BiLMOutput", "LstmState", "check_files", "load_bilm"]
+__all__ = [
+    "Arrays",
+    "BiLM",
+    "BiLMOutput",
+    "LstmState",
+    "check_files",
+    "load_arrays",
+    "load_bilm",
+    "load_options",
+]

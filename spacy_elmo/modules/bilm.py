@@ -1,6 +1,6 @@
 """The bidirectional language model: character CNN, two stacks of LSTMs, all layers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -40,25 +40,21 @@ class BiLM(nn.Module):
         self.char_cnn = CharCnn(options, char_projection)
         self.lstm = BiLstm(options, lstm_projection)
         self.register_buffer("boundary", torch.from_numpy(boundary_ids(options.max_characters)), persistent=False)
-        # of whoever emptied matrices, and could not fill them again for want of memory
-        self.unreturned: Callable[[], None] | None = None
-
-    def reclaim(self) -> None:
-        """Get matrices back that somebody still has. Raises what the attempt raises: it can be made again."""
-        if self.unreturned is not None:
-            self.unreturned()
-            self.unreturned = None
 
     @classmethod
     @torch.inference_mode(False)
     def from_arrays(cls, options: BiLMOptions, arrays: Mapping[str, np.ndarray]) -> "BiLM":
-        """A network with the weights that formats.read_weights returned, which it takes over."""
+        """A network with the weights that formats.read_weights returned.
+
+        options: the sizes.
+        arrays: the weights by parameter name; the network shares their memory if torch could have made them.
+        """
         bilm = cls(
             options,
             char_projection="char_cnn.projection.weight" in arrays,
             lstm_projection="lstm.layers.0.projection" in arrays,
         )
-        bilm.load_state_dict({name: _tensor(array) for name, array in arrays.items()}, assign=True)
+        bilm.load_state_dict({name: as_tensor(array) for name, array in arrays.items()}, assign=True)
         return bilm
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -69,6 +65,14 @@ class BiLM(nn.Module):
         """Initialise for training."""
         self.char_cnn.reset_parameters(generator)
         self.lstm.reset_parameters(generator)
+
+    def train_from_top(self, parts: int) -> None:
+        """Let training reach the topmost parts alone.
+
+        parts: how many: LSTM layers, and below them the character encoder.
+        """
+        for number, part in enumerate([*reversed(self.lstm.layers), self.char_cnn]):
+            part.requires_grad_(number < parts)
 
     def forward(self, character_ids: Tensor, state: LstmState | None = None) -> BiLMOutput:
         """Run sentences.
@@ -118,8 +122,11 @@ def _own_precision(tensor: Tensor) -> torch.autocast:
     return torch.autocast(tensor.device.type, enabled=False)
 
 
-def _tensor(array: np.ndarray) -> Tensor:
-    """The array itself where it could be torch's own, else a copy."""
+def as_tensor(array: np.ndarray) -> Tensor:
+    """The array's own memory if it could be torch's, else a float32 copy.
+
+    array: of any shape.
+    """
     own = array.dtype == np.float32 and array.flags.c_contiguous and array.flags.writeable
     if own and array.ctypes.data % ALIGNMENT == 0:
         return torch.from_numpy(array)

@@ -61,14 +61,13 @@ class ElmoPipe(Listening, TrainablePipe):
         for shim in bilm_shims(self.model):
             shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({self.name!r}).n_truncated"
             shim.learn_rate_factor = self.learn_rate_factor
-            shim.before_use = None if self.frozen else self.tuning.settle
         if "settings" in self.model.attrs:  # a model of one's own may have none
             settings = self.model.attrs["settings"]
             settings.max_batch_tokens, settings.tuned = self.max_batch_tokens, not self.frozen
 
     def _fingerprint(self) -> str:
         """Names the weights; "" where the model has no such name."""
-        return next((shim.fingerprint for shim in bilm_shims(self.model)), "")
+        return next((shim.compute_fingerprint() for shim in bilm_shims(self.model)), "")
 
     @property
     def n_truncated(self) -> int:

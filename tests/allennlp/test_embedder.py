@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,9 +166,39 @@ def test_precision() -> None:
     bilm, batch = load_bilm(), [["A", "dog", "ran", "."], ["Yes"]]
     precisions: tuple[Precision, ...] = ("float32", "auto")
     for precision in precisions:
-        expected = Engine(bilm, dtype_of(precision, torch.device("cpu"))).run(batch)
+        expected = Engine.of(bilm, dtype_of(precision, torch.device("cpu"))).run(batch)
         for embedder in (ElmoEmbedder(precision=precision), ElmoEmbedder.from_bilm(bilm, precision=precision)):
             for got, wanted in zip(embedder.embed_batch(batch), expected, strict=True):
                 assert np.array_equal(got, wanted)
     with pytest.raises(SettingsError, match="float32, bfloat16, auto"):
         ElmoEmbedder(precision="fp16")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("precision", ["float32", "auto"])
+def test_the_network_of_files_is_a_copy_that_lives_while_it_is_held(precision: Precision) -> None:
+    embedder, expected = ElmoEmbedder(precision=precision), load_bilm().to_arrays()
+    before = embedder.embed_sentence(["Hello", "."])
+    network = embedder.elmo_bilm
+    assert network is embedder.elmo_bilm
+    assert network.options == embedder.options
+    for name, values in network.to_arrays().items():
+        assert values.tobytes() == expected.pop(name).tobytes()
+    assert not expected
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.zero_()
+    assert np.array_equal(embedder.embed_sentence(["Hello", "."]), before)
+    dropped = weakref.ref(network)
+    del network, parameter
+    gc.collect()
+    assert dropped() is None  # and its memory is free
+    assert embedder.elmo_bilm.lstm.get_parameter("layers.0.bias").any()
+
+
+def test_the_network_that_was_given_stays_the_callers() -> None:
+    bilm = load_bilm()
+    embedder = ElmoEmbedder.from_bilm(bilm)
+    assert embedder.elmo_bilm is bilm
+    embedder.embed_sentence(["Hello"])
+    for name, values in load_bilm().to_arrays().items():
+        assert bilm.to_arrays()[name].tobytes() == values.tobytes()

@@ -49,8 +49,8 @@ def test_bfloat16_products_stay_near(golden: Path, name: str) -> None:
     """The same code runs, emulated, on machines without."""
     bilm = read_golden(golden / name).bilm if name == "random_a" else load_bilm(*bilms.paths(name))
     sentences = [["We", "sat", "on", "the", "river", "bank", "."], ["Stick", "to", "it"]] * 4
-    exact = np.concatenate(Engine(bilm).run(sentences), 1)
-    near = np.concatenate(Engine(bilm, torch.bfloat16).run(sentences), 1)
+    exact = np.concatenate(Engine.of(bilm).run(sentences), 1)
+    near = np.concatenate(Engine.of(bilm, torch.bfloat16).run(sentences), 1)
     assert near.dtype == np.float32
     error = np.linalg.norm(near - exact) / np.linalg.norm(exact)
     assert 1e-5 < error < 0.03  # 8 bits of mantissa; 0.017 was seen at the original size

@@ -10,6 +10,7 @@ from engine_cases import small
 from spacy_elmo.formats import words_to_ids
 from spacy_elmo.inference import Engine
 from spacy_elmo.inference.lstm.packing import BOUNDARIES
+from spacy_elmo.inference.word_encoder import WordEncoder
 from spacy_elmo.inference.word_vectors import WordVectors
 from spacy_elmo.modules import BiLM
 
@@ -21,6 +22,13 @@ def bilm() -> BiLM:
     return small()
 
 
+def vectors_of(bilm: BiLM, size: int) -> WordVectors:
+    encoder = WordEncoder(bilm.options, torch.float32, lossless=False)
+    with torch.no_grad():
+        encoder.lay_out(dict(bilm.named_parameters()))
+        return WordVectors(encoder, bilm.boundary.device, size)
+
+
 def encoded(bilm: BiLM, words: list[str]) -> torch.Tensor:
     with torch.no_grad():
         return bilm.char_cnn(torch.from_numpy(words_to_ids(words, bilm.options.max_characters)))
@@ -29,7 +37,7 @@ def encoded(bilm: BiLM, words: list[str]) -> torch.Tensor:
 @pytest.mark.parametrize("size", [0, 1, 3, 1000])
 @torch.no_grad()
 def test_any_size_gives_the_same_vectors(bilm: BiLM, size: int) -> None:
-    vectors = WordVectors(bilm, torch.float32, size)
+    vectors = vectors_of(bilm, size)
     rng = np.random.default_rng(0)
     for _ in range(30):
         words = [f"w{k}" for k in rng.permutation(12)[: rng.integers(0, 9)]]
@@ -40,7 +48,7 @@ def test_any_size_gives_the_same_vectors(bilm: BiLM, size: int) -> None:
 
 @torch.no_grad()
 def test_the_least_recently_used_word_goes(bilm: BiLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = WordVectors(bilm, torch.float32, 3)
+    vectors = vectors_of(bilm, 3)
     seen: list[list[str]] = []
     encode = WordVectors._encode
     monkeypatch.setattr(
@@ -53,13 +61,13 @@ def test_the_least_recently_used_word_goes(bilm: BiLM, monkeypatch: pytest.Monke
 
 @torch.no_grad()
 def test_very_long_words_are_not_kept(bilm: BiLM) -> None:
-    vectors = WordVectors(bilm, torch.float32, 10)
+    vectors = vectors_of(bilm, 10)
     vectors(["a", "x" * 51, "y" * 100_000])
     assert len(vectors) == 1
 
 
 def test_threads_share_it(bilm: BiLM) -> None:
-    vectors = WordVectors(bilm, torch.float32, 5)
+    vectors = vectors_of(bilm, 5)
 
     def run(seed: int) -> float:
         rng, worst = np.random.default_rng(seed), 0.0
@@ -79,7 +87,7 @@ def test_threads_that_turn_out_each_others_words(bilm: BiLM) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        vectors, words = WordVectors(bilm, torch.float32, 1500), [f"w{k}" for k in range(3000)]
+        vectors, words = vectors_of(bilm, 1500), [f"w{k}" for k in range(3000)]
         expected = encoded(bilm, words)
 
         def run(seed: int) -> float:
@@ -102,7 +110,7 @@ def test_threads_that_turn_out_each_others_words(bilm: BiLM) -> None:
 
 @torch.no_grad()
 def test_words_that_another_thread_kept_meanwhile(bilm: BiLM) -> None:
-    vectors, words = WordVectors(bilm, torch.float32, 300), [f"w{k}" for k in range(600)]
+    vectors, words = vectors_of(bilm, 300), [f"w{k}" for k in range(600)]
     expected = encoded(bilm, words)
     for start in (0, 100, 290, 5, 250):
         chosen = words[start : start + 280]
@@ -114,10 +122,10 @@ def test_words_that_another_thread_kept_meanwhile(bilm: BiLM) -> None:
 
 def test_an_empty_cache_gives_the_same_bits_and_a_warm_one_nearly(bilm: BiLM) -> None:
     sentences = [["the", "river", "bank"], ["a", "bank", "."]]
-    first, second = (Engine(bilm, cached_words=100) for _ in range(2))
+    first, second = (Engine.of(bilm, cached_words=100) for _ in range(2))
     cold = first.run(sentences)
     for a, b in zip(cold, second.run(sentences), strict=True):
         assert (a == b).all()
-    for a, b, c in zip(cold, first.run(sentences), Engine(bilm).run(sentences)):
+    for a, b, c in zip(cold, first.run(sentences), Engine.of(bilm).run(sentences)):
         np.testing.assert_allclose(a, b, **CLOSE)
         np.testing.assert_allclose(a, c, **CLOSE)

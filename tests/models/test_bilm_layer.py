@@ -58,13 +58,13 @@ def test_training_adds_the_gradients_of_one_torch_graph() -> None:
     total.backward()
     shim = model.shims[0]
     assert isinstance(shim, BiLMShim)
-    for (name, got), (_, expected) in zip(shim.bilm.named_parameters(), reference.named_parameters()):
+    for (name, got), (_, expected) in zip(shim.unfreeze().named_parameters(), reference.named_parameters()):
         assert got.grad is not None, name
         np.testing.assert_allclose(got.grad, expected.grad, atol=2e-5 * float(expected.grad.abs().max()), err_msg=name)
     before = model.predict(docs())[0]
     model.finish_update(SGD(0.1))
     assert np.abs(model.predict(docs())[0] - before).max() > 1e-4
-    assert all(parameter.grad is None for parameter in shim.bilm.parameters())
+    assert all(parameter.grad is None for parameter in shim.unfreeze().parameters())
 
 
 def test_frozen_begin_update_leaves_no_gradient() -> None:
@@ -73,7 +73,7 @@ def test_frozen_begin_update_leaves_no_gradient() -> None:
     backprop([np.ones_like(y) for y in layers])
     shim = model.shims[0]
     assert isinstance(shim, BiLMShim)
-    assert all(parameter.grad is None for parameter in shim.bilm.parameters())
+    assert all(parameter.grad is None for parameter in shim.unfreeze().parameters())
 
 
 def test_stateful_reads_the_sentences_of_a_doc_as_one_row() -> None:
@@ -113,7 +113,7 @@ def test_the_word_cache_is_emptied_when_weights_change() -> None:
     _, backprop = other.begin_update(docs())
     backprop([np.ones((3, len(words), 32), "f") for words in WORDS])
     other.finish_update(SGD(0.1))
-    options = shim.bilm.options
+    options = shim.options
     fresh = build_bilm(**FILES, cached_words=0).from_bytes(other.to_bytes())
     assert fresh.shims[0].to_bytes() == other.shims[0].to_bytes() != model.shims[0].to_bytes()
     for changed in (other, model.from_bytes(other.to_bytes())):

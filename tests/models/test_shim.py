@@ -1,9 +1,12 @@
-"""The engine takes weights over: everything that needs them gets them back, bit for bit."""
+"""The shim holds one owner of the weights: everything that needs them gets them, bit for bit."""
 
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import threading
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +14,7 @@ import pytest
 import spacy
 import torch
 
-from spacy_elmo.inference import engine
+from spacy_elmo.inference import Engine, FrozenBiLM, engine
 from spacy_elmo.models.shim import BiLMShim
 from spacy_elmo.modules import load_bilm
 from spacy_elmo.modules.precision import Precision
@@ -24,7 +27,7 @@ NAME = "lstm.layers.1.input_weight"
 def shim(request: pytest.FixtureRequest) -> BiLMShim:
     """One whose engine was used."""
     shim = BiLMShim(None, None, request.param)
-    shim.engine.run(SENTENCES)
+    shim.prepare_engine().run(SENTENCES)
     return shim
 
 
@@ -34,19 +37,66 @@ def expected() -> dict[str, bytes]:
 
 
 def weights(shim: BiLMShim) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in shim.bilm.to_arrays().items()}
+    return {name: array.tobytes() for name, array in shim.to_arrays().items()}
 
 
-def is_taken(shim: BiLMShim) -> bool:
-    return bool(shim._model.lstm.get_parameter(NAME[5:]).numel() == 0)
+def is_frozen(shim: BiLMShim) -> bool:
+    """Whether the weights are laid out, and nowhere else."""
+    return isinstance(shim._model, FrozenBiLM) and NAME not in shim._model._plain and shim._engine is None
 
 
-def test_once_in_memory(shim: BiLMShim, expected: dict[str, bytes]) -> None:
-    assert is_taken(shim)
+def test_reading_leaves_it_as_it_is(shim: BiLMShim, expected: dict[str, bytes]) -> None:
+    owner = shim._model
     assert shim.options == load_bilm().options
-    assert is_taken(shim)
     assert weights(shim) == expected
-    assert not is_taken(shim)
+    assert shim._model is owner
+    assert is_frozen(shim)
+
+
+def test_options_are_known_before_any_weights_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    shim = BiLMShim(None, None)
+    monkeypatch.setattr("spacy_elmo.models.shim.load_arrays", None)
+    assert shim.options == load_bilm().options
+    assert shim._model is None
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_network_owns_the_weights_alone(used: bool, expected: dict[str, bytes]) -> None:
+    shim = BiLMShim(None, None)
+    shim.load()
+    if used:
+        shim.prepare_engine().run(SENTENCES)
+    frozen = weakref.ref(shim._model)  # type: ignore[type-var]
+    network = shim.unfreeze()
+    gc.collect()
+    assert frozen() is None
+    assert shim._model is network is shim.unfreeze()
+    assert weights(shim) == expected
+    assert all(parameter.requires_grad and parameter.numel() for parameter in network.parameters())
+    shim.freeze()
+    dropped = weakref.ref(network)
+    del network
+    gc.collect()
+    assert dropped() is None
+    shim.prepare_engine()
+    assert is_frozen(shim)
+    assert weights(shim) == expected
+
+
+def test_freezing_brings_changes_along(shim: BiLMShim, expected: dict[str, bytes]) -> None:
+    network = shim.unfreeze()
+    with torch.no_grad():
+        network.lstm.get_parameter(NAME[5:]).mul_(0.5)
+    shim.freeze()
+    changed = weights(shim)
+    assert [name for name in expected if changed[name] != expected[name]] == [NAME]
+    after = Engine.of(network, shim.dtype).run(SENTENCES)
+    for got, wanted in zip(shim.prepare_engine().run(SENTENCES), after, strict=True):
+        np.testing.assert_allclose(got, wanted, atol=1e-5)
+    # the network that was returned has lost nothing, and does not reach the frozen weights any more
+    with torch.no_grad():
+        network.lstm.get_parameter("layers.0.bias").add_(1)
+    assert weights(shim) == changed
 
 
 KEEPING: list[Callable[[BiLMShim], BiLMShim]] = [
@@ -60,17 +110,20 @@ KEEPING: list[Callable[[BiLMShim], BiLMShim]] = [
 @pytest.mark.parametrize("way", KEEPING, ids=["bytes", "pickle", "deepcopy", "copy"])
 def test_saved_and_copied(shim: BiLMShim, expected: dict[str, bytes], way: Callable[[BiLMShim], BiLMShim]) -> None:
     other = way(shim)
-    assert is_taken(shim)
-    for got, wanted in zip(other.engine.run(SENTENCES), shim.engine.run(SENTENCES), strict=True):
+    assert is_frozen(shim)
+    for got, wanted in zip(other.prepare_engine().run(SENTENCES), shim.prepare_engine().run(SENTENCES), strict=True):
         assert np.array_equal(got, wanted)
-    assert other.fingerprint == shim.fingerprint
+    assert other.compute_fingerprint() == shim.compute_fingerprint()
     assert weights(other) == expected == weights(shim)
 
 
 def test_the_fingerprint_is_the_same(shim: BiLMShim) -> None:
-    taken = shim.fingerprint
-    assert is_taken(shim)
-    assert taken == BiLMShim(None, None).fingerprint
+    laid_out = shim.compute_fingerprint()
+    assert is_frozen(shim)
+    assert laid_out == BiLMShim(None, None).compute_fingerprint()
+    shim.unfreeze()
+    shim.finish_update(lambda *_, **__: None)  # type: ignore[arg-type]
+    assert shim.compute_fingerprint() == laid_out
 
 
 def test_moved(shim: BiLMShim, expected: dict[str, bytes]) -> None:
@@ -81,17 +134,17 @@ def test_moved(shim: BiLMShim, expected: dict[str, bytes]) -> None:
 def test_who_has_the_network_keeps_it(expected: dict[str, bytes]) -> None:
     """A training's gradients are on its parameters."""
     shim = BiLMShim(None, None)
-    bilm = shim.bilm
-    shim.engine.run(SENTENCES)
-    assert bilm is shim.bilm
-    assert not is_taken(shim)
+    bilm = shim.unfreeze()
+    shim.prepare_engine().run(SENTENCES)
+    assert bilm is shim.unfreeze()
+    assert not is_frozen(shim)
     assert weights(shim) == expected
     bilm.lstm.get_parameter(NAME[5:]).grad = torch.ones(2, 128, 4096)
     shim.finish_update(lambda key, values, gradient, lr_scale: (values - gradient, gradient))  # type: ignore[arg-type]
     before = np.frombuffer(expected[NAME], np.float32)
     assert np.array_equal(np.frombuffer(weights(shim)[NAME], np.float32), before - 1)
-    changed = shim.engine.run(SENTENCES)
-    assert not np.array_equal(changed[0], BiLMShim(None, None).engine.run(SENTENCES)[0])
+    changed = shim.prepare_engine().run(SENTENCES)
+    assert not np.array_equal(changed[0], BiLMShim(None, None).prepare_engine().run(SENTENCES)[0])
 
 
 @pytest.mark.parametrize("precision", ["float32", "auto"])
@@ -106,10 +159,10 @@ def test_nothing_is_lost_where_the_engine_can_not_be_made(
     with monkeypatch.context() as patch:
         patch.setattr(engine.Engine, "_run_stack", fail)  # the last of what it does
         with pytest.raises(MemoryError):
-            _ = shim.engine
-    assert all(parameter.numel() for parameter in shim._model.parameters())
-    shim.engine.run(SENTENCES)
-    assert is_taken(shim)
+            shim.prepare_engine()
+    assert weights(shim) == expected
+    shim.prepare_engine().run(SENTENCES)
+    assert is_frozen(shim)
     assert weights(shim) == expected
 
 
@@ -118,7 +171,7 @@ def test_a_pipe_reads_the_files_once() -> None:
     pipe = nlp.add_pipe("elmo")
     nlp.initialize()
     nlp("It was late.")
-    assert is_taken(pipe.model.shims[0])  # type: ignore[attr-defined]
+    assert is_frozen(pipe.model.shims[0])  # type: ignore[attr-defined]
 
 
 def test_a_pipe_that_is_first_used_in_inference_mode() -> None:
@@ -128,10 +181,10 @@ def test_a_pipe_that_is_first_used_in_inference_mode() -> None:
         inside = nlp(text)._.elmo
     assert np.array_equal(nlp(text)._.elmo, inside)
     shim = nlp.get_pipe("elmo").model.shims[0]  # type: ignore[attr-defined]
-    assert shim.from_bytes(shim.to_bytes()).fingerprint == BiLMShim(None, None).fingerprint
+    assert shim.from_bytes(shim.to_bytes()).compute_fingerprint() == BiLMShim(None, None).compute_fingerprint()
 
 
-def test_nothing_is_lost_where_memory_is_short_for_giving_back_too(
+def test_nothing_is_lost_where_memory_is_short_for_copies_too(
     monkeypatch: pytest.MonkeyPatch, expected: dict[str, bytes]
 ) -> None:
     shim = BiLMShim(None, None)
@@ -141,35 +194,74 @@ def test_nothing_is_lost_where_memory_is_short_for_giving_back_too(
 
     with monkeypatch.context() as patch:
         patch.setattr(engine.Engine, "_run_stack", fail)
-        patch.setattr(engine.Engine, "matrices", fail)
+        patch.setattr("spacy_elmo.inference.layout.Layout.matrices", fail)
         with pytest.raises(MemoryError):
-            _ = shim.engine
-        assert is_taken(shim)
-        with pytest.raises(MemoryError):  # and no network without weights
-            shim.to_bytes()
-    assert BiLMShim(None, None).fingerprint == shim.fingerprint
-    assert not is_taken(shim)
+            shim.prepare_engine()
+        for method in (shim.to_bytes, shim.unfreeze, shim.compute_fingerprint):  # and no network without weights
+            with pytest.raises(MemoryError):
+                method()
+    assert BiLMShim(None, None).compute_fingerprint() == shim.compute_fingerprint()
     assert weights(shim) == expected
-    shim.engine.run(SENTENCES)
+    shim.prepare_engine().run(SENTENCES)
+    assert is_frozen(shim)
 
 
-def test_a_pickle_begun_before_the_first_use_is_whole() -> None:
+def test_threads_get_one_engine(expected: dict[str, bytes]) -> None:
+    shim, found = BiLMShim(None, None), []
+    threads = [threading.Thread(target=lambda: found.append(shim.prepare_engine())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert len(set(map(id, found))) == 1
+    assert weights(shim) == expected
+
+
+def test_only_methods_settle() -> None:
+    """A property changes nothing; whatever needs current weights first applies what a step has gathered."""
+    shim, calls = BiLMShim(None, None), []
+    shim.open_step(lambda: calls.append(1))
+    assert shim.options.dim
+    assert shim.dtype == torch.float32
+    assert not calls
+    state: dict[tuple[int, str], np.ndarray] = {(shim.id, NAME): shim.to_arrays()[NAME]}
+    methods: list[Callable[[], object]] = [
+        shim.settle, shim.prepare_engine, shim.unfreeze, shim.to_arrays, shim.to_bytes, shim.compute_fingerprint,
+        shim.train_all, shim.copy, lambda: copy.deepcopy(shim), lambda: pickle.dumps(shim), shim.freeze,
+        lambda: shim.finish_update(lambda *_, **__: None), lambda: shim.use_params(state).__enter__(),  # type: ignore
+    ]  # fmt: skip
+    for method in methods:
+        calls.clear()
+        method()
+        assert calls, method
+    other = copy.deepcopy(shim)
+    shim.open_step(None)
+    calls.clear()
+    for copied in (shim, other):  # an open step belongs to one shim alone
+        copied.prepare_engine()
+    assert not calls
+
+
+def test_a_pickle_begun_before_the_first_use_is_complete(expected: dict[str, bytes]) -> None:
     shim = BiLMShim(None, None)
-    _ = shim.options  # its files are read
+    shim.load()
     state = shim.__getstate__()
-    shim.engine.run(SENTENCES)  # by another thread, before pickle reads the state
-    assert is_taken(shim)
-    assert all(parameter.numel() for parameter in state["_model"].parameters())
+    shim.prepare_engine().run(SENTENCES)  # by another thread, before pickle reads the state
+    assert is_frozen(shim)
+    other = BiLMShim(None, None)
+    other.__setstate__(pickle.loads(pickle.dumps(state)))
+    assert weights(other) == expected
 
 
 def test_weights_that_came_in_inference_mode_can_be_trained() -> None:
     saved, shim = BiLMShim(None, None).to_bytes(), BiLMShim(None, None)
     with torch.inference_mode():
         shim.from_bytes(saved)
-        shim.engine.run(SENTENCES)
+        shim.prepare_engine().run(SENTENCES)
     shim.train_all()
-    assert all(parameter.requires_grad for parameter in shim.bilm.parameters())
-    assert not any(parameter.is_inference() for parameter in shim.bilm.parameters())
+    assert all(parameter.requires_grad for parameter in shim.unfreeze().parameters())
+    assert not any(parameter.is_inference() for parameter in shim.unfreeze().parameters())
 
 
 def test_torchs_default_device_makes_no_difference(expected: dict[str, bytes]) -> None:

@@ -9,6 +9,7 @@ from thinc.types import Floats3d
 
 from ...models.listening.step import Step
 from ...models.listening.upstream import Source
+from ...models.shim import bilm_shims
 from ...models.types import BiLMModel
 
 
@@ -38,6 +39,8 @@ class Tuning:
         layers, self._backprop = self._model.begin_update(docs)
         self._source.changes = True
         self._source.step = Step(docs, layers, last, self._complete)
+        for shim in bilm_shims(self._model):
+            shim.open_step(self.settle)
         return layers
 
     def finish(self, optimizer: Optimizer) -> None:
@@ -59,6 +62,8 @@ class Tuning:
             self._end()
 
     def _end(self) -> None:
+        for shim in bilm_shims(self._model):
+            shim.open_step(None)
         step = self._source.step
         gradients = step.close() if step is not None and not step.closed else []
         backprop, self._backprop = self._backprop, None

@@ -39,6 +39,6 @@ def build_gradual_unfreezing(
         now = info[unit]
         parts = 0 if now < start else 1 + (now - start) // every
         for shim in bilm_shims(tuned[pipe].model):
-            shim.train_from_top(parts)
+            shim.unfreeze().train_from_top(parts)
 
     return before_update

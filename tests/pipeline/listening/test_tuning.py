@@ -30,11 +30,11 @@ def shim_of(nlp: Any, name: str = "elmo") -> BiLMShim:
 
 def gradients(nlp: Any) -> dict[str, Any]:
     """Of the biLM; what is still held back is computed first."""
-    return {name: p.grad.numpy().copy() for name, p in shim_of(nlp).bilm.named_parameters() if p.grad is not None}
+    return {name: p.grad.numpy().copy() for name, p in shim_of(nlp).unfreeze().named_parameters() if p.grad is not None}
 
 
 def weights(nlp: Any) -> dict[str, Any]:
-    return shim_of(nlp).bilm.to_arrays()
+    return shim_of(nlp).to_arrays()
 
 
 def changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
@@ -112,7 +112,7 @@ def test_components_gradients_are_summed(order: tuple[str, ...], backward_calls:
         nlp.update(gold, sgd=False, exclude=[other for other in order if other != name])
         for key, gradient in gradients(nlp).items():
             parts[key] = parts.get(key, 0) + gradient
-        shim_of(nlp).bilm.zero_grad()
+        shim_of(nlp).unfreeze().zero_grad()
     backward_calls.clear()
     nlp.update(gold, sgd=False)
     summed = gradients(nlp)
@@ -127,7 +127,7 @@ def test_applied_in_the_same_step_under_nlp_update() -> None:
     before = weights(nlp)
     nlp.update(gold, sgd=False)
     gradient = gradients(nlp)
-    shim_of(nlp).bilm.zero_grad()
+    shim_of(nlp).unfreeze().zero_grad()
     for name in ("tagger", "senter"):  # forget theirs
         nlp.get_pipe(name).model.finish_update(SGD(0.0))
     nlp.update(gold, sgd=SGD(0.5, grad_clip=0.0, L2=0.0))
@@ -298,10 +298,10 @@ def test_one_tuned_and_one_frozen() -> None:
     nlp.add_pipe("elmo", name="a", config=files("random_a") | {"attr": "a", "frozen": False})
     nlp.add_pipe("elmo", name="b", config=files("random_a") | {"attr": "b"})
     add_task(nlp, "tagger", tok2vec(upstream="a") | {"output_elmo": elmo_block("b")})
-    before = {name: shim_of(nlp, name).bilm.to_arrays() for name in "ab"}
+    before = {name: shim_of(nlp, name).to_arrays() for name in "ab"}
     train(nlp, 2)
-    assert changed(before["a"], shim_of(nlp, "a").bilm.to_arrays())
-    assert not changed(before["b"], shim_of(nlp, "b").bilm.to_arrays())
+    assert changed(before["a"], shim_of(nlp, "a").to_arrays())
+    assert not changed(before["b"], shim_of(nlp, "b").to_arrays())
 
 
 def two_models(nlp: Any) -> list[Any]:
@@ -403,7 +403,7 @@ def test_a_tuned_bilm_that_is_swapped_is_noticed(tmp_path: Path) -> None:
 
 def test_applied_in_that_step_when_the_first_component_skips() -> None:
     nlp = tuned("ner", "tagger")
-    model = shim_of(nlp).bilm  # kept: asking again would apply what is left
+    model = shim_of(nlp).unfreeze()  # kept: asking again would apply what is left
     before = {name: p.detach().numpy().copy() for name, p in model.named_parameters()}
     nlp.update(examples(nlp), exclude=["ner"], sgd=Adam(0.01))
     assert changed(before, {name: p.detach().numpy() for name, p in model.named_parameters()})
@@ -417,13 +417,13 @@ def living_tensors() -> int:
 def test_memory_does_not_grow_with_updates() -> None:
     """Each parameter keeps its storage: a chain of arrays, each holding the one before, would never be freed."""
     nlp = tuned("tagger")
-    places = {name: p.data_ptr() for name, p in shim_of(nlp).bilm.named_parameters()}
+    places = {name: p.data_ptr() for name, p in shim_of(nlp).unfreeze().named_parameters()}
     nlp.update(examples(nlp), sgd=Adam(0.01))
     tensors = living_tensors()
     for _ in range(5):
         nlp.update(examples(nlp), sgd=Adam(0.01))
     assert living_tensors() <= tensors
-    assert {name: p.data_ptr() for name, p in shim_of(nlp).bilm.named_parameters()} == places
+    assert {name: p.data_ptr() for name, p in shim_of(nlp).unfreeze().named_parameters()} == places
 
 
 def test_a_doc_that_was_changed_before_the_component() -> None:
