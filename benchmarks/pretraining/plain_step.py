@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spacy_elmo.modules import BiLM
+from spacy_elmo.modules.lstm.cell import FORGET_BIAS
 from spacy_elmo.modules.lstm.layers import LstmLayer
-from spacy_elmo.modules.lstm.scan import FORGET_BIAS
 from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.modules.softmax.sampled import LogUniform
 from spacy_elmo.pretraining.training.step import Batch

@@ -14,7 +14,7 @@ LOOP = "loop::"
 SHOWN = 6  # of the operations between
 PARTS = {
     "products": ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"),
-    "lstm": (f"{LOOP}lstm_", f"{LOOP}amx_"),  # products and cell are one loop there
+    "lstm": (f"{LOOP}amx_",),  # matrix multiplications and cell are one loop there
     "cell": (f"{LOOP}cell_",),
     "softmax": (f"{LOOP}sampled_softmax",),
     "characters": (f"{LOOP}convolve",),

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..modules.lstm.scan import FORGET_BIAS
+from ..modules.lstm.cell import FORGET_BIAS
 
 _ENCODER = "_elmo_lstm._token_embedder."
 _LSTM = "_elmo_lstm._elmo_lstm."

@@ -12,6 +12,7 @@ from .configs import ConfigMessages
 from .corpora import CorpusMessages
 from .docs import DocMessages
 from .files import FileMessages
+from .kernels import KernelMessages
 from .language_models import LanguageModelMessages
 from .listening import ListeningMessages
 from .settings import SettingMessages
@@ -69,6 +70,10 @@ class CacheError(ElmoError):
     """The file that keeps a frozen biLM's layers can't be used."""
 
 
+class KernelError(ElmoError):
+    """A compiled loop was given an array that it can't read."""
+
+
 class NotEmbeddedError(ElmoError, AttributeError):
     """A doc has no vectors that could be read; an AttributeError, as spaCy asks for attributes with hasattr."""
 
@@ -90,6 +95,7 @@ class Errors(
     SettingMessages,
     ConfigMessages,
     DocMessages,
+    KernelMessages,
     ListeningMessages,
     TrainingMessages,
     LanguageModelMessages,

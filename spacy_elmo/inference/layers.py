@@ -1,6 +1,6 @@
 """What the engine returns: each sentence's layers, filled in by one direction at a time."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ def new_layers(options: BiLMOptions, lengths: Index) -> list[Layers]:
 
 
 def fill(
-    layers: Sequence[Layers], outputs: Iterable[tuple[Tensor, Index]], lengths: Index, boundary: int, d: int
+    layers: Sequence[Layers], outputs: Sequence[tuple[Tensor, Index]], lengths: Index, boundary: int, d: int
 ) -> None:
     """One direction's half of all layers.
 
@@ -28,9 +28,11 @@ def fill(
         one after another; lengths: their positions, with `boundary` at both ends that the arrays have no place for.
     """
     library = kernels.load()
-    assert all(array.flags.c_contiguous for array in layers)
-    addresses = np.array([array.ctypes.data for array in layers], np.uintp)
     tokens = lengths - 2 * boundary
+    if library is not None:
+        shapes = [(len(outputs), n, 2 * outputs[0][0].shape[1]) for n in tokens.tolist()]
+        found = [kernels.address("layers", array, np.float32, shape) for array, shape in zip(layers, shapes)]
+        addresses = np.array(found, np.uintp)
     for k, (output, places) in enumerate(outputs):
         rows = np.ascontiguousarray(output.cpu().numpy())
         width = rows.shape[1]
@@ -38,10 +40,16 @@ def fill(
             _fill_layer([array[k, :, d * width : (d + 1) * width] for array in layers], rows[places], lengths, boundary)
             continue
         targets = addresses + ((2 * k * tokens + d) * width * rows.itemsize).astype(np.uintp)
-        arrays = (lengths, places, rows, targets)
-        assert [array.dtype for array in arrays[:3]] == [np.dtype(kind) for kind in (np.int64, np.int64, np.float32)]
-        assert all(array.flags.c_contiguous for array in arrays)
-        library.fill_rows(len(layers), boundary, width, 2 * width, *(array.ctypes.data for array in arrays))
+        library.fill_rows(
+            len(layers),
+            boundary,
+            width,
+            2 * width,
+            kernels.address("lengths", lengths, np.int64, (len(layers),)),
+            kernels.address("places", places, np.int64, (None,)),
+            kernels.address("rows", rows, np.float32, (None, width)),
+            kernels.address("targets", targets, np.uintp, (len(layers),)),
+        )
 
 
 def _fill_layer(targets: Sequence[Layers], rows: Layers, lengths: Index, boundary: int) -> None:

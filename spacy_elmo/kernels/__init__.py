@@ -1,7 +1,8 @@
-"""Compiled loops over plain arrays, optional: where they were not built, or SPACY_ELMO_KERNELS=0, torch does the same.
+"""Compiled loops over plain arrays, optional: if they were not built, or SPACY_ELMO_KERNELS=0, torch does the same.
 
-They are built with the package (setup.py) and take addresses of contiguous arrays; each one's arrays are described
-above it in the C source. Everything runs in the calling thread, which gives up Python's lock meanwhile.
+They are built with the package (setup.py). Each one's arrays are described above it in the C source, or in calls.h; who
+calls one passes each array through `address`, which checks it. A loop runs in the calling thread, which gives up
+Python's lock meanwhile.
 """
 
 import ctypes
@@ -11,16 +12,21 @@ from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+from .arguments import address, address_of_rows, bound
+from .calls import AmxBackwardCall, AmxForwardCall, LayerCall
+
+__all__ = ["address", "address_of_rows", "bound", "has_amx", "has_avx512", "has_avx512_bf16", "load"]
+
 FOLDER = Path(__file__).parent
 SWITCH = "SPACY_ELMO_KERNELS"
 
 _INT, _INT64, _ADDRESS, _REAL = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
+_LAYER: list[type] = [ctypes.POINTER(LayerCall)]
 _OF_BOTH_TYPES: dict[str, list[type]] = {
     "cell_forward": [_INT, _INT, *[_ADDRESS] * 7, _REAL],
     "cell_backward": [_INT, _INT, *[_ADDRESS] * 6, _REAL],
     "sampled_softmax": [_INT, _INT, *[_ADDRESS] * 7],
 }
-_LAYER: list[type] = [*[_INT] * 8, *[_ADDRESS] * 19, *[_REAL] * 2]
 SIGNATURES: dict[str, list[type]] = {
     **{f"{name}_{kind}": types for name, types in _OF_BOTH_TYPES.items() for kind in ("float32", "bfloat16")},
     "cell_step": [_INT, _INT, *[_ADDRESS] * 5, _REAL],
@@ -32,19 +38,19 @@ SIGNATURES: dict[str, list[type]] = {
     "adagrad_rows": [_INT64, _INT, *[_ADDRESS] * 4, *[_REAL] * 2],
 }
 
-# only where has_amx()
+# only if has_amx()
 AMX_SIGNATURES: dict[str, list[type]] = {
     "amx_pack": [*[_INT] * 4, *[_ADDRESS] * 2],
     "amx_pack_transposed": [*[_INT] * 2, *[_ADDRESS] * 2],
     "amx_pack_gates_transposed": [*[_INT] * 2, *[_ADDRESS] * 2],
     "amx_pack_left": [_INT64, _INT, *[_ADDRESS] * 2],
     "amx_layer": _LAYER,
-    "amx_transposed_product": [*[_INT] * 6, *[_ADDRESS] * 5],
-    "lstm_forward_amx": [*[_INT] * 5, *[_ADDRESS] * 9, *[_REAL] * 2],
-    "lstm_backward_amx": [*[_INT] * 5, *[_ADDRESS] * 13, *[_REAL] * 2],
+    "amx_weight_gradient": [*[_INT] * 6, *[_ADDRESS] * 5],
+    "amx_forward": [ctypes.POINTER(AmxForwardCall)],
+    "amx_backward": [ctypes.POINTER(AmxBackwardCall)],
 }
 
-# only where has_avx512(), has_avx512_bf16()
+# only if has_avx512(), has_avx512_bf16()
 AVX512_SIGNATURES: dict[str, list[type]] = {"avx512_layer": _LAYER}
 AVX512_BF16_SIGNATURES: dict[str, list[type]] = {"avx512_bf16_layer": _LAYER}
 
@@ -63,7 +69,7 @@ def library_path(folder: Path = FOLDER) -> Path | None:
 
 
 def open_library(path: Path) -> ctypes.CDLL | None:
-    """The library with its signatures set; None where it can't be loaded or was built from other sources."""
+    """The library with its signatures set; None if it can't be loaded or was built from other sources."""
     try:
         library = ctypes.CDLL(str(path))
         library.fingerprint.restype = ctypes.c_char_p
@@ -90,7 +96,7 @@ def load() -> ctypes.CDLL | None:
 
 
 def has_amx(library: ctypes.CDLL | None) -> bool:
-    """Whether the library has products on AMX, and the processor and the system let this process use them."""
+    """Whether the library has loops on AMX, and the processor and the system let this process use them."""
     return library is not None and bool(library.has_amx())
 
 
@@ -100,5 +106,5 @@ def has_avx512(library: ctypes.CDLL | None) -> bool:
 
 
 def has_avx512_bf16(library: ctypes.CDLL | None) -> bool:
-    """Whether the library has loops on AVX-512's bfloat16 products, and the processor and the system have them."""
+    """Whether the library has loops on AVX-512 in bfloat16, and the processor and the system have them."""
     return library is not None and bool(library.has_avx512_bf16())

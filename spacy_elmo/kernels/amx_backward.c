@@ -1,7 +1,8 @@
-/* One direction of one LSTM layer back over a window of steps; see amx_forward.c for the arrays. */
+/* One direction of one LSTM layer back over a window of steps. */
 #include "amx.h"
+#include "calls.h"
 
-#ifdef HAS_AMX
+#ifdef COMPILES_BF16
 /* The cells of 64 units: addresses of the first row's first 16. d_cells (batch, dim) and keep may be NULL. d_out:
  * [rows / 16][4][16][16], the gradients of the cells' outputs. */
 typedef struct {
@@ -10,42 +11,42 @@ typedef struct {
     bfloat16 *gates;
     size_t dim, rows, batch;
     float bound;
-} Block;
+} Chunk;
 
 /* One row of 16 of the units: activations in, gradients of the sums out. */
-INLINE void cell_row_back(const Block *b, size_t row, size_t unit) {
-    bfloat16 *first_two = b->gates + unit * 4 * b->rows + row * 32, *last_two = first_two + b->rows * 32;
-    if (row >= b->batch) {
+ALWAYS_INLINE FOR_AMX void cell_row_back(const Chunk *u, size_t row, size_t unit) {
+    bfloat16 *first_two = u->gates + unit * 4 * u->rows + row * 32, *last_two = first_two + u->rows * 32;
+    if (row >= u->batch) {
         _mm512_storeu_si512(first_two, _mm512_setzero_si512());
         _mm512_storeu_si512(last_two, _mm512_setzero_si512());
         return;
     }
     const __m512 one = _mm512_set1_ps(1.0f);
-    size_t at = unit * b->rows + row * 16;
+    size_t at = unit * u->rows + row * 16;
     __m512i ij = _mm512_loadu_si512(first_two), fo = _mm512_loadu_si512(last_two);
     __m512 i = widen_first(ij), j = widen_second(ij), f = widen_first(fo), o = widen_second(fo);
-    const float *d_out = b->d_out + row / 16 * 1024 + unit * 16 + row % 16 * 16;
-    __m512 y = _mm512_loadu_ps(d_out), c = _mm512_loadu_ps(b->cell_out + at), t = tanh16(c);
-    __m512 d_c = _mm512_loadu_ps(b->d_cell + at), met = _mm512_loadu_ps(b->cell_in + at);
-    if (b->d_cells) d_c = _mm512_add_ps(d_c, _mm512_loadu_ps(b->d_cells + row * b->dim + unit));
+    const float *d_out = u->d_out + row / 16 * 1024 + unit * 16 + row % 16 * 16;
+    __m512 y = _mm512_loadu_ps(d_out), c = _mm512_loadu_ps(u->cell_out + at), t = tanh16(c);
+    __m512 d_c = _mm512_loadu_ps(u->d_cell + at), before = _mm512_loadu_ps(u->cell_in + at);
+    if (u->d_cells) d_c = _mm512_add_ps(d_c, _mm512_loadu_ps(u->d_cells + row * u->dim + unit));
     d_c = _mm512_fmadd_ps(_mm512_mul_ps(y, o), _mm512_fnmadd_ps(t, t, one), d_c);
-    d_c = _mm512_maskz_mov_ps(within16(c, b->bound), d_c);
+    d_c = _mm512_maskz_mov_ps(within16(c, u->bound), d_c);
     __m512 d_o = _mm512_mul_ps(_mm512_mul_ps(y, t), _mm512_fnmadd_ps(o, o, o));
     __m512 through = _mm512_mul_ps(d_c, f), d_j = _mm512_mul_ps(_mm512_mul_ps(d_c, i), _mm512_fnmadd_ps(j, j, one));
     __m512 d_i = _mm512_mul_ps(_mm512_mul_ps(d_c, j), _mm512_fnmadd_ps(i, i, i));
-    if (b->keep) {
-        __m512 keep = _mm512_set1_ps(b->keep[row]);
-        met = _mm512_mul_ps(met, keep), through = _mm512_mul_ps(through, keep);
+    if (u->keep) {
+        __m512 keep = _mm512_set1_ps(u->keep[row]);
+        before = _mm512_mul_ps(before, keep), through = _mm512_mul_ps(through, keep);
     }
-    __m512 d_f = _mm512_mul_ps(_mm512_mul_ps(d_c, met), _mm512_fnmadd_ps(f, f, f));
-    _mm512_storeu_ps(b->d_cell + at, through);
+    __m512 d_f = _mm512_mul_ps(_mm512_mul_ps(d_c, before), _mm512_fnmadd_ps(f, f, f));
+    _mm512_storeu_ps(u->d_cell + at, through);
     _mm512_storeu_si512(first_two, narrow_two(d_i, d_j));
     _mm512_storeu_si512(last_two, narrow_two(d_f, d_o));
 }
 
 /* d_proj (rows, width): the gradient of the projected outputs, stopped where they were clipped; zeros in the padding.
- * d_h: of the state that the next step met; d_hidden: from above, or NULL. */
-INLINE void stop_clipped(size_t batch, size_t rows, size_t width, const float *d_h, const float *d_hidden,
+ * d_h: of the state that the next step started from; d_hidden: from above, or NULL. */
+ALWAYS_INLINE FOR_AMX void stop_clipped(size_t batch, size_t rows, size_t width, const float *d_h, const float *d_hidden,
                          const bfloat16 *hidden, float bound, bfloat16 *d_proj) {
     for (size_t k = 0; k < batch * width; k += 16) {
         __m512 d = _mm512_loadu_ps(d_h + k), h = widen(_mm256_loadu_si256((const __m256i *)(hidden + k)));
@@ -56,7 +57,7 @@ INLINE void stop_clipped(size_t batch, size_t rows, size_t width, const float *d
 }
 
 /* The sums, [(n_in + width) / 64][rows / 16][4][16][16], as d_x (batch, n_in) and, kept, d_h (batch, width). */
-INLINE void split(size_t batch, size_t rows, size_t n_in, size_t width, const float *sums, const float *keep,
+ALWAYS_INLINE FOR_AMX void split(size_t batch, size_t rows, size_t n_in, size_t width, const float *sums, const float *keep,
                   float *d_x, float *d_h) {
     for (size_t column = 0; column < n_in + width; column += 16) {
         const float *from = sums + column / 64 * 64 * rows + column % 64 / 16 * 256;
@@ -72,46 +73,41 @@ INLINE void split(size_t batch, size_t rows, size_t n_in, size_t width, const fl
     }
 }
 
-/* packed_back: the weight's transpose as amx_pack_gates_transposed gives it; packed_w_p_back: that of w_p. d_hidden
- * (steps, batch, width), d_cells (steps, batch, dim): from above, or NULL. gates: overwritten with the gradients of the
- * sums. d_x (steps, batch, n_in), d_proj (steps, rows, width): out. d_h (batch, width), d_c (cells' layout): the
- * gradients of the last state in, those of the first out. work: rows * (n_in + width + 64), scratch. */
-EXPORT AMX void lstm_backward_amx(int steps, int batch, int dim, int n_in, int width,
-                                  const bfloat16 *restrict packed_back, const bfloat16 *restrict packed_w_p_back,
-                                  const float *restrict keep, const float *restrict cells,
-                                  const bfloat16 *restrict hidden, const float *restrict d_hidden,
-                                  const float *restrict d_cells, bfloat16 *restrict gates, float *restrict d_x,
-                                  bfloat16 *restrict d_proj, float *restrict d_h, float *restrict d_c,
-                                  float *restrict work, float cell_clip, float proj_clip) {
-    size_t rows = PADDED(batch), both = (size_t)n_in + width;
-    float cell_bound = cell_clip < 0 ? INFINITY : cell_clip;
-    float proj_bound = proj_clip < 0 ? INFINITY : from_bfloat16(to_bfloat16(proj_clip)); /* as hidden has it */
-    float *d_out = work + rows * both;
+EXPORT FOR_AMX void amx_backward(const AmxBackwardCall *call) {
+    const int batch = call->batch, dim = call->dim, width = call->width;
+    const size_t rows = PADDED(batch), n_in = call->n_in, both = n_in + width;
+    const bfloat16 *restrict packed = call->packed, *restrict packed_w_p = call->packed_w_p;
+    const bfloat16 *restrict hidden = call->hidden;
+    const float *restrict keep = call->keep, *restrict cells = call->cells;
+    const float *restrict d_hidden = call->d_hidden, *restrict d_cells = call->d_cells;
+    bfloat16 *restrict gates = call->gates, *restrict d_proj = call->d_proj;
+    float *restrict d_h = call->d_h, *restrict d_c = call->d_c, *restrict work = call->work, *d_out = work + rows * both;
+    const float proj_bound = from_bfloat16(to_bfloat16(call->proj_bound)); /* as hidden has it */
     tiles_begin();
-    for (size_t t = (size_t)steps; t-- > 0;) {
+    for (size_t t = (size_t)call->steps; t-- > 0;) {
         const float *kept = keep ? keep + t * batch : NULL, *above = d_cells ? d_cells + t * batch * dim : NULL;
         const float *cell_in = cells + t * rows * dim, *cell_out = cell_in + rows * dim;
         bfloat16 *d_projected = d_proj + t * rows * width, *of_step = gates + t * rows * 4 * dim;
         stop_clipped(batch, rows, width, d_h, d_hidden ? d_hidden + t * batch * width : NULL,
                      hidden + (t + 1) * rows * width, proj_bound, d_projected);
         BARRIER();
-        /* One chunk's cells run between the products of the one before. */
+        /* One chunk's cells run between the multiplications of the one before. */
         for (size_t chunk = 0; chunk <= (size_t)dim; chunk += 64) {
             size_t n_cells = chunk < (size_t)dim ? rows * 4 : 0, done = 0, step = 0, all = both * rows / 128;
-            Block block = {cell_in + chunk * rows, cell_out + chunk * rows, above ? above + chunk : NULL, kept, d_out,
-                           d_c + chunk * rows, of_step + chunk * 4 * rows, dim, rows, batch, cell_bound};
+            Chunk now = {cell_in + chunk * rows, cell_out + chunk * rows, above ? above + chunk : NULL, kept, d_out,
+                         d_c + chunk * rows, of_step + chunk * 4 * rows, dim, rows, batch, call->cell_bound};
             for (size_t row = 0; row < rows && n_cells; row += 16) {
                 tiles_zero();
                 for (int k = 0; k < width; k += 32)
-                    tiles_multiply(d_projected + row * width + k, 2 * width, packed_w_p_back + chunk * width + k * 64);
+                    tiles_multiply(d_projected + row * width + k, 2 * width, packed_w_p + chunk * width + k * 64);
                 tiles_store(d_out + row * 64);
             }
             if (chunk == 0) {
-                for (; done < n_cells; done++) cell_row_back(&block, done / 4, done % 4 * 16);
+                for (; done < n_cells; done++) cell_row_back(&now, done / 4, done % 4 * 16);
                 BARRIER();
                 continue;
             }
-            const bfloat16 *left = of_step + (chunk - 64) * 4 * rows, *right = packed_back + (chunk - 64) * 4 * both;
+            const bfloat16 *left = of_step + (chunk - 64) * 4 * rows, *right = packed + (chunk - 64) * 4 * both;
             for (size_t group = 0; group < both; group += 64)
                 for (size_t row = 0; row < rows; row += 16) {
                     float *total = work + group * rows + row * 64;
@@ -120,12 +116,12 @@ EXPORT AMX void lstm_backward_amx(int steps, int batch, int dim, int n_in, int w
                     for (size_t k = 0; k < 8; k++) {
                         tiles_multiply(left + (k * rows + row) * 32, 64, right + group * 256 + k * GROUP);
                         for (step++; done * all < n_cells * step; done++)
-                            cell_row_back(&block, done / 4, done % 4 * 16);
+                            cell_row_back(&now, done / 4, done % 4 * 16);
                     }
                     tiles_store(total);
                 }
         }
-        split(batch, rows, n_in, width, work, kept, d_x + t * batch * n_in, d_h);
+        split(batch, rows, n_in, width, work, kept, call->d_x + t * batch * n_in, d_h);
     }
     tiles_end();
 }

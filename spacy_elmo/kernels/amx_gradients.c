@@ -1,12 +1,11 @@
 /* Gradients of weights: the transpose of a layer's inputs times the gradients of its outputs, over all rows. */
 #include "amx.h"
 
-#ifdef HAS_AMX
-#define DEEP 8 /* tiles of 32 rows that are taken at once: 32 KB of the right operand, a core's nearest memory */
-#define WIDE 8 /* groups of 64 columns that are: their sums stay in the memory behind it */
+#ifdef COMPILES_BF16
+#define DEEP 8 /* tiles of 32 rows that are multiplied at once: 32 KB of the right operand, a core's nearest memory */
 
 /* The transpose of a matrix (rows, n) as tiles of a left operand: [rows / 256][n / 16][256 / 32][16][32]. */
-EXPORT AMX void amx_pack_left(int64_t rows, int n, const bfloat16 *restrict matrix, bfloat16 *restrict packed) {
+EXPORT FOR_AMX void amx_pack_left(int64_t rows, int n, const bfloat16 *restrict matrix, bfloat16 *restrict packed) {
     _Alignas(64) uint32_t tile[256];
     const __m512i at = _mm512_slli_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), 4);
     for (int64_t begin = 0; begin < rows; begin += 32 * DEEP)
@@ -22,7 +21,7 @@ EXPORT AMX void amx_pack_left(int64_t rows, int n, const bfloat16 *restrict matr
 }
 
 /* 32 rows of a group of 64 columns as tiles of a right operand; their sums are added to totals (4, 16). */
-INLINE void pack_right(const bfloat16 *restrict from, size_t rows, bfloat16 *restrict packed, __m512 totals[4]) {
+ALWAYS_INLINE FOR_AMX void pack_right(const bfloat16 *restrict from, size_t rows, bfloat16 *restrict packed, __m512 totals[4]) {
     const __m512bh ones = (__m512bh)_mm512_set1_epi16(0x3f80);
     __m512 sums[4] = {totals[0], totals[1], totals[2], totals[3]};
     for (int pair = 0; pair < 16; pair++, from += 64)
@@ -35,18 +34,18 @@ INLINE void pack_right(const bfloat16 *restrict from, size_t rows, bfloat16 *res
     for (int tile = 0; tile < 4; tile++) totals[tile] = sums[tile];
 }
 
-/* product (m, n) = left^T right; left (steps * rows, m): packed; right: (steps, ...), each step's blocked (rows, n) or
- * gates. Of n's 64 columns, a group's four tiles are `between` columns apart in the product, the groups `apart`.
- * totals (n): the sums of right's rows. work: WIDE * 64 * m floats, scratch. */
-EXPORT AMX void amx_transposed_product(int steps, int rows, int m, int n, int between, int apart,
+/* gradient (m, n) = left^T right; left (steps * rows, m): packed; right: (steps, ...), each step's blocked (rows, n) or
+ * gates. Of n's 64 columns, a group's four tiles are `between` columns apart in the gradient, the groups `apart`.
+ * totals (n): the sums of right's rows. work: GRADIENT_GROUPS * 64 * m floats, scratch. */
+EXPORT FOR_AMX void amx_weight_gradient(int steps, int rows, int m, int n, int between, int apart,
                                        const bfloat16 *restrict left, const bfloat16 *restrict right,
-                                       float *restrict product, float *restrict totals, float *restrict work) {
+                                       float *restrict gradient, float *restrict totals, float *restrict work) {
     _Alignas(64) bfloat16 packed[DEEP * GROUP];
     size_t depth = (size_t)steps * rows, groups = n / 64;
     tiles_begin();
-    for (size_t begin = 0; begin < groups; begin += WIDE) {
-        size_t end = begin + WIDE < groups ? begin + WIDE : groups;
-        __m512 sums[WIDE][4];
+    for (size_t begin = 0; begin < groups; begin += GRADIENT_GROUPS) {
+        size_t end = begin + GRADIENT_GROUPS < groups ? begin + GRADIENT_GROUPS : groups;
+        __m512 sums[GRADIENT_GROUPS][4];
         memset(sums, 0, sizeof sums);
         for (size_t row = 0; row < depth; row += 32 * DEEP) {
             size_t deep = depth - row < 32 * DEEP ? (depth - row) / 32 : DEEP;
@@ -73,7 +72,7 @@ EXPORT AMX void amx_transposed_product(int steps, int rows, int m, int n, int be
                 const float *from = work + (group - begin) * 64 * m + tile * 256;
                 _mm512_storeu_ps(totals + column, sums[group - begin][tile]);
                 for (int row = 0; row < m; row++)
-                    _mm512_storeu_ps(product + (size_t)row * n + column,
+                    _mm512_storeu_ps(gradient + (size_t)row * n + column,
                                      _mm512_loadu_ps(from + row / 16 * 1024 + row % 16 * 16));
             }
     }

@@ -1,36 +1,29 @@
-/* avx512_scan.inc in bfloat16, where the products of pairs are one instruction (AMD from Zen 4 on, Intel from Cooper
+/* avx512_scan.inc in bfloat16, where pairs are multiplied and added by one instruction (AMD from Zen 4 on, Intel from Cooper
  * Lake on); the sums of inputs are float16. */
 #include "avx512.h"
+#include "calls.h"
+#include "layouts.h"
 
-#ifdef HAS_AVX512_BF16
-EXPORT int has_avx512_bf16(void) {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512bf16");
-}
-
+#ifdef COMPILES_BF16
 #define NAME(name) avx512_bf16_##name
-#define AVX512 AVX512_BF16
+#define TARGET FOR_AVX512_BF16
 #define OPERAND bfloat16
-#define INPUT uint16_t
+#define INPUT_SUM uint16_t
 #define LANE 2
 
-INLINE512 __m512 lanes(const bfloat16 *left) {
+ALWAYS_INLINE FOR_AVX512_BF16 __m512 lanes(const bfloat16 *left) {
     int32_t pair;
     memcpy(&pair, left, sizeof pair);
     return _mm512_castsi512_ps(_mm512_set1_epi32(pair));
 }
-INLINE512 __m512 multiply(__m512 sum, __m512 left, __m512 right) {
+ALWAYS_INLINE FOR_AVX512_BF16 __m512 multiply(__m512 sum, __m512 left, __m512 right) {
     return _mm512_dpbf16_ps(sum, (__m512bh)left, (__m512bh)right);
 }
-INLINE512 void keep(bfloat16 *to, __m512 x) { _mm256_storeu_si256((__m256i *)to, narrow(x)); }
-INLINE512 void store_inputs(uint16_t *to, __m512 x) { _mm256_stream_si256((__m256i *)to, half_of(x)); }
-INLINE512 __m512 sum_of(const float *sums, const uint16_t *inputs) {
+ALWAYS_INLINE FOR_AVX512_BF16 void store_operands(bfloat16 *to, __m512 x) { _mm256_storeu_si256((__m256i *)to, narrow(x)); }
+ALWAYS_INLINE FOR_AVX512_BF16 void store_inputs(uint16_t *to, __m512 x) { _mm256_stream_si256((__m256i *)to, half_of(x)); }
+ALWAYS_INLINE FOR_AVX512_BF16 __m512 sum_of(const float *sums, const uint16_t *inputs) {
     return _mm512_add_ps(_mm512_load_ps(sums), load_half(inputs));
 }
 
 #include "avx512_scan.inc"
-#else
-EXPORT int has_avx512_bf16(void) { return 0; }
 #endif

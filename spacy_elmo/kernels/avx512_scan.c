@@ -1,52 +1,43 @@
-/* avx512_scan.inc in float32: operands and sums of inputs too. */
-#include "common.h"
+/* avx512_scan.inc in float32: operands, and sums of inputs too. */
+#include "calls.h"
+#include "layouts.h"
+#include "processors.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && defined(__linux__)
-#include <immintrin.h>
-
-EXPORT int has_avx512(void) {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
+#ifdef COMPILES_AVX512
 #define NAME(name) avx512_##name
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
+#define TARGET FOR_AVX512
 #define OPERAND float
-#define INPUT float
+#define INPUT_SUM float
 #define LANE 1
-#define OWN static inline __attribute__((always_inline)) AVX512 /* avx512.h wants more of compiler and processor */
 
-OWN __m512 lanes(const float *left) { return _mm512_set1_ps(*left); }
-OWN __m512 multiply(__m512 sum, __m512 left, __m512 right) { return _mm512_fmadd_ps(left, right, sum); }
-OWN void keep(float *to, __m512 x) { _mm512_storeu_ps(to, x); }
-OWN void store_inputs(float *to, __m512 x) { _mm512_stream_ps(to, x); }
+ALWAYS_INLINE FOR_AVX512 __m512 lanes(const float *left) { return _mm512_set1_ps(*left); }
+ALWAYS_INLINE FOR_AVX512 __m512 multiply(__m512 sum, __m512 left, __m512 right) { return _mm512_fmadd_ps(left, right, sum); }
+ALWAYS_INLINE FOR_AVX512 void store_operands(float *to, __m512 x) { _mm512_storeu_ps(to, x); }
+ALWAYS_INLINE FOR_AVX512 void store_inputs(float *to, __m512 x) { _mm512_stream_ps(to, x); }
 
 /* z = 1 / (1 + 2^z), n registers in step. 2^z: a polynomial on [-1/2, 1/2], exact at 0, relative error 9.2e-8 (fitted,
  * least maximum); the reciprocal: 14 bits and one step of Newton's. Rounding z before adds |z| 2^-24. No overflow, a
  * NaN stays one. */
-OWN void logistics(const int n, __m512 *z) {
-    __m512 f[TOGETHER], y[TOGETHER];
-    EACH z[k] = _mm512_min_ps(_mm512_set1_ps(120.0f), z[k]);
-    EACH f[k] = _mm512_reduce_ps(z[k], 0x08); /* z - the nearest whole number */
-    EACH y[k] = _mm512_fmadd_ps(_mm512_set1_ps(1.326472875e-3f), f[k], _mm512_set1_ps(9.671513182e-3f));
-    EACH y[k] = _mm512_fmadd_ps(y[k], f[k], _mm512_set1_ps(5.550733745e-2f));
-    EACH y[k] = _mm512_fmadd_ps(y[k], f[k], _mm512_set1_ps(0.2402224208f));
-    EACH y[k] = _mm512_fmadd_ps(y[k], f[k], _mm512_set1_ps(0.6931469776f));
-    EACH y[k] = _mm512_fmadd_ps(y[k], f[k], _mm512_set1_ps(1.0f));
-    EACH y[k] = _mm512_add_ps(_mm512_scalef_ps(y[k], _mm512_sub_ps(z[k], f[k])), _mm512_set1_ps(1.0f));
-    EACH f[k] = _mm512_rcp14_ps(y[k]);
-    EACH z[k] = _mm512_mul_ps(f[k], _mm512_fnmadd_ps(y[k], f[k], _mm512_set1_ps(2.0f)));
+ALWAYS_INLINE FOR_AVX512 void logistics(const int n, __m512 *z) {
+    __m512 f[MOST_TOGETHER], y[MOST_TOGETHER];
+    UNROLLED for (int k = 0; k < n; k++) z[k] = _mm512_min_ps(_mm512_set1_ps(120.0f), z[k]);
+    UNROLLED for (int k = 0; k < n; k++) f[k] = _mm512_reduce_ps(z[k], 0x08); /* z - the nearest whole number */
+    UNROLLED for (int k = 0; k < n; k++) y[k] = _mm512_fmadd_ps(_mm512_set1_ps(1.326472875e-3f), f[k], _mm512_set1_ps(9.671513182e-3f));
+    UNROLLED for (int k = 0; k < n; k++) y[k] = _mm512_fmadd_ps(y[k], f[k], _mm512_set1_ps(5.550733745e-2f));
+    UNROLLED for (int k = 0; k < n; k++) y[k] = _mm512_fmadd_ps(y[k], f[k], _mm512_set1_ps(0.2402224208f));
+    UNROLLED for (int k = 0; k < n; k++) y[k] = _mm512_fmadd_ps(y[k], f[k], _mm512_set1_ps(0.6931469776f));
+    UNROLLED for (int k = 0; k < n; k++) y[k] = _mm512_fmadd_ps(y[k], f[k], _mm512_set1_ps(1.0f));
+    UNROLLED for (int k = 0; k < n; k++) y[k] = _mm512_add_ps(_mm512_scalef_ps(y[k], _mm512_sub_ps(z[k], f[k])), _mm512_set1_ps(1.0f));
+    UNROLLED for (int k = 0; k < n; k++) f[k] = _mm512_rcp14_ps(y[k]);
+    UNROLLED for (int k = 0; k < n; k++) z[k] = _mm512_mul_ps(f[k], _mm512_fnmadd_ps(y[k], f[k], _mm512_set1_ps(2.0f)));
 }
 
-OWN __m512 clamp16(__m512 x, float bound) { /* these give their second operand where one is a NaN */
+ALWAYS_INLINE FOR_AVX512 __m512 clamp16(__m512 x, float bound) { /* these give their second operand where one is a NaN */
     return _mm512_max_ps(_mm512_set1_ps(-bound), _mm512_min_ps(_mm512_set1_ps(bound), x));
 }
-OWN __m512 sum_of(const float *sums, const float *inputs) {
+ALWAYS_INLINE FOR_AVX512 __m512 sum_of(const float *sums, const float *inputs) {
     return _mm512_add_ps(_mm512_load_ps(sums), _mm512_loadu_ps(inputs));
 }
 
 #include "avx512_scan.inc"
-#else
-EXPORT int has_avx512(void) { return 0; }
 #endif

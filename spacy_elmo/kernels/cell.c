@@ -1,5 +1,5 @@
-/* The LSTM cell for float32 and for bfloat16 products. */
+/* The LSTM cell for matrix multiplications in float32 and in bfloat16. */
 #include "common.h"
 
 #define BODY "cell.inc"
-#include "both.inc"
+#include "both_types.inc"

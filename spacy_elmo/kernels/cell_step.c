@@ -3,10 +3,9 @@
 #include "common.h"
 
 /* sums (n, 4 dim): of the state, gates in the order i, j, f, o; inputs (any, 4 dim): of the inputs, biases included;
- * index (n): each row's row of inputs; cells (n, dim): in and out; out (n, dim). clip < 0 means none. */
+ * index (n): each row's row of inputs; cells (n, dim): in and out; out (n, dim). bound is infinite where nothing is clipped. */
 EXPORT LOOP void cell_step(int n, int dim, const float *restrict sums, const float *restrict inputs,
-                           const int32_t *restrict index, float *restrict cells, float *restrict out, float clip) {
-    float bound = clip < 0 ? INFINITY : clip;
+                           const int32_t *restrict index, float *restrict cells, float *restrict out, float bound) {
     for (int row = 0; row < n; row++) {
         const float *restrict si = sums + (size_t)row * 4 * dim, *restrict sj = si + dim;
         const float *restrict sf = sj + dim, *restrict so = sf + dim;

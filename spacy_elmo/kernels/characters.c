@@ -2,45 +2,45 @@
  * slice of the filters, so that a window's sums are `width` row additions. Exact but for the order of additions. */
 #include "common.h"
 
-#define BLOCK 64 /* filters at once: sums and maxima stay in registers */
+#define TOGETHER 64 /* filters at once: sums and maxima stay in registers */
 
 ALWAYS_INLINE void convolve_(int words, int stride, int width, int n_ids, int filters, int out_stride,
                              const int16_t *restrict ids, const int32_t *restrict lengths, const float *restrict table,
-                             float *restrict out, uint8_t *restrict where, const int keep) {
-    for (int start = 0; start < filters; start += BLOCK) { /* their part of the table stays in the cache */
-        int n = filters - start < BLOCK ? filters - start : BLOCK;
+                             float *restrict out, uint8_t *restrict where, const int wants_where) {
+    for (int start = 0; start < filters; start += TOGETHER) { /* their part of the table stays in the cache */
+        int n = filters - start < TOGETHER ? filters - start : TOGETHER;
         for (int word = 0; word < words; word++) {
             const int16_t *restrict x = ids + (size_t)word * stride;
             int windows = lengths[word] - width + 1;
-            float best[BLOCK], sum[BLOCK];
-            int32_t at[BLOCK];
-            for (int q = 0; q < BLOCK; q++) best[q] = -INFINITY, at[q] = 0;
+            float best[TOGETHER], sum[TOGETHER];
+            int32_t at[TOGETHER];
+            for (int q = 0; q < TOGETHER; q++) best[q] = -INFINITY, at[q] = 0;
             for (int p = 0; p < windows; p++) {
                 const float *row = table + (size_t)x[p] * filters + start;
-                if (n == BLOCK) {
-                    for (int q = 0; q < BLOCK; q++) sum[q] = row[q];
+                if (n == TOGETHER) {
+                    for (int q = 0; q < TOGETHER; q++) sum[q] = row[q];
 #pragma GCC unroll 8
                     for (int k = 1; k < width; k++) {
                         row = table + ((size_t)k * n_ids + x[p + k]) * filters + start;
-                        for (int q = 0; q < BLOCK; q++) sum[q] += row[q];
+                        for (int q = 0; q < TOGETHER; q++) sum[q] += row[q];
                     }
                 } else {
                     for (int q = 0; q < n; q++) sum[q] = row[q];
-                    for (int q = n; q < BLOCK; q++) sum[q] = 0.0f;
+                    for (int q = n; q < TOGETHER; q++) sum[q] = 0.0f;
                     for (int k = 1; k < width; k++) {
                         row = table + ((size_t)k * n_ids + x[p + k]) * filters + start;
                         for (int q = 0; q < n; q++) sum[q] += row[q];
                     }
                 }
-                for (int q = 0; q < BLOCK; q++) {
+                for (int q = 0; q < TOGETHER; q++) {
                     int more = (sum[q] > best[q]) | (sum[q] != sum[q]); /* a NaN comes through, as with torch */
                     best[q] = more ? sum[q] : best[q];
-                    if (keep) at[q] = more ? p : at[q];
+                    if (wants_where) at[q] = more ? p : at[q];
                 }
             }
             float *restrict y = out + (size_t)word * out_stride + start;
             for (int q = 0; q < n; q++) y[q] = best[q];
-            for (int q = 0; keep && q < n; q++) where[(size_t)word * out_stride + start + q] = (uint8_t)at[q];
+            for (int q = 0; wants_where && q < n; q++) where[(size_t)word * out_stride + start + q] = (uint8_t)at[q];
         }
     }
 }
@@ -49,13 +49,13 @@ ALWAYS_INLINE void convolve_(int words, int stride, int width, int n_ids, int fi
 ALWAYS_INLINE void convolve_width_(int words, int stride, int width, int n_ids, int filters, int out_stride,
                                    const int16_t *restrict ids, const int32_t *restrict lengths,
                                    const float *restrict table, float *restrict out, uint8_t *restrict where,
-                                   const int keep) {
+                                   const int wants_where) {
     switch (width) {
 #define CASE(N) \
-    case N: convolve_(words, stride, N, n_ids, filters, out_stride, ids, lengths, table, out, where, keep); break;
+    case N: convolve_(words, stride, N, n_ids, filters, out_stride, ids, lengths, table, out, where, wants_where); break;
         CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
 #undef CASE
-        default: convolve_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, where, keep);
+        default: convolve_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, where, wants_where);
     }
 }
 

@@ -23,14 +23,12 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #endif
 
-/* A loop of one kind of processor, called in few places: inlined it would lose what `restrict` says. */
-#define INNER static __attribute__((noinline))
+/* Called in few places: inlined a loop would lose what `restrict` says. */
+#define NOT_INLINED static __attribute__((noinline))
+/* Before a loop over so few registers that all its turns are written out. */
+#define UNROLLED _Pragma("GCC unroll 8")
+#define MOST_TOGETHER 8 /* registers that go through logistics in step */
 #define LOG2E 1.44269504088896341f
-#define TOGETHER 8 /* registers, at most, that go through logistics in step */
-#define EACH _Pragma("GCC unroll 8") for (int k = 0; k < n; k++)
-
-/* Rows of the arrays of LSTM layers on AMX or AVX-512. */
-#define PADDED(batch) (((size_t)(batch) + 31) / 32 * 32)
 
 typedef uint16_t bfloat16;
 

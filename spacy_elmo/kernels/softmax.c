@@ -1,5 +1,5 @@
-/* The sampled softmax for float32 and for bfloat16 products. */
+/* The sampled softmax for matrix multiplications in float32 and in bfloat16. */
 #include "common.h"
 
 #define BODY "softmax.inc"
-#include "both.inc"
+#include "both_types.inc"

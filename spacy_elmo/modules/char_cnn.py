@@ -8,15 +8,15 @@ from torch import Tensor, nn
 
 from ..formats.characters import PADDING
 from ..formats.options import BiLMOptions
+from ..kernels.constants import MAX_POSITIONS
 from .char_table import character_table, maxima
 from .highway import Highway
-from .lstm.cell import loops
+from .loops import loops
 from .products import linear
 
 N_IDS = 262  # 261 characters, and 0 for the mask
 # Torch convolves words, sorted by length, in groups of this size. Each group is cut to its longest word.
 WORDS_PER_GROUP = 256
-MAX_POSITIONS = 256  # the compiled loop stores a position in one byte
 
 
 def encoded_lengths(ids: Tensor) -> Tensor:

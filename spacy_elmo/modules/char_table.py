@@ -13,6 +13,17 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .loops import address, address_of_rows
+
+
+def _read(ids: Tensor, lengths: Tensor, table: Tensor) -> tuple[int, int, int]:
+    """Addresses of what the convolutions read; see maxima."""
+    return (
+        address("ids", ids, torch.int16, tuple(ids.shape)),
+        address("lengths", lengths, torch.int32, (len(ids),)),
+        address("table", table, torch.float32, tuple(table.shape)),
+    )
+
 
 class _Convolve(torch.autograd.Function):
     @staticmethod
@@ -22,7 +33,12 @@ class _Convolve(torch.autograd.Function):
         out = torch.empty(words, filters, dtype=torch.float32, device=table.device)
         where = torch.empty(words, filters, dtype=torch.uint8, device=table.device)
         sizes = (words, stride, width, n_ids, filters, filters)
-        library.convolve(*sizes, ids.data_ptr(), lengths.data_ptr(), table.data_ptr(), out.data_ptr(), where.data_ptr())
+        library.convolve(
+            *sizes,
+            *_read(ids, lengths, table),
+            address("out", out, torch.float32, (words, filters)),
+            address("where", where, torch.uint8, (words, filters)),
+        )
         ctx.save_for_backward(ids, where)
         ctx.sizes, ctx.library = sizes, library
         return out
@@ -31,10 +47,14 @@ class _Convolve(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         ids, where = ctx.saved_tensors
-        _, _, width, n_ids, filters, _ = ctx.sizes
+        words, stride, width, n_ids, filters, _ = ctx.sizes
         d_table, d_out = torch.zeros(width, n_ids, filters, dtype=torch.float32, device=ids.device), d_out.contiguous()
         ctx.library.convolve_backward(
-            *ctx.sizes, ids.data_ptr(), d_out.data_ptr(), where.data_ptr(), d_table.data_ptr()
+            *ctx.sizes,
+            address("ids", ids, torch.int16, (words, stride)),
+            address("d_out", d_out, torch.float32, (words, filters)),
+            address("where", where, torch.uint8, (words, filters)),
+            address("d_table", d_table, torch.float32, (width, n_ids, filters)),
         )
         return d_table, None, None, None
 
@@ -62,7 +82,8 @@ def maxima(tables: Sequence[Tensor], ids: Tensor, lengths: Sequence[Tensor], lib
     out = torch.empty(words, sum(table.shape[2] for table in tables), dtype=torch.float32, device=ids.device)
     begin = 0
     for table, array in zip(tables, lengths):
-        arrays = (ids, array, table, out[:, begin:])
-        library.convolve_maxima(words, stride, *table.shape, out.shape[1], *(array.data_ptr() for array in arrays))
-        begin += table.shape[2]
+        end = begin + table.shape[2]
+        maxima_here = address_of_rows("out", out[:, begin:end], torch.float32, (words, end - begin))
+        library.convolve_maxima(words, stride, *table.shape, out.shape[1], *_read(ids, array, table), maxima_here)
+        begin = end
     return out

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM, LstmState
 from spacy_elmo.modules.char_cnn import N_IDS
-from spacy_elmo.modules.lstm.scan import Clips, lstm_scan
+from spacy_elmo.modules.lstm.cell import Clips
+from spacy_elmo.modules.lstm.scan import lstm_scan
 
 STEPS, BATCH, INPUT, DIM, WIDTH = 4, 2, 2, 3, 2
 OPTIONS = BiLMOptions(
@@ -171,6 +172,29 @@ def test_scan_with_bfloat16_products(forget: bool) -> None:
         assert wanted.grad is not None
         assert got.grad.dtype == torch.float32
         assert relative(got.grad, wanted.grad) <= 0.016
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("forget", [False, True])
+def test_scan_with_bfloat16_products_without_a_projection(forget: bool) -> None:
+    """The gradient of the cell's output is that of the state, which is float32 if rows are forgotten."""
+    rng = np.random.default_rng(2)
+    x, w_x, _, bias, _, _, c0 = (given.detach() for given in large_inputs())
+    w_h, h0 = (
+        torch.from_numpy(rng.normal(0, by, shape)).float() for by, shape in ((0.12, (2, 64, 256)), (1, c0.shape))
+    )
+    given = (x, w_x, w_h, bias, None, h0, c0)
+    inputs, same = ([None if part is None else part.clone().requires_grad_() for part in given] for _ in range(2))
+    keep, clips = alternating(10, 16) if forget else None, Clips(3.0, None)
+    hidden, cells = lstm_scan(*inputs, keep, clips, products=torch.bfloat16)  # type: ignore[misc, arg-type]
+    expected = scan_by_autograd(*same, keep=keep, clips=clips)
+    (hidden.sin().sum() + cells.cos().sum()).backward()
+    (expected[0].sin().sum() + expected[1].cos().sum()).backward()
+    for got, wanted in zip(inputs, same, strict=True):
+        if got is not None and wanted is not None:
+            assert got.grad is not None
+            assert wanted.grad is not None
+            assert relative(got.grad, wanted.grad) <= 0.016
 
 
 def relative(got: Tensor, expected: Tensor) -> float:

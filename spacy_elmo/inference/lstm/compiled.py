@@ -1,7 +1,7 @@
 """One direction of all LSTM layers: a compiled call for each.
 
 In bfloat16 on the tiles of AMX or on AVX-512, where the sums of the inputs are float16, and in float32 on AVX-512;
-cells and outputs are float32. The call: kernels/layer.inc; layouts: kernels/amx.h and amx_scan.c, avx512_scan.inc.
+cells and outputs are float32. The call: calls.h of the kernels; the arrays' layouts: layouts.h.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from torch import Tensor
 
 from ... import kernels
 from ...formats.options import BiLMOptions
-from ...modules.lstm.amx import UNITS, padded
+from ...kernels.calls import LayerCall
+from ...kernels.constants import AMX_SIZE_MULTIPLE, AVX512_SIZE_MULTIPLE, GATES, INPUTS_ALIGNMENT, UNITS, padded
+from ...modules.loops import address, address_of_rows, bound
+from ...modules.lstm.cell import with_forget_bias
 from ...modules.lstm.layers import LayerWeights, LstmState
-from ...modules.lstm.scan import FORGET_BIAS
 from ..memory import Buffers, in_large_pages
 from ..split import joined, split
 from .packing import Index, Packing
@@ -56,17 +58,17 @@ class Kind(NamedTuple):
 # the fastest of a type first
 KINDS = (
     Kind(
-        "amx", kernels.has_amx, torch.bfloat16, torch.float16, 64,
+        "amx", kernels.has_amx, torch.bfloat16, torch.float16, AMX_SIZE_MULTIPLE,
         _Axes((-1, 16, 2), (4, -1, UNITS), (4, 0, 3, 1, 5, 2)),
         _Axes((-1, 16, 2), (-1, 4, UNITS), (3, 0, 4, 1, 5, 2)),
     ),
     Kind(
-        "avx512_bf16", kernels.has_avx512_bf16, torch.bfloat16, torch.float16, 32,
+        "avx512_bf16", kernels.has_avx512_bf16, torch.bfloat16, torch.float16, AVX512_SIZE_MULTIPLE,
         _Axes((-1, 2), (2, 2, -1, UNITS), (4, 2, 0, 3, 5, 1)),
         _Axes((-1, 2), (-1, 2, UNITS), (2, 0, 3, 4, 1)),
     ),
     Kind(
-        "avx512", kernels.has_avx512, torch.float32, torch.float32, 32,
+        "avx512", kernels.has_avx512, torch.float32, torch.float32, AVX512_SIZE_MULTIPLE,
         _Axes((-1,), (2, 2, -1, UNITS), (3, 1, 0, 2, 4)),
         _Axes((-1,), (-1, 2, UNITS), (1, 0, 2, 3)),
     ),
@@ -115,9 +117,8 @@ class CompiledStack:
 
     def add(self, weights: LayerWeights, lossless: bool) -> None:
         """Lay out the next layer; see stacks.Stack."""
-        dim, matrices = self.options.dim, [matrix.float() for matrix in weights.matrices]
-        bias = weights.bias.float().clone()
-        bias[2 * dim : 3 * dim] += FORGET_BIAS
+        matrices = [matrix.float() for matrix in weights.matrices]
+        bias = with_forget_bias(weights.bias, torch.float32)
         remainders: list[Tensor] | None = None
         if self.kind.operands == torch.bfloat16:
             pairs = [split(matrix) for matrix in matrices]
@@ -178,22 +179,47 @@ class CompiledStack:
     def _run_layer(
         self, layer: _Layer, x: Tensor, begin: LstmState, plan: Plan, chunks: Index, steps: _Steps, out: Tensor
     ) -> Tensor:
-        """Fill in a layer's outputs: see kernels/layer.inc. Returns the cells at the end, (dim / 16, rows, 16)."""
+        """Fill in a layer's outputs, `out`. Returns the cells at the end, *Shape:* (dim / 16, rows, 16)."""
         take, dim, width, n = self.buffers.take, self.options.dim, self.options.projection_dim, len(begin.c)
-        operands, rows = self.kind.operands, padded(n)
+        operands, rows, gates, real = self.kind.operands, padded(n), GATES * dim, torch.float32
         blocked = take("blocked", padded(max(plan.n_kept, plan.n_fresh)), width, dtype=operands)
-        inputs = take("inputs", plan.rows, 4 * dim, dtype=self.kind.sums)
+        inputs = take("inputs", plan.rows, gates, dtype=self.kind.sums)
         cells = take("cells", dim // UNITS, rows, UNITS)
         state, outs = take("state", rows, width, dtype=operands), take("outs", rows, dim, dtype=operands)
-        assert inputs.data_ptr() % 64 == 0  # the loops' stores would end the process
-        assert x.is_contiguous()
-        getattr(self.library, f"{self.kind.name}_layer")(
-            *(n, dim, width, plan.n_kept, len(inputs), len(chunks), begin.h.stride(0), begin.c.stride(0)),
-            *(chunks.ctypes.data, plan.kept.data_ptr(), None if plan.fresh is None else plan.fresh.data_ptr()),
-            *(steps.active.ctypes.data, steps.offsets.ctypes.data, plan.places.data_ptr(), x.data_ptr()),
-            *(tensor.data_ptr() for tensor in (*begin, *layer[:4], blocked, inputs, cells, state, outs, out)),
-            *(-1.0 if clip is None else clip for clip in (self.options.cell_clip, self.options.proj_clip)),
+        n_steps, n_positions = len(steps.active), len(out)
+        fresh = None if plan.fresh is None else address("fresh", plan.fresh, torch.int64, (None,))
+        call = LayerCall(
+            batch=n,
+            dim=dim,
+            width=width,
+            n_kept=plan.n_kept,
+            n_inputs=len(inputs),
+            n_chunks=len(chunks),
+            h_stride=begin.h.stride(0),
+            c_stride=begin.c.stride(0),
+            chunks=address("chunks", chunks, np.int64, (None, 4)),
+            kept=address("kept", plan.kept, torch.int64, (plan.n_kept,)),
+            fresh=fresh,
+            active=address("active", steps.active, np.int32, (n_steps,)),
+            offsets=address("offsets", steps.offsets, np.int64, (n_steps,)),
+            places=address("places", plan.places, torch.int32, (n_positions,)),
+            x=address("x", x, real, (None, width)),
+            h=address_of_rows("h", begin.h, real, (n, width)),
+            c=address_of_rows("c", begin.c, real, (n, dim)),
+            packed_inputs=address("packed inputs", layer.inputs, operands, (width, gates)),
+            packed_recurrent=address("packed recurrent", layer.recurrent, operands, (width, gates)),
+            packed_w_p=address("packed projection", layer.projection, operands, (dim, width)),
+            bias=address("bias", layer.bias, real, (gates,)),
+            blocked=address("blocked", blocked, operands, (None, width)),
+            inputs=address("inputs", inputs, self.kind.sums, (plan.rows, gates), INPUTS_ALIGNMENT),
+            cells=address("cells", cells, real, (dim // UNITS, rows, UNITS)),
+            state=address("state", state, operands, (rows, width)),
+            outs=address("outs", outs, operands, (rows, dim)),
+            out=address("out", out, real, (n_positions, width)),
+            cell_bound=bound(self.options.cell_clip),
+            proj_bound=bound(self.options.proj_clip),
         )
+        getattr(self.library, f"{self.kind.name}_layer")(ctypes.byref(call))
         return cells
 
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ...formats.options import BiLMOptions
-from ...modules.lstm.cell import loops
+from ...modules.loops import address, bound, loops
+from ...modules.lstm.cell import with_forget_bias
 from ...modules.lstm.layers import LayerWeights, LstmState
-from ...modules.lstm.scan import FORGET_BIAS
 from ..linear import PrepackedLinear
 from ..memory import Buffers
 from ..split import joined, split
@@ -44,9 +44,7 @@ class TorchStack:
 
     def add(self, weights: LayerWeights, lossless: bool) -> None:
         """Lay out the next layer; see stacks.Stack."""
-        dim, low = self.options.dim, self.dtype != torch.float32
-        bias = weights.bias.float().clone()
-        bias[2 * dim : 3 * dim] += FORGET_BIAS
+        low, bias = self.dtype != torch.float32, with_forget_bias(weights.bias, torch.float32)
         pairs = [split(matrix.float().t()) if low else (matrix.float().t(), None) for matrix in weights.matrices]
         rows = [(self.input_rows, bias), (STEP_ROWS, None), (STEP_ROWS, None)]
         products = [PrepackedLinear(matrix, b, n, self.dtype) for (matrix, _), (n, b) in zip(pairs, rows)]
@@ -140,8 +138,16 @@ class TorchStack:
         clip = self.options.cell_clip
         if library is not None:
             out = torch.empty_like(c)
-            arrays = (sums, inputs, rows, c, out)
-            library.cell_step(n, dim, *(array.data_ptr() for array in arrays), -1.0 if clip is None else clip)
+            library.cell_step(
+                n,
+                dim,
+                address("sums", sums, torch.float32, (n, 4 * dim)),
+                address("inputs", inputs, torch.float32, (None, 4 * dim)),
+                address("rows", rows, torch.int32, (n,)),
+                address("c", c, torch.float32, (n, dim)),
+                address("out", out, torch.float32, (n, dim)),
+                bound(clip),
+            )
             return out
         i, j, f, o = sums.add_(inputs[rows.long()]).split(dim, 1)
         c.mul_(f.sigmoid_()).addcmul_(i.sigmoid_(), j.tanh_())

@@ -1,37 +1,36 @@
 """One direction of an LSTM layer over a window of steps, in bfloat16 on the tiles of AMX: one compiled call each way.
 
-The arrays' layouts, and why, are described in kernels/amx.h. Sums, cells and gradients of weights are float32.
+The arrays' layouts, and why, are described in layouts.h of the kernels. Sums, cells and gradients of weights are
+float32.
 """
 
+from __future__ import annotations
+
 import ctypes
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ... import kernels
-from .cell import loops
+from ...kernels.calls import AmxBackwardCall, AmxForwardCall
+from ...kernels.constants import AMX_SIZE_MULTIPLE, GATES, GRADIENT_GROUPS, INPUTS_ALIGNMENT, UNITS
+from ..loops import address, bound, loops, optional_address
+from .cell import Clips
 from .tape import Arrays, Tape, array
 
-GROUP = 64  # columns that four tiles of a right operand hold: sizes are multiples of it
-UNITS = 16  # that a tile of sums holds
-PADDING = 32  # rows that a tile of gradients' products holds
-WORK = 8 * 64  # WIDE groups of columns in amx_gradients.c
+LOW, REAL = torch.bfloat16, torch.float32
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor]
 
 
 def fits(x: Tensor, h0: Tensor, c0: Tensor, w_p: Tensor | None, products: torch.dtype) -> bool:
-    """Whether the compiled calls take such sizes and types here."""
-    if products != torch.bfloat16 or w_p is None or any(size.shape[-1] % GROUP for size in (x, h0, c0)):
+    """Whether there are compiled calls for such sizes and types on this machine."""
+    if products != LOW or w_p is None or any(size.shape[-1] % AMX_SIZE_MULTIPLE for size in (x, h0, c0)):
         return False
-    if not all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in (x, h0, c0)):
+    if not all(tensor.dtype == REAL and tensor.device.type == "cpu" for tensor in (x, h0, c0)):
         return False
     return 0 not in x.shape and kernels.has_amx(loops(x))
-
-
-def padded(batch: int) -> int:
-    """Rows of the arrays."""
-    return -(-batch // PADDING) * PADDING
 
 
 def by_rows(cells: Tensor) -> Tensor:
@@ -43,30 +42,71 @@ def by_rows(cells: Tensor) -> Tensor:
     return cells.view(n, dim // UNITS, rows, UNITS).transpose(1, 2)
 
 
+class _Sizes(NamedTuple):
+    """Of one call. rows: the batch, padded; both: widths of input and state together; width: of the state."""
+
+    steps: int
+    rows: int
+    dim: int
+    both: int
+    width: int
+
+    @classmethod
+    def of(cls, tape: Tape) -> _Sizes:
+        steps, rows, dim = tape.outs.shape
+        return cls(steps, rows, dim, tape.inputs.shape[2], tape.hidden.shape[2])
+
+    def address(self, tape: Tape, name: str) -> int:
+        """That of one of the tape's arrays."""
+        steps, rows, dim, both, width = self
+        shapes = {
+            "inputs": (steps, rows, both),
+            "gates": (steps, rows, GATES * dim),
+            "outs": (steps, rows, dim),
+            "cells": (steps + 1, rows, dim),
+            "hidden": (steps + 1, rows, width),
+        }
+        dtype, alignment = REAL if name == "cells" else LOW, INPUTS_ALIGNMENT if name == "gates" else 1
+        return address(name, getattr(tape, name), dtype, shapes[name], alignment)
+
+
 def forward(
     tape: Tape,
     weight: Tensor,
     bias: Tensor,
     w_p: Tensor,
     keep: Tensor | None,
-    clips: tuple[float | None, float | None],
+    clips: Clips,
     batch: int,
     arrays: Arrays | None,
 ) -> None:
-    """Fill the tape, whose x and first states are there. bias: the forget bias included; clips: cell and proj."""
-    library = _library(weight)
-    steps, _, dim = tape.outs.shape
-    both, width = tape.inputs.shape[2], tape.hidden.shape[2]
+    """Fill the tape, whose x and first states are there. bias: the forget bias included."""
+    library, sizes = _library(weight), _Sizes.of(tape)
+    steps, _, dim, both, width = sizes
     tape.inputs[:, batch:] = 0
-    packed, packed_w_p = _packed(arrays, weight, w_p)
-    library.amx_pack(both, 4 * dim, dim, UNITS, weight.data_ptr(), packed.data_ptr())
-    library.amx_pack(dim, width, UNITS, GROUP, w_p.data_ptr(), packed_w_p.data_ptr())
-    library.lstm_forward_amx(
-        *(steps, batch, dim, both - width, width),
-        *(tape.inputs.data_ptr(), packed.data_ptr(), packed_w_p.data_ptr(), bias.data_ptr(), _address(keep)),
-        *(tape.cells.data_ptr(), tape.hidden.data_ptr(), tape.gates.data_ptr(), tape.outs.data_ptr()),
-        *_bounds(clips),
+    packed = _packed(sizes, arrays, weight)
+    (of_weight, of_w_p), (of_packed, of_packed_w_p) = _addresses(sizes, weight, w_p), _addresses(sizes, *packed)
+    library.amx_pack(both, GATES * dim, dim, UNITS, of_weight, of_packed)
+    library.amx_pack(dim, width, UNITS, AMX_SIZE_MULTIPLE, of_w_p, of_packed_w_p)
+    call = AmxForwardCall(
+        steps=steps,
+        batch=batch,
+        dim=dim,
+        n_in=both - width,
+        width=width,
+        inputs=sizes.address(tape, "inputs"),
+        packed=of_packed,
+        packed_w_p=of_packed_w_p,
+        bias=address("bias", bias, REAL, (GATES * dim,)),
+        keep=optional_address("keep", keep, REAL, (steps, batch, 1)),
+        cells=sizes.address(tape, "cells"),
+        hidden=sizes.address(tape, "hidden"),
+        gates=sizes.address(tape, "gates"),
+        outs=sizes.address(tape, "outs"),
+        cell_bound=bound(clips.cell),
+        proj_bound=bound(clips.proj),
     )
+    library.amx_forward(ctypes.byref(call))
 
 
 def backward(
@@ -74,7 +114,7 @@ def backward(
     weight: Tensor,
     w_p: Tensor,
     keep: Tensor | None,
-    clips: tuple[float | None, float | None],
+    clips: Clips,
     d_hidden: Tensor | None,
     d_cells: Tensor | None,
     batch: int,
@@ -84,63 +124,87 @@ def backward(
 
     d_hidden: *Shape:* (steps, batch, projection_dim); d_cells: (steps or 1, batch, dim), of the last steps.
     """
-    library = _library(weight)
-    steps, rows, dim = tape.outs.shape
-    both, width = tape.inputs.shape[2], tape.hidden.shape[2]
-    like = tape.cells
-    packed, packed_w_p = _packed(arrays, weight, w_p)
-    library.amx_pack_gates_transposed(dim, both, weight.data_ptr(), packed.data_ptr())
-    library.amx_pack_transposed(width, dim, w_p.data_ptr(), packed_w_p.data_ptr())
-    d_x, d_h = like.new_empty(steps, batch, both - width), like.new_zeros(batch, width)
+    library, sizes = _library(weight), _Sizes.of(tape)
+    steps, rows, dim, both, width = sizes
+    like, n_in = tape.cells, both - width
+    packed = _packed(sizes, arrays, weight)
+    (of_weight, of_w_p), (of_packed, of_packed_w_p) = _addresses(sizes, weight, w_p), _addresses(sizes, *packed)
+    library.amx_pack_gates_transposed(dim, both, of_weight, of_packed)
+    library.amx_pack_transposed(width, dim, of_w_p, of_packed_w_p)
+    d_x, d_h = like.new_empty(steps, batch, n_in), like.new_zeros(batch, width)
     d_proj = array(arrays, "d_proj", like, weight.dtype, steps, rows, width)
     d_c = array(arrays, "d_c", like, like.dtype, 1, rows, dim).zero_()
-    work = array(arrays, "work", like, like.dtype, rows, both + GROUP)
+    work = array(arrays, "work", like, like.dtype, rows, both + AMX_SIZE_MULTIPLE)
     if d_cells is not None and len(d_cells) == 1:
         by_rows(d_c)[0, :batch] = d_cells[0].unflatten(1, (-1, UNITS))
         d_cells = None
     above = [None if given is None else given.to(like.dtype).contiguous() for given in (d_hidden, d_cells)]
-    library.lstm_backward_amx(
-        *(steps, batch, dim, both - width, width, packed.data_ptr(), packed_w_p.data_ptr(), _address(keep)),
-        *(tape.cells.data_ptr(), tape.hidden.data_ptr(), _address(above[0]), _address(above[1])),
-        *(tape.gates.data_ptr(), d_x.data_ptr(), d_proj.data_ptr(), d_h.data_ptr(), d_c.data_ptr()),
-        *(work.data_ptr(), *_bounds(clips)),
+    call = AmxBackwardCall(
+        steps=steps,
+        batch=batch,
+        dim=dim,
+        n_in=n_in,
+        width=width,
+        packed=of_packed,
+        packed_w_p=of_packed_w_p,
+        keep=optional_address("keep", keep, REAL, (steps, batch, 1)),
+        cells=sizes.address(tape, "cells"),
+        hidden=sizes.address(tape, "hidden"),
+        d_hidden=optional_address("d_hidden", above[0], REAL, (steps, batch, width)),
+        d_cells=optional_address("d_cells", above[1], REAL, (steps, batch, dim)),
+        gates=sizes.address(tape, "gates"),
+        d_x=address("d_x", d_x, REAL, (steps, batch, n_in)),
+        d_proj=address("d_proj", d_proj, LOW, (steps, rows, width)),
+        d_h=address("d_h", d_h, REAL, (batch, width)),
+        d_c=address("d_c", d_c, REAL, (1, rows, dim)),
+        work=address("work", work, REAL, (rows, both + AMX_SIZE_MULTIPLE)),
+        cell_bound=bound(clips.cell),
+        proj_bound=bound(clips.proj),
     )
-    d_weight, d_bias = _products(library, tape.inputs, tape.gates, arrays, dim, UNITS)
-    d_w_p, _ = _products(library, d_proj, tape.outs, arrays, UNITS, GROUP)
+    library.amx_backward(ctypes.byref(call))
+    d_weight, d_bias = weight_gradient(library, tape.inputs, tape.gates, arrays, dim, UNITS)
+    d_w_p, _ = weight_gradient(library, d_proj, tape.outs, arrays, UNITS, AMX_SIZE_MULTIPLE)
     return d_x, d_weight, d_bias, d_w_p.t(), d_h, by_rows(d_c)[0, :batch].flatten(1)
 
 
-def _products(
+def weight_gradient(
     library: ctypes.CDLL, left: Tensor, right: Tensor, arrays: Arrays | None, between: int, apart: int
 ) -> tuple[Tensor, Tensor]:
-    """left^T right over all steps, and the sum of right's rows; right: gates' (4 dim) or outs' layout."""
-    steps, rows, m = left.shape
-    n = right.shape[2]
+    """left^T right over all steps, and the sum of right's rows.
+
+    left: *Shape:* (steps, rows, m), bfloat16; right: (steps, rows, n), each step blocked or in the layout of gates.
+    between, apart: columns of the result between the four tiles of a group of right's, and between groups.
+    Returns (m, n), (n,), float32.
+    """
+    (steps, rows, m), n = left.shape, right.shape[2]
     tiles = array(arrays, f"left {m}", left, left.dtype, *left.shape)
-    library.amx_pack_left(steps * rows, m, left.data_ptr(), tiles.data_ptr())
-    product, totals = (left.new_empty(*shape, dtype=torch.float32) for shape in ((m, n), (n,)))
-    work = array(arrays, f"work {m}", left, torch.float32, WORK, m)
-    library.amx_transposed_product(
-        *(steps, rows, m, n, between, apart, tiles.data_ptr(), right.data_ptr()),
-        *(product.data_ptr(), totals.data_ptr(), work.data_ptr()),
+    gradient, totals = (left.new_empty(*shape, dtype=REAL) for shape in ((m, n), (n,)))
+    work = array(arrays, f"work {m}", left, REAL, GRADIENT_GROUPS * AMX_SIZE_MULTIPLE, m)
+    of_tiles = address("tiles", tiles, LOW, (steps, rows, m))
+    library.amx_pack_left(steps * rows, m, address("left", left, LOW, (steps, rows, m)), of_tiles)
+    library.amx_weight_gradient(
+        *(steps, rows, m, n, between, apart, of_tiles),
+        address("right", right, LOW, (steps, rows, n)),
+        address("gradient", gradient, REAL, (m, n)),
+        address("totals", totals, REAL, (n,)),
+        address("work", work, REAL, (GRADIENT_GROUPS * AMX_SIZE_MULTIPLE, m)),
     )
-    return product, totals
+    return gradient, totals
 
 
-def _packed(arrays: Arrays | None, weight: Tensor, w_p: Tensor) -> tuple[Tensor, Tensor]:
-    packed = array(arrays, "packed", weight, weight.dtype, *weight.shape)
-    return packed, array(arrays, "packed w_p", w_p, w_p.dtype, *w_p.shape)
+def _packed(sizes: _Sizes, arrays: Arrays | None, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Arrays for the weight and the projection, packed."""
+    packed = array(arrays, "packed", like, LOW, sizes.both, GATES * sizes.dim)
+    return packed, array(arrays, "packed w_p", like, LOW, sizes.dim, sizes.width)
+
+
+def _addresses(sizes: _Sizes, weight: Tensor, w_p: Tensor) -> tuple[int, int]:
+    """Of the weight and of the projection, packed or not."""
+    of_weight = address("weight", weight, LOW, (sizes.both, GATES * sizes.dim))
+    return of_weight, address("w_p", w_p, LOW, (sizes.dim, sizes.width))
 
 
 def _library(weight: Tensor) -> ctypes.CDLL:
     library = loops(weight)
-    assert library is not None
+    assert library is not None  # see fits
     return library
-
-
-def _address(tensor: Tensor | None) -> int | None:
-    return None if tensor is None else tensor.data_ptr()
-
-
-def _bounds(clips: tuple[float | None, float | None]) -> tuple[float, ...]:
-    return tuple(-1.0 if clip is None else clip for clip in clips)

@@ -4,14 +4,32 @@ Gates stand in the files' order i, j, f, o. Rows are contiguous. The cell state 
 what the matrix products take and give may be bfloat16: then sums and activations are taken in float32.
 """
 
-import ctypes
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from ... import kernels
+from ...kernels.constants import GATE_F, GATES
+from ..loops import NAMES, address, bound, loops, optional_address
 
-NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+FORGET_BIAS = 1.0  # TensorFlow's LSTMCell(forget_bias=1.0), with which all ELMo files were trained; it is in no file
+
+
+class Clips(NamedTuple):
+    """Bounds of the cell state and of the projected output; None: no bound."""
+
+    cell: float | None
+    proj: float | None
+
+
+def with_forget_bias(bias: Tensor, dtype: torch.dtype) -> Tensor:
+    """A copy of a layer's bias with 1 added to that of the forget gate.
+
+    bias: *Shape:* (..., 4 dim), as in the files; dtype: of the copy.
+    """
+    bias = bias.to(dtype, copy=True)
+    bias.unflatten(-1, (GATES, -1))[..., GATE_F, :] += FORGET_BIAS
+    return bias
 
 
 def cell_forward(
@@ -32,17 +50,18 @@ def cell_forward(
     library = loops(gates)
     batch, dim = out.shape
     if library is not None:
-        getattr(library, f"cell_forward_{NAMES[gates.dtype]}")(
+        real = gates.dtype
+        getattr(library, f"cell_forward_{NAMES[real]}")(
             batch,
             dim,
-            sums.data_ptr(),
-            gates.data_ptr(),
-            bias.data_ptr(),
-            cell_in.data_ptr(),
-            None if keep is None else keep.data_ptr(),
-            cell_out.data_ptr(),
-            out.data_ptr(),
-            -1.0 if clip is None else clip,
+            address("sums", sums, real, (batch, 4 * dim)),
+            address("gates", gates, real, (batch, 4 * dim)),
+            address("bias", bias, torch.float32, (4 * dim,)),
+            address("cell_in", cell_in, torch.float32, (batch, dim)),
+            optional_address("keep", keep, torch.float32, (batch, 1)),
+            address("cell_out", cell_out, torch.float32, (batch, dim)),
+            address("out", out, real, (batch, dim)),
+            bound(clip),
         )
         return
     active = sums + bias
@@ -73,16 +92,18 @@ def cell_backward(
     library = loops(gates)
     batch, dim = d_out.shape
     if library is not None:
-        getattr(library, f"cell_backward_{NAMES[gates.dtype]}")(
+        real = gates.dtype
+        d_out = d_out.to(real)  # without a projection it is float32 if `keep` is
+        getattr(library, f"cell_backward_{NAMES[real]}")(
             batch,
             dim,
-            gates.data_ptr(),
-            cell_in.data_ptr(),
-            None if keep is None else keep.data_ptr(),
-            cell_out.data_ptr(),
-            d_out.data_ptr(),
-            d_cell.data_ptr(),
-            -1.0 if clip is None else clip,
+            address("gates", gates, real, (batch, 4 * dim)),
+            address("cell_in", cell_in, torch.float32, (batch, dim)),
+            optional_address("keep", keep, torch.float32, (batch, 1)),
+            address("cell_out", cell_out, torch.float32, (batch, dim)),
+            address("d_out", d_out, real, (batch, dim)),
+            address("d_cell", d_cell, torch.float32, (batch, dim)),
+            bound(clip),
         )
         return d_cell
     sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
@@ -98,8 +119,3 @@ def cell_backward(
     d_f.copy_(sigmoid_backward(d_cell * (cell_in if keep is None else cell_in * keep), f))
     d_cell = d_cell * f
     return d_cell if keep is None else d_cell * keep
-
-
-def loops(tensor: Tensor) -> ctypes.CDLL | None:
-    """The compiled loops, where they take such a tensor."""
-    return kernels.load() if tensor.dtype in NAMES and tensor.device.type == "cpu" else None

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from ...formats.options import BiLMOptions
-from .scan import Clips, Workspace, lstm_scan
+from .cell import Clips
+from .scan import Workspace, lstm_scan
 
 
 class LstmState(NamedTuple):

@@ -1,29 +1,19 @@
 """The LSTM with projection and clips as one differentiable operation over a window of steps.
 
 The directions run side by side; the backward pass is written out, so that the weights' gradients are a few large
-products instead of one small product per step. Gates stand in the files' order i, j, f, o. The forget bias of 1 is
-added here and is in no file.
-"""
+products instead of one small product per step."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ...kernels.constants import padded
 from . import amx as lstm_amx
-from .cell import cell_backward, cell_forward
+from .cell import Clips, cell_backward, cell_forward, with_forget_bias
 from .tape import Arrays, Tape, array
-
-FORGET_BIAS = 1.0  # TensorFlow's LSTMCell(forget_bias=1.0), with which all ELMo files were trained
-
-
-class Clips(NamedTuple):
-    """Bounds of the cell state and of the projected output; None: no bound."""
-
-    cell: float | None
-    proj: float | None
 
 
 def _stop_where_clipped(gradient: Tensor, clipped: Tensor, bound: float | None) -> Tensor:
@@ -135,12 +125,11 @@ class _LstmScan(torch.autograd.Function):
         dim, width = c0.shape[2], h0.shape[2]
         weight = torch.cat([w_x.to(products), w_h.to(products)], 1)
         low_w_p = None if w_p is None else w_p.to(products).contiguous()
-        bias = bias.to(c0.dtype, copy=True)
-        bias[:, 2 * dim : 3 * dim] += FORGET_BIAS
+        bias = with_forget_bias(bias, c0.dtype)
         amx = lstm_amx.fits(x, h0, c0, w_p, products)
         if amx and keep is not None:
             keep = keep.to(c0.dtype).contiguous()
-        rows = lstm_amx.padded(batch) if amx else batch
+        rows = padded(batch) if amx else batch
         tapes, all_c = [], []
         for d in range(directions):
             tape = Tape(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..lstm.cell import NAMES, loops
+from ..loops import NAMES, address, loops
 
 # Rows of logits computed at a time: enough for matrix multiplications to run at full speed (measured).
 MAX_BLOCK_ROWS, MIN_BLOCK_ROWS = 1280, 64
@@ -132,16 +132,18 @@ def _to_probabilities(
     """
     library = loops(logits)
     if library is not None:
+        (rows, words), real = logits.shape, torch.float32
         work = torch.empty_like(offset)
         getattr(library, f"sampled_softmax_{NAMES[logits.dtype]}")(
-            *logits.shape,
-            logits.data_ptr(),
-            offset.data_ptr(),
-            target_logits.data_ptr(),
-            hits.data_ptr(),
-            work.data_ptr(),
-            losses.data_ptr(),
-            d_target.data_ptr(),
+            rows,
+            words,
+            address("logits", logits, logits.dtype, (rows, words)),
+            address("offset", offset, real, (words,)),
+            address("target_logits", target_logits, real, (rows,)),
+            address("hits", hits, torch.int32, (rows,)),
+            address("work", work, real, (words,)),
+            address("losses", losses, real, (rows,)),
+            address("d_target", d_target, real, (rows,)),
         )
         return
     p = logits + offset

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from ...modules.lstm.cell import loops
+from ...modules.loops import address, loops
 
 
 class AdamRows:
@@ -37,13 +37,8 @@ class AdamRows:
         if library is not None:
             rows, d_rows = rows.contiguous(), d_rows.contiguous()
             library.adam_rows(
-                len(rows),
-                self.table.shape[1],
-                rows.data_ptr(),
-                d_rows.data_ptr(),
-                self.table.data_ptr(),
-                self.first.data_ptr(),
-                self.second.data_ptr(),
+                *_sizes(self.table, rows),
+                *_addresses(rows, d_rows, self.table, self.first, self.second),
                 size,
                 correction,
                 self.beta1,
@@ -79,12 +74,8 @@ class AdagradRows:
         if library is not None:
             rows, d_rows = rows.contiguous(), d_rows.contiguous()
             library.adagrad_rows(
-                len(rows),
-                self.table.shape[1],
-                rows.data_ptr(),
-                d_rows.data_ptr(),
-                self.table.data_ptr(),
-                self.squares.data_ptr(),
+                *_sizes(self.table, rows),
+                *_addresses(rows, d_rows, self.table, self.squares),
                 rate,
                 self.epsilon,
             )
@@ -92,3 +83,17 @@ class AdagradRows:
         squares = self.squares[rows].addcmul_(d_rows, d_rows)
         self.squares[rows] = squares
         self.table[rows] -= rate * d_rows / (squares.sqrt() + self.epsilon)
+
+
+def _sizes(table: Tensor, rows: Tensor) -> tuple[int, int]:
+    return len(rows), table.shape[1]
+
+
+def _addresses(rows: Tensor, d_rows: Tensor, table: Tensor, *state: Tensor) -> list[int]:
+    """state: of the table's shape."""
+    real, shape = torch.float32, tuple(table.shape)
+    return [
+        address("rows", rows, torch.int64, (len(rows),)),
+        address("d_rows", d_rows, real, (len(rows), shape[1])),
+        *(address("table or state", array, real, shape) for array in (table, *state)),
+    ]

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from spacy_elmo.modules.lstm import amx as lstm_amx
-from spacy_elmo.modules.lstm.scan import Clips, lstm_scan
+from spacy_elmo.modules.lstm.cell import Clips
+from spacy_elmo.modules.lstm.scan import lstm_scan
 
 STEPS, BATCH, SIZE = 3, 4, 64
 

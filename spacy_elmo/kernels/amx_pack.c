@@ -1,34 +1,10 @@
-/* Whether this machine has AMX, and right operands in the order in which its tiles want them. */
+/* Right operands in the order in which the tiles want them. */
 #include "amx.h"
 
-#ifdef HAS_AMX
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#define ARCH_REQ_XCOMP_PERM 0x1023 /* Linux 5.16 on: the process asks for the tiles' state */
-#define XFEATURE_XTILEDATA 18
-
-static int ask(void) {
-    unsigned a, b, c, d;
-    const unsigned needed = 1u << 22 | 1u << 24; /* AMX-BF16, AMX-TILE */
-    __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl") ||
-        !__builtin_cpu_supports("avx512bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
-        return 0;
-    return (d & needed) == needed && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
-}
-
-EXPORT int has_amx(void) {
-    static int found = -1; /* asking takes long in a virtual machine; every thread finds the same */
-    if (found < 0) found = ask();
-    return found;
-}
-
+#ifdef COMPILES_BF16
 /* A (k, n) matrix, packed. Of its 64 columns, a group's four tiles begin `between` columns apart and the groups
  * `apart`: (16, 64) where the columns keep their order, (dim, 16) where a group is 16 units' gates. */
-EXPORT AMX void amx_pack(int k, int n, int between, int apart, const bfloat16 *restrict matrix,
+EXPORT FOR_AMX void amx_pack(int k, int n, int between, int apart, const bfloat16 *restrict matrix,
                          bfloat16 *restrict packed) {
     for (int group = 0; group < n / 64; group++)
         for (int row = 0; row < k; row += 32)
@@ -41,7 +17,7 @@ EXPORT AMX void amx_pack(int k, int n, int between, int apart, const bfloat16 *r
 }
 
 /* 16 rows of 32 values as a tile of a right operand; the rows' second 16 begin at `second`. */
-INLINE void transpose(const bfloat16 *restrict lower, const bfloat16 *restrict second, size_t stride,
+ALWAYS_INLINE FOR_AMX void transpose(const bfloat16 *restrict lower, const bfloat16 *restrict second, size_t stride,
                       bfloat16 *restrict tile) {
     __m512i at = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
                                     _mm512_set1_epi32((int)stride));
@@ -52,7 +28,7 @@ INLINE void transpose(const bfloat16 *restrict lower, const bfloat16 *restrict s
 }
 
 /* The transpose (k, n) of a matrix (n, k), packed. */
-EXPORT AMX void amx_pack_transposed(int k, int n, const bfloat16 *restrict matrix, bfloat16 *restrict packed) {
+EXPORT FOR_AMX void amx_pack_transposed(int k, int n, const bfloat16 *restrict matrix, bfloat16 *restrict packed) {
     for (int group = 0; group < n; group += 64)
         for (int column = 0; column < k; column += 32)
             for (int tile = 0; tile < 64; tile += 16) {
@@ -64,7 +40,7 @@ EXPORT AMX void amx_pack_transposed(int k, int n, const bfloat16 *restrict matri
 
 /* The transpose (4 dim, n) of a weight (n, 4 dim), each 64 units' 256 rows packed by themselves; the rows in the order
  * of the gates' layout. */
-EXPORT AMX void amx_pack_gates_transposed(int dim, int n, const bfloat16 *restrict weight,
+EXPORT FOR_AMX void amx_pack_gates_transposed(int dim, int n, const bfloat16 *restrict weight,
                                           bfloat16 *restrict packed) {
     for (int chunk = 0; chunk < dim; chunk += 64)
         for (int group = 0; group < n; group += 64)
@@ -76,7 +52,4 @@ EXPORT AMX void amx_pack_gates_transposed(int dim, int n, const bfloat16 *restri
                     packed += TILE;
                 }
 }
-
-#else
-EXPORT int has_amx(void) { return 0; }
 #endif

@@ -1,0 +1,39 @@
+"""The structs of calls.h, which describes their fields: arguments of the calls that have many. A test compares them."""
+
+import ctypes
+from typing import ClassVar
+
+_INT, _ADDRESS, _REAL = ctypes.c_int32, ctypes.c_void_p, ctypes.c_float
+
+
+def _fields(sizes: str, addresses: str) -> list[tuple[str, type]]:
+    reals = "cell_bound proj_bound"
+    kinds = ((sizes, _INT), (addresses, _ADDRESS), (reals, _REAL))
+    return [(name, kind) for names, kind in kinds for name in names.split()]
+
+
+class LayerCall(ctypes.Structure):
+    """One direction of one layer, forward alone."""
+
+    _fields_: ClassVar = _fields(
+        "batch dim width n_kept n_inputs n_chunks h_stride c_stride",
+        "chunks kept fresh active offsets places x h c packed_inputs packed_recurrent packed_w_p bias"
+        " blocked inputs cells state outs out",
+    )
+
+
+class AmxForwardCall(ctypes.Structure):
+    """One direction of one layer over a window of steps, for training."""
+
+    _fields_: ClassVar = _fields(
+        "steps batch dim n_in width", "inputs packed packed_w_p bias keep cells hidden gates outs"
+    )
+
+
+class AmxBackwardCall(ctypes.Structure):
+    """The same back."""
+
+    _fields_: ClassVar = _fields(
+        "steps batch dim n_in width",
+        "packed packed_w_p keep cells hidden d_hidden d_cells gates d_x d_proj d_h d_c work",
+    )

@@ -1,0 +1,34 @@
+/* What the library says of itself. */
+#include "calls.h"
+#include "common.h"
+#include "layouts.h"
+
+EXPORT const char *fingerprint(void) { return FINGERPRINT; }
+
+typedef struct {
+    const char *name;
+    int64_t value;
+} Constant;
+
+/* What Python shares: constants.py has the same names, calls.py the structs. The last name is NULL. */
+EXPORT const Constant *constants(void) {
+    static const Constant all[] = {
+        {"GATE_I", GATE_I},
+        {"GATE_J", GATE_J},
+        {"GATE_F", GATE_F},
+        {"GATE_O", GATE_O},
+        {"GATES", GATES},
+        {"UNITS", UNITS},
+        {"ROW_MULTIPLE", ROW_MULTIPLE},
+        {"AMX_SIZE_MULTIPLE", AMX_SIZE_MULTIPLE},
+        {"AVX512_SIZE_MULTIPLE", AVX512_SIZE_MULTIPLE},
+        {"INPUTS_ALIGNMENT", INPUTS_ALIGNMENT},
+        {"GRADIENT_GROUPS", GRADIENT_GROUPS},
+        {"MAX_POSITIONS", MAX_POSITIONS},
+        {"LayerCall", sizeof(LayerCall)},
+        {"AmxForwardCall", sizeof(AmxForwardCall)},
+        {"AmxBackwardCall", sizeof(AmxBackwardCall)},
+        {NULL, 0},
+    };
+    return all;
+}

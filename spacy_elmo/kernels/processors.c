@@ -1,0 +1,43 @@
+/* Whether this machine runs each kind of loop: the compiler knew it, and the processor and the system have it. */
+#include "processors.h"
+
+#ifdef COMPILES_AVX512
+static int supports_avx512(void) {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#else
+static int supports_avx512(void) { return 0; }
+#endif
+
+#ifdef COMPILES_BF16
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ARCH_REQ_XCOMP_PERM 0x1023 /* Linux 5.16 on: the process asks for the tiles' state */
+#define XFEATURE_XTILEDATA 18
+
+static int supports_bf16(void) { return supports_avx512() && __builtin_cpu_supports("avx512bf16"); }
+
+static int supports_amx(void) {
+    unsigned a, b, c, d;
+    const unsigned needed = 1u << 22 | 1u << 24; /* AMX-BF16, AMX-TILE */
+    if (!supports_bf16() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    return (d & needed) == needed && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+#else
+static int supports_bf16(void) { return 0; }
+static int supports_amx(void) { return 0; }
+#endif
+
+EXPORT int has_avx512(void) { return supports_avx512(); }
+
+EXPORT int has_avx512_bf16(void) { return supports_bf16(); }
+
+EXPORT int has_amx(void) {
+    static int answer = -1; /* asking takes long in a virtual machine; every thread gets the same */
+    if (answer < 0) answer = supports_amx();
+    return answer;
+}
