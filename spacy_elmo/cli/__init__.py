@@ -1,4 +1,7 @@
-"""`python -m spacy elmo ...`: a command a file."""
+"""`python -m spacy elmo ...`: a command a file, registered here; nothing else of the package calls it.
+
+shared/ has what several commands need, views/ what they show, task_configs/ the configs that `init-config` writes.
+"""
 
 import typer
 from spacy.cli._util import app as spacy_app

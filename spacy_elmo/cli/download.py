@@ -8,8 +8,9 @@ from urllib.parse import unquote, urlsplit
 import typer
 from wasabi import msg
 
-from ..errors import CommandError, ElmoError, Errors, shown
+from ..errors import CommandError, Errors, shown
 from .shared.checksums import sha256_of
+from .shared.errors import errors_told
 from .shared.fetching import fetch
 
 
@@ -53,7 +54,7 @@ def download(
 
     A download that was cut goes on. The file is put in place when its SHA-256 is right.
     """
-    try:
+    with errors_told(Errors.DOWNLOAD_STOPPED.format(folder=to)):
         if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
             raise CommandError(Errors.DOWNLOAD_SHA256.format(got=shown(sha256)))
         name, sha256 = file_name(url), sha256.lower()
@@ -63,8 +64,3 @@ def download(
             return
         fetch(url, target, sha256)
         msg.good(f"{target}: {target.stat().st_size:,} bytes, SHA-256 {sha256}")
-    except (ElmoError, OSError) as error:
-        msg.fail(str(error), exits=1)
-    except KeyboardInterrupt:
-        msg.fail(Errors.DOWNLOAD_STOPPED.format(folder=to))
-        raise

@@ -1,4 +1,4 @@
-"""`elmo embed`"""
+"""`elmo embed`: the vectors of a text, as HDF5."""
 
 import warnings
 from pathlib import Path
@@ -8,11 +8,13 @@ import typer
 from wasabi import msg
 
 from ..allennlp.embedder import ElmoEmbedder, OutputFormat, device_of
-from ..errors import CommandError, ElmoError, Errors, TruncatedWordsWarning
+from ..errors import CommandError, Errors, TruncatedWordsWarning
 from ..formats.sentences import read_sentences
 from ..modules import load_bilm
 from ..modules.precision import Precision
+from .shared.errors import errors_told
 from .shared.inputs import open_text, pipeline_bilm, source_of
+from .shared.outputs import refuse_inputs
 
 
 def output_format(*, all_: bool, top: bool, average: bool) -> OutputFormat:
@@ -22,15 +24,6 @@ def output_format(*, all_: bool, top: bool, average: bool) -> OutputFormat:
     if len(given) > 1:
         raise CommandError(Errors.EMBED_FORMATS.format(got=" and ".join(f"--{name}" for name in given)))
     return given[0] if given else "all"
-
-
-def check_output(output: Path, inputs: list[Path]) -> None:
-    """Raises CommandError for an output that is one of the inputs, or no regular file."""
-    for path in inputs:
-        if path.exists() and output.exists() and output.samefile(path):
-            raise CommandError(Errors.EMBED_SAME.format(path=output))
-    if output.exists() and not output.is_file():
-        raise CommandError(Errors.FILE_NOT_REGULAR.format(path=output, expected="the name of a file to write"))
 
 
 def load_embedder(
@@ -93,9 +86,9 @@ def embed(
     must have a sentence.
     """
     source = source_of(input_file)
-    try:
+    with errors_told(Errors.EMBED_STOPPED.format(path=output_file)):
         chosen = output_format(all_=all_, top=top, average=average)
-        check_output(output_file, [input_file, *(Path(name) for name in (options_file, weight_file) if name)])
+        refuse_inputs(output_file, [input_file, *(Path(name) for name in (options_file, weight_file) if name)])
         with open_text(input_file) as file:
             lines = read_sentences(file, source, keys=use_sentence_keys)
         if not lines:
@@ -107,11 +100,6 @@ def embed(
             embedder.embed_lines(
                 lines, output_file, chosen, batch_size, forget_sentences, use_sentence_keys, progress=True
             )
-    except (ElmoError, OSError) as error:
-        msg.fail(str(error), exits=1)
-    except KeyboardInterrupt:
-        msg.fail(Errors.EMBED_STOPPED.format(path=output_file))
-        raise
     if embedder.n_truncated:
         limit = embedder.options.max_characters - 2
         msg.warn(

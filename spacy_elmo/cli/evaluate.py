@@ -9,14 +9,15 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from ..errors import CommandError, ElmoError, Errors
+from ..errors import CommandError, Errors
 from ..pretraining.model.files import FILES, bilm_folder, softmax_folder
 from ..pretraining.model.language_model import LanguageModel
 from ..pretraining.scoring import STREAMS, Evaluation, evaluate_text
 from ..pretraining.text.reading import Report, read_sentences
 from ..pretraining.text.sources import find_files, refuse_inside
-from .embed import check_output
 from .shared.console import escaped, show_all
+from .shared.errors import errors_told
+from .shared.outputs import refuse_inputs
 from .shared.paths import given_path
 from .views.evaluation import Subject, print_json, print_table, write_scores
 
@@ -24,7 +25,7 @@ from .views.evaluation import Subject, print_json, print_table, write_scores
 def check_scores_file(path: Path, model: Path, text: Path) -> None:
     """Raise ElmoError where a file of the model or of the text would be replaced, or one be put among them."""
     folders = {bilm_folder(model), softmax_folder(model) or model}
-    check_output(path, [*(folder / name for folder in folders for name in FILES), *find_files(text)])
+    refuse_inputs(path, [*(folder / name for folder in folders for name in FILES), *find_files(text)])
     for folder in folders:
         if path.resolve().is_relative_to(folder.resolve()):
             raise CommandError(Errors.SCORE_INSIDE.format(path=path, folder=folder))
@@ -90,13 +91,8 @@ def evaluate(
     rows without <UNK> leave out the predictions of these. The mean is exp of the mean of both directions' losses.
     """
     show_all()
-    try:
+    with errors_told(Errors.SCORE_STOPPED):
         subject, evaluation = read_and_evaluate(model, text, language, sentences, streams, per_sentence)
-    except (ElmoError, OSError) as error:
-        msg.fail(escaped(str(error)), exits=1)
-    except KeyboardInterrupt:
-        msg.fail(Errors.SCORE_STOPPED)
-        raise
     if json_:
         print_json(subject, evaluation)
     else:

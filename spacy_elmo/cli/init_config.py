@@ -8,27 +8,9 @@ from spacy.cli._util import string_to_list
 from spacy.cli.init_config import Optimizations
 from wasabi import msg
 
-from ..errors import CommandError, ElmoError, Errors
-from ..formats.atomic import replacing, writing
+from .shared.errors import errors_told
+from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
 from .task_configs.configs import Files, task_config
-
-STANDARD_OUTPUT = Path("-")
-
-
-def check_output(path: Path, force: bool) -> None:
-    """Raise CommandError where a file must not be written."""
-    if path.exists() and not path.is_file():
-        raise CommandError(Errors.FILE_NOT_REGULAR.format(path=path, expected="the name of a file to write"))
-    if path.exists() and not force:
-        raise CommandError(Errors.INIT_EXISTS.format(path=path))
-    if not path.parent.is_dir():
-        raise CommandError(Errors.FOLDER_MISSING.format(path=path, folder=path.parent))
-
-
-def write(text: str, path: Path) -> None:
-    """Whole or not at all. Raises CommandError."""
-    with replacing(path, CommandError) as temporary, writing(path, CommandError):
-        temporary.write_text(text, encoding="utf8")
 
 
 def init_config(
@@ -52,17 +34,15 @@ def init_config(
 
     Each has features and a network of its own and its own mix of the biLM's layers; all else is as spaCy sets it.
     """
-    try:
+    with errors_told():
         if output_file != STANDARD_OUTPUT:
-            check_output(output_file, force)
+            refuse_existing(output_file, force)
         names = [name.strip() for name in string_to_list(pipeline)]
         config = task_config(lang, names, optimize.value, Files(options_file, weight_file, knowledge_base))
         if output_file == STANDARD_OUTPUT:
             typer.echo(config.to_str())
             return
-        write(config.to_str() + "\n", output_file)
-    except (ElmoError, OSError) as error:
-        msg.fail(str(error), exits=1)
+        write_text(config.to_str() + "\n", output_file)
     if options_file is None and config["nlp"]["lang"] != "en":
         msg.warn("the embedded biLM knows English: for another language give --options-file and --weight-file")
     msg.good(f"{output_file}: train it with")

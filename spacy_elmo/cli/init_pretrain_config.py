@@ -6,13 +6,14 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from ..errors import CommandError, ElmoError, Errors
+from ..errors import CommandError, Errors
 from ..pretraining.settings.config_file import to_config, to_text
 from ..pretraining.settings.help import commented
 from ..pretraining.settings.sections import PathSettings
 from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
 from ..pretraining.text.splitting import splitter
-from .init_config import STANDARD_OUTPUT, check_output, write
+from .shared.errors import errors_told
+from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
 from .shared.paths import given_path
 
 _LATER = "train"  # stands for a path that is not known yet
@@ -62,16 +63,14 @@ def init_pretrain_config(
     force: Annotated[bool, typer.Option("--force", help="Replace the file where there is one")] = False,
 ) -> None:
     """Write a config for spacy elmo pretrain: every setting, with a line on what it does."""
-    try:
+    with errors_told():
         if output_file != STANDARD_OUTPUT:
-            check_output(output_file, force)
+            refuse_existing(output_file, force)
         text = config_text(size, train, heldout, language, init)
         if output_file == STANDARD_OUTPUT:
             typer.echo(text, nl=False)
             return
-        write(text, output_file)
-    except (ElmoError, OSError) as error:
-        msg.fail(str(error), exits=1)
+        write_text(text, output_file)
     msg.good(f"{output_file}: train it with")
     given = "" if train else " --paths.train TEXT"
     typer.echo(f"python -m spacy elmo pretrain {output_file} out{given}")

@@ -1,4 +1,4 @@
-"""`elmo pack`"""
+"""`elmo pack`: a smaller copy of a biLM."""
 
 from enum import Enum
 from pathlib import Path
@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from ..errors import ElmoError, Errors
+from ..errors import Errors
 from ..formats.rounding import MANTISSA_BITS
 from ..pretraining.model.files import SOFTMAX
 from ..pretraining.model.pack import Packed
 from ..pretraining.model.pack import pack as pack_model
+from .shared.errors import errors_told
 
 
 class Stored(str, Enum):
@@ -52,13 +53,8 @@ def pack(
 
     The weights stay float32 of fewer bits, so that AllenNLP, bilm-tf and all that reads HDF5 can read them.
     """
-    try:
+    with errors_told(Errors.PACK_STOPPED.format(path=output)):
         packed = pack_model(model, output, mantissa_bits, softmax.value, force)
-    except (ElmoError, OSError) as error:
-        msg.fail(str(error), exits=1)
-    except KeyboardInterrupt:
-        msg.fail(Errors.PACK_STOPPED.format(path=output))
-        raise
     show(packed)
     if SOFTMAX not in packed.sizes and softmax is not Stored.none:
         msg.info(f"{model} has no softmax")

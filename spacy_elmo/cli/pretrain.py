@@ -1,4 +1,4 @@
-"""`elmo pretrain`"""
+"""`elmo pretrain`: train a biLM, or go on."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -7,8 +7,9 @@ import numpy as np
 import typer
 from wasabi import msg
 
-from ..errors import CommandError, ElmoError, Errors
+from ..errors import CommandError, Errors
 from ..formats.sentences import listed, read_lines
+from .shared.errors import errors_told
 from .shared.inputs import open_text, source_of
 from .shared.occurrences import Occurrence, find_occurrences, reader_of
 from .shared.ranking import most_alike
@@ -85,9 +86,7 @@ def similar(
 
     One occurrence, the first or that in line --sentence, is compared with all others, layer by layer.
     """
-    try:
+    with errors_told():
         found = read_occurrences(model, pipe, text, word, ignore_case)
         query = found.pop(choose_query(found, sentence, source_of(text), word))
-    except (ElmoError, OSError) as error:
-        msg.fail(str(error), exits=1)
     show(query, found, top)

@@ -12,8 +12,8 @@ from ..pretraining.text.reading import Report, read_sentences
 from ..pretraining.text.sources import refuse_inside
 from ..pretraining.text.vocabulary import Vocabulary, WordCounts, count_words
 from ..pretraining.text.vocabulary_file import SPECIAL, counts_path
-from .init_config import check_output
 from .shared.console import escaped, show_all
+from .shared.outputs import refuse_existing
 from .shared.paths import given_path
 
 
@@ -45,7 +45,7 @@ def show_bad(report: Report) -> None:
 def check_target(path: Path, text: Path, force: bool) -> None:
     """Raise ElmoError where a file must not be written."""
     refuse_inside(text, path)
-    check_output(path, force)
+    refuse_existing(path, force)
 
 
 def vocab(

@@ -9,8 +9,9 @@ import spacy
 import typer
 from wasabi import msg
 
-from ..errors import CommandError, ElmoError, Errors
+from ..errors import CommandError, Errors
 from ..pipeline.mixes import LearnedMix, learned_mixes
+from .shared.errors import errors_told
 from .views.weights_plot import plot_weights
 
 
@@ -57,12 +58,10 @@ def weights(
 
     A row for each component and place (input and output of its network): the layers' weights and gamma.
     """
-    try:
+    with errors_told():
         mixes = read_mixes(pipeline)
         if plot is not None:
             plot_weights(mixes, plot)
-    except (ElmoError, OSError) as error:
-        msg.fail(str(error), exits=1)
     if as_json:
         typer.echo(json.dumps([mix.to_dict() for mix in mixes], indent=2, ensure_ascii=False))
         return

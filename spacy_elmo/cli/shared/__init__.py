@@ -1,1 +1,4 @@
-"""What several commands share. Only commands and views call it."""
+"""What several commands need: the console, paths, texts and pipelines, signals, errors, downloads.
+
+Commands and views may call it; it calls neither.
+"""

@@ -39,7 +39,8 @@ def exit_code(interrupt: KeyboardInterrupt) -> int:
 
     These are the codes that shells give for programs that such a signal ended: 128 and the signal's number.
     """
-    return 128 + int(interrupt.args[0] if interrupt.args else signal.SIGINT)
+    number = interrupt.args[0] if interrupt.args else None
+    return 128 + (number if isinstance(number, int) else signal.SIGINT)  # Python's own has no argument
 
 
 def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters, None]:

@@ -1,1 +1,1 @@
-"""Training configs of pipelines whose components listen to an elmo pipe."""
+"""Configs of spaCy pipelines whose components listen to an elmo pipe; `elmo init-config` alone calls it."""

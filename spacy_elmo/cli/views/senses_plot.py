@@ -1,18 +1,36 @@
-"""The picture of `elmo demo`."""
+"""The picture of `elmo demo`: occurrences of words with several senses, and how alike they are."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from ..demo import Occurrence
-
 COLOURS = ("#1f77b4", "#d95f02")
+
+
+class Occurrence(NamedTuple):
+    """A word in a sentence.
+
+    sense: what it means there; layers: *Shape:* (layers, width).
+    """
+
+    word: str
+    sense: str
+    sentence: str
+    layers: npt.NDArray[np.float32]
+
+
+def similarities(occurrences: list[Occurrence]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Mean cosine of two occurrences of a word, in the same sense and in different ones. *Shape:* (layers,) each."""
+    same: list[npt.NDArray[np.float32]] = []
+    different: list[npt.NDArray[np.float32]] = []
+    for a, b in combinations(occurrences, 2):
+        if a.word == b.word:
+            norms = np.linalg.norm(a.layers, axis=1) * np.linalg.norm(b.layers, axis=1)
+            (same if a.sense == b.sense else different).append((a.layers * b.layers).sum(1) / norms)
+    return np.stack(same).mean(0, dtype=np.float64), np.stack(different).mean(0, dtype=np.float64)
 
 
 def plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -23,8 +41,8 @@ def plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return result
 
 
-def plot_senses(occurrences: list[Occurrence], similarities: Callable[..., Any], path: Path) -> bool:
-    """Draw each word's occurrences by layer; False where matplotlib is missing."""
+def plot_senses(occurrences: list[Occurrence], path: Path) -> bool:
+    """Draw each word's occurrences by layer; False if matplotlib is missing."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

@@ -1,1 +1,4 @@
-"""The settings of a run: what they may be, and the file that holds them."""
+"""The settings of a run: sections with their defaults and help texts, checks, and the configuration file.
+
+It may call text/ and model/; training/, run/ and commands may call it.
+"""

@@ -1,1 +1,4 @@
-"""The text of a run: from files to batches of ids. Called by the rest of pretraining and by scoring."""
+"""The text of a run: from files to sentences, words and batches of numbers.
+
+It calls no other room of pretraining; all of them may call it.
+"""
