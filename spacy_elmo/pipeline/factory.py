@@ -1,5 +1,7 @@
 """The factory `elmo`."""
 
+from inspect import Parameter, signature
+
 from spacy.language import Language
 
 from ..errors import Errors, SettingsError
@@ -24,6 +26,12 @@ DEFAULT_MODEL = {
     "cached_words": 16384,
     "width": None,
 }
+# stated once, in the signature of the component
+OWN_DEFAULTS = {
+    name: parameter.default
+    for name, parameter in signature(ElmoPipe.__init__).parameters.items()
+    if parameter.kind is Parameter.KEYWORD_ONLY
+}
 
 
 @Language.factory(
@@ -36,18 +44,7 @@ DEFAULT_MODEL = {
         "token._.elmo",
         "token._.elmo_layers",
     ],
-    default_config={
-        "model": DEFAULT_MODEL,
-        "attr": "elmo",
-        "frozen": True,
-        "set_vectors": False,
-        "scalar_mix_parameters": None,
-        "max_batch_tokens": 8192,
-        "store": "layers",
-        "learn_rate_factor": 0.1,
-        "cache_mb": 1024,
-        "cache_file": None,
-    },
+    default_config={"model": DEFAULT_MODEL, **OWN_DEFAULTS},
 )
 def make_elmo(
     nlp: Language,
