@@ -41,7 +41,7 @@ class Checkpoints:
     """The checkpoints in a folder: step-000012345.h5 is that of step 12345; the last `keep`, 1 or more, are kept.
 
     Each is an HDF5 file, uncompressed, whose user block holds the SHA-256 of the rest. Only one process may write at a
-    time: see run_lock.py.
+    time: see lock.py.
     """
 
     def __init__(self, folder: Path, keep: int = 2) -> None:
