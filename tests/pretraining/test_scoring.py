@@ -250,5 +250,5 @@ def test_an_evaluation_is_the_scores_by_themselves() -> None:
         assert evaluate_text(model, TEXT, 2).carried == score_carried(model, text, 2)
     assert (got.streams, got.unigram) == (len(TEXT), score_unigram(model, TEXT, log_p))
     assert evaluate_text(case.model, TEXT).unigram is None
-    with pytest.raises(CorpusError, match="no sentence to be scored"):
+    with pytest.raises(CorpusError, match="no sentence to score"):
         evaluate_text(model, [])
