@@ -19,6 +19,7 @@ _LOCK = fork_lock()
 class LayerCache:
     """Arrays under keys: at most max_bytes of them in memory, all of them in the file at path, if there is one.
 
+    Whoever runs a biLM looks into a cache that is open. A new one is closed: memory is used once training begins.
     Thread-safe; it pickles and deep-copies without what is in memory.
     Raises SettingsError for max_bytes, CacheError for the file: see LayersFile.
     """
@@ -29,7 +30,7 @@ class LayerCache:
     def __init__(self, max_bytes: int, path: str | None = None) -> None:
         if not isinstance(max_bytes, int) or isinstance(max_bytes, bool) or max_bytes < 0:
             raise SettingsError(Errors.CACHE_BYTES.format(got=shown(max_bytes)))
-        self.max_bytes, self.path, self.nbytes = max_bytes, path, 0
+        self.max_bytes, self.path, self.nbytes, self.is_open = max_bytes, path, 0, False
         self._memory: dict[bytes, Layers] = {}
         self._file = None if path is None else LayersFile(path)
         self._said_full = False
@@ -38,8 +39,22 @@ class LayerCache:
         """How many are in memory."""
         return len(self._memory)
 
-    def __reduce__(self) -> tuple[type[LayerCache], tuple[int, str | None]]:
-        return LayerCache, (self.max_bytes, self.path)
+    def __reduce__(self) -> tuple[type[LayerCache], tuple[int, str | None], dict[str, bool]]:
+        return LayerCache, (self.max_bytes, self.path), {"is_open": self.is_open}
+
+    def open(self) -> None:
+        """Be looked into from now on."""
+        self.is_open = True
+
+    def close(self) -> None:
+        """Empty the memory, and be looked into no more. The file stays."""
+        self.is_open = False
+        self.clear()
+
+    def check_file(self) -> None:
+        """Open the file at path once, if there is one, or make it. Raises CacheError if it can't be used."""
+        if self._file is not None:
+            self._file.read([])
 
     def get(self, keys: Sequence[bytes]) -> list[Layers | None]:
         """The array of each key, read-only, (layers, words, width); None where there is none."""

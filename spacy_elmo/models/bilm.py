@@ -16,7 +16,7 @@ from ..formats.characters import batch_to_ids_array
 from ..inference import LayerCache, token_batches
 from ..modules import LstmState
 from .cached import with_cache
-from .shim import BiLMShim
+from .shim import BiLMShim, bilm_shims
 from .types import BiLMModel, SpanGetter
 from .with_spans import Row, RowLayers, rows_of, to_docs, to_rows
 
@@ -25,10 +25,11 @@ NAME = "elmo_bilm"
 
 @dataclass
 class Settings:
-    """See bilm_layer. The component sets the rest.
+    """See bilm_layer; the rest comes from serve_component.
 
-    tuned: as trainable, but not for copies that replace listeners; max_batch_tokens: what runs at once.
-    cache: where layers are kept while a component is trained on a frozen biLM.
+    tuned: as trainable, but not for copies that replace listeners.
+    max_batch_tokens: how many tokens run at once.
+    cache: what is looked into before sentences are read, once it is open; None: nothing is.
     """
 
     get_spans: SpanGetter
@@ -59,6 +60,38 @@ def bilm_layer(
         attrs={"settings": Settings(get_spans, stateful, trainable)},
         shims=[shim],
     )
+
+
+def serve_component(
+    model: BiLMModel,
+    name: str,
+    *,
+    max_batch_tokens: int,
+    tuned: bool,
+    learn_rate_factor: float,
+    cache: LayerCache | None,
+) -> None:
+    """Tell a biLM which component it works for. A model of somebody else's stays as it is.
+
+    name: the component's.
+    max_batch_tokens, tuned, cache: see Settings.
+    learn_rate_factor: see BiLMShim.
+    """
+    for shim in bilm_shims(model):
+        shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({name!r}).n_truncated"
+        shim.learn_rate_factor = learn_rate_factor
+    if "settings" in model.attrs:
+        settings: Settings = model.attrs["settings"]
+        settings.max_batch_tokens, settings.tuned, settings.cache = max_batch_tokens, tuned, cache
+
+
+def leave_component(model: BiLMModel) -> None:
+    """Work on alone, as a copy that replaces a listener does: trained only if its own config says so."""
+    for shim in bilm_shims(model):
+        shim.learn_rate_factor = 1.0
+    if "settings" in model.attrs:
+        settings: Settings = model.attrs["settings"]
+        settings.tuned, settings.cache = False, None
 
 
 def init(model: BiLMModel, X: Any = None, Y: Any = None) -> None:

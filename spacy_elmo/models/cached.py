@@ -17,7 +17,7 @@ def with_cache(
     Equal rows are run once. stateful: a row depends on those before it in its doc, so that its key holds theirs, and
     a doc that lacks one is run whole.
     """
-    if cache is None:
+    if cache is None or not cache.is_open:
         return run(rows)
     keys = _keys(rows, f"{shim.compute_fingerprint()} {shim.dtype}".encode(), stateful)
     found = cache.get(keys)

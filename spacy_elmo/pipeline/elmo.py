@@ -14,6 +14,7 @@ from thinc.api import Optimizer
 from thinc.types import Floats3d
 
 from ..errors import ElmoError, Errors, NotEmbeddedError, SettingsError, WeightsError
+from ..models.bilm import serve_component
 from ..models.cached import LayerCache
 from ..models.shim import bilm_shims
 from ..models.types import BiLMModel
@@ -55,15 +56,17 @@ class ElmoPipe(Listening, TrainablePipe):
         self._connect()
 
     def _connect(self) -> None:
-        """What this pipe and its model know of each other."""
+        """Let this pipe and its model know each other."""
         self.source.fingerprint = self._fingerprint
         self.tuning = Tuning(self.model, self.source)
-        for shim in bilm_shims(self.model):
-            shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({self.name!r}).n_truncated"
-            shim.learn_rate_factor = self.learn_rate_factor
-        if "settings" in self.model.attrs:  # a model of one's own may have none
-            settings = self.model.attrs["settings"]
-            settings.max_batch_tokens, settings.tuned = self.max_batch_tokens, not self.frozen
+        serve_component(
+            self.model,
+            self.name,
+            max_batch_tokens=self.max_batch_tokens,
+            tuned=not self.frozen,
+            learn_rate_factor=self.learn_rate_factor,
+            cache=self.cache if self.frozen else None,
+        )
 
     def _fingerprint(self) -> str:
         """Names the weights; "" where the model has no such name."""
@@ -128,7 +131,7 @@ class ElmoPipe(Listening, TrainablePipe):
         self.source.layers = next((shim.options.layers for shim in bilm_shims(self.model)), None)
         self.check_listeners(nlp)
         if self.frozen:
-            self.cache.get([b""])  # a file that can't be used shows here
+            self.cache.check_file()
 
     def update(
         self,
@@ -140,7 +143,8 @@ class ElmoPipe(Listening, TrainablePipe):
     ) -> dict[str, float]:
         """Annotate the examples' docs for the components after this one.
 
-        A frozen biLM learns nothing, and each sentence is read once: its layers are kept (cache_mb, cache_file).
+        A frozen biLM learns nothing, and from the first update on each sentence is read once, in evaluations too: the
+        pipe's cache is open then (cache_mb, cache_file), until somebody calls cache.close().
         One that is not frozen learns from its listeners' gradients.
         """
         losses = {} if losses is None else losses
@@ -148,8 +152,8 @@ class ElmoPipe(Listening, TrainablePipe):
         docs = [example.predicted for example in examples]
         if self.store == "mix" and self.listeners:
             raise NotEmbeddedError(Errors.STORED_MIX.format(attr=self.attr))
-        if self.frozen and "settings" in self.model.attrs:
-            self.model.attrs["settings"].cache = self.cache
+        if self.frozen:
+            self.cache.open()
         if self.frozen or not self.listeners:
             layers = self.predict(docs)
         else:

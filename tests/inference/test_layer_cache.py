@@ -203,3 +203,25 @@ def test_keys() -> None:
     # what a file holds must be found by later versions: blake2b of each part after its length
     stored = bytes.fromhex("d096011783df636f94def01a9214c89865477eb6f95db8b717f10630f51fe9ff")
     assert row_key(b"bilm", ["a", "é"], b"x") == stored
+
+
+def test_open_and_closed() -> None:
+    cache = LayerCache(2**20)
+    assert not cache.is_open
+    cache.open()
+    cache.put(KEYS[:1], ARRAYS[:1])
+    for copied in (copy.deepcopy(cache), pickle.loads(pickle.dumps(cache))):
+        assert copied.is_open
+        assert len(copied) == 0
+    cache.close()
+    assert not cache.is_open
+    assert len(cache) == cache.nbytes == 0
+
+
+def test_a_file_is_checked_before_it_is_used(tmp_path: Path) -> None:
+    LayerCache(0).check_file()
+    LayerCache(0, str(tmp_path / "new")).check_file()
+    assert (tmp_path / "new").stat().st_size
+    (tmp_path / "garbage").write_bytes(b"no database" * 100)
+    with pytest.raises(CacheError, match="garbage"):
+        LayerCache(0, str(tmp_path / "garbage")).check_file()

@@ -7,7 +7,7 @@ from typing import Any
 from thinc.api import Model
 
 from ...errors import Errors, SettingsError
-from ..shim import bilm_shims
+from ..bilm import leave_component
 from ..types import BiLMModel
 from .listener import NAME
 
@@ -75,11 +75,7 @@ class Replacement:
             self._returned = []
             raise SettingsError(Errors.REPLACE_PATHS.format(pipe=self.pipe))
         self._tok2vec, self._returned = {}, []
-        settings = bilm.attrs.get("settings")
-        if settings is not None:
-            settings.tuned, settings.cache = False, None
-        for shim in bilm_shims(bilm):
-            shim.learn_rate_factor = 1.0
+        leave_component(bilm)
         return bilm
 
     def _listens(self, block: Any) -> bool:

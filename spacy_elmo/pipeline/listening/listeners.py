@@ -33,7 +33,7 @@ class Listening:
         self._listener_map: dict[str, list[BiLMModel]] = {}
         self._before: list[str] = []
         self._found_by: list[str] = []
-        self.listener_map = {}
+        self.start_linking({})
 
     @property
     def listener_map(self) -> dict[str, list[BiLMModel]]:
@@ -42,10 +42,20 @@ class Listening:
 
     @listener_map.setter
     def listener_map(self, listeners: dict[str, list[BiLMModel]]) -> None:
+        """Start linking: a setter, because spaCy (Language._link_components) tells it by assigning {}, and not else."""
+        self.start_linking(listeners)
+
+    def start_linking(self, listeners: dict[str, list[BiLMModel]]) -> None:
+        """Let go of all listeners: find_listeners, which spaCy calls next for each later component, feeds them anew.
+
+        The pipes that have found this one since the last linking count as standing before it. What replaces listeners
+        is made anew too, under the pipe's name of now.
+
+        listeners: components' names and the listeners to begin with; spaCy gives none.
+        """
         for listener in self.listeners:
             listener.attrs["upstream"].unbind(self.source)
         self._listener_map = listeners
-        # those that have found this pipe since the last linking stand before it
         self._before, self._found_by = self._found_by, []
         self.source.name = self.name
         replacement = Replacement(self.name)
