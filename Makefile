@@ -1,20 +1,32 @@
 # make run:  set up, embed the bundled sentences with the embedded biLM, print and draw what its layers tell
+# make quick: set up, then lint, types and the tests worth running after each change
 # make test: set up, then lint, types and all tests
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test docs bench clean
+.PHONY: run quick test docs bench clean
 
 run: $(VENV)/installed
 	$(BIN)/python -m spacy elmo demo out
+
+# a worker for each core; one thread in each, or they would wait for one another. A file's tests stay together, since
+# they share what is slow to make
+WORKERS ?= 2
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+quick: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(PYTEST) -m "not slow"
 
 test: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build/html

@@ -1,4 +1,4 @@
-"""Fixtures of all folders: the reference files, and the LSTM cell in torch and compiled."""
+"""Fixtures of all folders: the reference files, threads, and the LSTM cell in torch and compiled."""
 
 from __future__ import annotations
 
@@ -6,17 +6,39 @@ import ctypes
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from spacy_elmo import kernels
 
-GOLDEN = Path(__file__).parent / "golden"
+TESTS = Path(__file__).parent
+GOLDEN = TESTS / "golden"
+# what runs the engine, which divides its work among as many threads as torch has
+ENGINE = ("inference", "allennlp", "models", "pipeline")
 
 # what a shell starts in the background ignores SIGINT, and so would the processes that the tests start and interrupt
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In a worker of pytest-xdist, put files with slow tests first, so that no worker is left with one at the end."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(autouse=True)
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have torch use two threads in tests that run the engine, also in a worker of pytest-xdist, which has one."""
+    before = torch.get_num_threads()
+    if request.path.relative_to(TESTS).parts[0] in ENGINE:
+        torch.set_num_threads(max(2, before))
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -151,6 +151,7 @@ MISTAKES = re.findall(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("snippet", "message"), [m[1:] for m in MISTAKES], ids=[m[0] for m in MISTAKES])
 def test_mistakes_are_told_as_the_page_says(
     snippet: str, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -172,6 +173,7 @@ def test_there_are_at_least_ten_mistakes() -> None:
     assert len(MISTAKES) == (DOCS / "mistakes.md").read_text(encoding="utf8").count("\n## ") >= 10
 
 
+@pytest.mark.slow
 def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf8")

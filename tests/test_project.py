@@ -96,6 +96,7 @@ def run(clone: Path, what: str, *more: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_tiny_corpus_from_assets_to_results(clone: Path) -> None:
     given = ("--vars.data", str(clone.parent / "data"), "--vars.seeds", "3")
     run(clone, "tiny", *given)

@@ -63,6 +63,7 @@ def test_weights_set_and_converted(files: tuple[Path, Path]) -> None:
     close(rounded, elmo(IDS)["elmo_representations"][0].detach())
 
 
+@pytest.mark.slow
 def test_evaluation_between_steps_of_training(files: tuple[Path, Path]) -> None:
     elmo = cached(files, requires_grad=True)
     optimizer = torch.optim.SGD(elmo.parameters(), 0.01)

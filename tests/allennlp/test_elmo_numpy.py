@@ -1,6 +1,7 @@
 """The AllenNLP-compatible module against the plain numpy biLM: sizes of every kind, words given and not."""
 
 import numpy as np
+import pytest
 import torch
 from bilm_cases import bilm_of, drawn_options, random_datasets, seeds, sentence_lists
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from spacy_elmo.formats import BiLMOptions
 MIX = [0.3, -0.4, 1.1, 0.0]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(options=drawn_options(), sentences=sentence_lists, seed=seeds)
 def test_two_batches_with_the_state_carried(options: BiLMOptions, sentences: list[list[str]], seed: int) -> None:

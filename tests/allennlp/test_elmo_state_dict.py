@@ -76,6 +76,7 @@ def test_what_does_not_fit_is_named(golden: Path) -> None:
         scrambled(golden, "random_b").load_state_dict(theirs, strict=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(), (0,), (7,), (7, 3), (2, 2, 2)])
 @pytest.mark.parametrize(
     "part",

@@ -162,6 +162,7 @@ def test_long_words_are_counted(golden: Path) -> None:
     assert embedder.n_truncated == 3
 
 
+@pytest.mark.slow
 def test_precision() -> None:
     bilm, batch = load_bilm(), [["A", "dog", "ran", "."], ["Yes"]]
     precisions: tuple[Precision, ...] = ("float32", "auto")

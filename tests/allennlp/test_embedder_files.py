@@ -111,6 +111,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of a file's size to set")
 def test_a_file_that_can_not_grow(tmp_path: Path) -> None:
     path = tmp_path / "x.hdf5"

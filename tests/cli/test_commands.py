@@ -11,6 +11,8 @@ import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does thr
 from spacy_elmo.formats import read_vectors
 from spacy_elmo.pretraining.run.metrics import read_metrics
 
+pytestmark = pytest.mark.slow
+
 TEXT = "the cat sat on the mat\na dog sat on the cat\nthe dog and the cat\n" * 12
 CONFIG = """
 [paths]

@@ -131,6 +131,7 @@ def pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_pipelines(pipelines: Path, text: Path, output: Path, embedder: ElmoEmbedder) -> None:
     expected = embedder.embed_sentence(LINES[0].split())
     for arguments in ((pipelines / "one",), (pipelines / "two", "--pipe", "elmo")):
@@ -204,6 +205,7 @@ def test_what_was_there_stays(
     assert list(output.parent.iterdir()) == [output]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such signal")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped(text: Path, output: Path, number: signal.Signals) -> None:

@@ -174,6 +174,7 @@ def test_sentences_that_name_their_vectors(tmp_path: Path) -> None:
     assert "2, each named by its text" in run(path)
 
 
+@pytest.mark.slow
 def test_the_embedded_biLM_by_name_and_a_saved_pipeline(tmp_path: Path) -> None:
     assert "en_mini, the embedded one" in run("en_mini")
     nlp = spacy.blank("en")

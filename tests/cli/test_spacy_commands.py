@@ -9,6 +9,8 @@ from commands import in_fresh_environment, run
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 BASE = """
 [nlp]

@@ -13,6 +13,8 @@ import spacy
 from commands import in_fresh_environment, run
 from spacy.tokens import DocBin, Span
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = ["Ann sat on the bank", "Bob left Rome", "Rome likes Ann", "The bank left Bob"]
 NAMES = {"Ann": "PERSON", "Bob": "PERSON", "Rome": "GPE"}
 

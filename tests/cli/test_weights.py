@@ -131,6 +131,7 @@ def test_no_elmo_pipe_is_needed(tmp_path: Path) -> None:
     assert [(mix["place"], mix["source"]) for mix in mixes] == [("input", "biLM"), ("output", "biLM")]
 
 
+@pytest.mark.slow
 def test_mixes_of_different_depths(tmp_path: Path) -> None:
     """The shorter row stays in line: gamma is the last column in both."""
     nlp = spacy.blank("en")
@@ -187,6 +188,7 @@ def test_what_the_picture_shows(saved: Path, tmp_path: Path, monkeypatch: pytest
     np.testing.assert_allclose(axes.images[0].get_array()[0], [0.25, 0.5, 0.25], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_pictures_that_cannot_be_drawn(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "does not exist" in error(saved, "--plot", tmp_path / "no" / "weights.png")
     (tmp_path / "folder.png").mkdir()
@@ -230,6 +232,7 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

@@ -345,6 +345,7 @@ def test_a_file_that_another_process_has_locked(path: Path, monkeypatch: pytest.
             file.write(random_layers(2, 2))
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_writes(path: Path) -> None:
     """Also while it creates the file. The file opens afterwards, and each row is intact."""
     items = random_layers(200, 30)
@@ -395,6 +396,7 @@ def test_processes_that_write_at_the_same_time(path: Path) -> None:
         assert (array == array[0, 0, 0]).all()
 
 
+@pytest.mark.slow
 def test_forks_while_threads_read_and_write(path: Path) -> None:
     file, items = LayersFile(path), random_layers(100)
     file.write(items)

@@ -86,6 +86,7 @@ def test_tiny_sums_of_the_mean(tiny_fixture: Path) -> None:
         np.testing.assert_allclose(layers.mean(0).sum(1), expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(drawn_options(), st.booleans(), st.booleans(), seeds, sentence_lists, st.booleans())
 def test_equals_the_module(

@@ -176,6 +176,7 @@ def test_threads_share_it(tmp_path: Path, path: str | None, interval: None) -> N
 parts = st.tuples(st.binary(max_size=3), st.lists(st.text(max_size=3), max_size=4), st.binary(max_size=3))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(parts, parts)
 def test_keys_are_equal_for_equal_rows_only(a: tuple, b: tuple) -> None:

@@ -66,6 +66,7 @@ def test_very_long_words_are_not_kept(bilm: BiLM) -> None:
     assert len(vectors) == 1
 
 
+@pytest.mark.slow
 def test_threads_share_it(bilm: BiLM) -> None:
     vectors = vectors_of(bilm, 5)
 

@@ -51,6 +51,7 @@ threading.Thread(target=late).start()
 """
 
 
+@pytest.mark.slow
 def test_a_thread_that_outlives_the_main_one() -> None:
     result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
     assert result.stdout.split() == ["first", "second"]
@@ -76,6 +77,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads as Linux tells them")
 @pytest.mark.parametrize("cached_words", [0, 2000])
 def test_torch_wakes_no_threads_of_its_own(cached_words: int) -> None:

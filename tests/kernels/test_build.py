@@ -11,6 +11,8 @@ from build_cases import FILES, build, unpacked
 
 from spacy_elmo import kernels
 
+pytestmark = pytest.mark.slow
+
 SOURCES = {path.name for pattern in ("*.c", "*.h", "*.inc") for path in kernels.FOLDER.glob(pattern)}
 STRICT = {"CFLAGS": "-Wall -Wextra -Werror"}
 

@@ -13,6 +13,8 @@ from build_cases import ROOT, build, unpacked
 
 from spacy_elmo import kernels
 
+pytestmark = pytest.mark.slow
+
 TILES = Path(__file__).parent / "emulated_tiles.h"
 TESTS = [ROOT / "tests" / "kernels" / "test_amx.py", ROOT / "tests" / "inference" / "lstm" / "test_stacks.py"]
 

@@ -60,6 +60,7 @@ def loss_with(damaged: str | None, products: torch.dtype) -> float:
         workers.close()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cell")
 @pytest.mark.parametrize("products", [torch.float32, torch.bfloat16], ids=str)
 def test_every_weight_that_is_no_number_is_seen(products: torch.dtype) -> None:

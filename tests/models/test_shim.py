@@ -107,6 +107,7 @@ KEEPING: list[Callable[[BiLMShim], BiLMShim]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", KEEPING, ids=["bytes", "pickle", "deepcopy", "copy"])
 def test_saved_and_copied(shim: BiLMShim, expected: dict[str, bytes], way: Callable[[BiLMShim], BiLMShim]) -> None:
     other = way(shim)
@@ -117,6 +118,7 @@ def test_saved_and_copied(shim: BiLMShim, expected: dict[str, bytes], way: Calla
     assert weights(other) == expected == weights(shim)
 
 
+@pytest.mark.slow
 def test_the_fingerprint_is_the_same(shim: BiLMShim) -> None:
     laid_out = shim.compute_fingerprint()
     assert is_frozen(shim)

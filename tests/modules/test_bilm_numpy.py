@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from bilm_cases import (
     Case,
@@ -41,6 +42,7 @@ def test_zero_state(case: Case, sentences: list[list[str]]) -> None:
     compare(case, sentences, None, [case.reference.zero_state()] * len(sentences))
 
 
+@pytest.mark.slow
 @few
 @given(cases(), sentence_lists, seeds)
 def test_given_state(case: Case, sentences: list[list[str]], seed: int) -> None:
@@ -48,6 +50,7 @@ def test_given_state(case: Case, sentences: list[list[str]], seed: int) -> None:
     compare(case, sentences, state, [row_of(state, row) for row in range(len(sentences))])
 
 
+@pytest.mark.slow
 @few
 @given(cases(), sentence_lists, sentence_lists)
 def test_carried_over_batches_of_other_sizes(case: Case, first: list[list[str]], second: list[list[str]]) -> None:
@@ -72,6 +75,7 @@ def test_alone_or_in_a_batch(case: Case, sentences: list[list[str]]) -> None:
             assert largest_difference(got, wanted) <= 1e-12
 
 
+@pytest.mark.slow
 @few
 @given(cases(), sentence_lists, st.integers(1, 3))
 def test_padding_changes_nothing(case: Case, sentences: list[list[str]], more: int) -> None:
@@ -86,6 +90,7 @@ def test_padding_changes_nothing(case: Case, sentences: list[list[str]], more: i
     assert largest_difference(wide.state.c, narrow.state.c) <= 1e-12
 
 
+@pytest.mark.slow
 @few
 @given(cases(), sentence_lists)
 def test_layers_hold_the_boundaries_and_zeros_behind_the_end(case: Case, sentences: list[list[str]]) -> None:
@@ -103,6 +108,7 @@ def test_layers_hold_the_boundaries_and_zeros_behind_the_end(case: Case, sentenc
         assert not output.layers[:, row, last + 1 :].any()
 
 
+@pytest.mark.slow
 @few
 @given(cases(), sentence_lists)
 def test_empty_sentences(case: Case, sentences: list[list[str]]) -> None:

@@ -99,6 +99,7 @@ def test_scan(projection: bool, keep: Tensor | None, clips: Clips) -> None:
     assert_same_gradients(inputs, same, 1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("projection", "keep", "clips"),
     [
@@ -116,6 +117,7 @@ def test_scan_by_numeric_gradients(projection: bool, keep: Tensor | None, clips:
     assert torch.autograd.gradcheck(function, scan_inputs(projection))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", [0, 1], ids=["h", "c"])
 def test_scan_where_only_one_output_is_used(output: int) -> None:
     def function(*given: Tensor | None) -> Tensor:
@@ -303,6 +305,7 @@ def test_character_encoder(activation: str, n_highway: int) -> None:
     check(bilm.char_cnn, ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

@@ -118,6 +118,7 @@ def test_a_later_run_reuses_the_file(tmp_path: Path, read: list[list[str]]) -> N
     assert len(read) == 3
 
 
+@pytest.mark.slow
 def test_another_bilm_or_precision_or_state_reads_anew(
     tmp_path: Path, read: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +171,7 @@ def trained(seed: int, **elmo: Any) -> Any:
     return nlp
 
 
+@pytest.mark.slow
 def test_same_seed_and_cache_agree_in_every_bit(tmp_path: Path) -> None:
     file = str(tmp_path / "layers.cache")
     runs = [trained(1, cache_file=file), trained(1, cache_file=file), trained(1), trained(1)]

@@ -85,6 +85,7 @@ def test_doc_cleaner(store: str) -> None:
         assert not doc.user_data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
 def test_written_docs_get_their_vectors_back(store: str) -> None:
     nlp = pipeline(None, set_vectors=True, store=store)

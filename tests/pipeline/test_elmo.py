@@ -116,6 +116,7 @@ def test_sentences_of_many_docs_run_together_under_the_token_budget(monkeypatch:
     assert len(seen) < 14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cached_words", "second"), [(0, [3]), (2, [1]), (100, [1])])
 def test_each_distinct_word_is_encoded_once(
     monkeypatch: pytest.MonkeyPatch, cached_words: int, second: list[int]
@@ -136,6 +137,7 @@ def test_endless_streams_flow(nlp: Language) -> None:
     assert [next(endless)._.elmo.shape for _ in range(3)] == [(3, 256)] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
 def test_store_and_mix(store: str) -> None:
     nlp = spacy.blank("en")

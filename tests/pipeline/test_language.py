@@ -58,6 +58,7 @@ def fails_on_bad(doc: Doc) -> Doc:
     return doc
 
 
+@pytest.mark.slow
 def test_eight_threads_share_a_pipeline() -> None:
     expected = list(pipeline(None).pipe(TEXTS))
     nlp = pipeline(None, model={"cached_words": 10})  # loads, fills and empties its cache while all run
@@ -141,6 +142,7 @@ def test_analyze_pipes() -> None:
     }
 
 
+@pytest.mark.slow
 def test_two_biLMs_in_one_pipeline() -> None:
     nlp = pipeline("random_a", set_vectors=True)
     nlp.add_pipe("elmo", name="second", config=files("random_b") | {"attr": "other", "store": "mix"})

@@ -22,6 +22,7 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     return seen
 
 
+@pytest.mark.slow
 def test_a_million_characters_without_a_sentence_end(batches: list[list[int]]) -> None:
     nlp = pipeline()
     text = ("we sat on the bank of the river and looked at the water " * 20_000)[:1_000_000]
@@ -65,6 +66,7 @@ def odd_spans(kind: str) -> object:
     return lambda docs: None if kind == "nothing" else [chosen(doc) for doc in docs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["overlapping", "empty", "reversed"])
 def test_odd_spans_that_cover_the_doc(kind: str) -> None:
     nlp, whole = pipeline(model={"get_spans": {"@misc": "odd_spans.v1", "kind": kind}}), pipeline(model=WHOLE)
@@ -76,6 +78,7 @@ def test_odd_spans_that_cover_the_doc(kind: str) -> None:
     np.testing.assert_allclose(got[:, chosen], np.concatenate(expected, 1)[:, chosen], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
@@ -122,6 +125,7 @@ LONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stateful", [False, True])
 @pytest.mark.parametrize("case", LONG)
 def test_whitespace_does_not_move_windows(case: str, stateful: bool) -> None:

@@ -87,6 +87,7 @@ def test_logger_prints_the_mixes(tmp_path: Path, capsys: Any) -> None:
     assert "TAG_ACC" in printed
 
 
+@pytest.mark.slow
 def test_logger_writes_and_wraps(tmp_path: Path) -> None:
     seen: list[Any] = []
 

@@ -55,6 +55,7 @@ def test_layers_are_the_ops_arrays(ops: Ops) -> None:
             np.testing.assert_allclose(on_cpu(ops, doc._.get(name)), on_cpu(ops, expected._.get(name)), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
 def test_docs_with_the_ops_arrays_are_written_and_read(ops: Ops, store: str) -> None:
     nlp = build(ops, store=store)
@@ -70,6 +71,7 @@ def test_vectors_and_outputs(ops: Ops) -> None:
     np.testing.assert_allclose(on_cpu(ops, tfhub_outputs(doc)["default"]), on_cpu(ops, doc._.elmo).mean(0), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_saved_and_loaded(ops: Ops) -> None:
     nlp = build(ops)
     other = build(ops)

@@ -72,6 +72,7 @@ def test_pickle(nlp: Language) -> None:
     assert_same(nlp, pickle.loads(pickle.dumps(nlp)))
 
 
+@pytest.mark.slow
 def test_pickle_of_a_pipeline_never_used_works_in_a_fresh_process(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN, tmp_path / "files")
     nlp = spacy.blank("en")
@@ -110,6 +111,7 @@ def test_a_damaged_saved_pipeline_says_so(nlp: Language, tmp_path: Path, damage:
         shim.from_bytes(data[: len(data) // 2] if damage is None else damage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
 def test_docs_survive(store: str) -> None:
     nlp = spacy.blank("en")
@@ -135,6 +137,7 @@ def test_damaged_bytes_are_refused(nlp: Language) -> None:
         shim.from_bytes(other.to_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [b"", b"no msgpack at all", b"\x81\xa5model\xc0", None])
 def test_damaged_folders_and_bytes(nlp: Language, tmp_path: Path, damage: bytes | None) -> None:
     nlp.to_disk(tmp_path / "saved")

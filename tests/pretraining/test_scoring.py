@@ -133,6 +133,7 @@ def test_each_sentence_and_the_text_from_the_zero_state(case: Case) -> None:
     check_text(score_text(case.model, TEXT), everything)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("streams", "starts"), [(1, [0]), (3, [0, 3, 6]), (4, [0, 2, 4, 6]), (100, range(9))])
 def test_the_text_with_the_state_carried(case: Case, streams: int, starts: list[int]) -> None:
     everything: list[list[tuple[str, float]]] = [[], []]
@@ -150,6 +151,7 @@ def test_float32_is_near(case: Case) -> None:
     assert single.perplexities == pytest.approx(double.perplexities, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_size_of_batches_and_blocks_changes_nothing(case: Case) -> None:
     expected = [score.loss for score in score_sentences(case.model, TEXT)]
     for sizes in ({"batch_tokens": 1}, {"block_sentences": 1}, {"block_tokens": 5, "batch_tokens": 7}):

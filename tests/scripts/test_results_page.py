@@ -61,6 +61,7 @@ def project(tmp_path: Path, pipeline: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_figures(project: Path) -> None:
     output = project / "docs" / "results.md"
     missing = write_results(project, output, (0, 1, 2))

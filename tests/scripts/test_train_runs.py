@@ -60,6 +60,7 @@ def test_fingerprint(config_path: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert len(set(marks)) == len(marks)
 
 
+@pytest.mark.slow
 def test_a_trained_run_stays_and_a_failed_one_says_so(config_path: Path, tmp_path: Path) -> None:
     output = tmp_path / "seed-0"
     output.mkdir()

@@ -9,6 +9,8 @@ import pytest
 from spacy_elmo.cli.shared import console
 from spacy_elmo.cli.shared.console import escaped
 
+pytestmark = pytest.mark.slow
+
 
 def printed(code: str, encoding: str) -> str:
     """What a program prints whose standard output has that encoding."""

@@ -166,6 +166,7 @@ def test_damaged_chunk(weights: Path, options: BiLMOptions, how: dict) -> None:
     refused(weights, options, W_0, "damaged")
 
 
+@pytest.mark.slow
 def test_damaged_bytes(weights: Path, options: BiLMOptions) -> None:
     content = weights.read_bytes()
     rng = np.random.default_rng(0)

@@ -79,6 +79,7 @@ def test_states_with_any_strides(
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
 @pytest.mark.parametrize("kind", LOW)
 def test_bfloat16_of_all_kinds(changes: dict[str, object], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,6 +135,7 @@ def test_sizes_that_amx_alone_does_not_take(
     check(bilm, fast, LENGTHS[5], 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "dtype"), CHOICES, ids=str)
 def test_products_in_several_panels(kind: str | None, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums over more than the loops take at a time; weights so small that the network does not amplify errors."""
@@ -143,6 +145,7 @@ def test_products_in_several_panels(kind: str | None, dtype: torch.dtype, monkey
     check(bilm, Engine.of(bilm, dtype), LENGTHS[5], 2e-6 if dtype == torch.float32 else 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "dtype"), CHOICES, ids=str)
 @pytest.mark.parametrize("rows", [1, 7, 100])
 def test_the_size_of_the_input_product_changes_nothing(
@@ -171,6 +174,7 @@ def test_large_sums_saturate(
     check(bilm, Engine.of(bilm, dtype), LENGTHS[3], 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
 @pytest.mark.parametrize("kind", ["avx512", "compiled cell", "torch alone"])
 def test_float32(changes: dict[str, object], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,6 +236,7 @@ def test_by_word_or_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
             assert relative(got, wanted) <= bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [0, 5, 40])
 @pytest.mark.parametrize(("kind", "dtype"), CHOICES, ids=str)
 def test_words_once_or_often(kind: str | None, dtype: torch.dtype, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ def said_of(doc: Any) -> Any:
     return data | {"cats": {name: round(score, 3) for name, score in data.get("cats", {}).items()}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_component_trains_saves_and_replaces(component: str, tmp_path: Path) -> None:
     nlp = with_tasks(component, block=tok2vec(output=True))
@@ -77,6 +78,7 @@ def test_replaced_by_the_paths_of_the_listeners_themselves(tmp_path: Path) -> No
     assert output(spacy.load(tmp_path)) == said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embed", EMBEDS)
 @pytest.mark.parametrize("encode", ENCODES)
 def test_embeddings_and_encoders(embed: str, encode: str, tmp_path: Path) -> None:
@@ -116,6 +118,7 @@ def test_the_linear_layer_stands_where_widths_differ() -> None:
     assert linear("same_width").has_param("W") is None
 
 
+@pytest.mark.slow
 def test_widths() -> None:
     for encode, width in (("maxout", 16), ("same_width", 48), ("none", 48)):
         for with_output in (False, True):
@@ -157,6 +160,7 @@ def test_spacys_frozen_components() -> None:
         nlp.update(gold, exclude=["elmo"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["disable", "exclude", "remove"])
 def test_without_the_pipe_an_error_names_it(how: str, tmp_path: Path) -> None:
     nlp = with_tasks("tagger")
@@ -224,6 +228,7 @@ def two_embedders(second: str = "random_b") -> Any:
     return nlp
 
 
+@pytest.mark.slow
 def test_two_embedders(tmp_path: Path) -> None:
     nlp = two_embedders()
     width = nlp("x")._.b.shape[1]
@@ -270,6 +275,7 @@ def test_renamed_pipe() -> None:
     nlp(TEXT)
 
 
+@pytest.mark.slow
 def test_sourced_component(tmp_path: Path) -> None:
     source = with_tasks("tagger")
     train(source, 10)
@@ -292,6 +298,7 @@ def test_sourced_component(tmp_path: Path) -> None:
     assert whole.get_pipe("elmo").listening_components == ["tagger"]
 
 
+@pytest.mark.slow
 def test_swapped_bilm(tmp_path: Path) -> None:
     nlp = with_tasks("tagger")
     train(nlp, 2)
@@ -329,6 +336,7 @@ def test_deep_in_a_chain() -> None:
     assert train(nlp, 20)["tagger"] < first
 
 
+@pytest.mark.slow
 def test_bilm_of_its_own(tmp_path: Path) -> None:
     block = tok2vec()
     block["elmo"]["source"] = {"@architectures": "spacy-elmo.BiLM.v1"} | files("random_a")["model"]
@@ -351,6 +359,7 @@ def test_store_float16_trains() -> None:
     assert train(with_tasks("tagger", store="layers_float16"), 5)["tagger"] > 0
 
 
+@pytest.mark.slow
 def test_processes_and_pickle() -> None:
     nlp = with_tasks("tagger", "ner")
     train(nlp, 20)
@@ -372,6 +381,7 @@ def test_bad_settings_of_a_listener(settings: dict[str, Any], message: str) -> N
         spacy.registry.resolve({"model": {"@architectures": "spacy-elmo.Listener.v1"} | settings})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "paths",
     [
@@ -393,6 +403,7 @@ def test_wrong_paths_to_replace_listeners(paths: list[str]) -> None:
     assert output(nlp) == said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["model.tok2vec", "model.tok2vec.elmo.source"])
 def test_paths_of_both_kinds(first: str, tmp_path: Path) -> None:
     nlp = with_tasks("tagger", block=tok2vec(output=True))

@@ -103,6 +103,7 @@ def test_sum_equals_one_torch_graph(backward_calls: list[int]) -> None:
         np.testing.assert_allclose(got[name], parameter.grad, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [("tagger", "textcat", "senter"), ("senter", "tagger", "textcat")])
 def test_components_gradients_are_summed(order: tuple[str, ...], backward_calls: list[int]) -> None:
     nlp = tuned(*order, model={"cached_words": 0})
@@ -153,6 +154,7 @@ def test_applied_in_the_same_step_as_spacy_train_does() -> None:
     assert optimizer.nr_update[key] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["nothing to learn", "exclude", "disabled"])
 @pytest.mark.parametrize("through_train", [False, True])
 def test_a_component_that_skips_does_not_block(how: str, through_train: bool) -> None:
@@ -180,6 +182,7 @@ def test_a_component_that_skips_does_not_block(how: str, through_train: bool) ->
     assert shim_of(nlp).to_bytes() == saved
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_before_saving() -> None:
     """What a skipped component left behind is in the bytes that are saved right after the update."""
     nlp = tuned("tagger", "ner")
@@ -202,6 +205,7 @@ def test_learn_rate_factor() -> None:
         np.testing.assert_allclose(changes[0.25][name], 0.25 * change, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_tuning_helps_the_task_and_shows_in_the_vectors() -> None:
     nlp = with_tasks("tagger", block=elmo_block(), frozen=False, learn_rate_factor=1.0)
     gold = examples(nlp)
@@ -386,6 +390,7 @@ def test_sourcing_leaves_the_source_as_it_was() -> None:
     assert changed(before, weights(nlp))
 
 
+@pytest.mark.slow
 def test_a_tuned_bilm_that_is_swapped_is_noticed(tmp_path: Path) -> None:
     nlp = tuned("tagger")
     nlp.update(examples(nlp), sgd=Adam(0.01))
@@ -414,6 +419,7 @@ def living_tensors() -> int:
     return sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects())
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_updates() -> None:
     """Each parameter keeps its storage: a chain of arrays, each holding the one before, would never be freed."""
     nlp = tuned("tagger")

@@ -64,6 +64,7 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.data(), st.integers(0, 10**12))
 def test_arrays_come_back_bit_for_bit(data: st.DataObject, step: int) -> None:
@@ -145,6 +146,7 @@ def test_a_run_that_begins_anew_is_not_mixed_with_the_old_one(folder: Path) -> N
     assert files(folder) == ["step-000000005.h5"]
 
 
+@pytest.mark.slow
 def test_every_changed_byte_is_found(folder: Path) -> None:
     path = Checkpoints(folder).write(3, small(3))
     whole, random = path.read_bytes(), np.random.default_rng(0)
@@ -334,6 +336,7 @@ def write_on(folder: Path, acknowledged: int) -> None:
         os.write(acknowledged, b"%d " % step)
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_killed_at_any_moment(folder: Path) -> None:
     """Twenty times, and until one came in the middle of a file; what was acknowledged, or a newer one, is whole."""
     random, caught, last = np.random.default_rng(0), 0, 0

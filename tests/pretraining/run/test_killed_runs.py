@@ -15,6 +15,8 @@ import pytest
 
 from spacy_elmo.pretraining.run.checkpoint import Checkpoints
 
+pytestmark = pytest.mark.slow
+
 TOTAL, EVERY, CHECKPOINT_EVERY = 160, 40, 4
 CONFIG = """
 [paths]

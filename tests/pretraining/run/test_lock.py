@@ -23,6 +23,7 @@ with run_lock(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 def test_another_process_that_holds_it_is_named(tmp_path: Path) -> None:
     """Until it is killed."""
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]

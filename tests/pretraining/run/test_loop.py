@@ -90,6 +90,7 @@ def test_more_memory_than_there_is(config: PretrainConfig, tmp_path: Path, monke
 # How it goes on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_vocabulary", [False, True])
 def test_it_goes_on_without_its_text_and_init(config: PretrainConfig, tmp_path: Path, with_vocabulary: bool) -> None:
     """And ends in the same bits as one that has them."""
@@ -127,6 +128,7 @@ def test_a_loss_that_is_not_finite(config: PretrainConfig, tmp_path: Path) -> No
     assert not (tmp_path / "out" / "model-last").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["infinite", "nan", "refused"])
 def test_a_perplexity_that_is_not_finite(
     config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -159,6 +161,7 @@ def test_large_but_finite_perplexities_go_on(
 # Checkpoints whose SHA-256 is right, and whose contents are not
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

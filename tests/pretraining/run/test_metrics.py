@@ -48,6 +48,7 @@ def test_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_cut_at_every_byte_it_is_as_if_it_had_never_stopped(path: Path) -> None:
     whole = path.read_bytes()
     ends = [k + 1 for k, byte in enumerate(whole) if byte == ord("\n")]

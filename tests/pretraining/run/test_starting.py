@@ -259,6 +259,7 @@ def test_an_adaptive_softmax_is_kept_as_a_whole(corpus: PreparedCorpus, tmp_path
     assert same(model.softmax, old_model("adaptive").softmax)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "kind", "cutoffs", "words"),
     [

@@ -169,6 +169,7 @@ def test_a_full_disk(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [path.name for path in source.parent.iterdir()] == ["text.txt"]
 
 
+@pytest.mark.slow
 def test_a_killed_call_leaves_no_corpus(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("some words\n" * 3_000_000, encoding="utf8")
     code = "import sys; from spacy_elmo.pretraining.text.preparing import prepare; prepare(*sys.argv[1:])"
@@ -284,6 +285,7 @@ def test_changed_words(place: int, byte: bytes, corpus: PreparedCorpus) -> None:
 # Several processes, and memory
 
 
+@pytest.mark.slow
 def test_other_processes(corpus: PreparedCorpus, source: Path) -> None:
     part = corpus.part(1, 3)
     assert len(pickle.dumps(part)) < 1_000
@@ -296,6 +298,7 @@ def test_other_processes(corpus: PreparedCorpus, source: Path) -> None:
         pickle.loads(pickled)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
     peaks = []
     for n in (2_000, 60_000):

@@ -112,6 +112,7 @@ def test_unknown_languages(language: str, tmp_path: Path) -> None:
     assert repr(language) in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_tokenizer_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitting, "RENEWED_AFTER", 100)
     tokenizer = splitting.Tokenizer("en")
@@ -236,6 +237,7 @@ def test_damaged_archives(suffix: str, tmp_path: Path) -> None:
         assert str(path) in str(caught.value)
 
 
+@pytest.mark.slow
 def test_an_archive_that_blows_up_is_read_in_pieces(tmp_path: Path) -> None:
     path = written(tmp_path / "a.zst", zstandard.ZstdCompressor().compress(bytes(1 << 28) + b"\na\n"))
     tracemalloc.start()

@@ -41,6 +41,8 @@ from spacy_elmo.pretraining.settings.sections import (
 )
 from spacy_elmo.pretraining.training.distributed import Group, processes
 
+pytestmark = pytest.mark.slow
+
 # its processes have all modules already
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(

@@ -166,6 +166,7 @@ def assert_close(got: list[Tensor], expected: list[Tensor], bound: float = 1e-4)
         assert float((a.double() - b.double()).norm() / b.double().norm()) <= bound, number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_gradients_losses_and_states(corpus: PreparedCorpus, kind: str, workers: int) -> None:
@@ -234,6 +235,7 @@ def test_accumulated_batches_give_the_mean_of_their_gradients(
         assert not rest.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_change_no_more_than_rounding(corpus: PreparedCorpus, kind: str) -> None:
     losses, gradients = [], []
@@ -247,6 +249,7 @@ def test_threads_change_no_more_than_rounding(corpus: PreparedCorpus, kind: str)
         assert_close(gradients[k], gradients[0], 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["adamw", "adagrad"])
 @pytest.mark.parametrize("frozen", [0, 3 * TOKENS])
@@ -289,6 +292,7 @@ def test_dropout_is_there_and_differs_from_step_to_step(corpus: PreparedCorpus) 
     assert losses[0.3][0] != losses[0.0][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_frozen_bilm_keeps_its_bits_while_the_softmax_is_fitted(corpus: PreparedCorpus, kind: str) -> None:
     config = config_of(kind, frozen_tokens=2 * TOKENS)
