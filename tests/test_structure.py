@@ -1,66 +1,178 @@
-"""What design holds the package together: imports point one way, registered names resolve, files stay small."""
+"""What design holds the package together: imports point one way, names resolve, folders and files stay small."""
 
 import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "spacy_elmo"
-# what each part may import of the package; everything may import errors
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "spacy_elmo"
+# what the modules of each folder may import of the package besides their own folder and errors;
+# "modules" stands for the files of that folder, "modules/" for its folders too
 ARROWS = {
-    "formats": set(),
-    "kernels": set(),
-    "bilms": set(),
-    "errors": set(),
-    "modules": {"formats", "kernels", "bilms"},
-    "inference": {"modules", "formats", "kernels"},
-    "allennlp": {"inference", "modules", "formats"},
-    "models": {"inference", "modules", "formats"},
-    "pipeline": {"models"},
-    "pretraining": {"modules", "formats"},
-    "cli": {"pipeline", "pretraining", "allennlp", "inference", "modules", "formats"},
+    "errors": "",
+    "formats": "formats/weights",
+    "formats/weights": "formats",
+    "kernels": "",
+    "bilms": "",
+    "modules": "modules/lstm formats/ kernels bilms",
+    "modules/lstm": "modules formats/ kernels",
+    "modules/softmax": "modules modules/lstm formats/ kernels",
+    "inference": "inference/lstm modules/ formats/ kernels",
+    "inference/lstm": "inference modules/ formats/ kernels",
+    "allennlp": "inference/ modules/ formats/",
+    "models": "models/listening inference/ modules/ formats/",
+    "models/listening": "models",
+    "pipeline": "pipeline/listening models/",
+    "pipeline/listening": "pipeline models/",
+    "pretraining": "pretraining/model pretraining/text modules/ formats/",
+    "pretraining/text": "formats/",
+    "pretraining/model": "pretraining/text modules/ formats/",
+    "pretraining/settings": "pretraining/model pretraining/text formats/",
+    "pretraining/training": "pretraining/settings pretraining/model pretraining/text modules/ formats/",
+    "pretraining/run": "pretraining/ modules/ formats/",
+    "cli": "cli/ pipeline/ pretraining/ allennlp inference/ modules/ formats/",
+    "cli/shared": "pipeline/ pretraining/ allennlp modules/ formats/",
+    "cli/views": "cli/shared pipeline/ pretraining/ modules/ formats/",
+    "cli/task_configs": "modules/",
 }
 NO_TORCH = ("formats", "bilms", "kernels", "pipeline")
+# folders of tests that mirror none of the package: what tests share, and folders beside the package
+SHARED = ("helpers", "golden")
+BESIDE = ("benchmarks", "scripts")
 
 
-def imports_of(path: Path) -> set[str]:
-    """Full names of all modules that a file imports, relative ones resolved."""
+def modules_in(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.py"))
+
+
+def name_of(path: Path, package: Path = PACKAGE) -> str:
+    """A module's full name; that of a folder for its __init__.py."""
+    parts = path.relative_to(package.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path, package: Path = PACKAGE) -> set[str]:
+    """Full names of all that a file imports, in functions and for types alone too; relative names resolved."""
     names = set()
-    package = ("spacy_elmo", *path.relative_to(PACKAGE).parts[:-1])
+    folder = path.relative_to(package.parent).parts[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            base = list(folder[: len(folder) - node.level + 1]) if node.level else []
             module = ".".join(base + ([node.module] if node.module else []))
-            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+            names |= {f"{module}.{alias.name}" for alias in node.names}
     return names
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+@cache
+def names_in(package: Path) -> frozenset[str]:
+    return frozenset(name_of(path, package) for path in modules_in(package))
+
+
+def modules_imported(path: Path, package: Path = PACKAGE) -> set[str]:
+    """Names of the package's modules that a file imports itself or something from."""
+    known = names_in(package)
+    return {name if name in known else name.rpartition(".")[0] for name in imports_of(path, package)} & known
+
+
+def room_of(module: str) -> str:
+    """The folder of a module, as ARROWS names it; "" for the package's own."""
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return (path if path.is_dir() else path.parent).relative_to(PACKAGE).as_posix().removeprefix(".")
+
+
+def allowed(room: str) -> set[str]:
+    """All folders that the modules of one may import."""
+    names = [*ARROWS[room].split(), "errors"]
+    below = tuple(name for name in names if name.endswith("/"))
+    return {room} | {other for other in ARROWS if other in names or f"{other}/".startswith(below)}
+
+
+@pytest.mark.parametrize("path", modules_in(PACKAGE), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_arrows_point_one_way(path: Path) -> None:
-    part = path.relative_to(PACKAGE).parts[0]
-    if part.endswith(".py"):
+    room = room_of(name_of(path))
+    if not room:
         return
-    imported = {name.split(".")[1] for name in imports_of(path) if name.startswith("spacy_elmo.")}
-    assert imported <= ARROWS[part] | {part, "errors"}, f"{path} may not import all of {imported}"
-    if part in NO_TORCH:
+    refused = {name for name in modules_imported(path) if room_of(name) not in allowed(room)}
+    assert not refused, f"{path} may not import {refused}: see ARROWS"
+    if room.partition("/")[0] in NO_TORCH:
         assert not any(name.split(".")[0] == "torch" for name in imports_of(path)), f"{path} imports torch"
 
 
+def test_the_arrows_name_every_folder() -> None:
+    assert set(ARROWS) == {room_of(name_of(path)) for path in modules_in(PACKAGE)} - {""}
+    assert {name.removesuffix("/") for names in ARROWS.values() for name in names.split()} <= set(ARROWS)
+
+
 def test_the_arrows_have_no_circle() -> None:
-    below: dict[str, set[str]] = {}
-    for _ in ARROWS:
-        for part, targets in ARROWS.items():
-            below[part] = set(targets).union(*(below.get(target, set()) for target in targets))
-    assert not any(part in targets for part, targets in below.items())
+    """Except from a folder to the files beside it: the modules themselves are tested below."""
+    parents = {room: room.rpartition("/")[0] for room in ARROWS}
+    TopologicalSorter({room: allowed(room) - {room, parents[room]} for room in ARROWS}).prepare()
+
+
+def check_circles(package: Path) -> None:
+    """Raises CycleError, with their names, if modules import one another in a circle."""
+    names = {path: name_of(path, package) for path in modules_in(package)}
+    TopologicalSorter({name: modules_imported(path, package) - {name} for path, name in names.items()}).prepare()
+
+
+def test_no_module_comes_round_to_itself() -> None:
+    check_circles(PACKAGE)
+
+
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "from .a import A",
+        "from . import a",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..house.a import A",
+        "def late():\n    import house.a",
+    ],
+)
+def test_a_circle_is_seen(imported: str, tmp_path: Path) -> None:
+    package = tmp_path / "house"
+    package.mkdir()
+    for name, text in (("__init__", "from .a import A"), ("a", "from .b import B"), ("b", "B = 1")):
+        (package / f"{name}.py").write_text(text, encoding="utf8")
+    check_circles(package)
+    (package / "b.py").write_text(imported, encoding="utf8")
+    with pytest.raises(CycleError, match=r"house\.a"):
+        check_circles(package)
 
 
 def test_files_stay_small() -> None:
-    sizes = [len(path.read_text(encoding="utf8").splitlines()) for path in PACKAGE.rglob("*.py")]
-    assert max(sizes) <= 250
-    assert sorted(sizes)[len(sizes) // 2] < 100
+    sizes = {path: len(path.read_text(encoding="utf8").splitlines()) for path in modules_in(PACKAGE)}
+    assert not {str(path): size for path, size in sizes.items() if size > 250}
+    assert sorted(sizes.values())[len(sizes) // 2] < 100
+
+
+def folders() -> Iterator[Path]:
+    return (path.parent for path in modules_in(PACKAGE) if path.name == "__init__.py")
+
+
+def test_folders_stay_small() -> None:
+    counts = {str(folder): len(list(folder.glob("*.py"))) - 1 for folder in folders()}
+    assert not {folder: count for folder, count in counts.items() if count > 20}
+
+
+def test_every_folder_says_what_it_is() -> None:
+    assert set(folders()) == {path.parent for path in modules_in(PACKAGE)}
+    silent = [folder for folder in folders() if not ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))]
+    assert not silent
+
+
+def test_the_tests_mirror_the_package() -> None:
+    tests = {path.parent.relative_to(ROOT / "tests") for path in modules_in(ROOT / "tests")}
+    for folder in tests:
+        if folder.parts and folder.parts[0] not in SHARED:
+            tested = (ROOT if folder.parts[0] in BESIDE else PACKAGE) / folder
+            assert tested.is_dir(), f"tests/{folder} mirrors no folder"
 
 
 def registered() -> list[EntryPoint]:
