@@ -13,7 +13,7 @@ from spacy_elmo import kernels
 LOOP = "loop::"
 SHOWN = 6  # of the operations between
 PARTS = {
-    "products": ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"),
+    "matrices": ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"),
     "lstm": (f"{LOOP}amx_",),  # matrix multiplications and cell are one loop there
     "cell": (f"{LOOP}cell_",),
     "softmax": (f"{LOOP}sampled_softmax",),

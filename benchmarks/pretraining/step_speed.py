@@ -3,8 +3,8 @@
 Ours: training/step.py and the updates. Plain: plain_step.py, in float32 and under autocast to bfloat16. Both train
 the same network (but ours clips) from the same weights on the same batches, new ones each round: words drawn by a Zipf
 distribution, with random spellings. They take turns, after a warm-up; the reading of a corpus is not measured. Then:
-the operations of the step's matrix products, how long this machine takes for these products alone, and a profile of
-our step.
+the operations of the step's matrix multiplications, how long this machine needs for them alone, and a profile of our
+step.
 
     python -m benchmarks.pretraining.step_speed
     python -m benchmarks.pretraining.step_speed --quick --json out.json
@@ -38,7 +38,7 @@ from spacy_elmo.pretraining.training.step import Batch, Workers
 
 from ..common.arguments import add_common, count, output, parser_of
 from ..common.machine_load import Load, LoadMeter
-from .matrices_alone import products_of, seconds_alone
+from .matrices_alone import multiplications_of, seconds_alone
 from .plain_step import PlainStep
 from .step_profile import Serial, shares
 
@@ -51,12 +51,14 @@ DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 class OurStep:
     """Calls give the mean loss and update the weights."""
 
-    def __init__(self, bilm: BiLM, softmax: Softmax, negatives: int, streams: int, products: str, threads: int) -> None:
+    def __init__(
+        self, bilm: BiLM, softmax: Softmax, negatives: int, streams: int, precision: str, threads: int
+    ) -> None:
         self.settings = OptimizerSettings(learning_rate=RATE)
         self.parameters = list(bilm.parameters())
         self.optimizer = dense_optimizer(self.parameters, self.settings)
         self.objective = RowObjective(softmax, negatives, self.settings)
-        self.workers = Workers(bilm, threads, DTYPES[products])
+        self.workers = Workers(bilm, threads, DTYPES[precision])
         self.state, self.steps = bilm.lstm.zero_state(streams), 0
 
     def __call__(self, batch: Batch, seed: int) -> float:
@@ -147,7 +149,7 @@ def main() -> None:
         "first_losses": first,
         "rounds": rounds,
     }
-    report["products"] = against_products(options, distinct, report["rounds"], args)
+    report["multiplications"] = against_multiplications(options, distinct, report["rounds"], args)
     ours = sides["ours bfloat16"]
     assert isinstance(ours, OurStep)
     ours.workers.close()
@@ -219,25 +221,25 @@ def median_speeds(rounds: list[dict[str, Any]]) -> dict[str, float]:
     return {name: statistics.median(found["tokens_per_second"][name] for found in rounds) for name in names}
 
 
-def against_products(
+def against_multiplications(
     options: BiLMOptions, distinct: int, rounds: list[dict[str, Any]], args: argparse.Namespace
 ) -> dict[str, Any]:
-    """Print and return what the products of a step take alone, and the share of our step that this is."""
-    products = products_of(options, args.streams, args.steps, args.negatives, distinct, args.threads)
-    flop = args.threads * sum(product.flop for product in products)
+    """Print and return what the multiplications of a step take alone, and the share of our step that this is."""
+    multiplications = multiplications_of(options, args.streams, args.steps, args.negatives, distinct, args.threads)
+    flop = args.threads * sum(multiplication.flop for multiplication in multiplications)
     medians = median_speeds([found for found in rounds if not found["disturbed"]] or rounds)
     found: dict[str, Any] = {"flop": flop}
     a_token = flop / args.streams / args.steps
-    print(f"\nmatrix products of a step: {flop / 1e9:.1f} GFLOP, {a_token / 1e6:.1f} MFLOP a token")
+    print(f"\nmatrix multiplications of a step: {flop / 1e9:.1f} GFLOP, {a_token / 1e6:.1f} MFLOP a token")
     for name, dtype in DTYPES.items():
         meter = LoadMeter([os.getpid()])
-        alone = seconds_alone(products, dtype, args.threads)
+        alone = seconds_alone(multiplications, dtype, args.threads)
         load = meter.stop()
         step = args.streams * args.steps / medians[f"ours {name}"]
         found[name] = {"seconds_alone": alone, "load": str(load), "seconds_of_step": step, "share": alone / step}
         print(
             f"{name}: alone {1e3 * alone:.0f} ms ({flop / alone / 1e9:,.0f} GFLOP/s; load {load}), the step "
-            f"{1e3 * step:.0f} ms: {100 * alone / step:.0f} % of it at the limit of the products"
+            f"{1e3 * step:.0f} ms: {100 * alone / step:.0f} % of it at the limit of the multiplications"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""What products in bfloat16 cost: in the vectors, and in the scores of trained pipelines.
+"""What matrix multiplications in bfloat16 cost: in the vectors, and in the scores of trained pipelines.
 
     python -m benchmarks.quality.bfloat16 en_ewt-ud-dev.conllu
     python -m benchmarks.quality.bfloat16 dev.conllu --pipelines runs/ner/model-best=corpus/ner/test.spacy
@@ -43,8 +43,8 @@ def vectors(path: Path, options_file: str | None, weight_file: str | None) -> No
 
 def cosine(a: Array, b: Array) -> Array:
     """Of each row of a with that of b."""
-    product: Array = (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
-    return product
+    cosines: Array = (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
+    return cosines
 
 
 def scores(pipeline: str, corpus: str) -> None:

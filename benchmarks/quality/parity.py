@@ -1,8 +1,7 @@
 """Largest absolute differences from every reference, for the network and for the fast forward pass.
 
-    python -m benchmarks.quality.parity [REFERENCE]
-
-REFERENCE: a folder that holds tiny_fixture, the small biLM that bilm-tf and AllenNLP test with; None: left out.
+python -m benchmarks.quality.parity                # the references in tests/golden
+python -m benchmarks.quality.parity REFERENCE      # and the small biLM that bilm-tf and AllenNLP test with
 """
 
 import sys
@@ -21,6 +20,8 @@ from spacy_elmo.formats import batch_to_ids_array, words_to_ids  # noqa: E402
 from spacy_elmo.inference import Engine  # noqa: E402
 from spacy_elmo.modules import BiLM, LstmState  # noqa: E402
 from spacy_elmo.modules.scalar_mix import ScalarMix  # noqa: E402
+
+from ..common.arguments import parser_of  # noqa: E402
 
 Run = Callable[[list[list[str]], LstmState], tuple[list[np.ndarray], LstmState]]
 
@@ -112,11 +113,14 @@ def tiny_rows(folder: Path) -> Iterable[tuple[str, list[str]]]:
 
 
 def main() -> None:
-    """Print the table."""
+    parser = parser_of(__doc__)
+    text = "folder that holds tiny_fixture (default: left out)"
+    parser.add_argument("reference", type=Path, nargs="?", metavar="REFERENCE", help=text)
+    args = parser.parse_args()
     print("| reference | network | fast forward pass |\n|---|---|---|")
     rows = [row for name in GOLDEN_NAMES for row in golden_rows(name)]
-    if len(sys.argv) > 1:
-        rows += tiny_rows(Path(sys.argv[1]) / "tiny_fixture")
+    if args.reference is not None:
+        rows += tiny_rows(args.reference / "tiny_fixture")
     for title, values in rows:
         print("| " + " | ".join([title, *values]) + " |")
 

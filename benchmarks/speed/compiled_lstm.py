@@ -53,7 +53,7 @@ class Direction:
 
     @property
     def flop(self) -> int:
-        """Of its products: those of further layers' inputs, of the states and of the projections."""
+        """Of a run: the inputs of the layers after the first, the states and the projections."""
         n, dim, width = self.options.n_layers, self.options.dim, self.options.projection_dim
         return 2 * self.rows * STEPS * dim * width * (4 * (n - 1) + 4 * n + n)
 

@@ -1,4 +1,4 @@
-"""What this machine's products reach alone: large ones, and those of one sentence at a time."""
+"""Rates of this machine's matrix multiplications alone: large ones, and those of one sentence at a time."""
 
 import statistics
 import time
@@ -12,24 +12,29 @@ from torch import Tensor
 
 from spacy_elmo.formats import BiLMOptions
 
-LARGE = 4096  # rows, columns and length of a large product
-TOKENS = 16  # of a measurement of rows: handing over to a thread is no part of the products
+LARGE = 4096  # rows and columns of a large matrix
+TOKENS = 16  # of a measurement: enough that handing over to a thread takes no time beside them
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
-def large_product_rate(precision: str, seconds: float) -> float:
-    """FLOP a second of large products on all of torch's threads, their median over so many seconds."""
+def large_matrix_rate(precision: str, seconds: float) -> float:
+    """Measure FLOP a second of large matrix multiplications on all of torch's threads.
+
+    precision: of the matrices. seconds: to measure for, at least. Returns the median.
+    """
     a, b = (torch.randn(LARGE, LARGE).to(DTYPES[precision]) for _ in range(2))
     out = torch.empty_like(a)
     return 2 * LARGE**3 / _median_seconds(lambda: torch.mm(a, b, out=out), seconds)
 
 
-class VectorProducts:
-    """One row times the recurrent and projection weights of all layers and directions, layer after layer.
+class MatrixVectorRates:
+    """Rate of one row times the recurrent and projection weights of all layers and directions, layer after layer.
 
-    That is what a token costs at batch 1 at least: these weights do not wait in the cache until the next token, if
-    they are larger than it. Both directions on all threads, and each direction on a thread of its own, by torch.mv and
-    by F.linear: the fastest counts.
+    That is the least that a token costs at batch 1. If these weights are larger than the cache, they are read from
+    memory again for each token. Both directions on all threads, and each direction on a thread of its own,
+    by torch.mv and by F.linear: the fastest counts.
+
+    options: sizes of the network. precision: of the weights.
     """
 
     def __init__(self, options: BiLMOptions, precision: str) -> None:
@@ -43,13 +48,16 @@ class VectorProducts:
         self.rows = {weight.shape[1]: torch.randn(weight.shape[1]).to(dtype) for weight in self.directions[0]}
 
     def tokens_a_second(self, seconds: float) -> float:
-        """The median over so many seconds of the fastest way."""
+        """Measure the fastest way; returns the median.
+
+        seconds: to measure for, all ways together.
+        """
         n_threads = torch.get_num_threads()
-        products: tuple[Callable[[Tensor], Tensor], ...] = (self._vector, self._row)
-        ways: list[Callable[[], object]] = [partial(self._in_turn, product) for product in products]
+        multiplications: tuple[Callable[[Tensor], Tensor], ...] = (self._vector, self._row)
+        ways: list[Callable[[], object]] = [partial(self._in_turn, multiply) for multiply in multiplications]
         with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             if n_threads > 1:
-                ways += [partial(self._side_by_side, product, pool) for product in products]
+                ways += [partial(self._side_by_side, multiply, pool) for multiply in multiplications]
             found = [_median_seconds(way, seconds / len(ways)) for way in ways]
         torch.set_num_threads(n_threads)
         return TOKENS / min(found)
@@ -60,18 +68,18 @@ class VectorProducts:
     def _row(self, weight: Tensor) -> Tensor:
         return F.linear(self.rows[weight.shape[1]][None], weight)
 
-    def _in_turn(self, product: Callable[[Tensor], Tensor]) -> None:
+    def _in_turn(self, multiply: Callable[[Tensor], Tensor]) -> None:
         for _ in range(TOKENS):
             for weights in self.directions:
-                _through(product, weights)
+                _through(multiply, weights)
 
-    def _side_by_side(self, product: Callable[[Tensor], Tensor], pool: ThreadPoolExecutor) -> None:
-        list(pool.map(partial(_through, product), [weights * TOKENS for weights in self.directions]))
+    def _side_by_side(self, multiply: Callable[[Tensor], Tensor], pool: ThreadPoolExecutor) -> None:
+        list(pool.map(partial(_through, multiply), [weights * TOKENS for weights in self.directions]))
 
 
-def _through(product: Callable[[Tensor], Tensor], weights: list[Tensor]) -> None:
+def _through(multiply: Callable[[Tensor], Tensor], weights: list[Tensor]) -> None:
     for weight in weights:
-        product(weight)
+        multiply(weight)
 
 
 def _median_seconds(run: Callable[[], object], seconds: float) -> float:

@@ -1,10 +1,13 @@
-"""Multiplications and additions of the biLM's products, and the tokens a second that a rate of them allows."""
+"""Operations of the biLM's matrix multiplications, and the tokens a second that a rate of them allows."""
 
 from spacy_elmo.formats import BiLMOptions
 
 
 def lstm_flop(options: BiLMOptions) -> int:
-    """Of a token, in all layers of both directions: the gates' sums of input and state, and the projection."""
+    """Count multiplications and additions of a token, in all layers of both directions.
+
+    options: sizes of the network. Counted are the gates' sums of input and state, and the projections.
+    """
     cell = 2 * options.projection_dim * 4 * options.dim
     if options.has_lstm_projection:
         cell += options.dim * options.projection_dim
@@ -12,7 +15,10 @@ def lstm_flop(options: BiLMOptions) -> int:
 
 
 def encoder_flop(options: BiLMOptions) -> int:
-    """Of a distinct word: convolutions at all places of max_characters positions, highways, projection."""
+    """Count multiplications and additions of a distinct word in the character encoder.
+
+    options: sizes of the network. Counted are convolutions at all of max_characters positions, highways, projection.
+    """
     convolutions = sum(
         (options.max_characters - width + 1) * width * options.char_dim * n for width, n in options.filters
     )
@@ -22,9 +28,10 @@ def encoder_flop(options: BiLMOptions) -> int:
     return 2 * (convolutions + dense)
 
 
-def product_limit(options: BiLMOptions, tokens: int, distinct: int, rate: float) -> float:
-    """Tokens a second if a batch's products, and nothing else, ran at this rate, FLOP a second.
+def tokens_at_rate(options: BiLMOptions, tokens: int, distinct: int, rate: float) -> float:
+    """Compute tokens a second if a batch's matrix multiplications, and nothing else, ran at a rate.
 
-    distinct: of its words; each is encoded once.
+    options: sizes of the network. tokens: of the batch. distinct: distinct words, each is encoded once.
+    rate: FLOP a second.
     """
     return tokens * rate / (tokens * lstm_flop(options) + distinct * encoder_flop(options))

@@ -25,7 +25,7 @@ def plot(cells: Sequence[Cell], path: Path) -> None:
             style = LINES.get(side.precision, "-")
             panel.plot(*_curve(here, _of_side(side)), style, marker="o", color=COLOURS[side.kind], label=label)
         for precision in dict.fromkeys(precision for cell in here for precision in cell.limits):
-            label = f"limit of the products, {precision}"
+            label = f"limit of the matrices, {precision}"
             panel.plot(*_curve(here, _of_limit(precision)), LINES.get(precision, "-"), color="0.7", label=label)
         panel.set_xscale("log", base=2)
         panel.set_yscale("log")

@@ -20,8 +20,8 @@ from spacy_elmo.modules.precision import Precision
 from ..common.machine_load import LoadMeter
 from ..common.model_sizes import RUNS, options_of, write_model
 from ..common.our_sides import Seconds, engine_seconds, make_engine, make_pipeline, pipe_seconds
-from .matrix_rates import VectorProducts, large_product_rate
-from .operations import product_limit
+from .matrix_rates import MatrixVectorRates, large_matrix_rate
+from .operations import tokens_at_rate
 from .peers.environments import Peer, PeerError
 from .table import Cell, Measured, Side
 
@@ -32,8 +32,8 @@ FIRST = 32  # sentences whose vectors are compared
 @dataclass(frozen=True)
 class Plan:
     """rounds; sentences in a measurement; least: seconds of a measurement, in whole passes over the sentences; pause:
-    seconds between measurements, the other side's threads come to rest; warm_up: sentences; products: seconds of their
-    measurement; roberta: batches at which it is measured.
+    seconds between measurements, the other side's threads come to rest; warm_up: sentences; matrices: seconds of a
+    measurement of the limit; roberta: batches at which it is measured.
     """
 
     rounds: int
@@ -41,7 +41,7 @@ class Plan:
     least: float
     pause: float
     warm_up: int
-    products: float
+    matrices: float
     roberta: tuple[int, ...]
 
     def count(self, batch: int) -> int:
@@ -79,7 +79,7 @@ class SizeRun:
                 continue
             self.ours[Side("engine", precision, "the engine")] = engine_seconds(engine, sentences)
             self.ours[Side("nlp.pipe", precision, "nlp.pipe")] = pipe_seconds(nlp, sentences)
-        self.vectors = {precision: VectorProducts(self.options, precision) for precision in self.engines}
+        self.vectors = {precision: MatrixVectorRates(self.options, precision) for precision in self.engines}
         for name in peers:
             try:
                 peer = Peer(name, folder, max(FIRST, min(largest, LARGEST_PEER_BATCH)), threads)
@@ -114,7 +114,7 @@ class SizeRun:
         return f"; largest difference in the first {len(part)} sentences, {precision}: {largest:.1e}"
 
     def cell(self, batch: int) -> Cell:
-        """All rounds at a batch size: ours, a peer, ours, a peer and so on, then the products."""
+        """All rounds at a batch size: ours, a peer, ours, a peer and so on, then the limit."""
         sides = dict(self.ours)
         n = self.plan.count(batch)
         part = self.sentences[:n]
@@ -133,7 +133,7 @@ class SizeRun:
                 limit = self.measured(partial(self.limit, precision, tokens, distinct))
                 cell.limits.setdefault(precision, []).append(limit)
                 if batch == 1:
-                    found = self.measured(partial(self.vectors[precision].tokens_a_second, self.plan.products))
+                    found = self.measured(partial(self.vectors[precision].tokens_a_second, self.plan.matrices))
                     cell.vectors.setdefault(precision, []).append(found)
         return cell
 
@@ -157,8 +157,8 @@ class SizeRun:
             del cell.sides[side]
 
     def limit(self, precision: str, tokens: int, distinct: int) -> float:
-        """Tokens a second that large products' rate allows."""
-        return product_limit(self.options, tokens, distinct, large_product_rate(precision, self.plan.products))
+        """Tokens a second that the rate of large matrix multiplications allows."""
+        return tokens_at_rate(self.options, tokens, distinct, large_matrix_rate(precision, self.plan.matrices))
 
     def measured(self, run: Callable[[], float]) -> Measured:
         """A rate and the load meanwhile."""

@@ -8,7 +8,7 @@ from ..common.machine_load import Load
 
 COLUMNS = (
     *("batch", "precision", "what", "tokens/s", "times the faster ELMo peer", "times RoBERTa-base"),
-    *("of the engine", "of the product limit", "of the matrix-vector rate", "others' cores"),
+    *("of the engine", "of the matrix limit", "of the matrix-vector rate", "others' cores"),
 )
 TEXT = ("precision", "what", "others' cores")  # the rest are numbers
 
@@ -56,7 +56,11 @@ Rounds = list[Measured]
 
 
 class Cell(NamedTuple):
-    """All rounds at one size and batch. limits, vectors: tokens a second that the products allow, by precision."""
+    """All rounds at one size and batch.
+
+    sides: measurements of each side. limits, vectors: tokens a second that large matrix multiplications and
+    matrix-vector multiplications allow, by precision.
+    """
 
     size: str
     batch: int
@@ -116,7 +120,7 @@ def row(cell: Cell, side: Side) -> dict[str, str]:
             found[name] = compared(series, cell.sides[other], ".2f")
     if engine is not None and engine != side:
         found["of the engine"] = compared(series, cell.sides[engine], ".0%")
-    for name, limits in (("of the product limit", cell.limits), ("of the matrix-vector rate", cell.vectors)):
+    for name, limits in (("of the matrix limit", cell.limits), ("of the matrix-vector rate", cell.vectors)):
         if side.precision in limits:
             found[name] = compared(series, limits[side.precision], ".0%")
     return found

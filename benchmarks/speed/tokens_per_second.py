@@ -1,17 +1,18 @@
-"""Tokens per second beside other programs, and how close to the limit of the machine's products, all in one run.
+"""Tokens per second beside other programs, and how close to the limit of the machine, all in one run.
 
 Ours: the engine itself, and `nlp.pipe` in a pipeline of `elmo` alone on docs that have their tokens, in each
 precision. Peers: simple_elmo (bilm-tf's network under TensorFlow) and AllenNLP with the same random weights, and
-RoBERTa-base in spacy-curated-transformers; in float32, each in an environment of its own under runs/, which is made at
-the first run. All take turns on the same sentences, a pause between them; then the machine's products are measured
-alone (operations.py, matrix_rates.py). Loading is not measured. Tokens are words, without padding and boundaries.
+RoBERTa-base in spacy-curated-transformers. They run in float32, each in an environment of its own under runs/, which
+the first run makes. All run in turns on the same sentences, with a pause between them. Then the limit is measured:
+large matrix multiplications alone (operations.py, matrix_rates.py). Loading is not measured. Tokens are words, without
+padding and boundaries.
 
     python -m benchmarks.speed.tokens_per_second
     python -m benchmarks.speed.tokens_per_second --quick    # one round on few sentences: about two minutes
     python -m benchmarks.speed.tokens_per_second --sizes original --batches 1,32 --peers none
 
-Other processes' load is recorded with every figure. Rounds in which they took more than a tenth of a core are marked,
-and left out where there are others. Peers are measured up to batch 128 (TensorFlow needs 6 GB there), RoBERTa at the
+Other processes' load is recorded with every figure. Rounds in which they used more than a tenth of a core are marked,
+and left out if there are other rounds. Peers are measured up to batch 128 (TensorFlow needs 6 GB there), RoBERTa at the
 first size alone.
 """
 
@@ -34,8 +35,8 @@ from .plot import plot
 from .rounds import Plan, SizeRun
 from .table import Cell, markdown, ours_first, row
 
-FULL = Plan(rounds=3, sentences=512, least=2.0, pause=1.0, warm_up=64, products=1.0, roberta=(1, 32, 128))
-QUICK = Plan(rounds=1, sentences=32, least=0.2, pause=0.1, warm_up=8, products=0.3, roberta=(32,))
+FULL = Plan(rounds=3, sentences=512, least=2.0, pause=1.0, warm_up=64, matrices=1.0, roberta=(1, 32, 128))
+QUICK = Plan(rounds=1, sentences=32, least=0.2, pause=0.1, warm_up=8, matrices=0.3, roberta=(32,))
 BATCHES = [1, 32, 128, 512]
 QUICK_SIZES, QUICK_BATCHES = ["original"], [1, 32]
 

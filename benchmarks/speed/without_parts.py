@@ -45,7 +45,7 @@ def float32_encoder(cnn: Any, dtype: torch.dtype) -> WordEncoder:
 
 
 def one_thread(parts: Any, n_threads: int) -> None:
-    """A direction after the other, each product on all threads."""
+    """A direction after the other, each matrix multiplication on all threads."""
     for part in parts:
         part()
 
@@ -57,7 +57,7 @@ def torch_stacks() -> Any:
 # what is switched off: patches, and how a batch is run
 OFF: dict[str, tuple[list[Callable[[], Any]], Callable[[Engine, Words], None]]] = {
     "nothing": ([], run),
-    "the compiled LSTM (torch's products, compiled cell)": ([torch_stacks], run),
+    "the compiled LSTM (torch's matrix multiplications, compiled cell)": ([torch_stacks], run),
     "that, and a thread for each direction": (
         [torch_stacks, lambda: mock.patch(f"{INFERENCE}.engine.run_all", one_thread)],
         run,
@@ -66,7 +66,7 @@ OFF: dict[str, tuple[list[Callable[[], Any]], Callable[[Engine, Words], None]]] 
         [lambda: mock.patch(f"{INFERENCE}.lstm.compiled.in_large_pages", lambda tensor: tensor)],
         run,
     ),
-    "products of a word's inputs once": ([lambda: mock.patch(f"{INFERENCE}.engine.WORD_BYTES", 0)], run),
+    "inputs of the first layer once a word": ([lambda: mock.patch(f"{INFERENCE}.engine.WORD_BYTES", 0)], run),
     "positions of boundaries left out": ([], run_with_boundaries),
     "the character encoder in bfloat16": (
         [lambda: mock.patch.object(word_vectors, "WordEncoder", float32_encoder)],

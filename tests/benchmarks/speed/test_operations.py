@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.common.model_sizes import options_of
-from benchmarks.speed.operations import encoder_flop, lstm_flop, product_limit
+from benchmarks.speed.operations import encoder_flop, lstm_flop, tokens_at_rate
 from spacy_elmo.formats import BiLMOptions
 
 
@@ -34,5 +34,5 @@ def test_encoder_by_hand() -> None:
 def test_limit() -> None:
     options = options_of("original")
     # each word distinct: 204 MFLOP a token; none: 151
-    assert product_limit(options, 10, 10, 204.263424e6) == pytest.approx(1)
-    assert product_limit(options, 1000, 0, 150.994944e9) == pytest.approx(1000)
+    assert tokens_at_rate(options, 10, 10, 204.263424e6) == pytest.approx(1)
+    assert tokens_at_rate(options, 1000, 0, 150.994944e9) == pytest.approx(1000)

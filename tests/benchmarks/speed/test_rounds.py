@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.speed.matrix_rates import VectorProducts, large_product_rate
+from benchmarks.speed.matrix_rates import MatrixVectorRates, large_matrix_rate
 from benchmarks.speed.rounds import rate_of
 from benchmarks.speed.tokens_per_second import FULL, QUICK
 from spacy_elmo.formats import BiLMOptions
@@ -29,14 +29,14 @@ def test_rate_of_whole_passes() -> None:
 
 
 @pytest.mark.parametrize("dim", [6, 4])
-def test_vector_products_have_the_networks_shapes(dim: int) -> None:
+def test_matrix_vector_rates_have_the_networks_shapes(dim: int) -> None:
     options = BiLMOptions(4, ((1, 8),), 0, "relu", 10, dim, 4, 3, None, None, True)
-    products = VectorProducts(options, "float32")
+    multiplications = MatrixVectorRates(options, "float32")
     shapes = [(24, 4), (4, 6)] if dim == 6 else [(16, 4)]
-    assert [[tuple(w.shape) for w in weights] for weights in products.directions] == [shapes * 3] * 2
-    assert products.tokens_a_second(0.001) > 0
+    assert [[tuple(w.shape) for w in weights] for weights in multiplications.directions] == [shapes * 3] * 2
+    assert multiplications.tokens_a_second(0.001) > 0
 
 
-def test_large_products(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.speed.matrix_rates.LARGE", 64)
-    assert large_product_rate("float32", 0.001) > 0
+    assert large_matrix_rate("float32", 0.001) > 0

@@ -73,11 +73,11 @@ def test_rows() -> None:
     assert found["tokens/s"] == "400"
     assert found["times the faster ELMo peer"] == "3.00 (2.00 to 4.00)"
     assert found["times RoBERTa-base"] == "8.00 (6.00 to 10.00)"
-    assert found["of the product limit"] == "50% (50% to 80%)"
+    assert found["of the matrix limit"] == "50% (50% to 80%)"
     assert found["of the engine"] == found["of the matrix-vector rate"] == ""
     assert row(cell(), PIPE)["of the engine"] == "90% (90% to 95%)"
     low = row(cell(), LOW)
-    assert (low["precision"], low["of the product limit"], low["of the engine"]) == ("bfloat16", "", "")
+    assert (low["precision"], low["of the matrix limit"], low["of the engine"]) == ("bfloat16", "", "")
     assert row(cell(), ONE)["times the faster ELMo peer"] == ""
 
 
