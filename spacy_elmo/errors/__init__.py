@@ -51,7 +51,7 @@ class ProcessError(ElmoError):
 
 
 class OtherProcessError(ProcessError):
-    """Another process of a run has an error, which that one tells."""
+    """Another process of a run has an error, and reports it itself."""
 
 
 class CorpusError(ElmoError):
@@ -67,7 +67,7 @@ class DownloadError(ElmoError):
 
 
 class CacheError(ElmoError):
-    """The file that keeps a frozen biLM's layers can't be used."""
+    """The file in which a frozen biLM's layers are cached can't be used."""
 
 
 class KernelError(ElmoError):
@@ -79,7 +79,7 @@ class NotEmbeddedError(ElmoError, AttributeError):
 
 
 class TruncatedWordsWarning(UserWarning):
-    """Words had more bytes than the biLM reads; the rest of them made no difference."""
+    """Words had more bytes than the biLM reads; the other bytes made no difference."""
 
 
 class ChangedBiLMWarning(UserWarning):
@@ -87,7 +87,7 @@ class ChangedBiLMWarning(UserWarning):
 
 
 class CacheWarning(UserWarning):
-    """Layers are no longer written to the file that keeps them."""
+    """Layers are no longer written to the file in which they are cached."""
 
 
 class Errors(
