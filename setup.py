@@ -7,8 +7,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 FOLDER = Path("spacy_elmo/kernels")
-SOURCES = sorted(str(path) for path in FOLDER.glob("*.c"))
-HEADERS = sorted(str(path) for pattern in ("*.h", "*.inc") for path in FOLDER.glob(pattern))
+SOURCES = sorted(path.as_posix() for path in FOLDER.glob("*/*.c"))
+HEADERS = sorted(path.as_posix() for pattern in ("*/*.h", "*/*.inc") for path in FOLDER.glob(pattern))
 # no -ffast-math: linked into a library it switches off denormal numbers for the whole process
 GNU = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-fvisibility=hidden"]
 

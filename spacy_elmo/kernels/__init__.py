@@ -1,8 +1,8 @@
 """Compiled loops over plain arrays, optional: if they were not built, or SPACY_ELMO_KERNELS=0, torch does the same.
 
-They are built with the package (setup.py). Each one's arrays are described above it in the C source, or in calls.h; who
-calls one passes each array through `address`, which checks it. A loop runs in the calling thread, which gives up
-Python's lock meanwhile.
+training/ and inference/ have the loops of each, common/ what both use. They are built with the package (setup.py). Each
+loop's arrays are described above it in the C source, or in calls.h; who calls one passes each array through `address`,
+which checks it. A loop runs in the calling thread, which gives up Python's lock meanwhile.
 """
 
 import ctypes
@@ -57,8 +57,8 @@ AVX512_BF16_SIGNATURES: dict[str, list[type]] = {"avx512_bf16_layer": _LAYER}
 
 def fingerprint(folder: Path = FOLDER) -> str:
     """Of all sources, as setup.py writes it into the library."""
-    names = sorted(path for pattern in ("*.c", "*.h", "*.inc") for path in folder.glob(pattern))
-    parts = [path.read_bytes().replace(b"\r\n", b"\n") for path in names]
+    names = sorted(path.as_posix() for pattern in ("*/*.c", "*/*.h", "*/*.inc") for path in folder.glob(pattern))
+    parts = [Path(name).read_bytes().replace(b"\r\n", b"\n") for name in names]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 

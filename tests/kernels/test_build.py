@@ -13,14 +13,14 @@ from spacy_elmo import kernels
 
 pytestmark = pytest.mark.slow
 
-SOURCES = {path.name for pattern in ("*.c", "*.h", "*.inc") for path in kernels.FOLDER.glob(pattern)}
+SOURCES = {path.name for pattern in ("*.c", "*.h", "*.inc") for path in kernels.FOLDER.rglob(pattern)}
 STRICT = {"CFLAGS": "-Wall -Wextra -Werror"}
 
 
 def in_kernels(names: list[str]) -> set[str]:
     """Names of the files in the folder kernels but for Python's own."""
-    paths = [Path(name) for name in names]
-    return {path.name for path in paths if path.parent.name == "kernels" and path.name and path.suffix != ".py"}
+    paths = [Path(name) for name in names if "/spacy_elmo/kernels/" in name]
+    return {path.name for path in paths if path.suffix not in ("", ".py")}
 
 
 def without_python(folder: Path) -> set[str]:

@@ -16,18 +16,20 @@ from spacy_elmo import kernels
 pytestmark = pytest.mark.slow
 
 TILES = Path(__file__).parent / "emulated_tiles.h"
-TESTS = [ROOT / "tests" / "kernels" / "test_amx.py", ROOT / "tests" / "inference" / "lstm" / "test_stacks.py"]
+TESTS = [ROOT / "tests" / name for name in ("kernels/training/test_amx.py", "inference/lstm/test_stacks.py")]
 
 
 def test_on_emulated_tiles(project: Path, compiled: ctypes.CDLL) -> None:
     if not kernels.has_avx512_bf16(compiled):
         pytest.skip("this machine has no AVX-512 with bfloat16, or the compiler did not know it")
     folder = unpacked(build(project, "wheel", CFLAGS=f"-include {TILES}"))
+    built = folder.parents[1]
     options = ["-q", "-k", "amx", "-p", "no:cacheprovider", "-c", str(ROOT / "setup.cfg"), "--rootdir", str(ROOT)]
+    options += ["-o", f"pythonpath={built} {ROOT / 'tests' / 'helpers'}"]  # the package that was built comes first
     result = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *map(str, TESTS)],
-        cwd=folder.parents[1],  # its spacy_elmo is found first
-        env={**os.environ, "PYTHONPATH": str(folder.parents[1])},
+        cwd=built,
+        env={**os.environ, "PYTHONPATH": str(built)},
         capture_output=True,
         text=True,
         check=False,

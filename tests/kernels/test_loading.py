@@ -16,9 +16,9 @@ from spacy_elmo import kernels
 @pytest.fixture
 def copied(tmp_path: Path, compiled: ctypes.CDLL) -> Path:
     """The library that was built, beside a copy of its sources."""
-    for pattern in ("*.c", "*.h", "*.inc"):
-        for path in kernels.FOLDER.glob(pattern):
-            shutil.copy(path, tmp_path)
+    shutil.copytree(
+        kernels.FOLDER, tmp_path, ignore=shutil.ignore_patterns("*.py", "*.so", "*.pyd"), dirs_exist_ok=True
+    )
     library = kernels.library_path()
     assert library is not None
     return Path(shutil.copy(library, tmp_path))
@@ -41,7 +41,7 @@ def test_a_library_beside_its_sources(copied: Path) -> None:
         assert getattr(library, name).restype is None
 
 
-@pytest.mark.parametrize("name", ["cell.inc", "common.h", "rows.c"])
+@pytest.mark.parametrize("name", ["training/cell.inc", "common/common.h", "inference/layers.c"])
 def test_a_library_of_other_sources_is_not_used(copied: Path, name: str) -> None:
     source = copied.parent / name
     source.write_text(source.read_text(encoding="utf8") + "\n/* changed */\n", encoding="utf8")
@@ -49,12 +49,12 @@ def test_a_library_of_other_sources_is_not_used(copied: Path, name: str) -> None
 
 
 def test_a_library_without_its_sources_is_not_used(copied: Path) -> None:
-    (copied.parent / "cell.inc").unlink()
+    (copied.parent / "training" / "cell.inc").unlink()
     assert kernels.open_library(copied) is None
 
 
 def test_line_ends_of_windows_do_not_count(copied: Path) -> None:
-    source = copied.parent / "cell.c"
+    source = copied.parent / "training" / "cell.c"
     source.write_bytes(source.read_bytes().replace(b"\n", b"\r\n"))
     assert kernels.open_library(copied) is not None
 

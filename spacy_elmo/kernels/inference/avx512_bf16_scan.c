@@ -1,8 +1,8 @@
 /* avx512_scan.inc in bfloat16, where pairs are multiplied and added by one instruction (AMD from Zen 4 on, Intel from Cooper
  * Lake on); the sums of inputs are float16. */
-#include "avx512.h"
-#include "calls.h"
-#include "layouts.h"
+#include "../common/avx512.h"
+#include "../common/calls.h"
+#include "../common/layouts.h"
 
 #ifdef COMPILES_BF16
 #define NAME(name) avx512_bf16_##name

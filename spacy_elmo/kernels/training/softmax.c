@@ -1,5 +1,5 @@
 /* The sampled softmax for matrix multiplications in float32 and in bfloat16. */
-#include "common.h"
+#include "../common/common.h"
 
 #define BODY "softmax.inc"
 #include "both_types.inc"

@@ -1,5 +1,5 @@
 /* Gradients of weights: the transpose of a layer's inputs times the gradients of its outputs, over all rows. */
-#include "amx.h"
+#include "../common/amx.h"
 
 #ifdef COMPILES_BF16
 #define DEEP 8 /* tiles of 32 rows that are multiplied at once: 32 KB of the right operand, a core's nearest memory */

@@ -2,8 +2,8 @@
  *
  * The inputs are multiplied before, for all positions of some steps or once for each distinct word: their sums are
  * float16. A step multiplies the state alone. */
-#include "amx.h"
-#include "calls.h"
+#include "../common/amx.h"
+#include "../common/calls.h"
 
 #ifdef COMPILES_BF16
 #define SUMS 2048 /* floats: two tiles of rows, four of gates */

@@ -1,7 +1,7 @@
 /* avx512_scan.inc in float32: operands, and sums of inputs too. */
-#include "calls.h"
-#include "layouts.h"
-#include "processors.h"
+#include "../common/calls.h"
+#include "../common/layouts.h"
+#include "../common/processors.h"
 
 #ifdef COMPILES_AVX512
 #define NAME(name) avx512_##name

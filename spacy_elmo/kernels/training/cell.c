@@ -1,5 +1,5 @@
 /* The LSTM cell for matrix multiplications in float32 and in bfloat16. */
-#include "common.h"
+#include "../common/common.h"
 
 #define BODY "cell.inc"
 #include "both_types.inc"

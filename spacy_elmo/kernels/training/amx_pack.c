@@ -1,5 +1,5 @@
 /* Right operands in the order in which the tiles want them. */
-#include "amx.h"
+#include "../common/amx.h"
 
 #ifdef COMPILES_BF16
 /* A (k, n) matrix, packed. Of its 64 columns, a group's four tiles begin `between` columns apart and the groups

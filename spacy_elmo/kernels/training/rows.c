@@ -1,6 +1,6 @@
 /* Updates of single rows of a table that is far larger than the rows of one step. The torch twin is
  * pretraining/training/row_updates.py. */
-#include "common.h"
+#include "../common/common.h"
 
 /* Adam (Kingma and Ba 2015) on the rows named alone: weight, first, second (all rows, width); d_rows (n, width).
  * step_size is the rate over 1 - beta1^t; correction is sqrt(1 - beta2^t). */

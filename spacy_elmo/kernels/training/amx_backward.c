@@ -1,6 +1,6 @@
 /* One direction of one LSTM layer back over a window of steps. */
-#include "amx.h"
-#include "calls.h"
+#include "../common/amx.h"
+#include "../common/calls.h"
 
 #ifdef COMPILES_BF16
 /* The cells of 64 units: addresses of the first row's first 16. d_cells (batch, dim) and keep may be NULL. d_out:

@@ -1,7 +1,7 @@
 /* One direction of one LSTM layer over a window of steps: the matrix multiplications, the cell and the
  * projection. */
-#include "amx.h"
-#include "calls.h"
+#include "../common/amx.h"
+#include "../common/calls.h"
 
 #ifdef COMPILES_BF16
 /* 16 rows of 16 units. sums: four tiles, one a gate; the other addresses: the first row's. */

@@ -1,5 +1,5 @@
 /* What the engine returns. The numpy twin is in inference/layers.py. */
-#include "common.h"
+#include "../common/common.h"
 
 /* Rows of source (any, width), side by side in the sentences' own arrays. targets (sentences): where each one's first
  * row goes; the next stand target_width values apart. lengths (sentences): their positions; `boundary` at both ends of

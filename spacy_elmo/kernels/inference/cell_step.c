@@ -1,6 +1,6 @@
 /* The LSTM cell of one step, forward alone: sums of the state's products and of the input's in, nothing kept. The torch
  * twin is in inference/lstm/torch.py. */
-#include "common.h"
+#include "../common/common.h"
 
 /* sums (n, 4 dim): of the state, gates in the order i, j, f, o; inputs (any, 4 dim): of the inputs, biases included;
  * index (n): each row's row of inputs; cells (n, dim): in and out; out (n, dim). bound is infinite where nothing is clipped. */
