@@ -1,4 +1,4 @@
 """The text of a run: from files to sentences, words and batches of numbers.
 
-It calls no other room of pretraining; all of them may call it.
+This folder calls no other folder of pretraining/. All of them may call it.
 """

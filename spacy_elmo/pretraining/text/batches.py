@@ -1,4 +1,7 @@
-"""Streams of sentences in windows of a fixed number of steps, both directions side by side."""
+"""Batches for truncated back-propagation: streams of sentences, cut into windows of a fixed number of steps.
+
+Both directions read the same sentences at the same time.
+"""
 
 from typing import NamedTuple
 
@@ -16,9 +19,15 @@ Ids = npt.NDArray[np.int32]
 
 
 class Window(NamedTuple):
-    """inputs, targets: *Shape:* (2, steps, streams), each direction in its own reading order: numbers of the distinct
-    words, whose characters are (words, characters), and of the vocabulary. starts: (steps, streams), true where a
-    sentence begins.
+    """One batch: the next steps of all streams.
+
+    The first axis of `inputs` and `targets` is the direction, forward then backward. Each direction is in its own
+    reading order.
+
+    characters: *Shape:* (distinct words, max_characters), character ids of the distinct words of the batch.
+    inputs: *Shape:* (2, steps, streams), the words that are read, as rows of `characters`.
+    targets: *Shape:* (2, steps, streams), the words to predict, as ids of the vocabulary.
+    starts: *Shape:* (steps, streams), true at the first step of each sentence, for both directions.
     """
 
     characters: npt.NDArray[np.int64]
@@ -27,11 +36,29 @@ class Window(NamedTuple):
     starts: npt.NDArray[np.bool_]
 
 
-def reading(words: Ids, targets: Ids) -> Ids:
-    """*Shape:* (4, words + 1): forward inputs and targets, backward inputs and targets.
+class StreamRange(NamedTuple):
+    """The streams that one process reads.
 
-    Forward reads `<S> w1 .. wN` and predicts `w1 .. wN </S>`; backward reads `</S> wN .. w1` and predicts
+    total: number of streams of all processes.
+    first: number of this process's first stream, from 0.
+    n: number of this process's streams.
+    """
+
+    total: int
+    first: int
+    n: int
+
+
+def reading_order(words: Ids, targets: Ids) -> Ids:
+    """Return a sentence as each direction reads and predicts it.
+
+    Forward reads `<S> w1 .. wN` and predicts `w1 .. wN </S>`. Backward reads `</S> wN .. w1` and predicts
     `wN .. w1 <S>`.
+
+    words: *Shape:* (words,), numbers of the words that are read (`WordTable`).
+    targets: *Shape:* (words,), ids of the same words in the vocabulary.
+
+    Returns *Shape:* (4, words + 1): forward inputs, forward targets, backward inputs, backward targets.
     """
     rows = np.empty((4, len(words) + 1), np.int32)
     rows[0, 0], rows[0, 1:] = START, words
@@ -42,9 +69,17 @@ def reading(words: Ids, targets: Ids) -> Ids:
 
 
 class Streams:
-    """Splits each epoch's sentences evenly among streams; each reads its part sentence after sentence, without end.
+    """Divides a corpus evenly among streams, each of which reads its part sentence by sentence, epoch after epoch.
 
-    first, count: the streams of this process, of n_streams. block, seed: of the shuffling.
+    `next` returns the next batch. To resume a run, save what `state` returns and hand it to `restore` of new Streams
+    with the same arguments: they return the same batches from there on.
+
+    corpus: the sentences.
+    vocabulary: of the targets.
+    max_characters: character ids of a word.
+    streams: the streams of this process.
+    block: sentences of a block; see BlockShuffle.
+    seed: of the shuffling.
     """
 
     def __init__(
@@ -52,34 +87,41 @@ class Streams:
         corpus: PreparedCorpus,
         vocabulary: Vocabulary,
         max_characters: int,
-        n_streams: int,
+        streams: StreamRange,
         block: int,
         seed: int,
-        first: int = 0,
-        count: int | None = None,
     ) -> None:
         self.corpus, self.vocabulary = corpus, vocabulary
-        self.count = n_streams - first if count is None else count
-        bounds = np.linspace(0, len(corpus), n_streams + 1).astype(np.int64)
-        self.bounds = bounds[first : first + self.count + 1]
-        self.order = BlockShuffle(len(corpus), block, seed, kept=2 * self.count)
+        self.count = streams.n
+        bounds = np.linspace(0, len(corpus), streams.total + 1).astype(np.int64)
+        self.bounds = bounds[streams.first : streams.first + self.count + 1]
+        self.order = BlockShuffle(len(corpus), block, seed, n_cached=2 * self.count)
         self.table = WordTable(max_characters)
         self.epoch = np.zeros(self.count, np.int64)
         self.position = self.bounds[:-1].copy()
-        self.offset = np.zeros(self.count, np.int64)  # of the current sentence, what was read already
+        self.offset = np.zeros(self.count, np.int64)  # steps of the current sentence that were read already
         self._rows: list[Ids | None] = [None] * self.count
 
     def state(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Where each stream stands, *Shape:* (streams,); with corpus and seed all that a resumed run needs."""
+        """Return how far each stream has read.
+
+        Returns "epoch", "position" (of the sentence in the epoch's order) and "offset" (steps of that sentence which
+        were read), each of *Shape:* (streams,).
+        """
         return {"epoch": self.epoch.copy(), "position": self.position.copy(), "offset": self.offset.copy()}
 
     def restore(self, state: dict[str, npt.NDArray[np.int64]]) -> None:
-        """Go to where state() was taken. Raises CheckpointError for a place that these streams do not have."""
+        """Continue from a saved state.
+
+        state: as `state` returned it.
+
+        Raises CheckpointError if a stream has no such position; then nothing is changed.
+        """
         epoch, position, offset = (state[name].copy() for name in ("epoch", "position", "offset"))
         inside = (epoch >= 0) & (position >= self.bounds[:-1]) & (position < self.bounds[1:]) & (offset >= 0)
         for stream in np.flatnonzero(inside).tolist():
             sentence = self.order.number(int(epoch[stream]), int(position[stream]))
-            inside[stream] = offset[stream] <= self.corpus.lengths[sentence]  # a boundary and its words are read
+            inside[stream] = offset[stream] <= self.corpus.lengths[sentence]  # of its words + 1 steps the last is left
         if not inside.all():
             wrong = int(np.argmin(inside))
             place = f"epoch {epoch[wrong]}, sentence {position[wrong]}, word {offset[wrong]}"
@@ -88,7 +130,10 @@ class Streams:
         self._rows = [None] * self.count
 
     def next(self, steps: int) -> Window:
-        """The next window of all streams."""
+        """Return the next batch.
+
+        steps: positions of each stream in the batch, 1 or more.
+        """
         if self.table.full:
             self.table.clear()
             self._rows = [None] * self.count
@@ -97,10 +142,11 @@ class Streams:
         for stream in range(self.count):
             self._fill(stream, rows[:, :, stream], starts[:, stream])
         words, first, inputs = np.unique(rows[[0, 2]], return_index=True, return_inverse=True)
-        # by first occurrence: numbers depend on what was read before, and other orders give other last bits
+        # The distinct words are in the order of their first occurrence in the batch. Their numbers in the table depend
+        # on earlier batches, and another order of rows would change the last bits of the results.
         order = np.argsort(first)
-        place = np.argsort(order)[inputs].reshape(2, steps, -1)
-        return Window(self.table.characters(words[order]), place, rows[[1, 3]], starts)
+        row_of_input = np.argsort(order)[inputs].reshape(2, steps, -1)
+        return Window(self.table.characters(words[order]), row_of_input, rows[[1, 3]], starts)
 
     def _fill(self, stream: int, rows: npt.NDArray[np.int64], starts: npt.NDArray[np.bool_]) -> None:
         filled, steps = 0, rows.shape[1]
@@ -111,14 +157,14 @@ class Streams:
             starts[filled] |= offset == 0
             filled += part.shape[1]
             self.offset[stream] = offset + part.shape[1]
-            if self.offset[stream] >= sentence.shape[1]:  # never beyond, but that would not end
+            if self.offset[stream] >= sentence.shape[1]:  # it is never greater; if it were, == would loop forever
                 self._advance(stream)
 
     def _current(self, stream: int) -> Ids:
         rows = self._rows[stream]
         if rows is None:
             words = self.corpus.sentence(self.order.number(int(self.epoch[stream]), int(self.position[stream])))
-            rows = self._rows[stream] = reading(self.table.numbers(words), self.vocabulary.ids(words))
+            rows = self._rows[stream] = reading_order(self.table.numbers(words), self.vocabulary.ids(words))
         return rows
 
     def _advance(self, stream: int) -> None:

@@ -1,4 +1,4 @@
-"""Words to numbers while a text is read, in bounded memory."""
+"""A table of words and their character ids, filled while a text is read, in bounded memory."""
 
 from collections.abc import Sequence
 
@@ -8,21 +8,25 @@ import numpy.typing as npt
 from ...formats.characters import boundary_ids, words_to_ids
 
 Ids = npt.NDArray[np.int32]
-MOST_WORDS = 1 << 18  # 26 MB of characters at 50 a word
+CAPACITY = 1 << 18  # words: 26 MB of character ids at 50 per word
 
 
 class WordTable:
-    """Numbers distinct words as they come, and keeps their characters: 0 is `<S>`, 1 is `</S>`.
+    """Numbers distinct words in the order in which they come, and stores their character ids.
 
-    max_characters: positions of a word.
+    Number 0 is `<S>` and number 1 is `</S>`. The table grows until `full` is true. It never clears itself, since that
+    would invalidate numbers in use: its owner calls `clear`.
+
+    max_characters: character ids of a word.
+    capacity: words at which the table is full.
     """
 
-    def __init__(self, max_characters: int, most: int = MOST_WORDS) -> None:
-        self.max_characters, self.most = max_characters, most
+    def __init__(self, max_characters: int, capacity: int = CAPACITY) -> None:
+        self.max_characters, self.capacity = max_characters, capacity
         self.clear()
 
     def clear(self) -> None:
-        """Forget all words; numbers given before are no longer right."""
+        """Forget all words. Numbers returned earlier become invalid."""
         self._numbers: dict[str, int] = {}
         self._characters = np.empty((1024, self.max_characters), np.int16)
         self._characters[:2] = boundary_ids(self.max_characters)
@@ -30,11 +34,11 @@ class WordTable:
 
     @property
     def full(self) -> bool:
-        """Whether it is time to clear it."""
-        return self._n >= self.most
+        """Whether the capacity is reached, so that the table should be cleared."""
+        return self._n >= self.capacity
 
     def numbers(self, words: Sequence[str]) -> Ids:
-        """*Shape:* (words,)."""
+        """Return the number of each word, *Shape:* (words,). New words are added to the table."""
         known = self._numbers
         new = list(dict.fromkeys(word for word in words if word not in known))
         if new:
@@ -52,5 +56,10 @@ class WordTable:
         self._n = stop
 
     def characters(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """*Shape:* (words, max_characters) of these numbers."""
+        """Return the character ids of words.
+
+        numbers: *Shape:* (words,), as `numbers` returned them.
+
+        Returns *Shape:* (words, max_characters).
+        """
         return self._characters[numbers].astype(np.int64)

@@ -1,4 +1,4 @@
-"""A corpus on disk: read and tokenised once, then mapped into memory sentence by sentence."""
+"""A corpus on disk: its text was read and tokenised once, and is mapped into memory."""
 
 from __future__ import annotations
 
@@ -20,9 +20,16 @@ Lengths = npt.NDArray[np.int32]
 
 
 class PreparedCorpus:
-    """Sentences start to stop of a folder that prepare has made, mapped into memory; it pickles as its place alone.
+    """Consecutive sentences of a folder that `prepare` has written, mapped into memory.
 
-    folder, meta: what the whole of it is; meta.sha256 tells one corpus from another.
+    A pickle of it holds the folder and the range, not the sentences. Unpickling opens the folder again.
+
+    folder: as `prepare` wrote it.
+    meta: describes all sentences of the folder, even if this corpus is a part of them.
+    start: number of the first sentence, from 0.
+    stop: number after the last sentence.
+
+    Raises CorpusError if a file is missing, or does not fit to `meta`.
     """
 
     def __init__(self, folder: Path, meta: Meta, start: int, stop: int) -> None:
@@ -44,7 +51,12 @@ class PreparedCorpus:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> PreparedCorpus:
-        """The whole corpus of a folder. Its sizes are checked, not its words: see verify. Raises CorpusError."""
+        """Return all sentences of a folder. The sizes of the files are checked, the words are not (see `verify`).
+
+        folder: as `prepare` wrote it.
+
+        Raises CorpusError if the folder holds no prepared corpus, or a damaged one.
+        """
         meta = read_meta(Path(folder))
         return cls(Path(folder), meta, 0, meta.report.sentences)
 
@@ -56,20 +68,27 @@ class PreparedCorpus:
 
     @property
     def n_sentences(self) -> int:
+        """The number of sentences."""
         return len(self)
 
     @cached_property
     def n_tokens(self) -> int:
+        """The number of words, sentence boundaries not counted."""
         return int(self.lengths.sum(dtype=np.int64))
 
     @property
     def lengths(self) -> Lengths:
-        """*Shape:* (sentences,): words of each, mapped into memory."""
+        """The number of words of each sentence, *Shape:* (sentences,), mapped into memory."""
         part: Lengths = self._lengths[self.start : self.stop]
         return part
 
     def sentence(self, number: int) -> list[str]:
-        """The words of a sentence, 0 to len - 1. Raises IndexError beyond, CorpusError for damaged ones."""
+        """Return the words of a sentence.
+
+        number: from 0.
+
+        Raises IndexError if there is no such sentence, CorpusError if its text is damaged.
+        """
         if not 0 <= number < len(self):
             raise IndexError(number)
         number += self.start
@@ -83,16 +102,23 @@ class PreparedCorpus:
         return words
 
     def part(self, start: int, stop: int) -> PreparedCorpus:
-        """Sentences start to stop - 1 of this one, which are not copied. Raises CorpusError for what is beyond."""
+        """Return sentences start to stop - 1 as a corpus. Nothing is copied.
+
+        start: number of the first sentence, from 0.
+        stop: number after the last sentence.
+
+        Raises CorpusError if the range is not inside this corpus.
+        """
         if not 0 <= start <= stop <= len(self):
             raise CorpusError(Errors.PREPARED_PART.format(start=start, stop=stop, n=len(self)))
         return PreparedCorpus(self.folder, self.meta, self.start + start, self.start + stop)
 
     def cut(self, share: float) -> tuple[PreparedCorpus, PreparedCorpus]:
-        """Training and held-out part: the last `share` of the sentences, rounded, is held out.
+        """Return the training part and the held-out part, each with at least one sentence.
 
-        Each part has one sentence at least. Raises SettingsError for a share that is not between 0 and 1, CorpusError
-        for fewer than two sentences.
+        share: share of the sentences, the last ones, that is held out, between 0 and 1. Their number is rounded.
+
+        Raises SettingsError if `share` is out of range, CorpusError if there are fewer than two sentences.
         """
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
             raise SettingsError(Errors.HELDOUT_SHARE.format(got=shown(share)))
@@ -102,7 +128,7 @@ class PreparedCorpus:
         return self.part(0, border), self.part(border, len(self))
 
     def verify(self) -> None:
-        """Read all of the text, and raise CorpusError where it is not what was written."""
+        """Read all of the text. Raises CorpusError if its SHA-256 is not the one in meta.json."""
         digest = hashlib.sha256(self._text).hexdigest()
         if digest != self.meta.sha256:
             self._damaged(f"the SHA-256 of {TEXT} is {digest}, not {self.meta.sha256}")

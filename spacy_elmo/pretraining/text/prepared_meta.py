@@ -1,4 +1,4 @@
-"""What a prepared corpus says of itself: meta.json."""
+"""meta.json of a prepared corpus: the files it was read from, and what was read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ VERSION = 1
 
 
 class SourceFile(NamedTuple):
-    """path: as it was given; bytes, mtime_ns: its size and the time of its last change."""
+    """A file that a prepared corpus was read from.
+
+    path: as the caller wrote it.
+    bytes: its size.
+    mtime_ns: time of its last change, in nanoseconds since 1970.
+    """
 
     path: str
     bytes: int
@@ -23,13 +28,19 @@ class SourceFile(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """What has to be the same for the file to be taken for the same one, also where its folder was moved."""
+        """Name, size and time: if they are equal, it counts as the same file, even if its folder was moved."""
         return Path(self.path).name, self.bytes, self.mtime_ns
 
 
 @dataclass(frozen=True)
 class Meta:
-    """report: what was read of the sources. language: None, or the spaCy tokenizer's. sha256: of sentences.txt."""
+    """The content of meta.json.
+
+    report: counts of what was read.
+    sources: the files that were read.
+    language: of the spaCy tokenizer; None if words were separated by blanks.
+    sha256: of sentences.txt, in hexadecimal. It tells one corpus from another.
+    """
 
     report: Report
     sources: list[SourceFile]
@@ -37,18 +48,22 @@ class Meta:
     sha256: str
 
     def is_of(self, sources: list[SourceFile], language: str | None) -> bool:
-        """Whether it was prepared from these files, as they are now, in this language."""
+        """Return whether the corpus was prepared from these files with this tokenizer.
+
+        sources: the files as they are now.
+        language: of the spaCy tokenizer, or None.
+        """
         return [file.key for file in self.sources] == [file.key for file in sources] and self.language == language
 
 
 def write_meta(folder: Path, meta: Meta) -> None:
-    """Write meta.json. Raises OSError."""
+    """Write meta.json into a folder. Raises OSError."""
     text = json.dumps({"version": VERSION} | asdict(meta), indent=2)
     (folder / META).write_text(text + "\n", encoding="utf8")
 
 
 def read_meta(folder: Path) -> Meta:
-    """Read meta.json. Raises CorpusError where there is none, and for what can't be one."""
+    """Read meta.json of a folder. Raises CorpusError if it is missing, damaged or of another version."""
     try:
         record = json.loads((folder / META).read_bytes())
     except OSError as error:
@@ -65,16 +80,16 @@ def read_meta(folder: Path) -> Meta:
 
 
 def _meta(record: dict[str, Any]) -> Meta:
-    counts = {name: _whole(record["report"][name]) for name in ("lines", "sentences", "tokens", "blank", "n_bad")}
-    bad = [BadLine(str(file), _whole(line), str(reason)) for file, line, reason in record["report"]["bad"]]
-    sources = [SourceFile(str(path), _whole(size), _whole(mtime)) for path, size, mtime in record["sources"]]
+    counts = {name: _int(record["report"][name]) for name in ("lines", "sentences", "tokens", "blank", "n_bad")}
+    bad = [BadLine(str(file), _int(line), str(reason)) for file, line, reason in record["report"]["bad"]]
+    sources = [SourceFile(str(path), _int(size), _int(mtime)) for path, size, mtime in record["sources"]]
     language, sha256 = record["language"], record["sha256"]
     if not isinstance(language, str | None) or not isinstance(sha256, str):
         raise TypeError("language or sha256")
     return Meta(Report(**counts, bad=bad), sources, language, sha256)
 
 
-def _whole(value: object) -> int:
+def _int(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{shown(value)} is no whole number")
     return value

@@ -1,4 +1,4 @@
-"""Reads a text and keeps it as a prepared corpus."""
+"""Reads a text once, and writes it as a prepared corpus."""
 
 from __future__ import annotations
 
@@ -25,27 +25,39 @@ def prepare(
     language: str | None = None,
     output: str | os.PathLike[str] | None = None,
 ) -> PreparedCorpus:
-    """Read a source (see read_sentences) and keep its sentences in a folder; memory does not grow with the text.
+    """Read a text and write its sentences to a folder. Memory does not grow with the text.
 
-    The folder has sentences.txt (UTF-8, words separated by one blank), offsets.npy (sentences + 1,), int64 bytes at
-    which each begins, lengths.npy (sentences,), int32 words of each, and meta.json. A folder that was prepared before
-    is used as it is where the sources' names, sizes and times of change and the language are the same; else it is
-    replaced, at once and as a whole: what a killed call leaves is a hidden folder beside, never half a corpus.
-    output: a folder, such as a run's, whose files are no part of the source. One call at a time may prepare a folder.
-    Raises CorpusError.
+    The folder holds:
+
+    - sentences.txt: UTF-8, a sentence a line, words separated by one blank;
+    - offsets.npy: int64, *Shape:* (sentences + 1,), the byte at which each sentence begins, and the size of the file;
+    - lengths.npy: int32, *Shape:* (sentences,), the number of words of each sentence;
+    - meta.json: see `Meta`.
+
+    If the folder holds a corpus of the same files (same names, sizes and times of change) and the same language, it is
+    used unchanged. Any other prepared corpus is replaced, in one step: if the process is killed, the earlier one stays,
+    and a hidden folder is left beside it. Only one process at a time may prepare a folder.
+
+    source: a file, a folder or a pattern; see `read_sentences`.
+    folder: where the corpus is written. If it is a symbolic link, the link's target is replaced.
+    language: of the spaCy tokenizer that splits the text; None: words are separated by blanks.
+    output: a folder, such as that of a run, whose files do not belong to the source.
+
+    Raises CorpusError if the source can't be read, if `folder` is inside the source or holds other files, or if it
+    can't be written.
     """
-    target = Path(os.path.realpath(folder))  # a link stays one
+    target = Path(os.path.realpath(folder))  # so that a symbolic link is not replaced itself
     refuse_inside(source, target, output)
     files = find_files(source, output)
     sources = _sources(files)
     _refuse_foreign(target)
     try:
-        kept = PreparedCorpus.open(target)
-    except CorpusError:  # none, or a damaged one
+        earlier = PreparedCorpus.open(target)
+    except CorpusError:  # there is none, or it is damaged
         pass
     else:
-        if kept.meta.is_of(sources, language):
-            return kept
+        if earlier.meta.is_of(sources, language):
+            return earlier
     with writing(target, CorpusError):
         target.parent.mkdir(parents=True, exist_ok=True)
     temporary, report = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp", Report()
@@ -97,18 +109,18 @@ def _put_in_place(temporary: Path, target: Path) -> None:
 
 
 def _sources(files: list[Path]) -> list[SourceFile]:
-    found = []
+    sources = []
     for path in files:
         try:
             status = path.stat()
         except OSError as error:
             raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=error)) from error
-        found.append(SourceFile(str(path), status.st_size, status.st_mtime_ns))
-    return found
+        sources.append(SourceFile(str(path), status.st_size, status.st_mtime_ns))
+    return sources
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raise CorpusError where replacing a folder would delete what is not ours."""
+    """Raise CorpusError if the folder holds files that are not of a prepared corpus, and would be deleted."""
     with writing(folder, CorpusError):
         present = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     foreign = [name for name in present if name not in (TEXT, OFFSETS, LENGTHS, META)]

@@ -1,4 +1,4 @@
-"""Sentences of texts for training: plain and packed text, JSON lines and spaCy's DocBins."""
+"""Reads the sentences of plain and compressed text, of JSON lines and of spaCy's DocBins."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ from ...formats.unpacking import LONGEST_LINE, PACKED, lines_of, unpacked
 from .sources import EXPECTED, find_files
 from .splitting import Splitter, Unusable, splitter
 
-_LISTED = 10
+_LISTED = 10  # bad lines of a report
 
 
 class BadLine(NamedTuple):
-    """file, line: from 1 on; in a .spacy file the number of the doc. reason: why it was left out."""
+    """A line that was left out.
+
+    file: its path.
+    line: its number, from 1; in a .spacy file the number of the doc.
+    reason: why it can't be used.
+    """
 
     file: str
     line: int
@@ -33,9 +38,14 @@ class BadLine(NamedTuple):
 
 @dataclass
 class Report:
-    """What was read so far: lines (in .spacy files docs), sentences, their tokens, blank lines and bad ones.
+    """Counts of what was read so far.
 
-    bad: the first ten of the n_bad lines that were left out.
+    lines: lines; in .spacy files docs.
+    sentences: sentences that were read.
+    tokens: their words.
+    blank: lines without a word.
+    n_bad: lines that were left out, because they can't be used.
+    bad: the first ten of these.
     """
 
     lines: int = 0
@@ -46,7 +56,12 @@ class Report:
     bad: list[BadLine] = field(default_factory=list)
 
     def add_bad(self, file: Path, line: int, reason: str) -> None:
-        """Count a line that can't be used."""
+        """Count a line that can't be used.
+
+        file: its path.
+        line: its number, from 1.
+        reason: why it can't be used.
+        """
         self.n_bad += 1
         if len(self.bad) < _LISTED:
             self.bad.append(BadLine(str(file), line, reason))
@@ -55,17 +70,22 @@ class Report:
 def read_sentences(
     source: str | os.PathLike[str], language: str | None = None, report: Report | None = None
 ) -> Iterator[list[str]]:
-    """The words of each sentence of a file, a folder or a pattern; see find_files.
+    """Yield the words of each sentence of a text.
 
-    By the end of the name, a `.gz`, `.xz` or `.zst` put aside: `.jsonl`: an object a line, with "tokens" (a list of
-    strings) or else "text" (a string); `.spacy`: a DocBin, the sentences of each doc or, where none are set, the doc;
-    all else: text, one sentence a line. Only newlines end a line.
-    language: of the spaCy tokenizer that text is split with; None: text is split at blanks, as str.split does.
-    report: counts what is read. Lines that can't be used are left out, and counted there.
+    The end of a file's name tells its format, after .gz, .xz or .zst is removed:
 
-    Files are read as the sentences are taken, and no file is ever whole in memory, but for a DocBin.
-    Raises CorpusError: at once for a source without files and an unknown language; later for a file that is damaged,
-    and at the end where there was no sentence.
+    - .jsonl: an object a line, with "tokens" (a list of strings) or otherwise "text" (a string);
+    - .spacy: a DocBin. Its sentences are those of the docs; a doc without sentence boundaries is one sentence;
+    - any other: text, one sentence a line. Only newlines end a line.
+
+    Files are read while the sentences are consumed. Only a DocBin is ever completely in memory.
+
+    source: a file, a folder or a pattern; see `find_files`.
+    language: of the spaCy tokenizer that splits text; None: text is split at blanks, as str.split does.
+    report: its counts are raised while the text is read. Lines that can't be used are left out, and counted there.
+
+    Raises CorpusError at once if the source has no files or the language is unknown; while it yields if a file is
+    damaged; and at the end if there was no sentence.
     """
     return read_files(source, find_files(source), splitter(language), Report() if report is None else report)
 
@@ -73,7 +93,15 @@ def read_sentences(
 def read_files(
     source: str | os.PathLike[str], files: list[Path], split: Splitter, report: Report
 ) -> Iterator[list[str]]:
-    """The sentences of the files of a source; see read_sentences."""
+    """Yield the words of each sentence of some files, as `read_sentences` does.
+
+    source: what the user wrote, for messages.
+    files: the files to read, in this order.
+    split: splits a text into words; see `splitter`.
+    report: its counts are raised while the text is read.
+
+    Raises CorpusError if a file is damaged, and at the end if there was no sentence.
+    """
     before = report.sentences
     for path in files:
         kind = Path(path.stem).suffix if path.suffix in PACKED else path.suffix
@@ -146,7 +174,7 @@ def _json_words(line: str, split: Splitter) -> list[str]:
 
 
 def _checked(words: list[str]) -> list[str]:
-    """The words of someone else's tokenizer."""
+    """Return words that the file itself lists, checked. Raises Unusable."""
     for word in words:
         if word.split() != [word]:
             raise Unusable("an empty token, or one with blanks")
@@ -167,7 +195,6 @@ def _docs(path: Path, report: Report) -> Iterator[list[str]]:
         data = file.read()
     for number, doc in enumerate(_unbinned(path, data), 1):
         report.lines += 1
-        # words of docs are read as strings alone: their whitespace needs no language
         spans = doc.sents if doc.has_annotation("SENT_START") else [doc[:]]
         empty = True
         for span in spans:
@@ -186,7 +213,7 @@ def _docs(path: Path, report: Report) -> Iterator[list[str]]:
 
 def _unbinned(path: Path, data: bytes) -> Iterator[Doc]:
     try:
-        # a vocab of its own: its strings are freed with it
+        # A new Vocab, so that its strings are freed afterwards. It needs no language, since only words are read.
         yield from DocBin().from_bytes(data).get_docs(Vocab())
-    except Exception as error:  # a damaged one fails anywhere in zlib, msgpack, numpy or spaCy
+    except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
         raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=error)) from error

@@ -1,4 +1,4 @@
-"""Which files a source names: a file, a folder or a pattern."""
+"""Finds the files of a source: a file, a folder or a pattern."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ EXPECTED = "text, one sentence a line (plain, .gz, .xz or .zst), .jsonl or .spac
 
 
 def find_files(source: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> list[Path]:
-    """The files of a source, sorted: itself, all files in a folder and its folders, or those that match a pattern.
+    """Return the files of a source, sorted.
 
-    In folders and patterns, names that begin with a dot are left out, and links to folders are not followed. What
-    exists under the very name is no pattern. output: a folder whose files, found by a pattern or in a folder, do not
-    count. Raises CorpusError where there is no file.
+    In folders and for patterns, names that begin with a dot are left out, and symbolic links to folders are not
+    followed.
+
+    source: a file, a folder (all files in it and in its folders), or a pattern such as texts/*.txt. If a file or folder
+        has exactly this name, it is not used as a pattern.
+    output: a folder whose files are left out of folders and patterns.
+
+    Raises CorpusError if there is no file.
     """
     path = Path(source)
-    if not os.fspath(source):  # else it would be the folder one is in
+    if not os.fspath(source):  # Path("") is the current folder
         raise CorpusError(Errors.SOURCE_MISSING.format(source='""', expected=EXPECTED))
     if path.is_file():
         return [path]
@@ -30,36 +35,41 @@ def find_files(source: str | os.PathLike[str], output: str | os.PathLike[str] | 
         raise CorpusError(Errors.SOURCE_SPECIAL.format(source=path, expected=EXPECTED))
     else:
         files = _matching(path)
-    hidden = _n_hidden(path)  # those were asked for
-    found = sorted(file for file in files if _n_hidden(file) == hidden and file.is_file())
+    hidden = _n_hidden(path)  # dots that the user wrote
+    visible = sorted(file for file in files if _n_hidden(file) == hidden and file.is_file())
     if output is not None:
-        own = Path(output).resolve()
-        found = [file for file in found if not file.resolve().is_relative_to(own)]
-    if not found:
+        excluded = Path(output).resolve()
+        visible = [file for file in visible if not file.resolve().is_relative_to(excluded)]
+    if not visible:
         message = Errors.SOURCE_EMPTY if path.is_dir() else Errors.SOURCE_MISSING
         raise CorpusError(message.format(source=path, expected=EXPECTED))
-    return found
+    return visible
 
 
 def name_of(source: str) -> str:
-    """The last part of a path, which tells nothing of the machine."""
+    """Return the last part of a path, which tells nothing about the machine."""
     return Path(source).name or Path(source).resolve().name
 
 
 def refuse_inside(
-    source: str | os.PathLike[str], output: str | os.PathLike[str], own: str | os.PathLike[str] | None = None
+    source: str | os.PathLike[str], target: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
 ) -> None:
-    """Raise CorpusError where an output is the source, lies in it, or matches it; own: see output of find_files."""
-    root, target = Path(source).resolve(), Path(output).resolve()
-    inside = target.is_relative_to(root)
+    """Raise CorpusError if what is to be written would belong to the source.
+
+    source: a file, a folder or a pattern.
+    target: the file or folder to be written.
+    output: a folder whose files do not belong to a pattern; see `find_files`.
+    """
+    root, resolved = Path(source).resolve(), Path(target).resolve()
+    inside = resolved.is_relative_to(root)
     if not inside and glob.has_magic(str(source)):
-        inside = any(file.resolve().is_relative_to(target) for file in find_files(source, own))
+        inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))
     if inside:
-        raise CorpusError(Errors.SOURCE_HOLDS_OUTPUT.format(output=output, source=source))
+        raise CorpusError(Errors.SOURCE_HOLDS_OUTPUT.format(output=target, source=source))
 
 
 def _matching(path: Path) -> list[Path]:
-    """Path.glob does not follow links to folders, of which there may be circles; glob.glob does."""
+    """Return what matches a pattern. Path.glob is used because glob.glob follows links to folders, even in circles."""
     if not glob.has_magic(str(path)):
         return []
     try:

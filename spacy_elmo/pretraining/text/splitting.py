@@ -1,4 +1,4 @@
-"""Text to words: at blanks, or by a spaCy language's tokenizer."""
+"""Splits text into words: at blanks, or with the tokenizer of a spaCy language."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ from ...errors import CorpusError, Errors, shown
 
 Splitter = Callable[[str], list[str]]
 
-RENEWED_AFTER = 20_000_000  # characters
+RENEWED_AFTER = 20_000_000  # characters after which the tokenizer is replaced by a new one
 _MARKS = re.compile(r"[^\w\s]{1000}")
 _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itself does not check
 
 
 class Unusable(Exception):
-    """Why a line can't be used."""
+    """Raised for a line that can't be used, with the reason."""
 
 
 class Tokenizer:
-    """Splits text with a spaCy language's tokenizer; whitespace tokens are left out.
+    """Splits text with the tokenizer of a spaCy language. Whitespace tokens are left out.
 
-    It keeps every word that it has met: so it is made anew now and then, and memory does not grow with the text.
+    spaCy's tokenizer stores every word it has seen. It is therefore replaced by a new one from time to time, so that
+    memory does not grow with the text.
+
+    language: its code, like "en".
+
+    Raises CorpusError if spaCy does not know the language.
     """
 
     def __init__(self, language: str) -> None:
@@ -32,10 +37,10 @@ class Tokenizer:
         self._nlp, self._read = _blank(language), 0
 
     def __call__(self, text: str) -> list[str]:
-        """Raises Unusable for text that would take the tokenizer very long."""
+        """Return the words of a text. Raises Unusable if the tokenizer would need very long for it."""
         if len(text) > _LONGEST:
             raise Unusable(f"more than {_LONGEST:,} characters to be tokenised")
-        if _MARKS.search(text):  # the time grows with the square of their number
+        if _MARKS.search(text):  # the tokenizer's time grows with the square of their number
             raise Unusable("1,000 punctuation marks without a blank or letter between them")
         self._read += len(text)
         if self._read > RENEWED_AFTER:
@@ -44,12 +49,21 @@ class Tokenizer:
 
 
 def splitter(language: str | None) -> Splitter:
-    """str.split, or a language's tokenizer. Raises CorpusError for a language that spaCy does not know."""
+    """Return a function that splits a text into words.
+
+    language: of the spaCy tokenizer; None: str.split.
+
+    Raises CorpusError if spaCy does not know the language.
+    """
     return str.split if language is None else Tokenizer(language)
 
 
 def _blank(language: str) -> Language:
     try:
         return spacy.blank(language)
-    except (ImportError, ValueError, AttributeError) as error:  # the last: a module of spacy.lang that is no language
+    except (
+        ImportError,
+        ValueError,
+        AttributeError,
+    ) as error:  # AttributeError: a module of spacy.lang that is not a language
         raise CorpusError(Errors.SOURCE_LANGUAGE.format(got=shown(language), reason=error)) from error

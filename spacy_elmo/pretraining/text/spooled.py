@@ -1,4 +1,4 @@
-"""A text kept in a temporary file, so that it can be read again and at several places at once."""
+"""A text in a temporary file, so that it can be read several times, and at several places at once."""
 
 import json
 import os
@@ -13,9 +13,15 @@ from ...errors import CorpusError, Errors
 
 
 class SpooledText:
-    """Sentences, in a file that vanishes with the process; memory does not grow with them. Use it in a with statement.
+    """A copy of sentences in a file that is deleted with the process. Use it in a `with` block.
 
-    n_sentences: how many there are. Raises CorpusError where there is no room for the file.
+    Memory does not grow with the number of sentences. Several iterators may read it in turns, but not from several
+    threads.
+
+    sentences: lists of words, read once.
+
+    The attribute `n_sentences` counts them.
+    Raises CorpusError if the file can't be written.
     """
 
     def __init__(self, sentences: Iterable[list[str]]) -> None:
@@ -24,14 +30,16 @@ class SpooledText:
             self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # closed by __exit__
         try:
             for sentence in sentences:
-                line = json.dumps(sentence).encode("ascii") + b"\n"  # any word at all, lone surrogates too
+                line = (
+                    json.dumps(sentence).encode("ascii") + b"\n"
+                )  # JSON can hold any word, even one with half a surrogate pair
                 with _writing():
                     self._file.write(line)
                 self.n_sentences += 1
             with _writing():
                 self._file.flush()
         except BaseException:
-            with suppress(OSError):  # it would write what did not fit once more
+            with suppress(OSError):  # closing tries to write the buffer again
                 self._file.close()
             raise
 
@@ -44,30 +52,35 @@ class SpooledText:
         self._file.close()
 
     def __iter__(self) -> Iterator[list[str]]:
-        """All sentences in their order, from the first one on."""
+        """Yield all sentences in their order."""
         return self._read(0, self.n_sentences)
 
     def parts(self, n_parts: int) -> list[Iterator[list[str]]]:
-        """The text cut into parts: part k begins with sentence floor(k * n_sentences / n_parts), from 0."""
-        bounds = [k * self.n_sentences // n_parts for k in range(n_parts + 1)]
-        places = self._places(bounds)
-        return [self._read(places[start], end - start) for start, end in pairwise(bounds)]
+        """Return iterators over consecutive parts of the text.
 
-    def _places(self, numbers: list[int]) -> dict[int, int]:
-        """The byte at which each of these sentences begins."""
-        wanted, places, place = set(numbers), {}, 0
+        Part k begins with sentence floor(k * n_sentences / n_parts), both numbered from 0.
+
+        n_parts: number of parts. If there are fewer sentences, some parts are empty.
+        """
+        bounds = [k * self.n_sentences // n_parts for k in range(n_parts + 1)]
+        offsets = self._byte_offsets(bounds)
+        return [self._read(offsets[start], end - start) for start, end in pairwise(bounds)]
+
+    def _byte_offsets(self, numbers: list[int]) -> dict[int, int]:
+        """Return the byte at which each of these sentences begins."""
+        wanted, offsets, offset = set(numbers), {}, 0
         self._file.seek(0)
         for number, line in enumerate(self._file):
             if number in wanted:
-                places[number] = place
-            place += len(line)
-        return places | {self.n_sentences: place}
+                offsets[number] = offset
+            offset += len(line)
+        return offsets | {self.n_sentences: offset}
 
-    def _read(self, place: int, count: int) -> Iterator[list[str]]:
+    def _read(self, offset: int, count: int) -> Iterator[list[str]]:
         for _ in range(count):
-            self._file.seek(place)  # others read from the same file in between
+            self._file.seek(offset)  # other iterators read from the same file in between
             line = self._file.readline()
-            place += len(line)
+            offset += len(line)
             yield json.loads(line)
 
 
@@ -76,6 +89,6 @@ def _writing() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # TMPDIR itself, where Python finds no folder at all to write to
+        # tempdir is None if Python finds no folder that it can write to
         folder = tempfile.tempdir or os.environ.get("TMPDIR", "the folder for temporary files")
         raise CorpusError(Errors.SCORE_COPY.format(folder=folder, reason=error)) from error

@@ -1,4 +1,4 @@
-"""The words that a biLM's softmax predicts."""
+"""The words that a biLM's softmax predicts, and how often they occur."""
 
 from __future__ import annotations
 
@@ -18,14 +18,21 @@ Ids = npt.NDArray[np.int32]
 
 
 class WordCounts(NamedTuple):
-    """words: how often each occurs, in the order of its first occurrence; n_sentences: those counted."""
+    """How often words occur in a text.
+
+    words: the count of each word, in the order of first occurrence.
+    n_sentences: number of sentences.
+    """
 
     words: Counter[str]
     n_sentences: int
 
 
 def count_words(sentences: Iterable[Sequence[str]]) -> WordCounts:
-    """Count the words of a corpus; memory grows with the distinct ones alone."""
+    """Count the words of a text. Memory grows only with the number of distinct words.
+
+    sentences: lists of words.
+    """
     words: Counter[str] = Counter()
     n_sentences = 0
     for sentence in sentences:
@@ -35,64 +42,83 @@ def count_words(sentences: Iterable[Sequence[str]]) -> WordCounts:
 
 
 class Vocabulary:
-    """words: `<S>`, `</S>`, `<UNK>`, then the others by falling frequency in the training text.
+    """The words of a softmax, in the order of their ids, with their counts.
 
-    The order matters: the log-uniform sampler of the sampled softmax draws word i with a probability of about
-    1 / (i + 1), which is right for words sorted so, as they are in the originals' files.
+    The words after `<S>`, `</S>` and `<UNK>` must be sorted by falling frequency in the training text, as in the
+    official models: the log-uniform sampler of the sampled softmax draws the word of id i with a probability of about
+    1 / (i + 1).
 
-    counts: (words,) in the training text: of `<S>` and `</S>` the sentences, of `<UNK>` the tokens that are none of
-    the words; None where they are not known.
+    words: `<S>`, `</S>`, `<UNK>`, then the others.
+    counts: *Shape:* (words,), occurrences in the training text; None if they are unknown. For `<S>` and `</S>` it is
+        the number of sentences, for `<UNK>` the number of tokens that are none of the words.
+
+    Raises CorpusError if the counts do not fit the words.
     """
 
     def __init__(self, words: Sequence[str], counts: Counts | None = None) -> None:
-        """Raises CorpusError for counts that are not of these words."""
         self.words, self.counts = list(words), counts
         if counts is not None:
             check_counts("counts", counts, len(self.words))
-        # the special three are no words of the text
+        # A word of the text that is spelled like a special word is an unknown word.
         self._ids = {word: number for number, word in enumerate(self.words) if number >= len(SPECIAL)}
 
     @classmethod
     def build(cls, sentences: Iterable[Sequence[str]], size: int | None = None, min_count: int = 1) -> Vocabulary:
-        """The vocabulary of a text, for example of a PreparedCorpus; see from_counts."""
+        """Return the vocabulary of a text.
+
+        sentences: lists of words, for example a PreparedCorpus.
+        size, min_count: see `from_counts`, which also tells the errors.
+        """
         return cls.from_counts(count_words(sentences), size, min_count)
 
     @classmethod
     def from_counts(cls, counted: WordCounts, size: int | None = None, min_count: int = 1) -> Vocabulary:
-        """The most frequent words; of two that are as frequent, the one that occurred first.
+        """Return the vocabulary of the most frequent words. Of two equally frequent words the earlier one comes first.
 
-        size: at most so many, the special three included; None: all. min_count: how often each must occur.
-        Words spelled `<S>`, `</S>` or `<UNK>` in the text are taken for unknown ones.
-        Raises SettingsError for numbers that can't be used, CorpusError where no word occurs often enough.
+        Words of the text that are spelled `<S>`, `</S>` or `<UNK>` count as unknown words.
+
+        counted: the counts of all words.
+        size: largest number of words, with `<S>`, `</S>` and `<UNK>`, 3 or more; None: no limit.
+        min_count: how often a word must occur, 1 or more.
+
+        Raises SettingsError if `size` or `min_count` is out of range, CorpusError if no word occurs often enough.
         """
-        if size is not None and not _is_whole(size, len(SPECIAL)):
+        if size is not None and not _is_int(size, len(SPECIAL)):
             raise SettingsError(Errors.VOCABULARY_SIZE.format(got=shown(size), expected=len(SPECIAL)))
-        if not _is_whole(min_count, 1):
+        if not _is_int(min_count, 1):
             raise SettingsError(Errors.VOCABULARY_MIN_COUNT.format(got=shown(min_count)))
         frequent = [(w, n) for w, n in counted.words.items() if n >= min_count and w not in SPECIAL]
         if not frequent:
             raise CorpusError(Errors.VOCABULARY_EMPTY.format(min_count=min_count))
-        frequent.sort(key=lambda pair: -pair[1])  # stable: equal ones stay in the order of first occurrence
-        kept = frequent if size is None else frequent[: size - len(SPECIAL)]
-        numbers = [n for _, n in kept]
+        frequent.sort(
+            key=lambda pair: -pair[1]
+        )  # the sort is stable, so equal counts stay in the order of first occurrence
+        chosen = frequent if size is None else frequent[: size - len(SPECIAL)]
+        numbers = [n for _, n in chosen]
         unknown = counted.words.total() - sum(numbers)
         counts = np.array([counted.n_sentences, counted.n_sentences, unknown, *numbers], np.int64)
-        return cls([*SPECIAL, *(word for word, _ in kept)], counts)
+        return cls([*SPECIAL, *(word for word, _ in chosen)], counts)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        """Read one word a line, and the counts beside it (vocabulary.txt: vocabulary.counts.npy) if they are there.
+        """Read a vocabulary, and its counts if their file is there.
 
-        Raises CorpusError, which names the line, for what is not in UTF-8, words that come twice, empty lines, words
-        with blanks, and where the special three do not come first; and for counts of other words.
+        path: one word a line, in UTF-8. The counts of vocabulary.txt are in vocabulary.counts.npy.
+
+        Raises CorpusError, which names the line, if a line is not in UTF-8, is empty, has blanks or repeats an earlier
+        one, or if `<S>`, `</S>` and `<UNK>` do not come first. Raises CorpusError as well if the counts do not fit.
         """
         words = read_words(Path(path))
         return cls(words, read_counts(Path(path), len(words)))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write one word a line, and the counts beside it if they are known; each whole or not at all.
+        """Write the vocabulary, and its counts if they are known, each file atomically.
 
-        Counts of an earlier vocabulary there are deleted first. Raises CorpusError.
+        Counts of an earlier vocabulary of this name are deleted first.
+
+        path: one word a line, in UTF-8. The counts of vocabulary.txt go to vocabulary.counts.npy.
+
+        Raises CorpusError if a file can't be written.
         """
         write_files(Path(path), self.words, self.counts)
 
@@ -100,31 +126,34 @@ class Vocabulary:
         return len(self.words)
 
     def ids(self, words: Iterable[str]) -> Ids:
-        """*Shape:* (words,): the number of each; of unknown words, and those spelled as the special three, 2."""
+        """Return the id of each word, *Shape:* (words,); that of `<UNK>` for unknown words and for special words."""
         get = self._ids.get
         return np.array([get(word, UNKNOWN) for word in words], np.int32)
 
     @property
     def coverage(self) -> float | None:
-        """The share of the training text's tokens that are words of the vocabulary; None without counts."""
+        """The share of the training text's tokens that are in the vocabulary; None if there are no counts."""
         if self.counts is None:
             return None
         known = int(self.counts[len(SPECIAL) :].sum())
         return known / max(1, known + int(self.counts[UNKNOWN]))
 
     def log_unigram(self) -> npt.NDArray[np.float64] | None:
-        """*Shape:* (words,): log p of each word in the training text, one added to each count; None without counts.
+        """Return the natural logarithm of each word's probability in the training text, *Shape:* (words,).
 
-        `<S>` and `</S>` each count once a sentence. Sums to 1 for one direction's targets: `<S>` shares `</S>`'s
-        probability, since each direction predicts one of them.
+        One is added to the count of each word of the text and of `<UNK>`. The forward direction predicts `</S>` and
+        never `<S>`, the backward direction the reverse. Both have the same probability, and the probabilities of all
+        words but one of these two sum to 1.
+
+        Returns None if there are no counts.
         """
         if self.counts is None:
             return None
         counts = self.counts.astype(np.float64) + 1
-        counts[[START, END]] = np.maximum(self.counts[[START, END]], 1)  # a text has a sentence at least
+        counts[[START, END]] = np.maximum(self.counts[[START, END]], 1)  # a text has at least one sentence
         result: npt.NDArray[np.float64] = np.log(counts / (counts.sum() - counts[START]))
         return result
 
 
-def _is_whole(value: object, least: int) -> bool:
+def _is_int(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -1,4 +1,4 @@
-"""The files of a vocabulary: a word a line, and the counts beside it."""
+"""The files of a vocabulary: a text with a word a line, and an array of counts beside it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ...errors import CorpusError, Errors, shown
 from ...formats.atomic import replacing, writing
 from ...formats.unpacking import lines_of
 
-START, END, UNKNOWN = 0, 1, 2
+START, END, UNKNOWN = 0, 1, 2  # ids of the special words
 SPECIAL = ("<S>", "</S>", "<UNK>")
 
 Counts = npt.NDArray[np.int64]
 
 
 def counts_path(path: Path) -> Path:
-    """Where the counts of a vocabulary are: vocabulary.counts.npy for vocabulary.txt."""
+    """Return the path of the counts of a vocabulary: vocabulary.counts.npy for vocabulary.txt."""
     return path.with_name(f"{path.name.removesuffix('.txt')}.counts.npy")
 
 
 def read_words(path: Path) -> list[str]:
-    """The words of a file, checked. Raises CorpusError, which names the line."""
+    """Return the words of a vocabulary file. Raises CorpusError, which names the line, as `Vocabulary.read` does."""
     words: dict[str, int] = {}
     expected = "a vocabulary, one word a line"
     _check_regular(path, expected)
@@ -61,22 +61,34 @@ def _word(path: Path, number: int, line: bytes | None) -> str:
 
 
 def read_counts(path: Path, n_words: int) -> Counts | None:
-    """The counts beside a vocabulary; None where there are none. Raises CorpusError for what is no such file."""
-    beside = counts_path(path)
-    if not beside.exists():
+    """Read the counts of a vocabulary.
+
+    path: of the vocabulary, not of the counts.
+    n_words: number of its words.
+
+    Returns *Shape:* (n_words,); None if there is no file of counts.
+    Raises CorpusError if the file does not hold `n_words` counts.
+    """
+    file = counts_path(path)
+    if not file.exists():
         return None
-    _check_regular(beside, "the counts of a vocabulary")
+    _check_regular(file, "the counts of a vocabulary")
     try:
-        counts = np.load(beside, allow_pickle=False)
+        counts = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise CorpusError(Errors.VOCABULARY_COUNTS.format(source=beside, reason=error, n=n_words)) from error
-    check_counts(str(beside), counts, n_words)
+        raise CorpusError(Errors.VOCABULARY_COUNTS.format(source=file, reason=error, n=n_words)) from error
+    check_counts(str(file), counts, n_words)
     result: Counts = counts
     return result
 
 
 def check_counts(source: str, counts: object, n_words: int) -> None:
-    """Raise CorpusError for what is no array (n_words,) of int64, none below 0."""
+    """Raise CorpusError if counts are not an int64 array of shape (n_words,) without negative numbers.
+
+    source: where the counts come from, for messages.
+    counts: what to check.
+    n_words: number of words of the vocabulary.
+    """
     if not isinstance(counts, np.ndarray):
         reason = f"a {type(counts).__name__}"
     elif counts.dtype != np.int64 or counts.shape != (n_words,):
@@ -89,18 +101,31 @@ def check_counts(source: str, counts: object, n_words: int) -> None:
 
 
 def write_files(path: Path, words: list[str], counts: Counts | None) -> None:
-    """Write both files. A kill in between leaves a vocabulary without counts, never one with another's."""
-    beside = counts_path(path)
+    """Write both files of a vocabulary, each atomically.
+
+    If the process is killed in between, the vocabulary has no counts; it never has those of another one.
+
+    path: of the vocabulary.
+    words: all words, special words included.
+    counts: *Shape:* (words,); None: no file of counts is written, and an earlier one is deleted.
+
+    Raises CorpusError if a file can't be written.
+    """
+    counts_file = counts_path(path)
     with replacing(path, CorpusError) as temporary, writing(path, CorpusError):
         temporary.write_text("".join(f"{word}\n" for word in words), encoding="utf8", newline="\n")
-        beside.unlink(missing_ok=True)
+        counts_file.unlink(missing_ok=True)
     if counts is not None:
-        with replacing(beside, CorpusError) as temporary, writing(beside, CorpusError), temporary.open("wb") as file:
+        with (
+            replacing(counts_file, CorpusError) as temporary,
+            writing(counts_file, CorpusError),
+            temporary.open("wb") as file,
+        ):
             np.save(file, counts, allow_pickle=False)
 
 
 def _check_regular(path: Path, expected: str) -> None:
-    if path.exists() and not path.is_file():  # a pipe would be waited for
+    if path.exists() and not path.is_file():  # reading a pipe could wait forever
         raise CorpusError(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))
 
 

@@ -14,7 +14,7 @@ from ...modules.precision import Precision, dtype_of
 from ...modules.softmax.adaptive import AdaptiveSoftmax
 from ..model.language_model import LanguageModel
 from ..settings.sections import TrainingSettings
-from ..text.batches import Streams
+from ..text.batches import StreamRange, Streams
 from ..text.prepared import PreparedCorpus
 from .distributed import Group
 from .objective import AdaptiveObjective, Objective, RowObjective
@@ -55,11 +55,9 @@ class Trainer:
             corpus,
             model.vocabulary,
             model.bilm.options.max_characters,
-            settings.streams,
+            StreamRange(settings.streams, self.mine.start, share),
             shuffle_block,
             settings.seed,
-            self.mine.start,
-            share,
         )
         model.bilm.to(self.group.device)
         model.softmax.to(self.group.device)

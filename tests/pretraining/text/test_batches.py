@@ -9,7 +9,7 @@ import pytest
 
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
-from spacy_elmo.pretraining.text.batches import Streams, Window, reading
+from spacy_elmo.pretraining.text.batches import StreamRange, Streams, Window, reading_order
 from spacy_elmo.pretraining.text.encoding import WordTable
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
 from spacy_elmo.pretraining.text.preparing import prepare
@@ -34,19 +34,22 @@ def vocabulary(corpus: PreparedCorpus) -> Vocabulary:
     return Vocabulary.build(corpus, size=40)
 
 
-def streams(corpus: PreparedCorpus, vocabulary: Vocabulary, n: int = 4, **more: int) -> Streams:
-    return Streams(corpus, vocabulary, SIZE, n, **{"block": 8, "seed": 3, **more})
+def streams(
+    corpus: PreparedCorpus, vocabulary: Vocabulary, n: int = 4, first: int = 0, count: int | None = None
+) -> Streams:
+    share = StreamRange(n, first, n if count is None else count)
+    return Streams(corpus, vocabulary, SIZE, share, block=8, seed=3)
 
 
 def words_of(window: Window) -> list[list[list[bytes]]]:
-    """The characters read, as bytes, [direction][stream][step]."""
+    """The character ids of the words that are read, as bytes, [direction][stream][step]."""
     spelled = [row.astype(np.int16).tobytes() for row in window.characters]
     return [[[spelled[k] for k in stream] for stream in direction.T] for direction in window.inputs]
 
 
 def test_each_direction_makes_one_prediction_more_than_there_are_words() -> None:
     words, targets = np.array([7, 8, 9], np.int32), np.array([4, 5, 6], np.int32)
-    assert reading(words, targets).tolist() == [
+    assert reading_order(words, targets).tolist() == [
         [START, 7, 8, 9],
         [4, 5, 6, END],
         [END, 9, 8, 7],
@@ -55,11 +58,11 @@ def test_each_direction_makes_one_prediction_more_than_there_are_words() -> None
 
 
 def test_streams_read_their_sentences_in_the_shuffled_order(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
-    """Everything that the windows hold, against sentences put together one by one."""
+    """Everything in the windows is compared with sentences that are strung together one by one."""
     got = streams(corpus, vocabulary)
     windows = [got.next(7) for _ in range(60)]
     begin, end = (row.astype(np.int16).tobytes() for row in boundary_ids(SIZE))
-    order, bounds = BlockShuffle(len(corpus), 8, 3, kept=8), np.linspace(0, len(corpus), 5).astype(int)
+    order, bounds = BlockShuffle(len(corpus), 8, 3, n_cached=8), np.linspace(0, len(corpus), 5).astype(int)
     for stream in range(4):
         read: list[list[bytes]] = [[], []]
         predicted: list[list[int]] = [[], []]
@@ -88,10 +91,10 @@ def test_words_outside_the_vocabulary_are_unknown_targets(corpus: PreparedCorpus
 
 @pytest.mark.parametrize("n", [1, 3, 4])
 def test_processes_share_the_streams(corpus: PreparedCorpus, vocabulary: Vocabulary, n: int) -> None:
-    whole = streams(corpus, vocabulary, 12)
+    all_streams = streams(corpus, vocabulary, 12)
     shares = [streams(corpus, vocabulary, 12, first=k * (12 // n), count=12 // n) for k in range(n)]
     for _ in range(20):
-        expected, parts = whole.next(5), [share.next(5) for share in shares]
+        expected, parts = all_streams.next(5), [share.next(5) for share in shares]
         assert (np.concatenate([part.targets for part in parts], 2) == expected.targets).all()
         assert (np.concatenate([part.starts for part in parts], 1) == expected.starts).all()
         for d in (0, 1):
@@ -99,7 +102,7 @@ def test_processes_share_the_streams(corpus: PreparedCorpus, vocabulary: Vocabul
 
 
 @pytest.mark.parametrize("after", [0, 1, 37])
-def test_restored_streams_go_on_where_they_stood(corpus: PreparedCorpus, vocabulary: Vocabulary, after: int) -> None:
+def test_restored_streams_return_the_same_windows(corpus: PreparedCorpus, vocabulary: Vocabulary, after: int) -> None:
     one, other = streams(corpus, vocabulary), streams(corpus, vocabulary)
     for _ in range(after):
         one.next(7)
@@ -117,7 +120,7 @@ def test_restored_streams_go_on_where_they_stood(corpus: PreparedCorpus, vocabul
     ("name", "value"),
     [("epoch", -1), ("position", 24), ("position", 51), ("position", 10**9), ("offset", -1), ("offset", 9)],
 )
-def test_places_that_are_not_there_are_refused(
+def test_positions_that_do_not_exist_are_refused(
     corpus: PreparedCorpus, vocabulary: Vocabulary, name: str, value: int
 ) -> None:
     """The second of four streams of 101 sentences reads 25 to 49; no sentence has more than 8 words."""
@@ -130,10 +133,10 @@ def test_places_that_are_not_there_are_refused(
     assert all((values == before[each]).all() for each, values in got.state().items())
 
 
-def test_the_last_word_of_a_sentence_is_a_place(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
-    """Its end can be predicted next; one word further there is nothing."""
+def test_a_position_after_the_last_word_is_accepted(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
+    """The end of the sentence is predicted next. One word later there is nothing to predict."""
     one = streams(corpus, vocabulary, 1)
-    words = len(corpus.sentence(BlockShuffle(len(corpus), 8, 3, kept=8).number(0, 0)))
+    words = len(corpus.sentence(BlockShuffle(len(corpus), 8, 3, n_cached=8).number(0, 0)))
     state = {"epoch": np.zeros(1, np.int64), "position": np.zeros(1, np.int64), "offset": np.array([words])}
     one.restore(state)
     assert one.next(1).targets[:, 0, 0].tolist() == [END, START]
@@ -141,7 +144,9 @@ def test_the_last_word_of_a_sentence_is_a_place(corpus: PreparedCorpus, vocabula
         one.restore(state | {"offset": np.array([words + 1])})
 
 
-def test_a_place_behind_a_sentence_does_not_hold_up(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
+def test_a_position_after_the_end_of_a_sentence_does_not_loop_forever(
+    corpus: PreparedCorpus, vocabulary: Vocabulary
+) -> None:
     one = streams(corpus, vocabulary, 1)
     one.offset[0] = 99
     assert one.next(3).starts[0, 0]
@@ -150,7 +155,7 @@ def test_a_place_behind_a_sentence_does_not_hold_up(corpus: PreparedCorpus, voca
 
 def test_a_full_table_of_words_changes_nothing(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
     one, other = streams(corpus, vocabulary), streams(corpus, vocabulary)
-    other.table.most = 20
+    other.table.capacity = 20
     cleared = 0
     for _ in range(60):
         cleared += other.table.full
@@ -160,7 +165,7 @@ def test_a_full_table_of_words_changes_nothing(corpus: PreparedCorpus, vocabular
     assert cleared > 5
 
 
-def test_the_table_knows_all_words_it_was_given() -> None:
+def test_the_table_knows_all_its_words() -> None:
     table = WordTable(SIZE)
     texts = [[f"{k:x}" for k in range(n)] + ["é", "<S>", "x" * 99] for n in (1, 900, 3000)]
     for words in texts:
@@ -171,8 +176,8 @@ def test_the_table_knows_all_words_it_was_given() -> None:
 
 
 @pytest.mark.parametrize(("n", "block"), [(1, 8), (7, 8), (8, 8), (101, 8), (101, 1), (100, 10)])
-def test_an_epoch_is_a_permutation_that_stays_near(n: int, block: int) -> None:
-    order = BlockShuffle(n, block, seed=1, kept=4)
+def test_an_epoch_is_a_permutation_that_reads_block_by_block(n: int, block: int) -> None:
+    order = BlockShuffle(n, block, seed=1, n_cached=4)
     epochs = [[order.number(epoch, k) for k in range(n)] for epoch in (0, 1)]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(n))
     assert n < 3 or epochs[0] != epochs[1]
@@ -181,5 +186,5 @@ def test_an_epoch_is_a_permutation_that_stays_near(n: int, block: int) -> None:
 
 
 def test_another_seed_is_another_order() -> None:
-    first, second = ([BlockShuffle(50, 8, seed, kept=4).number(0, k) for k in range(50)] for seed in (0, 1))
+    first, second = ([BlockShuffle(50, 8, seed, n_cached=4).number(0, k) for k in range(50)] for seed in (0, 1))
     assert first != second

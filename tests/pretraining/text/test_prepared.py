@@ -1,4 +1,4 @@
-"""A prepared corpus: what is in its folder, when it is made anew, and what it says when it is damaged."""
+"""A prepared corpus: the files in its folder, when they are written again, and the errors if they are damaged."""
 
 import errno
 import hashlib
@@ -43,7 +43,7 @@ def first_word(corpus: PreparedCorpus) -> str:
     return corpus.sentence(0)[0]
 
 
-# What is in it
+# Its content
 
 
 def test_the_files(corpus: PreparedCorpus, source: Path) -> None:
@@ -103,7 +103,7 @@ def test_the_last_sentences_are_held_out(share: float, heldout: int, tmp_path: P
     assert len(rest) == heldout
 
 
-def test_what_can_not_be_cut(corpus: PreparedCorpus) -> None:
+def test_splits_that_are_refused(corpus: PreparedCorpus) -> None:
     for share in (0, 1, -0.1, 2.0, float("nan"), True, "0.1"):
         with pytest.raises(SettingsError, match="above 0 and below 1"):
             corpus.cut(share)  # type: ignore[arg-type]
@@ -116,10 +116,10 @@ def test_a_language_tokenises(tmp_path: Path) -> None:
     assert list(prepare(tmp_path / "text.txt", tmp_path / "en", "en")) == [["Do", "n't", "go", "."]]
 
 
-# When it is made anew
+# When it is written again
 
 
-def test_it_is_kept_while_the_sources_are_the_same(
+def test_it_is_reused_while_the_sources_are_the_same(
     source: Path, corpus: PreparedCorpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = (corpus.folder / "meta.json").stat().st_ino
@@ -128,11 +128,11 @@ def test_it_is_kept_while_the_sources_are_the_same(
         assert list(prepare(source, corpus.folder)) == SENTENCES
     assert prepare(source, corpus.folder, "xx").meta.language == "xx"
     assert (corpus.folder / "meta.json").stat().st_ino != made
-    assert list(corpus) == SENTENCES  # what was open still stands
+    assert list(corpus) == SENTENCES  # the corpus that was open can still be read
 
 
 @pytest.mark.parametrize("change", ["size", "time", "another file", "damage"])
-def test_it_is_made_anew(change: str, source: Path, corpus: PreparedCorpus) -> None:
+def test_it_is_written_again(change: str, source: Path, corpus: PreparedCorpus) -> None:
     made = (corpus.folder / "meta.json").stat().st_ino
     if change == "size":
         source.write_text("new text\n", encoding="utf8")
@@ -148,7 +148,7 @@ def test_it_is_made_anew(change: str, source: Path, corpus: PreparedCorpus) -> N
     assert sorted(path.name for path in source.parent.iterdir()) == sorted(["prepared", source.name])
 
 
-def test_a_failure_leaves_what_was_there(source: Path, corpus: PreparedCorpus) -> None:
+def test_a_failure_leaves_the_earlier_corpus(source: Path, corpus: PreparedCorpus) -> None:
     source.write_bytes(b"\xff\n")
     with pytest.raises(CorpusError, match="no sentence"):
         prepare(source, corpus.folder)
@@ -185,7 +185,7 @@ def test_a_killed_call_leaves_no_corpus(tmp_path: Path) -> None:
     assert list(prepare(tmp_path / "text.txt", tmp_path / "prepared")) == [["a"]]
 
 
-def test_folders_that_are_not_ours_are_left_alone(source: Path) -> None:
+def test_folders_with_other_files_are_refused(source: Path) -> None:
     folder = source.parent / "mine"
     folder.mkdir()
     (folder / "thesis.tex").write_text("years", encoding="utf8")
@@ -197,9 +197,9 @@ def test_folders_that_are_not_ours_are_left_alone(source: Path) -> None:
 
 
 def test_the_output_is_no_part_of_the_source(source: Path) -> None:
-    for given, folder in [(source, source), (source.parent, source.parent / "prepared")]:
+    for text, folder in [(source, source), (source.parent, source.parent / "prepared")]:
         with pytest.raises(CorpusError, match="which is the input"):
-            prepare(given, folder)
+            prepare(text, folder)
     (source.parent / "new").mkdir()
     (source.parent / "new" / "sentences.txt").write_text("a\n", encoding="utf8")
     with pytest.raises(CorpusError, match="which is the input"):
@@ -207,7 +207,7 @@ def test_the_output_is_no_part_of_the_source(source: Path) -> None:
 
 
 def test_files_of_the_output_are_left_out(source: Path) -> None:
-    """Also those through a link, and when it is there already."""
+    """This holds for links to them too, and if the output exists already."""
     out = source.parent / "out"
     out.mkdir()
     (out / "words.txt").write_text("not\nread\n", encoding="utf8")
@@ -216,7 +216,7 @@ def test_files_of_the_output_are_left_out(source: Path) -> None:
         corpus = prepare(f"{source.parent}/**/*", out / "corpus", output=out)
         assert [Path(file.path) for file in corpus.meta.sources] == [source]
         assert list(corpus) == SENTENCES
-    assert find_files(out / "words.txt", out) == [out / "words.txt"]  # it was asked for by its name
+    assert find_files(out / "words.txt", out) == [out / "words.txt"]  # the source names this file itself
     with pytest.raises(CorpusError, match="no pattern that matches a file"):
         find_files(out / "*.txt", out)
     with pytest.raises(CorpusError, match="which is the input"):
@@ -243,7 +243,7 @@ def test_damaged_files(name: str, damage: str, corpus: PreparedCorpus) -> None:
         PreparedCorpus.open(corpus.folder)
 
 
-def test_arrays_of_another_kind(corpus: PreparedCorpus) -> None:
+def test_arrays_of_another_type_or_shape(corpus: PreparedCorpus) -> None:
     for array in (np.zeros(3, np.int64), np.zeros((3, 1), np.int32), np.array([None] * 3)):
         np.save(corpus.folder / "lengths.npy", array)
         with pytest.raises(CorpusError, match="damaged"):

@@ -1,4 +1,4 @@
-"""Sentences of texts in all formats, and of texts that are damaged or hostile."""
+"""Reading of texts in all formats, and of damaged or hostile texts."""
 
 import gzip
 import json
@@ -113,7 +113,7 @@ def test_unknown_languages(language: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_tokenizer_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tokenizer_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitting, "RENEWED_AFTER", 100)
     tokenizer = splitting.Tokenizer("en")
     sizes = []
@@ -192,7 +192,7 @@ def test_half_surrogates_do_not_reach_the_tokenizer(tmp_path: Path) -> None:
     assert report.n_bad == 1
 
 
-def test_ten_bad_lines_are_kept(tmp_path: Path) -> None:
+def test_ten_bad_lines_are_listed(tmp_path: Path) -> None:
     _, report = read(written(tmp_path / "a.txt", b"\xff\n" * 25 + b"a\n"))
     assert report.n_bad == 25
     assert [line for _, line, _ in report.bad] == list(range(1, 11))
@@ -212,7 +212,7 @@ def test_a_huge_line_is_one_sentence(tmp_path: Path) -> None:
     assert [len(words) for words in sentences] == [500_000, 1]
 
 
-def test_text_that_would_take_the_tokenizer_long(tmp_path: Path) -> None:
+def test_text_for_which_the_tokenizer_would_be_slow(tmp_path: Path) -> None:
     content = ")" * 50_000 + "\n" + "a" * 1_000_001 + "\n" + "a " + "." * 999 + "\n"
     sentences, report = read(written(tmp_path / "a.txt", content), "xx")
     assert [line for _, line, _ in report.bad] == [1, 2]
@@ -228,7 +228,7 @@ def test_damaged_archives(suffix: str, tmp_path: Path) -> None:
     packed = PACKERS[suffix](content)
     middle = len(packed) // 2
     bad = [packed[:middle], packed[:-3], packed[:1000] + bytes(100) + packed[1100:], content]
-    if suffix != ".xz":  # Python's lzma takes no notice of what follows a whole stream
+    if suffix != ".xz":  # Python's lzma ignores what follows a complete stream
         bad.append(packed + b"garbage")
     for number, damaged in enumerate(bad):
         path = written(tmp_path / f"{number}.txt{suffix}", damaged)
@@ -238,7 +238,7 @@ def test_damaged_archives(suffix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_archive_that_blows_up_is_read_in_pieces(tmp_path: Path) -> None:
+def test_a_highly_compressed_archive_is_read_in_pieces(tmp_path: Path) -> None:
     path = written(tmp_path / "a.zst", zstandard.ZstdCompressor().compress(bytes(1 << 28) + b"\na\n"))
     tracemalloc.start()
     try:
@@ -269,7 +269,7 @@ def test_damaged_doc_bins(tmp_path: Path) -> None:
 # Sources
 
 
-def test_folders_are_read_whole_and_sorted(tmp_path: Path) -> None:
+def test_all_files_of_a_folder_are_read_in_sorted_order(tmp_path: Path) -> None:
     (tmp_path / "deep" / "er").mkdir(parents=True)
     written(tmp_path / "b.txt", "b\n")
     written(tmp_path / "a.txt.gz", gzip.compress(b"a\n"))
@@ -310,7 +310,7 @@ def test_sources_without_files(tmp_path: Path) -> None:
         ("a\0b", "no such file or folder"),
         ("empty", "a folder without files"),
         ("pipe", "neither a file nor a folder"),
-        ("a**", "not a pattern|no such file"),  # from Python 3.13 on it is one
+        ("a**", "not a pattern|no such file"),  # since Python 3.13 it is a pattern
     ]:
         with pytest.raises(CorpusError, match=problem):
             read_sentences(str(tmp_path / name))

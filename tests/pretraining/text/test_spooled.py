@@ -1,4 +1,4 @@
-"""A text kept in a temporary file."""
+"""A text in a temporary file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spacy_elmo.pretraining.text.spooled import SpooledText
 TEXT = [["a", "b"], [], ["東京", "🙂"], ["a b", "\n", ""], ["\ud800", "\u2028", "\0", '"'], ["z"] * 5_000, ["end"]]
 
 
-def test_it_gives_back_what_it_was_given_and_again() -> None:
+def test_it_can_be_read_twice() -> None:
     with SpooledText(iter(TEXT)) as text:
         assert text.n_sentences == len(TEXT)
         assert list(text) == TEXT
@@ -35,7 +35,7 @@ def test_parts_read_side_by_side(n_parts: int, sizes: list[int]) -> None:
     assert [sentence for read in got for sentence in read] == TEXT
 
 
-def test_nothing_at_all() -> None:
+def test_a_text_without_sentences() -> None:
     with SpooledText([]) as text:
         assert list(text) == []
         assert text.n_sentences == 0
@@ -46,7 +46,7 @@ def test_the_file_is_closed_when_reading_the_text_fails(monkeypatch: pytest.Monk
     opened = []
     make = tempfile.TemporaryFile
 
-    def kept() -> object:
+    def recorded() -> object:
         opened.append(make())
         return opened[0]
 
@@ -54,7 +54,7 @@ def test_the_file_is_closed_when_reading_the_text_fails(monkeypatch: pytest.Monk
         yield ["a"]
         raise CorpusError("damaged")
 
-    monkeypatch.setattr(tempfile, "TemporaryFile", kept)
+    monkeypatch.setattr(tempfile, "TemporaryFile", recorded)
     with pytest.raises(CorpusError, match="damaged"):
         SpooledText(broken())
     assert opened[0].closed
@@ -90,8 +90,8 @@ def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no full device")
-def test_closing_does_not_tell_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a file's buffer holds is written once more when it is closed."""
+def test_closing_does_not_raise_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing a file tries to write its buffer again."""
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda: open("/dev/full", "wb"))  # noqa: SIM115  # SpooledText closes it
     with pytest.raises(CorpusError, match="can't be written"):
         SpooledText([["a"]])

@@ -1,4 +1,4 @@
-"""Vocabularies: built, looked up, written, and read with all that can be wrong."""
+"""Vocabularies: building, look-up, writing, reading, and the errors of damaged files."""
 
 import math
 import pickle
@@ -46,7 +46,7 @@ def test_size_and_minimum_count(size: int | None, min_count: int, words: list[st
     assert vocabulary.coverage == pytest.approx(1 - unknown / 9)
 
 
-def test_numbers_that_can_not_be_used() -> None:
+def test_sizes_and_counts_that_are_refused() -> None:
     for size in (2, 0, -1, True, 5.0, "5"):
         with pytest.raises(SettingsError, match=r"size is .* 3 or more"):
             Vocabulary.build(SENTENCES, size)  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def test_a_prepared_corpus(tmp_path: Path) -> None:
 def test_the_unigram_model_by_hand() -> None:
     log_p = Vocabulary.build(SENTENCES, 5).log_unigram()
     assert log_p is not None
-    # of <S> and </S> the 3 sentences; <UNK> 4 + 1, a 3 + 1, c 2 + 1; each direction predicts one of the first two
+    # <S> and </S>: 3 sentences; <UNK>: 4 + 1; a: 3 + 1; c: 2 + 1. Each direction predicts only one of the first two.
     expected = [math.log(n / 15) for n in (3, 3, 5, 4, 3)]
     np.testing.assert_allclose(log_p, expected, rtol=1e-12)
     assert np.exp(log_p[1:]).sum() == pytest.approx(1)
@@ -106,13 +106,13 @@ def test_files(tmp_path: Path) -> None:
     read = Vocabulary.read(tmp_path / "vocabulary.txt")
     assert read.words == vocabulary.words
     np.testing.assert_array_equal(read.counts, counts)  # type: ignore[arg-type]
-    # words alone, over an older vocabulary with counts
+    # a vocabulary without counts replaces one with counts
     Vocabulary([*SPECIAL, "a"]).write(tmp_path / "vocabulary.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["vocabulary.txt"]
     assert Vocabulary.read(tmp_path / "vocabulary.txt").counts is None
 
 
-def test_names_without_txt_keep_their_ends(tmp_path: Path) -> None:
+def test_the_name_of_the_counts_if_there_is_no_txt(tmp_path: Path) -> None:
     Vocabulary.build(SENTENCES).write(tmp_path / "vocab-2015.10")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["vocab-2015.10", "vocab-2015.10.counts.npy"]
 
