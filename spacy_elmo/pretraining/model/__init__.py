@@ -1,4 +1,4 @@
-"""The biLM with its softmax and its words: losses, the folders that hold them, smaller copies.
+"""The biLM with its softmax and vocabulary: losses on sentences, model folders, smaller copies of them.
 
-It may call text/; settings/, training/, run/, scoring.py and commands may call it.
+This folder calls text/. settings/, training/, run/, scoring.py and the commands may call it.
 """

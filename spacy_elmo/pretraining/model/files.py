@@ -1,4 +1,4 @@
-"""Where a biLM's files are: in a folder, or in the installed packages."""
+"""Finds the files of a model: in a folder, or in the installed packages."""
 
 import os
 from pathlib import Path
@@ -15,14 +15,19 @@ FILES = (OPTIONS, WEIGHTS, SOFTMAX, WORDS)
 
 
 def is_embedded(model: str | os.PathLike[str]) -> bool:
-    """Whether a model is the embedded biLM: its name, en_mini, and no folder of that name is there."""
+    """Return whether a model is the embedded biLM: it is called en_mini, and there is no folder of this name.
+
+    model: a folder, or en_mini.
+    """
     return os.fspath(model) == EMBEDDED and not Path(model).is_dir()
 
 
 def bilm_folder(model: str | os.PathLike[str]) -> Path:
-    """Where options.json and weights.hdf5 of a model are. model: a folder, or en_mini.
+    """Return the folder of a model's options.json and weights.hdf5. It may be missing.
 
-    Raises WeightsError for the folder of a run, which has models inside.
+    model: a folder, or en_mini for the embedded biLM.
+
+    Raises WeightsError if it is the folder of a run, which has models in its folders.
     """
     if is_embedded(model):
         return Path(embedded_files()[0]).parent
@@ -33,20 +38,28 @@ def bilm_folder(model: str | os.PathLike[str]) -> Path:
 
 
 def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
-    """Where softmax.hdf5 and vocabulary.txt of a model are; None for en_mini, where their package is not installed.
+    """Return the folder of a model's softmax.hdf5 and vocabulary.txt.
 
-    model: a folder, or en_mini. Raises WeightsError for a package that does not belong to the installed biLM.
+    model: a folder, or en_mini for the embedded biLM, whose softmax is in a package of its own.
+
+    Returns None if that package is not installed.
+    Raises WeightsError if the package does not belong to the embedded biLM.
     """
     return package_folder(EMBEDDED, Path(embedded_files()[1])) if is_embedded(model) else Path(model)
 
 
 def has_softmax(model: str | os.PathLike[str]) -> bool:
-    """Whether a model has a softmax. Raises as softmax_folder does."""
+    """Return whether a model has a softmax.
+
+    model: a folder, or en_mini.
+
+    Raises WeightsError if en_mini's package does not belong to the embedded biLM.
+    """
     folder = softmax_folder(model)
     return folder is not None and (folder / SOFTMAX).exists()
 
 
 def no_package(model: str | os.PathLike[str]) -> WeightsError:
-    """The error that tells which package en_mini's softmax is in."""
+    """Return the error that names the package of an embedded biLM's softmax."""
     package = package_name(os.fspath(model))
     return WeightsError(Errors.SOFTMAX_PACKAGE.format(name=model, package=package, folder=f"packages/{model}_softmax"))

@@ -1,4 +1,4 @@
-"""A biLM with what it predicts: its softmax and the words, and the folder that holds them."""
+"""A biLM with its softmax and its vocabulary, and the folder that holds them."""
 
 import os
 from pathlib import Path
@@ -24,9 +24,14 @@ _EXPECTED = f"{OPTIONS}, {WEIGHTS}, {SOFTMAX} and {WORDS}"
 
 
 class LanguageModel:
-    """bilm; softmax: it predicts each word; vocabulary: the words, and their counts where they are known.
+    """A biLM with the output layer that predicts words.
 
-    source: what errors call it. Raises WeightsError where the three don't belong together.
+    bilm: the network.
+    softmax: the output layer, of either kind.
+    vocabulary: the words of the softmax's rows.
+    source: the model's name in messages.
+
+    Raises WeightsError if the sizes of the three do not fit each other.
     """
 
     def __init__(self, bilm: BiLM, softmax: OutputLayer, vocabulary: Vocabulary, source: str = "the model") -> None:
@@ -44,15 +49,16 @@ class LanguageModel:
         return self.vocabulary.words
 
     def ids(self, sentence: list[str]) -> npt.NDArray[np.int32]:
-        """The rows of a sentence's words, (words,); that of `<UNK>` where there is none, and for `<S>`, `</S>`."""
+        """Return the row of each word, *Shape:* (words,); that of `<UNK>` for unknown words and for special words."""
         return self.vocabulary.ids(sentence)
 
     @classmethod
     def load(cls, model: str | os.PathLike[str]) -> "LanguageModel":
-        """Read options.json, weights.hdf5, softmax.hdf5, vocabulary.txt and, if there, vocabulary.counts.npy.
+        """Read options.json, weights.hdf5, softmax.hdf5, vocabulary.txt, and vocabulary.counts.npy if it exists.
 
-        model: their folder, or en_mini: the embedded biLM, whose softmax is in a package of its own.
-        Raises ElmoError, which names the file that is missing or what is wrong with it.
+        model: the folder, or en_mini for the embedded biLM, whose softmax is in a package of its own.
+
+        Raises ElmoError, which names the file that is missing or damaged.
         """
         folder, output = bilm_folder(model), softmax_folder(model)
         if output is None:
@@ -73,10 +79,15 @@ class LanguageModel:
         return cls(bilm, softmax, Vocabulary.read(output / WORDS), str(model))
 
     def save(self, folder: str | os.PathLike[str], softmax_dtype: npt.DTypeLike = np.float32) -> None:
-        """Write what load reads. A new folder appears at once; in one that is there each file is replaced whole, when
-        all have been written; where a kill comes between two of them, load refuses the folder until it is written anew.
+        """Write the files that `load` reads.
 
-        softmax_dtype: float32, or float16 for a softmax of half the size. Raises ElmoError.
+        A new folder appears complete. In an existing folder the files are replaced one by one after all of them were
+        written. If the process is killed in between, `load` refuses the folder until it is saved again.
+
+        folder: a new folder, or an existing one, whose other files stay.
+        softmax_dtype: float32, or float16 for a softmax of half the size.
+
+        Raises ElmoError if the files can't be written.
         """
         with replacing_folder(folder, (*FILES, COUNTS), WeightsError) as temporary:
             write_options(temporary / OPTIONS, self.bilm.options)
@@ -86,7 +97,15 @@ class LanguageModel:
 
 
 def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, compress: bool = False) -> None:
-    """Write a softmax.hdf5; see write_softmax. Raises WeightsError."""
+    """Write the softmax.hdf5 of either kind of softmax.
+
+    path: the file to write.
+    layer: the softmax.
+    dtype: type of the values in the file: float32 or float16.
+    compress: whether to use HDF5's filters shuffle and gzip.
+
+    Raises WeightsError if a value is not finite in this type, or if the file can't be written.
+    """
     arrays = {name: values.cpu().numpy() for name, values in layer.state_dict().items()}
     if isinstance(layer, AdaptiveSoftmax):
         write_adaptive(path, layer.cutoffs, arrays, dtype, compress=compress)
@@ -95,7 +114,7 @@ def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, 
 
 
 def read_output_layer(path: Path) -> OutputLayer:
-    """Read a softmax.hdf5 of either kind. Raises WeightsError."""
+    """Read the softmax.hdf5 of either kind of softmax. Raises WeightsError if it is missing or damaged."""
     layer: OutputLayer
     if holds_adaptive(path):
         cutoffs, arrays = read_adaptive(path)

@@ -1,8 +1,8 @@
-"""Losses of a biLM on sentences, under the softmax over all words.
+"""Losses of a biLM on sentences, by the softmax over all words.
 
-Each direction predicts every word of a sentence and its far boundary: tokens + 1 predictions. The forward direction
+Each direction predicts the words of a sentence and then a boundary: tokens + 1 predictions. The forward direction
 reads `<S> w1 .. wN` and predicts `w1 .. wN </S>`, the backward one reads `</S> wN .. w1` and predicts `wN .. w1 <S>`.
-A word outside the vocabulary is read by its own characters and predicted as `<UNK>`.
+A word outside the vocabulary is read by its own characters, and its target is `<UNK>`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,17 +19,18 @@ from ...modules import LstmState
 from ..text.vocabulary_file import END, START, UNKNOWN
 from .language_model import LanguageModel
 
-NO_TARGET = -1
+NO_TARGET = -1  # at steps after the end of a row
 
-Position = tuple[str, int, str, int]  # the word read and the id predicted, forward, then backward
+# For each direction the word that is read and the id of its target: forward word, forward id, backward word, id.
+Position = tuple[str, int, str, int]
 
 
 class RowLosses(NamedTuple):
-    """What the predictions of some rows of sentences cost. A loss is -log p, natural logarithm.
+    """Losses of rows, each of which is a sequence of sentences. A loss is -log p(target), in nats.
 
-    counts: *Shape:* (rows, 3): predictions of one direction, those of `<UNK>`, and sentences.
-    losses: *Shape:* (rows, 2): sums over the predictions, forward and backward.
-    unknown_losses: *Shape:* (rows, 2): the part of losses on `<UNK>`.
+    counts: *Shape:* (rows, 3), predictions of one direction, those among them whose target is `<UNK>`, and sentences.
+    losses: *Shape:* (rows, 2), sums over all predictions, forward and backward.
+    unknown_losses: *Shape:* (rows, 2), sums over the predictions whose target is `<UNK>`.
     """
 
     counts: npt.NDArray[np.float64]
@@ -39,13 +40,19 @@ class RowLosses(NamedTuple):
 
 @torch.no_grad()
 def row_losses(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch_tokens: int) -> RowLosses:
-    """The losses of each row, whose sentences are read one after the other with the state carried between them.
+    """Return the losses of rows of sentences.
 
-    rows: sentences as lists of words; each row begins with the zero state.
-    batch_tokens: positions of all rows that run through the network together.
+    The sentences of a row are read in order. The LSTM's state is zero at the beginning of a row, and carried from
+    sentence to sentence.
+
+    model: the biLM with its softmax.
+    rows: for each row its sentences, as lists of words.
+    batch_tokens: positions of all rows that run through the network together, which bounds the memory.
     """
     positions = [_positions(model, row) for row in rows]
-    steps = max(1, batch_tokens // max(1, len(rows)))  # so that a long sentence needs no more memory than a short one
+    steps = max(
+        1, batch_tokens // max(1, len(rows))
+    )  # a long sentence continues in the next batch
     state = model.bilm.lstm.zero_state(len(rows))
     device = state.h.device
     counts, losses, unknown_losses = (np.zeros((len(rows), n)) for n in (3, 2, 2))
@@ -78,8 +85,14 @@ def _positions(model: LanguageModel, sentences: Iterable[list[str]]) -> Iterator
 
 
 def _arrays(window: list[list[Position]]) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The distinct words, and their places and the targets, *Shape:* (2, steps, rows); NO_TARGET after a row's end."""
-    places: dict[str, int] = {}
+    """Return the distinct words of a window, and its inputs and targets.
+
+    window: the next positions of each row.
+
+    Returns the words; inputs, *Shape:* (2, steps, rows), as indices into the words; and targets, *Shape:*
+    (2, steps, rows), as ids of the vocabulary.
+    """
+    numbers: dict[str, int] = {}
     shape = (2, max(map(len, window)), len(window))
     inputs, targets = np.zeros(shape, np.int64), np.full(shape, NO_TARGET)
     for row, positions in enumerate(window):
@@ -87,6 +100,6 @@ def _arrays(window: list[list[Position]]) -> tuple[list[str], npt.NDArray[np.int
             continue
         forward, following, backward, preceding = zip(*positions)
         for direction, (read, predicted) in enumerate([(forward, following), (backward, preceding)]):
-            inputs[direction, : len(read), row] = [places.setdefault(word, len(places)) for word in read]
+            inputs[direction, : len(read), row] = [numbers.setdefault(word, len(numbers)) for word in read]
             targets[direction, : len(read), row] = predicted
-    return list(places), inputs, targets
+    return list(numbers), inputs, targets

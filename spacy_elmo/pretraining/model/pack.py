@@ -28,9 +28,11 @@ The mantissas of the weights are rounded to {bits} bits. They change by {largest
 
 
 class Packed(NamedTuple):
-    """sizes: bytes before and after, by file name, of the files that were written.
+    """What packing has changed.
 
-    largest, mean: |after - before| / |before| over all weights that are not 0; the softmax is not among them.
+    sizes: for each file that was written, its name and its size in bytes, before and after.
+    largest: largest relative change |after - before| / |before| of the biLM's weights; weights of 0 are left out.
+    mean: mean relative change of the same weights.
     """
 
     sizes: dict[str, tuple[int, int]]
@@ -41,14 +43,18 @@ class Packed(NamedTuple):
 def pack(
     model: str | os.PathLike[str], output: Path, mantissa_bits: int = 10, softmax: str = "float16", force: bool = False
 ) -> Packed:
-    """Write a biLM with rounded weights and compressed files to a folder, whole or not at all.
+    """Write a copy of a biLM with rounded weights and compressed files, atomically.
 
-    model: a folder with options.json and weights.hdf5; softmax.hdf5, vocabulary.txt, its counts and README.md are taken
-    where they are there. Or en_mini. output: a new folder; with force, the biLM in one that is there is replaced.
-    mantissa_bits: of the weights, 1 to 23 (all). softmax: "float16", "float32" (not rounded) or "none" (left out).
+    The files use HDF5's own filters shuffle and gzip. AllenNLP and bilm-tf read them through h5py, which undoes both.
 
-    The files are HDF5's with its filters shuffle and gzip. AllenNLP and bilm-tf read them through h5py, which undoes
-    both: they see plain float32. Raises ElmoError.
+    model: a folder with options.json and weights.hdf5, or en_mini. softmax.hdf5, vocabulary.txt, its counts and
+        README.md are copied too if they exist.
+    output: the folder to write.
+    mantissa_bits: bits of the weights' mantissas, from 1 to 23; 23 changes nothing.
+    softmax: type of the softmax: "float16", "float32" (not rounded) or "none" (left out).
+    force: whether to replace a biLM in `output`. Without it `output` must be new or empty.
+
+    Raises ElmoError if the model can't be read, if `output` can't be used, or if it can't be written.
     """
     folder = bilm_folder(model)
     _check_output(folder, output, force)
@@ -56,30 +62,36 @@ def pack(
     arrays = read_weights(folder / WEIGHTS, options)
     rounded = {name: round_mantissas(values, mantissa_bits) for name, values in arrays.items()}
     largest, mean = relative_change(arrays, rounded)
-    known = LanguageModel.load(model) if softmax != NO_SOFTMAX and has_softmax(model) else None
-    words = _words(known, folder)
+    full = LanguageModel.load(model) if softmax != NO_SOFTMAX and has_softmax(model) else None
+    words = _words(full, folder)
     with replacing_folder(output, (*FILES, COUNTS, CARD), WeightsError) as temporary:
         write_options(temporary / OPTIONS, options)
         write_weights(temporary / WEIGHTS, options, rounded, compress=True)
-        if known is not None:
-            write_output_layer(temporary / SOFTMAX, known.softmax, softmax, compress=True)
+        if full is not None:
+            write_output_layer(temporary / SOFTMAX, full.softmax, softmax, compress=True)
         if words is not None:
             words.write(temporary / WORDS)
         if (folder / CARD).is_file():
             with writing(output, WeightsError):
-                line = _card_line(mantissa_bits, largest, mean, None if known is None else softmax)
+                line = _card_line(mantissa_bits, largest, mean, None if full is None else softmax)
                 (temporary / CARD).write_bytes((folder / CARD).read_bytes() + line.encode())
-        before = [folder] if known is None else [folder, softmax_folder(model) or folder]
+        before = [folder] if full is None else [folder, softmax_folder(model) or folder]
         sizes = {path.name: (_size(path.name, before), path.stat().st_size) for path in sorted(temporary.iterdir())}
     return Packed(sizes, largest, mean)
 
 
 def relative_change(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> tuple[float, float]:
-    """The largest and the mean of |after - before| / |before| over all values that are not 0; 0 without any."""
+    """Return the largest and the mean of |after - before| / |before| over all values that are not 0 before.
+
+    before: arrays by their names, of any shape.
+    after: arrays of the same names and shapes.
+
+    Returns (0, 0) if all values are 0.
+    """
     largest, total, n = 0.0, 0.0, 0
     for name, values in before.items():
-        known = values != 0
-        old, new = values[known].astype(np.float64), after[name][known].astype(np.float64)
+        nonzero = values != 0
+        old, new = values[nonzero].astype(np.float64), after[name][nonzero].astype(np.float64)
         change = np.abs(new - old) / np.abs(old)
         largest = max(largest, float(change.max(initial=0.0)))
         total, n = total + float(change.sum()), n + change.size
@@ -95,17 +107,17 @@ def _check_output(folder: Path, output: Path, force: bool) -> None:
         raise CommandError(Errors.PACK_EXISTS.format(path=output))
 
 
-def _words(known: LanguageModel | None, folder: Path) -> Vocabulary | None:
-    if known is not None:
-        return known.vocabulary
+def _words(full: LanguageModel | None, folder: Path) -> Vocabulary | None:
+    if full is not None:
+        return full.vocabulary
     return Vocabulary.read(folder / WORDS) if (folder / WORDS).exists() else None
 
 
 def _card_line(bits: int, largest: float, mean: float, softmax: str | None) -> str:
-    told = "" if softmax is None else f" The softmax is stored as {softmax}."
-    return _CARD_LINE.format(bits=bits, largest=largest, mean=mean, softmax=told)
+    sentence = "" if softmax is None else f" The softmax is stored as {softmax}."
+    return _CARD_LINE.format(bits=bits, largest=largest, mean=mean, softmax=sentence)
 
 
 def _size(name: str, folders: list[Path]) -> int:
-    """Of the last folder's file of that name, where several have it."""
+    """Return the size of a file; if several folders have it, of the last one's."""
     return [path.stat().st_size for path in (folder / name for folder in folders) if path.is_file()][-1]

@@ -1,8 +1,9 @@
-"""Packages that hold the softmax and the words of an embedded biLM.
+"""Packages that hold the softmax and the vocabulary of an embedded biLM.
 
-Such a package has an entry point in the group `spacy_elmo_softmaxes`, named as the biLM: a function that gives the
-folder of its files, or a module that lies in that folder. There are softmax.hdf5, vocabulary.txt, its counts, and
-bilm.sha256, a line as sha256sum writes it: the SHA-256 of the weights.hdf5 that the softmax was trained with.
+Such a package has an entry point in the group `spacy_elmo_softmaxes`, with the name of the biLM. It names a function
+that returns the folder of the package's files, or a module in that folder. The folder holds softmax.hdf5,
+vocabulary.txt, its counts, and bilm.sha256: a line, as sha256sum writes it, with the SHA-256 of the weights.hdf5 that
+the softmax was trained with.
 """
 
 import hashlib
@@ -18,15 +19,18 @@ _NEEDED = ("softmax.hdf5", "vocabulary.txt", DIGEST)
 
 
 def package_name(name: str) -> str:
-    """What the package of an embedded biLM's softmax is called."""
+    """Return the name of the package of an embedded biLM's softmax. name: of the biLM, like en_mini."""
     return f"spacy-elmo-{name.replace('_', '-')}-softmax"
 
 
 def package_folder(name: str, weights: Path) -> Path | None:
-    """The folder of an embedded biLM's softmax; None where no package with it is installed.
+    """Return the folder of an embedded biLM's softmax.
 
-    weights: the biLM's weights.hdf5. Raises WeightsError for a package that can't be loaded, lacks files, or belongs to
-    other weights.
+    name: of the biLM, like en_mini.
+    weights: the biLM's weights.hdf5.
+
+    Returns None if no package with it is installed.
+    Raises WeightsError if the package can't be loaded, lacks files, or belongs to other weights.
     """
     points = metadata.entry_points(group=GROUP, name=name)
     if not points:
@@ -46,12 +50,18 @@ def package_folder(name: str, weights: Path) -> Path | None:
 
 
 def digest_of(weights: Path) -> str:
-    """SHA-256 of a weight file, 64 hexadecimal digits. Raises OSError."""
+    """Return the SHA-256 of a weight file, as 64 hexadecimal digits. Raises OSError if it can't be read."""
     return hashlib.sha256(weights.read_bytes()).hexdigest()
 
 
 def write_digest(folder: Path, weights: Path) -> None:
-    """Write to a package's folder which weights its softmax belongs to. Raises OSError."""
+    """Write bilm.sha256, which tells the weights that a softmax belongs to.
+
+    folder: of the package's files.
+    weights: the biLM's weights.hdf5.
+
+    Raises OSError if a file can't be read or written.
+    """
     (folder / DIGEST).write_text(f"{digest_of(weights)}  {weights.name}\n", encoding="utf8", newline="\n")
 
 

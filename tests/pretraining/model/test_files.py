@@ -31,7 +31,7 @@ def bilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def package(tmp_path: Path, bilm: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The package of its softmax; a module's name can be imported once."""
+    """The package of its softmax. Its module has a new name each time, since a name is imported only once."""
     name = f"softmax_package_{tmp_path.name.replace('-', '_')}"
     return make_package(monkeypatch, tmp_path / "site" / name, bilm / "weights.hdf5")
 
@@ -115,7 +115,7 @@ def test_a_package_that_lacks_a_file(package: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"\xff\xfe\x00", b"weights.hdf5  0000\n"])
-def test_a_digest_that_is_none(package: Path, text: bytes) -> None:
+def test_a_damaged_digest(package: Path, text: bytes) -> None:
     (package / "bilm.sha256").write_bytes(text)
     with pytest.raises(WeightsError, match="belongs to other weights of en_mini"):
         LanguageModel.load(NAME)

@@ -1,4 +1,4 @@
-"""Folders of a biLM with its softmax: round trips, what is missing, what does not belong together."""
+"""Folders of a biLM with its softmax: round trips, missing files, and files that do not fit each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COUNTS = np.array([9, 9, 0, 20, 7, 3, 1])
 FILES = {"options.json", "weights.hdf5", "softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"}
 
 
-def made(counts: np.ndarray | None = COUNTS, seed: int = 0) -> LanguageModel:
+def model_of(counts: np.ndarray | None = COUNTS, seed: int = 0) -> LanguageModel:
     softmax = Softmax(len(WORDS), OPTIONS.projection_dim)
     softmax.reset_parameters(torch.arange(7.0) + seed, torch.Generator().manual_seed(seed))
     return LanguageModel(bilm_of(OPTIONS, random_datasets(OPTIONS, seed)), softmax, Vocabulary(WORDS, counts))
@@ -50,7 +50,7 @@ def assert_same(a: LanguageModel, b: LanguageModel) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made().save(tmp_path / "model")
+    model_of().save(tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -58,17 +58,17 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_what_is_saved_comes_back(folder: Path) -> None:
+def test_a_model_is_saved_and_loaded(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
     loaded = LanguageModel.load(folder)
-    assert_same(loaded, made())
+    assert_same(loaded, model_of())
     assert loaded.vocabulary.counts is not None
     np.testing.assert_array_equal(loaded.vocabulary.counts, COUNTS)
 
 
-def test_the_files_are_plain_ones(folder: Path) -> None:
-    model = made()
+def test_the_files_have_the_usual_formats(folder: Path) -> None:
+    model = model_of()
     assert (folder / "vocabulary.txt").read_text(encoding="utf8") == "\n".join(WORDS) + "\n"
     options = read_options(folder / "options.json")
     arrays = read_weights(folder / "weights.hdf5", options)
@@ -80,26 +80,26 @@ def test_the_files_are_plain_ones(folder: Path) -> None:
 
 
 def test_without_counts(tmp_path: Path) -> None:
-    made(None).save(tmp_path / "model")
+    model_of(None).save(tmp_path / "model")
     assert {path.name for path in (tmp_path / "model").iterdir()} == FILES - {"vocabulary.counts.npy"}
     assert LanguageModel.load(tmp_path / "model").vocabulary.counts is None
 
 
 def test_a_softmax_in_float16(tmp_path: Path) -> None:
-    made().save(tmp_path / "model", softmax_dtype=np.float16)
+    model_of().save(tmp_path / "model", softmax_dtype=np.float16)
     loaded = LanguageModel.load(tmp_path / "model").softmax.weight
-    assert torch.equal(loaded, made().softmax.weight.half().float())
+    assert torch.equal(loaded, model_of().softmax.weight.half().float())
 
 
 def test_an_adaptive_softmax_comes_back_bit_for_bit(folder: Path) -> None:
-    """Also in the place of one of another kind, which it replaces."""
+    """It may also replace a softmax of another kind."""
     made_adaptive().save(folder)
     loaded = LanguageModel.load(folder)
     assert_same(loaded, made_adaptive())
     assert isinstance(loaded.softmax, AdaptiveSoftmax)
     assert loaded.softmax.cutoffs == [4]
-    made().save(folder)
-    assert_same(LanguageModel.load(folder), made())
+    model_of().save(folder)
+    assert_same(LanguageModel.load(folder), model_of())
 
 
 def test_an_adaptive_softmax_in_float16(tmp_path: Path) -> None:
@@ -110,14 +110,14 @@ def test_an_adaptive_softmax_in_float16(tmp_path: Path) -> None:
 
 
 def test_unknown_words_and_boundaries_in_the_text_are_unknown() -> None:
-    assert made().ids(["cat", "dog", "<S>", "</S>", "<UNK>", "東京"]).tolist() == [6, 2, 2, 2, 2, 5]
-    assert made().ids([]).tolist() == []
+    assert model_of().ids(["cat", "dog", "<S>", "</S>", "<UNK>", "東京"]).tolist() == [6, 2, 2, 2, 2, 5]
+    assert model_of().ids([]).tolist() == []
 
 
 def test_an_older_model_is_replaced_file_by_file(folder: Path) -> None:
-    (folder / "README.md").write_text("kept", encoding="utf8")
-    made(seed=1).save(folder)
-    assert_same(LanguageModel.load(folder), made(seed=1))
+    (folder / "README.md").write_text("notes", encoding="utf8")
+    model_of(seed=1).save(folder)
+    assert_same(LanguageModel.load(folder), model_of(seed=1))
     assert {path.name for path in folder.iterdir()} == FILES | {"README.md"}
 
 
@@ -125,8 +125,8 @@ def test_an_older_model_is_replaced_file_by_file(folder: Path) -> None:
 def test_a_kill_between_two_files_never_gives_a_mixture(
     folder: Path, monkeypatch: pytest.MonkeyPatch, replaced: int
 ) -> None:
-    """The folder is refused until it is written again; what is not the model's stays."""
-    (folder / "README.md").write_text("kept", encoding="utf8")
+    """The folder is refused until it is written again. Files of others stay."""
+    (folder / "README.md").write_text("notes", encoding="utf8")
     done: list[object] = []
 
     def killed(source: Path, target: Path) -> None:
@@ -137,37 +137,37 @@ def test_a_kill_between_two_files_never_gives_a_mixture(
     with monkeypatch.context() as patch:
         patch.setattr(atomic_folder, "os", SimpleNamespace(**vars(os) | {"replace": killed}))
         with pytest.raises(SystemExit):
-            made(seed=1).save(folder)
+            model_of(seed=1).save(folder)
     with pytest.raises(
         WeightsError, match="model: the process that wrote it ended before it was complete, so its files may be of two"
     ):
         LanguageModel.load(folder)
-    made(seed=2).save(folder)
-    assert_same(LanguageModel.load(folder), made(seed=2))
+    model_of(seed=2).save(folder)
+    assert_same(LanguageModel.load(folder), model_of(seed=2))
     assert {path.name for path in folder.iterdir()} == FILES | {"README.md"}
 
 
 def test_an_older_model_does_not_leave_its_counts(folder: Path) -> None:
-    made(None).save(folder)
+    model_of(None).save(folder)
     assert LanguageModel.load(folder).vocabulary.counts is None
 
 
-def test_a_link_to_a_folder_stays_one(folder: Path, tmp_path: Path) -> None:
+def test_a_link_to_a_folder_stays_a_link(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(folder)
-    made(seed=1).save(tmp_path / "link")
+    model_of(seed=1).save(tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
-    assert_same(LanguageModel.load(folder), made(seed=1))
+    assert_same(LanguageModel.load(folder), model_of(seed=1))
 
 
 def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "model").write_text("notes", encoding="utf8")
     with pytest.raises(WeightsError, match="model: can't be written"):
-        made().save(tmp_path / "model")
+        model_of().save(tmp_path / "model")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_a_model_that_can_not_be_written_leaves_nothing(tmp_path: Path) -> None:
-    model = made()
+    model = model_of()
     with torch.no_grad():
         model.softmax.bias[3] = torch.nan
     with pytest.raises(WeightsError, match="softmax/b has 1 values that are NaN"):
@@ -177,7 +177,7 @@ def test_a_model_that_can_not_be_written_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_model_that_can_not_be_written_leaves_the_older_one(folder: Path) -> None:
     before = contents(folder)
-    model = made(seed=1)
+    model = model_of(seed=1)
     with torch.no_grad():
         model.softmax.bias[3] = torch.nan
     with pytest.raises(WeightsError, match="softmax/b has 1 values that are NaN"):
@@ -233,7 +233,7 @@ def test_damaged_files_are_named(folder: Path, tmp_path: Path) -> None:
             LanguageModel.load(copy)
 
 
-def test_a_vocabulary_that_is_none(folder: Path) -> None:
+def test_a_damaged_vocabulary(folder: Path) -> None:
     (folder / "vocabulary.txt").write_text("the\nthe\n", encoding="utf8")
     with pytest.raises(CorpusError, match=r"vocabulary\.txt"):
         LanguageModel.load(folder)

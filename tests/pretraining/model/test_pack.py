@@ -1,4 +1,4 @@
-"""Packed models: what is in them equals the rounded arrays, bit for bit, and vectors hardly change."""
+"""Packed models: their arrays are exactly the rounded ones, and vectors hardly change."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_rounded_arrays_are_read_back(model: Path, tmp_path: Path) -> None:
 
 
 def test_files_become_smaller(tmp_path: Path) -> None:
-    """Of a normally distributed float32 no more than sign, 10 bits and a few of the exponent are left: half."""
+    """Of a normally distributed float32 the sign, 10 bits and a few bits of the exponent are left: about half."""
     options = replace(OPTIONS, dim=256, projection_dim=64)
     model = tmp_path / "model"
     model.mkdir()
@@ -77,7 +77,7 @@ def test_files_become_smaller(tmp_path: Path) -> None:
 
 
 def test_vectors_hardly_change(tmp_path: Path) -> None:
-    """Each layer of each word, as a share of its length, with weights as training begins with."""
+    """The relative change of each layer of each word, with newly initialised weights."""
     model = model_of()
     model.bilm.reset_parameters(torch.Generator().manual_seed(0))
     model.save(tmp_path / "model")
@@ -124,19 +124,19 @@ def test_an_adaptive_softmax(tmp_path: Path) -> None:
 
 
 def test_the_card_tells_what_was_rounded(model: Path, tmp_path: Path) -> None:
-    card = b"# Mine\n\nperplexity 50\n" + b"\xff"  # kept as it is, whatever it holds
+    card = b"# Mine\n\nperplexity 50\n" + b"\xff"  # copied unchanged, even if it is not UTF-8
     (model / "README.md").write_bytes(card)
     pack(model, tmp_path / "packed", 12)
     text = (tmp_path / "packed" / "README.md").read_bytes()
     assert text.startswith(card)
-    told = text[len(card) :].decode()
+    added = text[len(card) :].decode()
     for part in (
         "## Packed",
         "rounded to 12 bits",
         "0.00012 of themselves at most",
         "The softmax is stored as float16.",
     ):
-        assert part in told
+        assert part in added
 
 
 def test_official_files_with_projections_of_their_own(golden: Path, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_the_embedded_bilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_older_model_is_replaced_with_force_alone(model: Path, tmp_path: Path) -> None:
     packed = tmp_path / "packed"
     packed.mkdir()
-    pack(model, packed)  # an empty one is no model
+    pack(model, packed)  # an empty folder can be used
     (packed / "notes.txt").write_text("kept", encoding="utf8")
     before = {path.name: path.read_bytes() for path in packed.iterdir()}
     with pytest.raises(CommandError, match=r"packed: exists\. Give another folder, or add --force"):
