@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from ..errors import CommandError, ElmoError, Errors, SettingsError, shown
+from ..errors import CommandError, Errors, SettingsError, shown
 from ..formats.hdf5_vectors import VectorsWriter
 from ..formats.options import BiLMOptions
 from ..formats.sentences import read_sentences
@@ -19,8 +19,9 @@ from ..formats.truncated import TruncatedWords
 from ..inference.engine import Engine
 from ..inference.frozen import FrozenBiLM
 from ..inference.word_vectors import CACHED_WORDS
-from ..modules import BiLM, LstmState, load_arrays
+from ..modules import Arrays, BiLM, LstmState, load_arrays
 from ..modules.precision import Precision, dtype_of
+from .sentence_batches import batches_of, checked_words
 
 # of a batch of sentences from a stream; only a longer sentence, alone, has more
 MAX_TOKENS = 8192
@@ -75,6 +76,28 @@ class ElmoEmbedder:
         dtype = dtype_of(precision, device)  # before files are read
         owner = FrozenBiLM(*load_arrays(options_file, weight_file), device)
         self._use(owner, owner.prepare_engine(dtype, CACHED_WORDS), stateful)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        options: BiLMOptions,
+        arrays: Arrays,
+        cuda_device: int = -1,
+        *,
+        stateful: bool = False,
+        precision: Precision = "float32",
+    ) -> "ElmoEmbedder":
+        """An embedder of weights in memory.
+
+        options: the sizes.
+        arrays: the weights by parameter name. They move into the embedder: the dict is empty afterwards.
+        cuda_device, stateful, precision: as for the class.
+        """
+        device = device_of(cuda_device)
+        dtype, owner = dtype_of(precision, device), FrozenBiLM(options, arrays, device)
+        embedder = cls.__new__(cls)
+        embedder._use(owner, owner.prepare_engine(dtype, CACHED_WORDS), stateful)
+        return embedder
 
     @classmethod
     def from_bilm(cls, bilm: BiLM, *, stateful: bool = False, precision: Precision = "float32") -> "ElmoEmbedder":
@@ -143,7 +166,7 @@ class ElmoEmbedder:
 
         Raises ElmoError for a sentence that is a string, and for a word that is none.
         """
-        sentences = [_words(sentence) for sentence in batch]
+        sentences = [checked_words(sentence) for sentence in batch]
         words = [word for sentence in sentences for word in sentence]
         self._truncated.count(words, self.options.max_characters)
         if not self.stateful:
@@ -163,7 +186,7 @@ class ElmoEmbedder:
         """
         if not isinstance(batch_size, int) or batch_size < 1:
             raise SettingsError(Errors.EMBED_BATCH_SIZE.format(got=batch_size))
-        batches = _batches(sentences, batch_size, None if self.stateful else MAX_TOKENS)
+        batches = batches_of(sentences, batch_size, None if self.stateful else MAX_TOKENS)
         return (layers for batch in batches for layers in self.embed_batch(batch))
 
     def embed_file(
@@ -218,32 +241,3 @@ class ElmoEmbedder:
             for line, layers in zip(lines, embedded):
                 writer.write(line, FORMATS[output_format](layers), line if use_sentence_keys else None)
                 bar.update()
-
-
-def _words(sentence: Sequence[str]) -> list[str]:
-    if isinstance(sentence, str):  # its letters would be taken as words
-        raise ElmoError(Errors.CHARACTERS_STRING.format(got=shown(sentence)))
-    words = list(sentence)
-    for word in words:
-        if not isinstance(word, str):
-            raise ElmoError(Errors.CHARACTERS_WORD.format(got=shown(word)))
-    return words
-
-
-def _batches(
-    sentences: Iterable[Sequence[str]], batch_size: int, max_tokens: int | None
-) -> Iterator[list[Sequence[str]]]:
-    batch: list[Sequence[str]] = []
-    tokens = 0
-    for sentence in sentences:
-        words = _words(sentence)
-        if batch and max_tokens is not None and tokens + len(words) > max_tokens:
-            yield batch
-            batch, tokens = [], 0
-        batch.append(words)
-        tokens += len(words)
-        if len(batch) == batch_size:
-            yield batch
-            batch, tokens = [], 0
-    if batch:
-        yield batch

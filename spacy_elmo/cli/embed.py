@@ -7,13 +7,12 @@ from typing import Annotated, cast
 import typer
 from wasabi import msg
 
-from ..allennlp.embedder import ElmoEmbedder, OutputFormat, device_of
+from ..allennlp.embedder import ElmoEmbedder, OutputFormat
 from ..errors import CommandError, Errors, TruncatedWordsWarning
 from ..formats.sentences import read_sentences
-from ..modules import load_bilm
 from ..modules.precision import Precision
 from .shared.errors import errors_told
-from .shared.inputs import open_text, pipeline_bilm, source_of
+from .shared.inputs import open_text, pipeline_weights, source_of
 from .shared.outputs import refuse_inputs
 
 
@@ -36,18 +35,16 @@ def load_embedder(
     precision: str,
 ) -> ElmoEmbedder:
     """An embedder of two files, of a saved pipeline, or of the embedded biLM. Raises ElmoError."""
-    device = device_of(gpu)
+    known = cast(Precision, precision)  # or refused
     if pipeline is None:
         if pipe is not None:
             raise CommandError(Errors.PIPE_ALONE.format(got=pipe))
-        bilm = load_bilm(options_file, weight_file)
-    else:
-        for name, value in (("--options-file", options_file), ("--weight-file", weight_file)):
-            if value is not None:
-                raise CommandError(Errors.PIPE_BOTH.format(other=name))
-        bilm = pipeline_bilm(pipeline, pipe)
-    known = cast(Precision, precision)  # or refused
-    return ElmoEmbedder.from_bilm(bilm.to(device), stateful=stateful, precision=known)
+        return ElmoEmbedder(options_file, weight_file, gpu, stateful=stateful, precision=known)
+    for name, value in (("--options-file", options_file), ("--weight-file", weight_file)):
+        if value is not None:
+            raise CommandError(Errors.PIPE_BOTH.format(other=name))
+    options, arrays = pipeline_weights(pipeline, pipe)
+    return ElmoEmbedder.from_arrays(options, arrays, gpu, stateful=stateful, precision=known)
 
 
 def embed(

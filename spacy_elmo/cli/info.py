@@ -14,7 +14,7 @@ from ..formats.options import BiLMOptions, read_options
 from ..modules.loading import EMBEDDED, embedded_files
 from ..pretraining.model.files import BEST, SOFTMAX, softmax_folder
 from ..pretraining.run.folder import RUN
-from .shared.inputs import pipeline_bilms
+from .shared.inputs import pipeline_options
 from .views.info_rows import (
     SHA256,
     Rows,
@@ -128,9 +128,9 @@ def show_model(paths: list[Path]) -> list[str]:
 def show_pipeline(path: Path) -> list[str]:
     """Print the sizes of the biLMs in a saved pipeline; returns what is wrong."""
     try:
-        for name, bilm in pipeline_bilms(str(path)):
+        for name, options in pipeline_options(str(path)):
             msg.divider(f"{path}, pipe {name}")
-            msg.table(option_rows(bilm.options, None), max_col=100)
+            msg.table(option_rows(options, None), max_col=100)
     except ElmoError as error:
         return [str(error)]
     return []

@@ -11,7 +11,9 @@ import spacy
 from spacy.language import Language
 
 from ...errors import CommandError, Errors
-from ...modules import BiLM
+from ...formats.options import BiLMOptions
+from ...models.shim import BiLMShim, bilm_shims
+from ...modules import Arrays
 from ...pipeline.elmo import ElmoPipe
 
 STANDARD_INPUT = Path("-")
@@ -66,20 +68,21 @@ def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPip
     return nlp, pipes[next(iter(pipes)) if name is None else name]
 
 
-def pipeline_bilm(pipeline: str, name: str | None = None) -> BiLM:
-    """The biLM of an elmo pipe; see load_pipe. Raises CommandError where it has none, ElmoError for its files."""
-    _, pipe = load_pipe(pipeline, name)
-    return _bilm_of(pipeline, pipe)
+def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOptions, Arrays]:
+    """The sizes and the weights of a saved pipeline's biLM; see load_pipe for the name.
+
+    Raises CommandError if the pipe has no biLM of this package.
+    """
+    shim = _shim_of(pipeline, load_pipe(pipeline, name)[1])
+    return shim.options, shim.to_arrays()
 
 
-def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLM]]:
-    """All elmo pipes' names and biLMs. Raises as pipeline_bilm does."""
-    return [(name, _bilm_of(pipeline, pipe)) for name, pipe in _load(pipeline)[1].items()]
+def pipeline_options(pipeline: str) -> list[tuple[str, BiLMOptions]]:
+    """The names of a saved pipeline's elmo pipes, and the sizes of their biLMs. Raises as pipeline_weights does."""
+    return [(name, _shim_of(pipeline, pipe).options) for name, pipe in _load(pipeline)[1].items()]
 
 
-def _bilm_of(pipeline: str, pipe: ElmoPipe) -> BiLM:
-    for shim in pipe.model.shims:
-        bilm = getattr(shim, "bilm", None)
-        if isinstance(bilm, BiLM):
-            return bilm
+def _shim_of(pipeline: str, pipe: ElmoPipe) -> BiLMShim:
+    for shim in bilm_shims(pipe.model):
+        return shim
     raise CommandError(Errors.PIPE_NO_BILM.format(pipeline=pipeline, name=pipe.name))

@@ -50,9 +50,7 @@ def row_losses(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch_
     batch_tokens: positions of all rows that run through the network together, which bounds the memory.
     """
     positions = [_positions(model, row) for row in rows]
-    steps = max(
-        1, batch_tokens // max(1, len(rows))
-    )  # a long sentence continues in the next batch
+    steps = max(1, batch_tokens // max(1, len(rows)))  # a long sentence continues in the next batch
     state = model.bilm.lstm.zero_state(len(rows))
     device = state.h.device
     counts, losses, unknown_losses = (np.zeros((len(rows), n)) for n in (3, 2, 2))
