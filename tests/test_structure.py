@@ -36,7 +36,7 @@ ARROWS = {
     "pretraining/training": "pretraining/settings pretraining/model pretraining/text modules/ formats/",
     "pretraining/run": "pretraining/ modules/ formats/",
     "cli": "cli/ pipeline/ pretraining/ allennlp inference/ modules/ formats/",
-    "cli/shared": "pipeline/ pretraining/ allennlp modules/ formats/",
+    "cli/shared": "pipeline/ models/ pretraining/ allennlp modules/ formats/",
     "cli/views": "cli/shared pipeline/ pretraining/ modules/ formats/",
     "cli/task_configs": "modules/",
 }
