@@ -53,7 +53,7 @@ def work(rank: int, size: int, port: int, config: PretrainConfig, folder: Path, 
         trainer = Trainer(config.training, model, corpus, config.corpus.shuffle_block, group)
         with trainer:
             while updates := orders.recv():
-                group.shared(0.0)
+                group.from_first(0.0)
                 begin = time.perf_counter()
                 for _ in range(updates):
                     trainer.step()

@@ -32,8 +32,8 @@ from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.pretraining.settings.sections import OptimizerSettings
 from spacy_elmo.pretraining.training.allocation import keep_memory
 from spacy_elmo.pretraining.training.distributed import Group
-from spacy_elmo.pretraining.training.objective import RowObjective
 from spacy_elmo.pretraining.training.optimizers import clip, dense_optimizer
+from spacy_elmo.pretraining.training.row_objective import RowObjective
 from spacy_elmo.pretraining.training.step import Batch, Workers
 
 from ..common.arguments import add_common, count, output, parser_of

@@ -38,7 +38,7 @@ def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
         len(run.vocabulary),
         run.vocabulary.coverage,
         trainer.model.bilm.options.n_parameters,
-        trainer.total_steps * trainer.tokens_an_update,
+        trainer.total_steps * trainer.tokens_per_update,
         trainer.group.size,
         trainer.settings.softmax.kind == "sampled",
     )
@@ -78,7 +78,7 @@ class Evaluator:
         row = EvaluationRow(
             step=trainer.step_number,
             tokens=trainer.tokens,
-            epochs=trainer.tokens / trainer.tokens_an_epoch,
+            epochs=trainer.tokens / trainer.tokens_per_epoch,
             seconds=seconds,
             loss=loss,
             rate=trainer.rate,
@@ -127,8 +127,8 @@ class Evaluator:
         self._card(folder, self.trainer.step_number, seconds, score)
 
     def _card(self, folder: Path, step: int, seconds: float, score: Score) -> None:
-        tokens = step * self.trainer.tokens_an_update
-        epochs = tokens / self.trainer.tokens_an_epoch
+        tokens = step * self.trainer.tokens_per_update
+        epochs = tokens / self.trainer.tokens_per_epoch
         options = self.trainer.model.bilm.options
         settings, language, run = self.told
         write_card(folder, CardFacts(settings, options, language, run, step, tokens, epochs, seconds, score))

@@ -145,7 +145,7 @@ class _Loop:
         elif self.progress.finished:
             self.reporter.message("finished before: training.epochs or training.total_tokens would make it longer")
         while trainer.step_number < trainer.total_steps and not self._out_of_patience():
-            stopped = self.group.any(self.stop.number or 0)
+            stopped = self.group.largest(self.stop.number or 0)
             if stopped:
                 break
             self._step()
@@ -204,9 +204,9 @@ class _Loop:
                 raise CheckpointError(Errors.DIVERGED.format(what=what, path=self.checkpoints.folder))
         progress.seconds += took
         progress.loss = loss if math.isnan(progress.loss) else SMOOTHING * progress.loss + (1 - SMOOTHING) * loss
-        speed = trainer.tokens_an_update / took
+        speed = trainer.tokens_per_update / took
         self.speed = speed if math.isnan(self.speed) else SPEED_SMOOTHING * self.speed + (1 - SPEED_SMOOTHING) * speed
-        total = trainer.total_steps * trainer.tokens_an_update
+        total = trainer.total_steps * trainer.tokens_per_update
         self.reporter.step(trainer.step_number, trainer.tokens, total, progress.loss, rate, self.speed)
 
     def _evaluate(self) -> None:
@@ -216,7 +216,7 @@ class _Loop:
         with self.group.together():
             if self.group.first:
                 perplexity = self.evaluator.evaluate(progress.seconds, progress.loss, self.speed, progress.best)
-        perplexity = self.group.shared(perplexity)
+        perplexity = self.group.from_first(perplexity)
         progress.seconds += time.perf_counter() - began
         progress.stale = 0 if perplexity < progress.best else progress.stale + 1
         progress.best = min(progress.best, perplexity)

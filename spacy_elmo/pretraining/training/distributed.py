@@ -1,4 +1,7 @@
-"""Several processes of one run, on torchrun and torch.distributed: each has its own streams, all have one gradient."""
+"""Several processes of one run, started by torchrun, on torch.distributed.
+
+Each process reads streams that no other one reads. Their gradients are summed, so that all make the same updates.
+"""
 
 import re
 import zlib
@@ -13,15 +16,20 @@ from torch import Tensor
 from ...errors import ElmoError, Errors, OtherProcessError, ProcessError, SettingsError
 from .torchrun import environment, local_rank
 
-TIMEOUT = timedelta(minutes=10)  # of what all do at the same time
+TIMEOUT = timedelta(minutes=10)  # of operations that all processes reach at about the same time
 PATIENCE = timedelta(days=1)  # while the first process prepares a text, evaluates or writes
 
 
 class Group:
-    """The processes of a run; a single one needs no torch.distributed.
+    """The processes of a run. A single process needs no torch.distributed.
 
-    rank: this one's number; size: how many there are; device: where the messages of a step lie; patient: the same
-    processes, who wait for each other longer.
+    All methods but `first` must be called by all processes, in the same order: each waits for the others. They raise
+    ProcessError if another process has died or can't be reached.
+
+    rank: number of this process, from 0.
+    size: number of processes.
+    device: where tensors must be for the messages of an update; None: the CPU.
+    patient: the same processes with a longer timeout; None if there is one process.
     """
 
     def __init__(
@@ -40,135 +48,155 @@ class Group:
         return self.rank == 0
 
     def sum(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """The sums over all processes, which all get; as one message."""
+        """Return the sum of each tensor over all processes, by one message.
+
+        tensors: of the same type, on the group's device, and of the same shapes in all processes.
+        """
         if self.size == 1:
             return list(tensors)
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        with _telling():
+        with _errors_of_others():
             dist.all_reduce(flat)
         return [part.view(tensor.shape) for part, tensor in zip(flat.split([t.numel() for t in tensors]), tensors)]
 
     def union(self, numbers: Tensor) -> Tensor:
-        """The distinct numbers of all processes, sorted. numbers: of any shape, int64, at least one."""
+        """Return the distinct numbers of all processes, sorted, *Shape:* (distinct,).
+
+        numbers: of any shape, int64, at least one.
+        """
         distinct: Tensor = torch.unique(numbers)
         if self.size == 1:
             return distinct
         longest = self._largest(len(distinct))
-        # filled up with one of its own: all messages have one size
-        filled = torch.cat([distinct, distinct[:1].expand(longest - len(distinct))]).to(self.device)
-        united: Tensor = torch.unique(torch.cat(self._gather(filled)))
+        # all messages must have one size; a repeated number changes nothing
+        padded = torch.cat([distinct, distinct[:1].expand(longest - len(distinct))]).to(self.device)
+        united: Tensor = torch.unique(torch.cat(self._gather(padded)))
         return united.to(numbers.device)
 
-    def all(self, tensor: Tensor, dim: int) -> Tensor:
-        """The processes' tensors, of one shape, side by side along dim."""
+    def concatenate(self, tensor: Tensor, dim: int) -> Tensor:
+        """Return the tensors of all processes, concatenated in the order of their ranks.
+
+        tensor: of the same type and shape in all processes.
+        dim: axis along which they are concatenated.
+        """
         if self.size == 1:
             return tensor
         return torch.cat([part.to(tensor.device) for part in self._gather(tensor.contiguous().to(self.device))], dim)
 
-    def any(self, flag: int) -> int:
-        """The largest of the processes' flags: one that is asked to stop stops all."""
-        return flag if self.size == 1 else self._largest(flag)
+    def largest(self, number: int) -> int:
+        """Return the largest number of all processes."""
+        return number if self.size == 1 else self._largest(number)
 
-    def shared(self, number: float) -> float:
-        """The first process's number, for all."""
+    def from_first(self, number: float) -> float:
+        """Return the number of the first process. It may be hours late, for example if it evaluates before."""
         if self.size == 1:
             return number
         value = torch.tensor([number], dtype=torch.float64)
-        with _telling():
+        with _errors_of_others():
             dist.broadcast(value, 0, group=self._patient)
         return value.item()
 
     @torch.no_grad()
     def copy_first(self, tensors: Sequence[Tensor]) -> None:
-        """Fill the tensors with the first process's values."""
+        """Overwrite tensors with those of the first process. tensors: of the same shapes in all processes."""
         if self.size > 1:
-            with _telling():
+            with _errors_of_others():
                 for tensor in tensors:
                     dist.broadcast(tensor, 0)
 
     def check_alike(self, value: object, error: ElmoError) -> None:
-        """Raise the error in a process whose value, shown as text, is not the first one's."""
-        mine = zlib.crc32(repr(value).encode())
-        alike = self.shared(mine) == mine
+        """Raise an error in each process whose value differs from that of the first process.
+
+        value: is compared by its repr.
+        error: what is raised. In the other processes OtherProcessError is raised.
+        """
+        checksum = zlib.crc32(repr(value).encode())
+        alike = self.from_first(checksum) == checksum
         with self.together():
             if not alike:
                 raise error
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """All processes come to the end of the block, or none goes on; they wait as long as it takes.
+        """Let all processes reach the end of the block, or none continue after it. They wait up to a day.
 
-        An error in one is raised there, so that it is told once, and OtherProcessError in the others.
+        If the block raises in one process, the error is raised there, and OtherProcessError in the others, so that it
+        is reported once. If it raises in several, the process of the lowest rank reports its error.
         """
         failed: Exception | None = None
         try:
             yield
         except Exception as error:
-            if self.size == 1 or isinstance(error, ProcessError):  # one that can't tell the others, or need not
+            if self.size == 1 or isinstance(error, ProcessError):  # nobody else waits, or the others can't be reached
                 raise
             failed = error
         if self.size == 1:
             return
         try:
-            found = self._largest(0 if failed is None else self.size - self.rank, self._patient)
+            highest = self._largest(0 if failed is None else self.size - self.rank, self._patient)
         except ProcessError:
             if failed is None:
                 raise
             raise failed from None
-        if not found:
+        if not highest:
             return
-        teller = self.size - found
-        if failed is not None and teller == self.rank:
+        reporter = self.size - highest
+        if failed is not None and reporter == self.rank:
             raise failed
-        raise OtherProcessError(Errors.PROCESS_FAILED.format(rank=teller)) from failed
+        raise OtherProcessError(Errors.PROCESS_FAILED.format(rank=reporter)) from failed
 
     def _largest(self, number: int, patient: dist.ProcessGroup | None = None) -> int:
         value = torch.tensor([number], device=self.device if patient is None else "cpu")
-        with _telling():
+        with _errors_of_others():
             dist.all_reduce(value, dist.ReduceOp.MAX, group=patient)
         return int(value)
 
     def _gather(self, tensor: Tensor) -> list[Tensor]:
         parts = [torch.empty_like(tensor) for _ in range(self.size)]
-        with _telling():
+        with _errors_of_others():
             dist.all_gather(parts, tensor)
         return parts
 
 
 @contextmanager
-def _telling() -> Iterator[None]:
+def _errors_of_others() -> Iterator[None]:
+    """Turn what gloo and NCCL raise into ProcessError."""
     try:
         yield
-    except RuntimeError as error:  # all that gloo and NCCL raise
-        # without the place in their source before, and the advice behind
+    except RuntimeError as error:
+        # the message without the location in their source code before it, and the advice after it
         reason = re.sub(r"^\[\S*\] ", "", str(error).strip().split("\n")[0]).split(". ")[0]
         raise ProcessError(Errors.PROCESS_DIED.format(reason=reason)) from error
 
 
 @contextmanager
 def processes(device: str) -> Iterator[Group]:
-    """The group that torchrun has started this process in; without torchrun, this process alone.
+    """Yield the group of processes that torchrun started; without torchrun, a group of this process alone.
 
-    gloo on CPUs, NCCL on GPUs (a GPU for each process, by LOCAL_RANK). Raises ProcessError, also for variables
-    that torchrun would not set so, and SettingsError where there is no such GPU.
+    CPUs use gloo, GPUs NCCL. LOCAL_RANK is the number of a process's GPU.
+
+    device: "cpu" or "cuda".
+
+    Raises ProcessError if an environment variable can't be used or another process can't be reached, and SettingsError
+    if there is no such GPU.
     """
     _, size = environment()
-    number = local_rank()
-    where = torch.device(device, number) if device == "cuda" else torch.device(device)
-    if device == "cuda" and torch.cuda.device_count() <= number:
-        raise SettingsError(Errors.NO_GPU.format(got=torch.cuda.device_count(), expected=number + 1))
+    gpu = local_rank()
+    where = torch.device(device, gpu) if device == "cuda" else torch.device(device)
+    if device == "cuda" and torch.cuda.device_count() <= gpu:
+        raise SettingsError(Errors.NO_GPU.format(got=torch.cuda.device_count(), expected=gpu + 1))
     if size == 1:
         yield Group(device=where)
         return
     if device == "cuda":
         torch.cuda.set_device(where)
-    with _telling():
+    with _errors_of_others():
         dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=TIMEOUT)
     try:
-        with _telling():
+        with _errors_of_others():
             patient = dist.new_group(timeout=PATIENCE, backend="gloo")
         yield Group(dist.get_rank(), dist.get_world_size(), where, patient)
-    except ProcessError:  # to leave in good order would be to wait for the dead
+    except ProcessError:  # destroy_process_group would wait for a dead process
         raise
     except BaseException:
         dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""The optimisers: torch's for what every step changes, row by row for the softmax."""
+"""Optimizers: torch's for the parameters that each update changes, and row optimizers for the softmax."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,11 +10,15 @@ from torch import Tensor, nn
 from ..settings.sections import OptimizerSettings
 from .row_updates import AdagradRows, AdamRows
 
-ADAGRAD_EPSILON = 1e-10  # torch's; TensorFlow's has none
+ADAGRAD_EPSILON = 1e-10  # torch's default; TensorFlow's Adagrad has no epsilon
 
 
 def dense_optimizer(parameters: Sequence[nn.Parameter], settings: OptimizerSettings) -> torch.optim.Optimizer:
-    """For the biLM's parameters; weight decay is for matrices alone."""
+    """Return an optimizer of parameters that each update changes completely.
+
+    parameters: what it changes. Weight decay is applied to those with two or more axes only.
+    settings: name and hyperparameters.
+    """
     if settings.name == "adagrad":
         return torch.optim.Adagrad(
             parameters, lr=settings.learning_rate, initial_accumulator_value=settings.initial_accumulator
@@ -28,20 +32,27 @@ def dense_optimizer(parameters: Sequence[nn.Parameter], settings: OptimizerSetti
 
 
 def row_optimizer(table: Tensor, settings: OptimizerSettings) -> AdamRows | AdagradRows:
-    """For a table of which a step changes some rows."""
+    """Return an optimizer of a table of which each update changes some rows only.
+
+    table: *Shape:* (rows, width), changed in place.
+    settings: name and hyperparameters. Weight decay is not used.
+    """
     if settings.name == "adagrad":
         return AdagradRows(table, settings.initial_accumulator, ADAGRAD_EPSILON)
     return AdamRows(table, settings.beta1, settings.beta2, settings.epsilon)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """The learning rate of all groups."""
+    """Set the learning rate of all parameter groups."""
     for group in optimizer.param_groups:
         group["lr"] = rate
 
 
 def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
-    """Its state as plain arrays: `number/name`."""
+    """Return the state of an optimizer as arrays.
+
+    Returns the arrays by their names, like "3/exp_avg": the parameter's number in the optimizer and torch's name.
+    """
     return {
         f"{number}/{name}": torch.as_tensor(value).cpu().numpy().copy()
         for number, values in optimizer.state_dict()["state"].items()
@@ -50,9 +61,9 @@ def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
 
 
 def optimizer_forms(optimizer: torch.optim.Optimizer) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-    """Type and shape of each array that optimizer_arrays gives after a first update."""
+    """Return the type and shape of each array that `optimizer_arrays` returns after at least one update."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    if isinstance(optimizer, torch.optim.Adagrad):  # it has its state from the beginning
+    if isinstance(optimizer, torch.optim.Adagrad):  # Adagrad's state exists before the first update
         return {name: (array.dtype, array.shape) for name, array in optimizer_arrays(optimizer).items()}
     forms: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
     for number, parameter in enumerate(parameters):
@@ -62,7 +73,11 @@ def optimizer_forms(optimizer: torch.optim.Optimizer) -> dict[str, tuple[np.dtyp
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.ndarray]) -> None:
-    """Go to where optimizer_arrays was called."""
+    """Set the state of an optimizer.
+
+    optimizer: of the same settings and parameters as the one that was saved.
+    arrays: as `optimizer_arrays` returned them.
+    """
     state: dict[int, dict[str, Any]] = {}
     for path, array in arrays.items():
         number, _, name = path.partition("/")
@@ -71,7 +86,13 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.
 
 
 def clip(gradients: Sequence[Tensor], bound: float) -> float:
-    """Scale all gradients in place so that their global norm is at most `bound`. Returns the norm before."""
+    """Scale gradients in place so that their global norm, the L2 norm of all of them together, is at most `bound`.
+
+    gradients: of any shapes.
+    bound: largest norm.
+
+    Returns the norm before scaling.
+    """
     norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
     norm = float(torch.linalg.vector_norm(norms))
     if norm > bound:

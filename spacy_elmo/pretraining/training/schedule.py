@@ -6,8 +6,14 @@ from ..settings.sections import ScheduleSettings
 
 
 def rate_at(schedule: ScheduleSettings, step: int, total: int) -> float:
-    """The share of the learning rate in the update with this number, 0 to total - 1: linear warmup, constant, then the
-    fall over the last decay_share of the run to final_share, linear or by half a cosine.
+    """Return the factor of the learning rate in an update.
+
+    The factor rises linearly over `warmup_steps` updates to 1. Over the last `decay_share` of the run it falls to
+    `final_share`, linearly or along half a cosine; it stays at 1 if the schedule is constant.
+
+    schedule: the settings.
+    step: number of the update, from 0 to total - 1.
+    total: number of updates of the run.
     """
     rise = min(1.0, (step + 1) / max(1, schedule.warmup_steps))
     if schedule.kind == "constant":

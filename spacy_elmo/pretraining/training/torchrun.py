@@ -1,4 +1,4 @@
-"""What torchrun tells a process of its run, in environment variables."""
+"""Reads the environment variables that torchrun sets for each process of a run."""
 
 import os
 from typing import NoReturn
@@ -10,10 +10,12 @@ _LAST_PORT = 2**16 - 1
 
 
 def environment() -> tuple[int, int]:
-    """This process's number, from 0 on, and how many there are: RANK and WORLD_SIZE.
+    """Return the rank of this process, from 0, and the number of processes: RANK and WORLD_SIZE.
 
-    (0, 1) where WORLD_SIZE is not set or 1: then the other variables mean nothing. Raises ProcessError, which names
-    the variable, for numbers that can't be, and where MASTER_ADDR or MASTER_PORT can't be used.
+    If WORLD_SIZE is not set or 1, the result is (0, 1), and the other variables are ignored.
+
+    Raises ProcessError, which names the variable, if a number is out of range, or if MASTER_ADDR or MASTER_PORT can't
+    be used.
     """
     if "WORLD_SIZE" not in os.environ:
         return 0, 1
@@ -28,7 +30,10 @@ def environment() -> tuple[int, int]:
 
 
 def local_rank() -> int:
-    """This process's number on its machine, LOCAL_RANK; 0 where there is one process. Raises as environment does."""
+    """Return the rank of this process among those of its machine, LOCAL_RANK; 0 if there is one process.
+
+    Raises ProcessError as `environment` does.
+    """
     size = environment()[1]
     return 0 if size == 1 or "LOCAL_RANK" not in os.environ else _number("LOCAL_RANK", 0, size - 1)
 

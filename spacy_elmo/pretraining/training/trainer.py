@@ -1,4 +1,4 @@
-"""One pretraining run's moving parts, and its step."""
+"""The updates of a pretraining run, and the state that a resumed run needs."""
 
 import math
 from collections.abc import Mapping
@@ -16,9 +16,11 @@ from ..model.language_model import LanguageModel
 from ..settings.sections import TrainingSettings
 from ..text.batches import StreamRange, Streams
 from ..text.prepared import PreparedCorpus
+from .adaptive_objective import AdaptiveObjective
 from .distributed import Group
-from .objective import AdaptiveObjective, Objective, RowObjective
+from .objective import Objective
 from .optimizers import clip, dense_optimizer, optimizer_arrays, optimizer_forms, restore_optimizer, set_rate
+from .row_objective import RowObjective
 from .schedule import rate_at
 from .step import Batch, Workers
 
@@ -26,12 +28,18 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 class Trainer:
-    """Trains a model on a corpus; with several processes, each on its own streams, all with one gradient.
+    """Trains a model on a corpus. Use it in a `with` block, which sets the number of torch's threads.
 
+    Each call of `step` is an update. With several processes each reads its part of the streams, and all use the sum of
+    their gradients. To resume a run, save what `state_arrays` returns and hand it to `restore` of a new trainer.
+
+    settings: the section training of a run's settings.
     model: changed in place.
-    shuffle_block: sentences of a block of the shuffling, of the section corpus.
+    corpus: the training text.
+    shuffle_block: sentences of a block of the shuffling; see BlockShuffle.
+    group: the processes of the run; None: this process alone.
 
-    Raises SettingsError if settings, corpus and processes do not go together.
+    Raises SettingsError if the settings, the corpus and the number of processes do not fit each other.
     """
 
     def __init__(
@@ -50,12 +58,12 @@ class Trainer:
             raise SettingsError(Errors.STREAMS.format(got=settings.streams, expected=expected, size=self.group.size))
         if len(corpus) < settings.streams:
             raise SettingsError(Errors.FEW_SENTENCES.format(got=len(corpus), streams=settings.streams))
-        self.mine = slice(self.group.rank * share, (self.group.rank + 1) * share)
+        self.local_streams = slice(self.group.rank * share, (self.group.rank + 1) * share)
         self.streams = Streams(
             corpus,
             model.vocabulary,
             model.bilm.options.max_characters,
-            StreamRange(settings.streams, self.mine.start, share),
+            StreamRange(settings.streams, self.local_streams.start, share),
             shuffle_block,
             settings.seed,
         )
@@ -65,34 +73,35 @@ class Trainer:
         self.optimizer = dense_optimizer(self.parameters, settings.optimizer)
         self.objective = _objective(settings, model)
         self.state = model.bilm.lstm.zero_state(share)
-        self.from_zero = _spread(settings.zero_state_share, settings.streams)[self.mine]
+        self.from_zero = _evenly_true(settings.zero_state_share, settings.streams)[self.local_streams]
         precision: Precision = settings.precision  # type: ignore[assignment]  # checked by the settings
-        products = dtype_of(precision, self.group.device)
-        self.workers = Workers(model.bilm, settings.workers, products, settings.dropout)
-        self.tokens_an_update = settings.streams * settings.steps * settings.accumulate
-        self.tokens_an_epoch = corpus.n_tokens + len(corpus)
-        wanted = settings.total_tokens or settings.epochs * self.tokens_an_epoch
-        self.total_steps = max(1, round(wanted / self.tokens_an_update))
+        matmul_dtype = dtype_of(precision, self.group.device)
+        self.workers = Workers(model.bilm, settings.workers, matmul_dtype, settings.dropout)
+        self.tokens_per_update = settings.streams * settings.steps * settings.accumulate
+        self.tokens_per_epoch = corpus.n_tokens + len(corpus)
+        wanted = settings.total_tokens or settings.epochs * self.tokens_per_epoch
+        self.total_steps = max(1, round(wanted / self.tokens_per_update))
         self.step_number = 0
 
     def __enter__(self) -> "Trainer":
-        """torch's own threads too are the workers' number while training lasts."""
+        """Set the number of torch's threads to that of the workers."""
         self._threads = torch.get_num_threads()
         torch.set_num_threads(self.settings.workers)
         return self
 
     def __exit__(self, *error: object) -> None:
+        """Set the number of torch's threads back, and end the workers."""
         torch.set_num_threads(self._threads)
         self.workers.close()
 
     @property
     def tokens(self) -> int:
-        """Tokens seen by all processes, `</S>` counted."""
-        return self.step_number * self.tokens_an_update
+        """Tokens of one direction that all processes have read, `</S>` counted."""
+        return self.step_number * self.tokens_per_update
 
     @property
     def frozen(self) -> bool:
-        """Whether the softmax alone is trained by now."""
+        """Whether the next update changes the softmax only."""
         return self.tokens < self.settings.frozen_tokens
 
     @property
@@ -102,22 +111,28 @@ class Trainer:
         return self.settings.optimizer.learning_rate * share
 
     def step(self) -> float:
-        """One update. Returns the mean loss of all predictions: with a sampled softmax no perplexity's."""
+        """Make one update. All processes must call it.
+
+        If a gradient is not finite, nothing is changed but the position in the text.
+
+        Returns the mean loss of all predictions in nats, NaN if a gradient is not finite. Its exponential is no
+        perplexity if the softmax is sampled.
+        """
         settings, frozen = self.settings, self.frozen
         dense = None if frozen else [torch.zeros_like(parameter) for parameter in self.parameters]
         loss = torch.zeros((), dtype=torch.float64)
-        scale = settings.optimizer.loss_scale / (2 * self.tokens_an_update)
+        scale = settings.optimizer.loss_scale / (2 * self.tokens_per_update)
         for number in range(settings.accumulate):
             seed = _seed(settings.seed, self.step_number, number)
             batch = self._batch()
             scorer = self.objective.scorer(batch.targets, seed, self.group)
-            own = _seed(seed, self.group.rank, 0) >> 16  # processes drop other units
-            got = self.workers.gradients(batch, scorer, self.state, scale, own, frozen)
-            self.state = got.state
-            loss += got.loss
-            self.objective.add(scorer, got.scored)
+            dropout_seed = _seed(seed, self.group.rank, 0) >> 16  # each process has other dropout masks
+            result = self.workers.gradients(batch, scorer, self.state, scale, dropout_seed, frozen)
+            self.state = result.state
+            loss += result.loss
+            self.objective.add(scorer, result.scored)
             if dense is not None:
-                torch._foreach_add_(dense, got.dense)
+                torch._foreach_add_(dense, result.dense)
         self._update(dense, loss)
         self.step_number += 1
         return float(loss) / settings.optimizer.loss_scale
@@ -129,7 +144,7 @@ class Trainer:
             loss.copy_(total)
         n_dense = len(dense or [])
         norm = clip(gradients, self.settings.optimizer.clip_norm)
-        if not math.isfinite(norm):  # nothing is changed: the weights stay sound
+        if not math.isfinite(norm):  # an update would make the weights NaN
             loss.fill_(math.nan)
             return
         self.objective.replace(gradients[n_dense:])
@@ -150,51 +165,60 @@ class Trainer:
         return Batch(characters, inputs, targets, keep.to(device))
 
     def state_arrays(self) -> Arrays:
-        """Everything that a resumed run needs to go on bit for bit; of all processes, which must all call this."""
+        """Return the state of the run, which all processes must ask for together.
+
+        A run that is restored from it makes exactly the same updates, bit by bit.
+
+        Returns the arrays by their names: weights, state of the optimizers, positions of all streams, LSTM states of
+        all streams, and the number of updates.
+        """
         arrays: Arrays = {f"bilm/{name}": array for name, array in self.model.bilm.to_arrays().items()}
         arrays |= {f"softmax/{name}": t.cpu().numpy().copy() for name, t in self.model.softmax.state_dict().items()}
         arrays |= {f"optimizer/{name}": array for name, array in optimizer_arrays(self.optimizer).items()}
         arrays |= {f"objective/{name}": array for name, array in self.objective.arrays().items()}
         for name, array in self.streams.state().items():
-            arrays[f"streams/{name}"] = self.group.all(torch.from_numpy(array), 0).numpy()
+            arrays[f"streams/{name}"] = self.group.concatenate(torch.from_numpy(array), 0).numpy()
         for name, tensor in (("h", self.state.h), ("c", self.state.c)):
-            arrays[f"state/{name}"] = self.group.all(tensor, 2).cpu().numpy().copy()
+            arrays[f"state/{name}"] = self.group.concatenate(tensor, 2).cpu().numpy().copy()
         return arrays | {"step": np.array(self.step_number)}
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]], path: str = "the checkpoint") -> None:
-        """Go to where state_arrays was called, with however many processes.
+        """Continue from a saved state. The number of processes may differ from that of the saved run.
 
-        Raises CheckpointError where the arrays are not those of such a run.
+        arrays: as `state_arrays` returned them.
+        path: name of the checkpoint in messages.
+
+        Raises CheckpointError if names, types or shapes of the arrays are not those of this run.
         """
-        known = {name: (array.dtype, array.shape) for name, array in self.state_arrays().items()}
+        expected = {name: (array.dtype, array.shape) for name, array in self.state_arrays().items()}
         optimizers = {"optimizer/": self.optimizer}
         if isinstance(self.objective, AdaptiveObjective):
             optimizers["objective/"] = self.objective.optimizer
         for top, optimizer in optimizers.items():
-            if any(name.startswith(top) for name in arrays):  # not before the first update
-                known |= {top + name: form for name, form in optimizer_forms(optimizer).items()}
-        problems = [f"{name} is missing" for name in known if name not in arrays]
+            if any(name.startswith(top) for name in arrays):  # they are absent before the first update
+                expected |= {top + name: form for name, form in optimizer_forms(optimizer).items()}
+        problems = [f"{name} is missing" for name in expected if name not in arrays]
         problems += [
-            f"{name} is {array.dtype} of shape {array.shape}, expected {known[name][0]} of {known[name][1]}"
+            f"{name} is {array.dtype} of shape {array.shape}, expected {expected[name][0]} of {expected[name][1]}"
             for name, array in arrays.items()
-            if name in known and (array.dtype, array.shape) != known[name]
+            if name in expected and (array.dtype, array.shape) != expected[name]
         ]
-        problems += [f"{name} is unexpected" for name in arrays if name not in known]
+        problems += [f"{name} is unexpected" for name in arrays if name not in expected]
         if not problems and arrays["step"] < 0:
             problems = [f"step is {arrays['step']}"]
         if problems:
             raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path=path, problems="; ".join(problems[:5])))
         parts: dict[str, Arrays] = {}
         for name, array in arrays.items():
-            top, _, rest = name.partition("/")
-            parts.setdefault(top, {})[rest] = array
+            top, _, name_in_part = name.partition("/")
+            parts.setdefault(top, {})[name_in_part] = array
         for module, title in ((self.model.bilm, "bilm"), (self.model.softmax, "softmax")):
             module.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in parts[title].items()})
-        if "optimizer" in parts:  # not before the first update of the biLM
+        if "optimizer" in parts:  # it is absent before the first update of the biLM
             restore_optimizer(self.optimizer, parts["optimizer"])
         self.objective.restore(parts.get("objective", {}))
-        self.streams.restore({name: array[self.mine] for name, array in parts["streams"].items()})
-        h, c = (torch.from_numpy(np.array(parts["state"][name][:, :, self.mine])) for name in ("h", "c"))
+        self.streams.restore({name: array[self.local_streams] for name, array in parts["streams"].items()})
+        h, c = (torch.from_numpy(np.array(parts["state"][name][:, :, self.local_streams])) for name in ("h", "c"))
         self.state = LstmState(h.to(self.group.device), c.to(self.group.device))
         self.step_number = int(parts["step"][""])
 
@@ -209,14 +233,14 @@ def _objective(settings: TrainingSettings, model: LanguageModel) -> Objective:
     return RowObjective(model.softmax, negatives, settings.optimizer)
 
 
-def _spread(share: float, n: int) -> npt.NDArray[np.bool_]:
-    """*Shape:* (n,): that share of them true, evenly spread."""
+def _evenly_true(share: float, n: int) -> npt.NDArray[np.bool_]:
+    """Return *Shape:* (n,), of which `share` is true, at even distances."""
     n_true = round(share * n)
     numbers = np.arange(n)
-    spread: npt.NDArray[np.bool_] = (numbers + 1) * n_true // n > numbers * n_true // n
-    return spread
+    result: npt.NDArray[np.bool_] = (numbers + 1) * n_true // n > numbers * n_true // n
+    return result
 
 
 def _seed(*numbers: int) -> int:
-    """A seed for what is drawn in one step, so that a resumed run draws the same; below 2 ** 63."""
+    """Return a seed below 2 ** 63 for random numbers of one update, so that a resumed run draws the same numbers."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -13,7 +13,7 @@ from spacy_elmo.modules import BiLM
 from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.pretraining.settings.sections import OptimizerSettings
 from spacy_elmo.pretraining.training.distributed import Group
-from spacy_elmo.pretraining.training.objective import RowObjective
+from spacy_elmo.pretraining.training.row_objective import RowObjective
 from spacy_elmo.pretraining.training.step import Batch, Workers
 
 OPTIONS = BiLMOptions(

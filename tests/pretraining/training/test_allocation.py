@@ -1,4 +1,4 @@
-"""Where there is not enough memory."""
+"""The error if there is not enough memory."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SETTINGS = TrainingSettings(streams=12, steps=1000)
 
 
 @pytest.mark.parametrize("allocate", [lambda n: np.empty(n, np.int8), lambda n: torch.empty(n, dtype=torch.int8)])
-def test_what_numpy_and_torch_can_not_get(allocate: object) -> None:
+def test_arrays_that_are_too_large(allocate: object) -> None:
     message = (
         r"there is not enough memory \(.*\)\. Lower training\.streams, which is 12, training\.steps, which is 1,000, "
     )

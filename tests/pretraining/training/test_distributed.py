@@ -1,4 +1,4 @@
-"""Several processes do what one does; where one of them fails or dies, all end, and one tells why."""
+"""Several processes give the results of one. If one of them fails or dies, all end, and one reports the reason."""
 
 import json
 import multiprocessing
@@ -43,13 +43,13 @@ from spacy_elmo.pretraining.training.distributed import Group, processes
 
 pytestmark = pytest.mark.slow
 
-# its processes have all modules already
+# a new process has the modules imported already
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
     ["spacy_elmo.pretraining.run.loop", "matplotlib.figure", "matplotlib.backends.backend_agg"]
 )
 UPDATES, STREAMS, STEPS = 6, 8, 5
-LONG = 100_000  # updates: a run that has to be ended
+LONG = 100_000  # updates of a run that the test ends
 BILM = {
     "lstm": {
         "dim": 16,
@@ -103,7 +103,7 @@ def training(config: PretrainConfig, **changes: Any) -> PretrainConfig:
 
 
 class Recorder(Reporter):
-    """Keeps the losses; asks its own process to stop at a step."""
+    """Records the losses, and sends SIGTERM to its process at a step."""
 
     def __init__(self, stop_at: int | None = None) -> None:
         self.losses: list[float] = []
@@ -135,7 +135,7 @@ def work(rank: int, size: int, port: int, results: Any, task: Callable[..., Any]
 
 
 class Ranks:
-    """Processes of one run; arguments: of the task in each of them."""
+    """Processes of one run. arguments: those of the task, for each process."""
 
     def __init__(self, task: Callable[..., Any], *arguments: tuple[Any, ...]) -> None:
         with socket.socket() as free:
@@ -143,8 +143,8 @@ class Ranks:
             port = free.getsockname()[1]
         self.results, size = SERVER.Queue(), len(arguments)
         self.processes = [
-            SERVER.Process(target=work, args=(rank, size, port, self.results, task, given), daemon=True)
-            for rank, given in enumerate(arguments)
+            SERVER.Process(target=work, args=(rank, size, port, self.results, task, values), daemon=True)
+            for rank, values in enumerate(arguments)
         ]
         for process in self.processes:
             process.start()
@@ -154,7 +154,7 @@ class Ranks:
         self.processes.pop(rank).join()
 
     def ended(self) -> list[Any]:
-        """What the living ones returned or raised, in the order of their ranks."""
+        """What the living processes returned or raised, in the order of their ranks."""
         found = dict(self.results.get(timeout=90) for _ in self.processes)
         for process in self.processes:
             process.join(timeout=90)
@@ -163,14 +163,14 @@ class Ranks:
 
 
 def run(size: int, config: PretrainConfig, output: Path) -> list[float]:
-    """The losses of a run with so many processes."""
+    """The losses of a run with `size` processes."""
     if size == 1:
         return run_rank(config, output)
     every = Ranks(run_rank, *[(config, output)] * size).ended()
     for losses in every[1:]:
-        assert losses == every[0]  # to the bit: all have one gradient
-    found: list[float] = every[0]
-    return found
+        assert losses == every[0]  # bit by bit, since all use the same gradient
+    first: list[float] = every[0]
+    return first
 
 
 def last(output: Path) -> Mapping[str, Any]:
@@ -186,7 +186,7 @@ def perplexities(output: Path) -> list[float]:
 
 
 def wait_for_step(output: Path, step: int) -> None:
-    """Until there is a checkpoint of this step or a later one."""
+    """Wait for a checkpoint of this step or a later one."""
     deadline = time.monotonic() + 90
     while all(int(path.stem.removeprefix("step-")) < step for path in output.glob("checkpoints/step-*.h5")):
         assert time.monotonic() < deadline
@@ -202,7 +202,7 @@ def wait_for_step(output: Path, step: int) -> None:
         ("adaptive", 2, 1, "adagrad"),
     ],
 )
-def test_processes_do_what_one_does(
+def test_processes_give_the_results_of_one(
     config: PretrainConfig, tmp_path: Path, kind: str, size: int, accumulate: int, optimizer: str
 ) -> None:
     chosen = training(
@@ -229,9 +229,9 @@ def test_a_process_that_dies_ends_the_run_which_goes_on_with_any_number(config: 
     run(1, config, tmp_path / "whole")
     long = training(config, total_tokens=LONG)
     never = replace(long, evaluation=EvaluationSettings(LONG, 2, 20))
-    # more steps than it gets to take before one is killed, and then the length that it was to have
+    # a run that is too long to end by itself, and then a run of the intended length
     ranks = Ranks(run_rank, *[(never, tmp_path / "dead", 4), (never, tmp_path / "dead", None)])
-    assert [len(losses) for losses in ranks.ended()] == [4, 4]  # one is asked to stop, and both do
+    assert [len(losses) for losses in ranks.ended()] == [4, 4]  # one process gets a signal, and both stop
     ranks = Ranks(run_rank, *[(never, tmp_path / "killed", None)] * 2)
     wait_for_step(tmp_path / "killed", 2)
     began = time.monotonic()
@@ -251,15 +251,15 @@ def test_a_process_that_dies_ends_the_run_which_goes_on_with_any_number(config: 
         np.testing.assert_allclose(perplexities(folder), perplexities(tmp_path / "whole"), rtol=1e-5)
 
 
-def refused(*given: tuple[PretrainConfig, Path]) -> str:
-    """The one message that processes with these settings and folders end with."""
-    told = [error for error in Ranks(run_rank, *given).ended() if not isinstance(error, OtherProcessError)]
-    assert len(told) == 1
-    assert isinstance(told[0], ElmoError)
-    return str(told[0])
+def refused(*arguments: tuple[PretrainConfig, Path]) -> str:
+    """The only message of processes with these settings and folders."""
+    errors = [error for error in Ranks(run_rank, *arguments).ended() if not isinstance(error, OtherProcessError)]
+    assert len(errors) == 1
+    assert isinstance(errors[0], ElmoError)
+    return str(errors[0])
 
 
-def test_what_is_wrong_is_told_once(config: PretrainConfig, tmp_path: Path) -> None:
+def test_an_error_is_reported_once(config: PretrainConfig, tmp_path: Path) -> None:
     output = tmp_path / "out"
     assert "training.streams is 7. Expected a multiple of 2" in refused(*[(training(config, streams=7), output)] * 2)
     gone, output = replace(config, paths=PathSettings(str(tmp_path / "gone.txt"))), tmp_path / "second"
@@ -273,15 +273,15 @@ def test_what_is_wrong_is_told_once(config: PretrainConfig, tmp_path: Path) -> N
 
 
 def messages(own: int) -> None:
-    """What passes between three processes; raises OtherProcessError or SettingsError at the end."""
+    """Calls every method of the group. Raises OtherProcessError or SettingsError at the end."""
     with processes("cpu") as group:
         assert (group.rank, group.size, group.first) == (own, 3, own == 0)
         a, b = group.sum([torch.tensor([[1.0, 2.0]]) * (own + 1), torch.tensor(0.5)])
         assert a.tolist() == [[6, 12]]
         assert b.item() == 1.5
         assert group.union(torch.tensor([[7, own], [7, 7]])[: own + 1]).tolist() == [0, 1, 2, 7]
-        assert group.all(torch.full((2, 1), own), 1).tolist() == [[0, 1, 2]] * 2
-        assert (group.any(own), group.any(0), group.shared(own + 0.1)) == (2, 0, 0.1)
+        assert group.concatenate(torch.full((2, 1), own), 1).tolist() == [[0, 1, 2]] * 2
+        assert (group.largest(own), group.largest(0), group.from_first(own + 0.1)) == (2, 0, 0.1)
         tensor = torch.full((3,), float(own))
         group.copy_first([tensor])
         assert tensor.tolist() == [0, 0, 0]
@@ -305,13 +305,13 @@ def test_one_process_needs_no_messages() -> None:
     assert group.first
     assert group.sum([tensor])[0] is tensor
     assert group.union(tensor).tolist() == [1, 3]
-    assert group.all(tensor, 0) is tensor
-    assert (group.any(2), group.shared(0.5)) == (2, 0.5)
+    assert group.concatenate(tensor, 0) is tensor
+    assert (group.largest(2), group.from_first(0.5)) == (2, 0.5)
     with pytest.raises(SettingsError, match="as it is"), group.together():
         raise SettingsError("as it is")
 
 
-def test_only_one_process_tells(config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_prints_errors(config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(config, tmp_path / "good.cfg")
     (tmp_path / "bad.cfg").write_text("[paths]\ntrane = 1\n", encoding="utf8")
 
@@ -332,7 +332,7 @@ def test_only_one_process_tells(config: PretrainConfig, tmp_path: Path, monkeypa
 def torchrun(config: PretrainConfig, output: Path) -> subprocess.Popen[str]:
     path = output.with_suffix(".cfg")
     write_config(config, path)
-    # it asks after its processes each second: by then the other one has told why it ends
+    # torchrun looks at its processes each second. By then the other one has printed why it ends.
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--monitor-interval", "1"]
     command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "spacy", "elmo", "pretrain"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -341,7 +341,7 @@ def torchrun(config: PretrainConfig, output: Path) -> subprocess.Popen[str]:
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
-    """The processes that torchrun has started, in the order of their ranks."""
+    """The numbers of the processes that torchrun has started, in the order of their ranks."""
     found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True)
     return sorted(int(number) for number in found.stdout.split())
 

@@ -1,4 +1,4 @@
-"""An update against plain autograd in float64, for each softmax: gradients, states, threads, freezing."""
+"""Updates with each softmax, compared with plain autograd in float64: gradients, states, threads, freezing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
 
 
 def config_of(kind: str, **training: Any) -> PretrainConfig:
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "streams": STREAMS,
         "steps": STEPS,
         "zero_state_share": 0.5,
@@ -58,7 +58,7 @@ def config_of(kind: str, **training: Any) -> PretrainConfig:
         "optimizer": OptimizerSettings(clip_norm=1e9, loss_scale=5.0),
     }
     init = "some_folder" if training.get("frozen_tokens") else None
-    return PretrainConfig(PathSettings("text.txt", init=init), OPTIONS, training=TrainingSettings(**given | training))
+    return PretrainConfig(PathSettings("text.txt", init=init), OPTIONS, training=TrainingSettings(**fields | training))
 
 
 def model_of(config: PretrainConfig, corpus: PreparedCorpus) -> LanguageModel:
@@ -74,7 +74,7 @@ def model_of(config: PretrainConfig, corpus: PreparedCorpus) -> LanguageModel:
 
 
 class Call(NamedTuple):
-    """What a trainer asked its workers for, and got."""
+    """One call of `Workers.gradients`: its arguments and its result."""
 
     batch: Batch
     scorer: Any
@@ -87,8 +87,8 @@ def watched(config: PretrainConfig, corpus: PreparedCorpus) -> tuple[Trainer, li
     calls: list[Call] = []
     gradients = trainer.workers.gradients
 
-    def watch(batch: Batch, scorer: Any, state: LstmState, *further: Any) -> Gradients:
-        calls.append(Call(batch, scorer, state, gradients(batch, scorer, state, *further)))
+    def watch(batch: Batch, scorer: Any, state: LstmState, *others: Any) -> Gradients:
+        calls.append(Call(batch, scorer, state, gradients(batch, scorer, state, *others)))
         return calls[-1].got
 
     trainer.workers.gradients = watch  # type: ignore[method-assign]
@@ -121,7 +121,13 @@ def sampled_loss(softmax: Any, top: Tensor, targets: Tensor, seed: int) -> Tenso
 
 
 class Expected(NamedTuple):
-    """loss: mean of all predictions; dense: the biLM's gradients; scored: the softmax's; state: after the batch."""
+    """What a batch must give.
+
+    loss: mean of all predictions, in nats.
+    dense: gradients of the biLM's parameters.
+    scored: gradients of the softmax's parameters.
+    state: LSTM state after the batch.
+    """
 
     loss: float
     dense: list[Tensor]
@@ -147,8 +153,8 @@ def plain(model: LanguageModel, kind: str, call: Call, seed: int, scale: float) 
     return Expected(total.item() / len(targets), list(found[:n_dense]), list(found[n_dense:]), LstmState(h, c))
 
 
-def whole(scorer: Any, scored: list[Tensor], like: list[Tensor]) -> list[Tensor]:
-    """The softmax's gradients, rows of words that were not scored filled with 0."""
+def all_rows(scorer: Any, scored: list[Tensor], like: list[Tensor]) -> list[Tensor]:
+    """The softmax's gradients, with rows of 0 for words that the batch did not use."""
     if not hasattr(scorer, "rows"):
         return scored
     tables = [torch.zeros_like(table, dtype=torch.float32) for table in like]
@@ -180,14 +186,14 @@ def test_gradients_losses_and_states(corpus: PreparedCorpus, kind: str, workers:
             expected = plain(before, kind, call, _seed(SEED, step, 0), 5.0 / (2 * TOKENS))
             assert loss == pytest.approx(expected.loss, rel=1e-5)
             assert_close(call.got.dense, expected.dense)
-            assert_close(whole(call.scorer, call.got.scored, expected.scored), expected.scored)
+            assert_close(all_rows(call.scorer, call.got.scored, expected.scored), expected.scored)
             assert_close(list(call.got.state), list(expected.state))
             for carried, left in zip(call.state, state):
                 assert torch.equal(carried, left)
             state = call.got.state
 
 
-def test_states_are_forgotten_where_sentences_begin_in_their_share_of_the_streams(corpus: PreparedCorpus) -> None:
+def test_states_are_zero_at_sentence_starts_in_a_share_of_the_streams(corpus: PreparedCorpus) -> None:
     trainer, calls = watched(config_of("full", zero_state_share=0.25), corpus)
     start, end = (torch.from_numpy(ids) for ids in boundary_ids(OPTIONS.max_characters))
     with trainer:
@@ -207,13 +213,13 @@ def test_accumulated_batches_give_the_mean_of_their_gradients(
     corpus: PreparedCorpus, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer, calls = watched(config_of(kind, accumulate=2), corpus)
-    before, taken = copy.deepcopy(trainer.model), []
+    before, clipped = copy.deepcopy(trainer.model), []
 
-    def keep(gradients: list[Tensor], bound: float) -> float:
-        taken.extend(gradient.clone() for gradient in gradients)
+    def record(gradients: list[Tensor], bound: float) -> float:
+        clipped.extend(gradient.clone() for gradient in gradients)
         return 1.0
 
-    monkeypatch.setattr(trainer_module, "clip", keep)
+    monkeypatch.setattr(trainer_module, "clip", record)
     with trainer:
         loss = trainer.step()
     assert len(calls) == 2
@@ -221,18 +227,18 @@ def test_accumulated_batches_give_the_mean_of_their_gradients(
     one, other = (plain(before, kind, call, _seed(SEED, 0, n), 5.0 / (2 * TOKENS)) for n, call in enumerate(calls))
     assert loss == pytest.approx((one.loss + other.loss) / 2, rel=1e-5)
     n_dense = len(one.dense)
-    assert_close(taken[:n_dense], [(a + b) / 2 for a, b in zip(one.dense, other.dense)])
+    assert_close(clipped[:n_dense], [(a + b) / 2 for a, b in zip(one.dense, other.dense)])
     means = [(a + b) / 2 for a, b in zip(one.scored, other.scored)]
     if kind == "adaptive":
-        assert_close(taken[n_dense:], means)
+        assert_close(clipped[n_dense:], means)
         return
     rows = torch.unique(torch.cat([call.scorer.rows for call in calls]))
     assert kind == "full" or len(rows) > len(calls[0].scorer.rows)  # the second batch has other negatives
-    assert_close(taken[n_dense:], [mean[rows] for mean in means])
+    assert_close(clipped[n_dense:], [mean[rows] for mean in means])
     for mean in means:
-        rest = mean.clone()
-        rest[rows] = 0
-        assert not rest.any()
+        other_rows = mean.clone()
+        other_rows[rows] = 0
+        assert not other_rows.any()
 
 
 @pytest.mark.slow
@@ -253,19 +259,19 @@ def test_threads_change_no_more_than_rounding(corpus: PreparedCorpus, kind: str)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["adamw", "adagrad"])
 @pytest.mark.parametrize("frozen", [0, 3 * TOKENS])
-def test_a_restored_trainer_goes_on_in_the_same_bits(corpus: PreparedCorpus, kind: str, name: str, frozen: int) -> None:
-    """Dropout masks included, and from the middle of the frozen part."""
+def test_a_restored_trainer_makes_the_same_updates(corpus: PreparedCorpus, kind: str, name: str, frozen: int) -> None:
+    """Bit by bit, with the same dropout masks, and also from the middle of the frozen part."""
     optimizer = OptimizerSettings(name, learning_rate=0.01)
     config = config_of(kind, dropout=0.3, frozen_tokens=frozen, optimizer=optimizer)
     going, _ = watched(config, corpus)
     with going:
         for _ in range(2):
             going.step()
-        kept = going.state_arrays()
+        saved = going.state_arrays()
         later = [going.step() for _ in range(3)]
     restored = trainer_of(config, model_of(config, corpus), corpus)
     with restored:
-        restored.restore(kept)
+        restored.restore(saved)
         assert [restored.step() for _ in range(3)] == later
     one, other = going.state_arrays(), restored.state_arrays()
     assert one.keys() == other.keys()
@@ -273,8 +279,8 @@ def test_a_restored_trainer_goes_on_in_the_same_bits(corpus: PreparedCorpus, kin
         np.testing.assert_array_equal(one[array], other[array], err_msg=array)
 
 
-def test_dropout_is_there_and_differs_from_step_to_step(corpus: PreparedCorpus) -> None:
-    """On the same weights and words: a rate so low that no weight changes, and a text of one sentence's length."""
+def test_dropout_depends_on_the_seed(corpus: PreparedCorpus) -> None:
+    """The learning rate is so low that no weight changes."""
     still = OptimizerSettings(learning_rate=1e-30)
     losses = {}
     for dropout in (0.0, 0.3):
@@ -307,7 +313,7 @@ def test_a_frozen_bilm_keeps_its_bits_while_the_softmax_is_fitted(corpus: Prepar
             for a, b in zip(before.softmax.parameters(), trainer.model.softmax.parameters()):
                 assert not torch.equal(a, b)
             expected = plain(before, kind, calls[step], _seed(SEED, step, 0), 5.0 / (2 * TOKENS))
-            assert_close(whole(calls[step].scorer, calls[step].got.scored, expected.scored), expected.scored)
+            assert_close(all_rows(calls[step].scorer, calls[step].got.scored, expected.scored), expected.scored)
             assert_close(list(calls[step].got.state), list(expected.state))
             assert len(calls[step].got.dense) == (0 if step < 2 else len(expected.dense))
 

@@ -1,4 +1,4 @@
-"""The learning rate against values worked out by hand."""
+"""The learning rate, compared with values that were computed by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What torchrun tells a process of its run, in environment variables."""
+"""The environment variables that torchrun sets."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_a_process_alone(variables: dict[str, str | None], monkeypatch: pytest.M
         ("MASTER_PORT", "65536", "'65536'", "a whole number from 1 to 65535"),
     ],
 )
-def test_what_torchrun_would_not_set(
+def test_variables_that_torchrun_would_not_set(
     name: str, value: str | None, got: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(monkeypatch, GOOD | {name: value})
