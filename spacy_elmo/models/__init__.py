@@ -1,4 +1,4 @@
-"""Thinc layers and the shim around a biLM: docs in, arrays out.
+"""Thinc layers: the biLM, the scalar mix, the listener, and the architectures that are built from them.
 
-May be imported by pipeline and tasks. Components that are configured get at them through spaCy's registries.
+May be imported by pipeline and tasks. The listener's side of the handshake with the pipe is in listening/.
 """

@@ -1,4 +1,4 @@
-"""Registered architectures."""
+"""The registered architectures BiLM, Tok2Vec and ElmoTok2Vec."""
 
 from functools import partial
 from typing import Any
@@ -32,16 +32,24 @@ def build_bilm(
     cached_words: int = CACHED_WORDS,
     width: int | None = None,
 ) -> BiLMModel:
-    """spacy-elmo.BiLM.v1: docs -> (layers, tokens, width) each, float32.
+    """Build spacy-elmo.BiLM.v1: docs -> all layers of the biLM.
 
-    options_file, weight_file: the official ELMo files; both null: the embedded biLM. Read when first needed.
-    get_spans: what is read as one sentence; null: spacy-elmo.sentences.v1.
-    precision: of the products. "bfloat16": an error where the machine has none; "auto": bfloat16 where it has.
-    stateful: the sentences of a doc are read one after the other, the LSTM's state carried on, from zero at each doc.
-    trainable: whether training reaches the biLM's weights where this architecture is part of a trained model.
-    cached_words: how many words the character encoder keeps the vectors of, the latest; 0: none.
-    width: what the files are expected to give; null: whatever they give. Needed only where this is a part of a model
-        that must know its sizes before any file is read; replace_listeners sets it.
+    Output: for each doc a float32 array of *Shape:* (layers, tokens, width).
+
+    options_file: path of the official options file; null: the embedded biLM.
+    weight_file: path of the official weight file; null: the embedded biLM. Both files are read when they are first
+        needed.
+    get_spans: span getter that returns what the biLM reads as one sentence; null: spacy-elmo.sentences.v1.
+    precision: type of the matrix multiplications: "float32"; "bfloat16", which is an error if the machine does not
+        support it; "auto", which is bfloat16 if the machine supports it, else float32.
+    stateful: whether each sentence of a doc starts from the LSTM state after the previous sentence. The first sentence
+        of each doc starts from the zero state.
+    trainable: whether the biLM's weights are trained if this architecture is part of a trained model.
+    cached_words: number of words whose character-encoder vectors are cached, the most recently used ones; 0: none.
+    width: expected width of the layers; null: any. It is needed only in a model that must know its sizes before any
+        file is read. `replace_listeners` sets it.
+
+    Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true.
     """
     if get_spans is not None and not callable(get_spans):
         raise SettingsError(Errors.SPANS_GETTER.format(got=shown(get_spans)))
@@ -52,9 +60,11 @@ def build_bilm(
 
 
 def build_tok2vec(source: BiLMModel, mix: MixModel) -> Tok2VecModel:
-    """spacy-elmo.Tok2Vec.v1: docs -> (tokens, width) each, the mix of the source's layers.
+    """Build spacy-elmo.Tok2Vec.v1: docs -> the mix of the source's layers.
 
-    source: spacy-elmo.Listener.v1, or spacy-elmo.BiLM.v1 for a component with a biLM of its own.
+    Output: for each doc an array of *Shape:* (tokens, width).
+
+    source: spacy-elmo.Listener.v1, or spacy-elmo.BiLM.v1 for a biLM that only this component uses.
     mix: spacy-elmo.ScalarMix.v1.
     """
     model: Tok2VecModel = chain(source, mix)
@@ -68,16 +78,23 @@ def build_tok2vec(source: BiLMModel, mix: MixModel) -> Tok2VecModel:
 def build_elmo_tok2vec(
     embed: Tok2VecModel, elmo: Tok2VecModel, encode: EncoderModel, output_elmo: Tok2VecModel | None = None
 ) -> Tok2VecModel:
-    """spacy-elmo.ElmoTok2Vec.v1: docs -> (tokens, width) each: [x; ELMo] -> encoder, then [h; ELMo] with output_elmo.
+    """Build spacy-elmo.ElmoTok2Vec.v1: docs -> h, the task encoder's output for [x; ELMo], or [h; ELMo].
 
-    embed: the task's own x, such as spacy.MultiHashEmbed.v2.
-    elmo, output_elmo: spacy-elmo.Tok2Vec.v1, each with a mix of its own.
-    encode: such as spacy.MaxoutWindowEncoder.v2. Where its width is not that of [x; ELMo], a trained Linear layer
-        stands between. One that does nothing (depth 0) has no width: then h is [x; ELMo].
-    The width is the encoder's, plus ELMo's with output_elmo.
+    This is how Peters et al. 2018 (section 3.3) add ELMo to a task model.
+
+    Output: for each doc an array of *Shape:* (tokens, width). The width is that of the encoder, plus that of
+    output_elmo if there is one.
+
+    embed: the task's own embedding x, for example spacy.MultiHashEmbed.v2.
+    elmo: spacy-elmo.Tok2Vec.v1, whose output is concatenated to x.
+    encode: the task encoder, for example spacy.MaxoutWindowEncoder.v2. If its width is not that of [x; ELMo], a
+        trained Linear layer before it maps to its width. An encoder of depth 0 has no width; then h is [x; ELMo].
+    output_elmo: spacy-elmo.Tok2Vec.v1 with another mix, whose output is concatenated to h; null: none.
+
+    Raises SettingsError if elmo or output_elmo is a listener or a biLM without a mix.
     """
-    for name, given in (("elmo", elmo), ("output_elmo", output_elmo)):
-        if given is not None and given.name in (LISTENER, BILM):
+    for name, part in (("elmo", elmo), ("output_elmo", output_elmo)):
+        if part is not None and part.name in (LISTENER, BILM):
             raise SettingsError(Errors.SOURCE_ALONE.format(name=name))
     inputs: Any = concatenate(embed, elmo)
     width = encode.maybe_get_dim("nO")
@@ -90,18 +107,21 @@ def build_elmo_tok2vec(
         if both is not None:
             model.set_dim("nO", both)
         model.set_ref("output_elmo", output_elmo)
-    for name, part in (("embed", embed), ("elmo", elmo), ("encode", encode)):
-        model.set_ref(name, part)
+    for name, layer in (("embed", embed), ("elmo", elmo), ("encode", encode)):
+        model.set_ref(name, layer)
     model.init = partial(_init_without_labels, model.init)
     return model
 
 
 def _init_without_labels(init: Any, model: Tok2VecModel, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """thinc shows a layer of unknown width the component's labels, which spaCy's static vectors take for their own."""
+    """Initialise without Y, the component's labels.
+
+    Thinc passes Y to each layer of unknown width, and spaCy's static vectors would treat it as their own output.
+    """
     init(model, X=X)
 
 
 def _width(*layers: Tok2VecModel) -> int | None:
-    """Of the layers side by side; None where one does not know its own yet."""
+    """Return the width of the concatenated outputs of layers; None if a layer does not know its width yet."""
     widths = [layer.maybe_get_dim("nO") for layer in layers]
     return None if None in widths else sum(width or 0 for width in widths)

@@ -25,11 +25,18 @@ NAME = "elmo_bilm"
 
 @dataclass
 class Settings:
-    """See bilm_layer; the rest comes from serve_component.
+    """The settings of the layer.
 
-    tuned: as trainable, but not for copies that replace listeners.
-    max_batch_tokens: how many tokens run at once.
-    cache: what is looked into before sentences are read, once it is open; None: nothing is.
+    They are in one object, in place of separate attributes, because Thinc would save separate attributes: a loaded
+    model follows its own config. `serve_component` sets those that have defaults.
+
+    get_spans: span getter that returns what the biLM reads as one sentence.
+    stateful: whether each sentence of a doc starts from the LSTM state after the previous one.
+    trainable: whether the biLM is trained, by its own config.
+    tuned: whether the biLM is trained, because the elmo pipe is not frozen. Copies that replace listeners do not
+        inherit it.
+    max_batch_tokens: number of words that run at once, at most.
+    cache: cache of layers. It is used once it is open; None: none is used.
     """
 
     get_spans: SpanGetter
@@ -43,14 +50,14 @@ class Settings:
 def bilm_layer(
     shim: BiLMShim, get_spans: SpanGetter, stateful: bool, trainable: bool, width: int | None = None
 ) -> BiLMModel:
-    """Build the layer.
+    """Build the biLM as a Thinc layer.
 
-    The settings are an object and no plain attributes, which thinc would save: a loaded model obeys its own config.
-
-    stateful: the spans of one doc are read in order, each from the state in which the one before left the biLM;
-        every doc begins from the zero state.
-    trainable: backprop gathers gradients in the shim. The docs get none.
-    width: what the files are expected to give; None: not known before they are read.
+    shim: the holder of the biLM's weights.
+    get_spans: span getter that returns what the biLM reads as one sentence.
+    stateful: whether each sentence of a doc starts from the LSTM state after the previous one. The first sentence of
+        each doc starts from the zero state.
+    trainable: whether the biLM is trained. Then backprop adds gradients to those of the shim's weights.
+    width: expected width of the layers; None: not known before the files are read.
     """
     return Model(
         NAME,
@@ -71,11 +78,14 @@ def serve_component(
     learn_rate_factor: float,
     cache: LayerCache | None,
 ) -> None:
-    """Tell a biLM which component it works for. A model of somebody else's stays as it is.
+    """Set what an elmo pipe decides about its biLM. A model that is not a biLM is left as it is.
 
-    name: the component's.
-    max_batch_tokens, tuned, cache: see Settings.
-    learn_rate_factor: see BiLMShim.
+    model: the pipe's model.
+    name: name of the pipe, for warnings.
+    max_batch_tokens: number of words that run at once, at most.
+    tuned: whether the biLM is trained, because the pipe is not frozen.
+    learn_rate_factor: factor of the optimizer's learning rate for the biLM.
+    cache: cache of layers, for training components on a frozen biLM; None: none.
     """
     for shim in bilm_shims(model):
         shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({name!r}).n_truncated"
@@ -86,7 +96,10 @@ def serve_component(
 
 
 def leave_component(model: BiLMModel) -> None:
-    """Work on alone, as a copy that replaces a listener does: trained only if its own config says so."""
+    """Undo `serve_component` for a copy that replaces a listener: it is trained only if its own config says so.
+
+    model: the copy.
+    """
     for shim in bilm_shims(model):
         shim.learn_rate_factor = 1.0
     if "settings" in model.attrs:
@@ -95,7 +108,13 @@ def leave_component(model: BiLMModel) -> None:
 
 
 def init(model: BiLMModel, X: Any = None, Y: Any = None) -> None:
-    """Read the biLM's files and set the width. Raises ElmoError where they can't be used."""
+    """Read the biLM's files, unless its weights are loaded, and set the width.
+
+    X: ignored.
+    Y: ignored.
+
+    Raises ElmoError if the files cannot be used, and SettingsError if their width is not the expected one.
+    """
     shim = _shim(model)
     shim.load()
     width = shim.options.width
@@ -108,7 +127,14 @@ def init(model: BiLMModel, X: Any = None, Y: Any = None) -> None:
 def forward(
     model: BiLMModel, X: list[Doc], is_train: bool
 ) -> tuple[list[Floats3d], Callable[[list[Floats3d]], list[Doc]]]:
-    """X: docs. Returns (layers, tokens, width) each; whitespace tokens get zeros."""
+    """Run the biLM over docs.
+
+    X: the docs.
+    is_train: whether backprop will be called. It matters only if the biLM is trained.
+
+    Returns *Shape:* (layers, tokens, width) for each doc, with zeros for whitespace tokens, and backprop, which
+    returns no gradients of docs. Raises ElmoError if the biLM or the spans cannot be used.
+    """
     init(model)
     shim, docs = _shim(model), list(X)
     settings: Settings = model.attrs["settings"]
@@ -120,7 +146,7 @@ def forward(
         row_layers, backprop_rows = with_cache(settings.cache, shim, rows, run, settings.stateful), None
     options = shim.options
     Y = to_docs(docs, rows, row_layers, options.layers, options.width)
-    # at the end, so that docs which fail and are tried again do not count twice
+    # at the end, so that the docs of a batch that fails and is run again are not counted twice
     shim.truncated.count([row.words[place] for row in rows for place in row.places], options.max_characters)
 
     def backprop(dY: list[Floats3d]) -> list[Doc]:
@@ -147,7 +173,7 @@ def _predict(shim: BiLMShim, max_batch_tokens: int, rows: list[Row]) -> RowLayer
 
 
 def _predict_stateful(shim: BiLMShim, max_batch_tokens: int, rows: list[Row]) -> RowLayers:
-    """The first spans of all docs, then the second ones, and so on; docs run side by side."""
+    """Run the first rows of all docs together, then the second rows from the states after the first, and so on."""
     results: RowLayers = [np.empty(0, np.float32)] * len(rows)
     queues: dict[int, list[int]] = {}
     for i, row in enumerate(rows):
@@ -156,19 +182,19 @@ def _predict_stateful(shim: BiLMShim, max_batch_tokens: int, rows: list[Row]) ->
     for turn in range(max((len(queue) for queue in queues.values()), default=0)):
         due = [queue[turn] for queue in queues.values() if turn < len(queue)]
         for batch in token_batches([len(rows[i].words) for i in due], max_batch_tokens):
-            numbers = [due[k] for k in batch]
+            indices = [due[k] for k in batch]
             zero = shim.prepare_engine().zero_state(1)
-            begin = [states.get(rows[i].doc, zero) for i in numbers]
-            state = LstmState(torch.cat([s.h for s in begin], 2), torch.cat([s.c for s in begin], 2))
-            layers, state = shim.prepare_engine().run_from([rows[i].words for i in numbers], state)
-            for k, i in enumerate(numbers):
+            previous = [states.get(rows[i].doc, zero) for i in indices]
+            state = LstmState(torch.cat([s.h for s in previous], 2), torch.cat([s.c for s in previous], 2))
+            layers, state = shim.prepare_engine().run_from([rows[i].words for i in indices], state)
+            for k, i in enumerate(indices):
                 results[i] = layers[k]
                 states[rows[i].doc] = LstmState(state.h[:, :, k : k + 1], state.c[:, :, k : k + 1])
     return results
 
 
 def _train(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> tuple[RowLayers, Callable[[RowLayers], None]]:
-    """Through autograd; the callback adds to the parameters' gradients, once."""
+    """Run rows through autograd. The callback adds to the gradients of the weights; it can be called once."""
     results: RowLayers = [np.empty(0, np.float32)] * len(rows)
     outputs = []
     bilm = shim.unfreeze()
@@ -183,7 +209,7 @@ def _train(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> tuple[RowL
 
     def backprop(d_rows: RowLayers) -> None:
         for batch, layers in outputs:
-            if not layers.requires_grad:  # all parameters are still to be unfrozen
+            if not layers.requires_grad:  # gradual unfreezing has not reached any part yet
                 continue
             gradient = torch.zeros_like(layers)
             for k, i in enumerate(batch):

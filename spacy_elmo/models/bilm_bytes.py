@@ -1,4 +1,4 @@
-"""A biLM's options and weights as the bytes of a saved pipeline, and the digest that names them."""
+"""A biLM's options and weights as the bytes of a saved pipeline, and the fingerprint that identifies them."""
 
 import hashlib
 import json
@@ -13,8 +13,9 @@ from ..formats.weights.checks import check_arrays
 
 
 def to_message(options: BiLMOptions, arrays: Mapping[str, Floats]) -> bytes:
-    """Options and weights in msgpack.
+    """Return options and weights in msgpack.
 
+    options: the biLM's options.
     arrays: the weights by parameter name, float32.
     """
     message: bytes = srsly.msgpack_dumps({"options": options.to_dict(), "arrays": arrays})
@@ -22,10 +23,15 @@ def to_message(options: BiLMOptions, arrays: Mapping[str, Floats]) -> bytes:
 
 
 def from_message(message: bytes) -> tuple[BiLMOptions, dict[str, Floats]]:
-    """What to_message was given. Raises ElmoError if the bytes are damaged, or sizes and arrays disagree."""
+    """Return the options and the weights by parameter name that `to_message` has written.
+
+    message: the bytes that `to_message` returned.
+
+    Raises WeightsError if the bytes are damaged, and ElmoError if the arrays do not have the sizes of the options.
+    """
     try:
-        found = srsly.msgpack_loads(message)
-        saved_options, arrays = found["options"], dict(found["arrays"])
+        content = srsly.msgpack_loads(message)
+        saved_options, arrays = content["options"], dict(content["arrays"])
     except (ValueError, TypeError, KeyError) as error:
         raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error or type(error).__name__)) from error
     options = BiLMOptions.from_dict(saved_options, Errors.SAVED)
@@ -34,8 +40,9 @@ def from_message(message: bytes) -> tuple[BiLMOptions, dict[str, Floats]]:
 
 
 def fingerprint_of(options: BiLMOptions, arrays: Mapping[str, Floats]) -> str:
-    """A digest, 32 hexadecimal digits: the same for the same options and weights.
+    """Return a digest of 32 hexadecimal digits, which is the same for the same options and weights.
 
+    options: the biLM's options.
     arrays: the weights by parameter name, in any order.
     """
     digest = hashlib.blake2b(json.dumps(options.to_dict(), sort_keys=True).encode(), digest_size=16)

@@ -1,4 +1,4 @@
-"""Rows that were read before are not read again, while a biLM is frozen."""
+"""Rows whose layers are cached are not run again while a biLM is frozen."""
 
 from collections.abc import Callable
 
@@ -12,26 +12,32 @@ __all__ = ["LayerCache", "with_cache"]
 def with_cache(
     cache: LayerCache | None, shim: BiLMShim, rows: list[Row], run: Callable[[list[Row]], RowLayers], stateful: bool
 ) -> RowLayers:
-    """What `run` gives for the rows, (layers, words, width) each, from the cache where it has them.
+    """Return the layers of rows, from the cache if it has them, else from `run`. Equal rows are run once.
 
-    Equal rows are run once. stateful: a row depends on those before it in its doc, so that its key holds theirs, and
-    a doc that lacks one is run whole.
+    cache: the cache; None: all rows are run.
+    shim: the biLM. Its fingerprint and matmul type are part of the keys.
+    rows: the rows, in the order of the docs.
+    run: returns the layers of rows, *Shape:* (layers, words, width) each.
+    stateful: whether a row depends on the previous rows of its doc. Then its key depends on theirs, and if any row of
+        a doc is missing, all rows of the doc are run.
+
+    Returns *Shape:* (layers, words, width) for each row. Arrays that a cache may share are read-only.
     """
     if cache is None or not cache.is_open:
         return run(rows)
     keys = _keys(rows, f"{shim.compute_fingerprint()} {shim.dtype}".encode(), stateful)
-    found = cache.get(keys)
+    cached = cache.get(keys)
     if stateful:
-        lacking = {row.doc for row, layers in zip(rows, found) if layers is None}
-        missing = [i for i, row in enumerate(rows) if row.doc in lacking]
+        incomplete = {row.doc for row, layers in zip(rows, cached) if layers is None}
+        missing = [i for i, row in enumerate(rows) if row.doc in incomplete]
     else:
         first = {key: i for i, key in reversed(list(enumerate(keys)))}
-        missing = [i for i, layers in enumerate(found) if layers is None and first[keys[i]] == i]
+        missing = [i for i, layers in enumerate(cached) if layers is None and first[keys[i]] == i]
     computed = dict(zip((keys[i] for i in missing), run([rows[i] for i in missing]))) if missing else {}
-    for values in computed.values():  # equal rows share one
+    for values in computed.values():  # equal rows share one array
         values.setflags(write=False)
     cache.put(list(computed), list(computed.values()))
-    return [computed[key] if layers is None else layers for key, layers in zip(keys, found)]
+    return [computed[key] if layers is None else layers for key, layers in zip(keys, cached)]
 
 
 def _keys(rows: list[Row], fingerprint: bytes, stateful: bool) -> list[bytes]:

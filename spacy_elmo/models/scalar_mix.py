@@ -1,4 +1,4 @@
-"""The mix of the layers as a Thinc layer: gamma * sum_j softmax(w)_j h_j, with its own backprop."""
+"""The scalar mix as a Thinc layer: gamma * sum_j softmax(w)_j h_j (Peters et al. 2018, equation 1)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,21 +12,32 @@ from ..errors import Errors, SettingsError, shown
 from .layer_norm import normalise
 
 NAME = "scalar_mix"
-LARGEST = float(np.finfo(np.float32).max)
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 LayerNorm = Literal["none", "token", "batch"]
 MixModel = Model[list[Floats3d], list[Floats2d]]
 
 
 @dataclass
 class MixSettings:
-    """See build_scalar_mix. No plain attributes, which thinc would save: a loaded mix obeys its own config."""
+    """The settings of the mix.
+
+    They are in one object, in place of separate attributes, because Thinc would save separate attributes: a loaded mix
+    follows its own config.
+
+    layer_norm: how the layers are normalised before the mix.
+    trainable: whether w and gamma are trained.
+    dropout: share of the mixed values that is set to 0 in training.
+    l2: factor of the L2 term of w.
+    initial_w: initial values of w, *Shape:* (layers,); None: zeros, one for each layer of the source.
+    initial_gamma: initial value of gamma.
+    """
 
     layer_norm: LayerNorm
     trainable: bool
     dropout: float
     l2: float
-    start: list[float] | None
-    gamma: float
+    initial_w: list[float] | None
+    initial_gamma: float
 
 
 def build_scalar_mix(
@@ -38,21 +49,26 @@ def build_scalar_mix(
     scalar_mix_parameters: Sequence[float] | None = None,
     gamma: float = 1.0,
 ) -> MixModel:
-    """spacy-elmo.ScalarMix.v1: (layers, tokens, width) each -> (tokens, width) each.
+    """Build spacy-elmo.ScalarMix.v1: *Shape:* (layers, tokens, width) -> *Shape:* (tokens, width), for each doc.
 
-    Parameters of the Thinc layer: w (layers,), before the softmax, and gamma (1,).
+    The parameters of the Thinc layer are w, *Shape:* (layers,), before the softmax, and gamma, *Shape:* (1,).
 
-    layers: how many there are; null: as many as the source gives.
-    layer_norm: "none"; "token": each vector by its own mean and deviation; "batch": each layer by the mean and
-        deviation of all its values in the batch, <S> and </S> left out (bilm-tf's; a token's vector then depends on
-        its batch). Tokens whose layers are all zero (whitespace) do not count and stay zero.
-    trainable: whether w and gamma are learnt.
-    dropout: on the mix, in training. [training] dropout does not reach it.
-    l2: adds 2 * l2 * w to the gradient of w, once per update. The paper's term lambda * sum w^2 stands beside a loss
-        that is a mean over examples; spaCy's losses are sums over the batch, so that the same lambda weighs less.
-    scalar_mix_parameters: what w starts from (AllenNLP's name); null: zeros, the mean of the layers. With
-        trainable = false they stay: [-1e10, -1e10, 0] is the top layer alone.
-    gamma: what gamma starts from.
+    layers: number of layers; null: that of the source.
+    layer_norm: how the layers are normalised before the mix. "none": not at all. "token": each vector with its own
+        mean and variance. "batch": each layer with the mean and variance of all its values in the batch without <S>
+        and </S>, as bilm-tf does; then a token's vector depends on its batch. Tokens whose layers are all zero
+        (whitespace) do not count and stay zero.
+    trainable: whether w and gamma are trained.
+    dropout: share of the mixed values that is set to 0 in training. The setting `dropout` of [training] has no
+        influence on it.
+    l2: 2 * l2 * w is added to the gradient of w, once per update. This is lambda * ||w||^2 of Peters et al. 2018
+        (section 3.3). There the loss is a mean over examples; spaCy's losses are sums over the batch, so that the same
+        lambda has less weight.
+    scalar_mix_parameters: initial values of w (AllenNLP's name); null: zeros, which give the mean of the layers. With
+        trainable = false they never change: [-1e10, -1e10, 0] returns only the top layer.
+    gamma: initial value of gamma.
+
+    Raises SettingsError if a value is out of its range.
     """
     if layers is not None and (not isinstance(layers, int) or isinstance(layers, bool) or layers < 1):
         raise SettingsError(Errors.MIX_NUMBER.format(got=layers))
@@ -70,8 +86,8 @@ def build_scalar_mix(
         if not len(scalar_mix_parameters) or len(scalar_mix_parameters) != (layers or len(scalar_mix_parameters)):
             raise SettingsError(Errors.MIX_LAYERS_SET.format(got=len(scalar_mix_parameters), expected=layers))
         layers = len(scalar_mix_parameters)
-    start = None if layers is None else [float(x) for x in scalar_mix_parameters or [0.0] * layers]
-    settings = MixSettings(layer_norm, trainable, dropout, l2, start, gamma)
+    initial_w = None if layers is None else [float(x) for x in scalar_mix_parameters or [0.0] * layers]
+    settings = MixSettings(layer_norm, trainable, dropout, l2, initial_w, gamma)
     model: MixModel = Model(
         NAME,
         forward,
@@ -85,26 +101,34 @@ def build_scalar_mix(
 
 
 def _is_number(value: object) -> bool:
-    """Whether float32 can hold it."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(abs(value) <= LARGEST)
+    """Whether this is a finite number that fits into float32."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(abs(value) <= MAX_FLOAT32)
 
 
 def init(model: MixModel, X: list[Floats3d] | None = None, Y: Any = None) -> None:
-    """Set w and gamma to what they start from. X: (layers, tokens, width) each; gives the number of layers."""
+    """Set w and gamma to their initial values.
+
+    X: sample inputs, *Shape:* (layers, tokens, width) each, which tell the number of layers and the width.
+    Y: ignored.
+    """
     if X and model.has_dim("nO") is None:
         model.set_dim("nO", X[0].shape[-1])
     _reset(model, len(X[0]) if X else 0)
 
 
 def _reset(model: MixModel, layers: int) -> None:
+    """Set w and gamma to their initial values. w has no value while the number of layers is 0, which means unknown."""
     settings: MixSettings = model.attrs["settings"]
-    start = settings.start or [0.0] * layers
-    model.set_param("w", model.ops.asarray1f(start) if start else None)
-    model.set_param("gamma", model.ops.asarray1f([settings.gamma]))
+    initial_w = settings.initial_w or [0.0] * layers
+    model.set_param("w", model.ops.asarray1f(initial_w) if initial_w else None)
+    model.set_param("gamma", model.ops.asarray1f([settings.initial_gamma]))
 
 
 def softmax(model: MixModel) -> Any:
-    """The weights of the layers. *Shape:* (layers,)."""
+    """Return softmax(w), the weights of the layers. *Shape:* (layers,).
+
+    model: a scalar mix whose w has a value.
+    """
     w: Any = model.get_param("w")
     exp = model.ops.xp.exp(w - w.max())
     return exp / exp.sum()
@@ -113,7 +137,14 @@ def softmax(model: MixModel) -> Any:
 def forward(
     model: MixModel, X: list[Floats3d], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats3d]]]:
-    """X: (layers, tokens, width) each. Returns (tokens, width) each."""
+    """Mix the layers.
+
+    X: *Shape:* (layers, tokens, width) for each doc.
+    is_train: whether dropout is applied.
+
+    Returns *Shape:* (tokens, width) for each doc, and backprop. Raises SettingsError if an array does not have three
+    axes, or another number of layers than w.
+    """
     xp: Any = model.ops.xp
     settings: MixSettings = model.attrs["settings"]
     shapes: list[Any] = [x.shape for x in X]
@@ -129,7 +160,7 @@ def forward(
         if len(x) != len(weights):
             raise SettingsError(Errors.MIX_GIVEN.format(got=len(x), expected=len(weights)))
     layers, backprop_norm = normalise(xp, X, settings.layer_norm)
-    # doc by doc: with one array of the whole batch an epoch of NER takes 1.31 times that on x alone, in place of 1.18
+    # doc by doc: an epoch of NER is 1.18 times as long as one without ELMo; with one array for the batch, 1.31 times
     shares = [float(weight) for weight in weights]
     mixed = [_weighted_sum(shares, x) for x in layers]
     result = [gamma * y for y in mixed]
@@ -153,7 +184,7 @@ def forward(
 
 
 def _weighted_sum(shares: list[float], layers: Any) -> Any:
-    """layers: (layers, tokens, width). Returns (tokens, width)."""
+    """Return the sum of the layers times their shares, *Shape:* (tokens, width). layers: (layers, tokens, width)."""
     total = shares[0] * layers[0]
     for share, layer in zip(shares[1:], layers[1:]):
         total += share * layer
@@ -161,6 +192,6 @@ def _weighted_sum(shares: list[float], layers: Any) -> Any:
 
 
 def _add_l2(model: MixModel, l2: float) -> None:
-    """Once per update: an optimizer sets a gradient to zero when it has used it."""
+    """Add the gradient of the L2 term, once per update: after each update the optimizer sets the gradient to zero."""
     if l2 and not (model.has_grad("w") and model.get_grad("w").any()):
         model.inc_grad("w", 2 * l2 * model.get_param("w"))

@@ -1,16 +1,15 @@
-"""A biLM inside a Thinc model: one owner of its weights, files that are read when first needed, no pickle."""
+"""The Thinc shim that holds a biLM's weights. It reads their files when they are first needed, and saves no pickle."""
 
 import copy
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import torch
 from thinc.api import Model, Optimizer, Shim
-from thinc.types import FloatsXd
-from thinc.util import get_torch_default_device, torch2xp, xp2torch
+from thinc.util import get_torch_default_device, xp2torch
 
 from ..errors import Errors, SettingsError
 from ..formats.options import BiLMOptions
@@ -18,25 +17,31 @@ from ..formats.truncated import TruncatedWords
 from ..inference import CACHED_WORDS, Engine, FrozenBiLM, Precision, dtype_of
 from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
 from .bilm_bytes import fingerprint_of, from_message, to_message
+from .updates import apply_gradients
 
 if hasattr(os, "register_at_fork"):
-    # OpenMP's threads do not survive a fork: a child (nlp.pipe with n_process) that asks for them waits for ever
+    # OpenMP's threads do not survive a fork: a child process (nlp.pipe with n_process) would wait for them for ever
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 class BiLMShim(Shim):
     """Holds the one owner of a biLM's weights.
 
-    That is a FrozenBiLM, until somebody trains: unfreeze makes it a torch network, beside which each update makes a
-    new engine necessary; freeze goes back. The properties change nothing. Every method that needs the current weights
-    first settles: it applies what an open training step has gathered.
+    At first the owner is a FrozenBiLM. `unfreeze` hands the weights over to a torch network, which can be trained;
+    `freeze` hands them over to a FrozenBiLM again.
 
-    options_file, weight_file: the official files; both None: the embedded biLM. They are read when weights are first
-        needed, so that a saved pipeline, which brings its own, never looks at them.
-    precision: of the engine's matrix multiplications.
-    cached_words: see Engine.
-    truncated: counts the tokens that were longer than the biLM reads.
-    learn_rate_factor: what the optimizer's learning rate is multiplied with for this biLM.
+    In training, gradients may arrive after spaCy has asked for the update (see pipeline/listening). So each method
+    that needs the current weights first settles: it applies the gradients that the open training step has summed.
+    Properties change nothing.
+
+    options_file, weight_file: paths of the official files; both None: the embedded biLM. They are read when weights
+        are first needed. A saved pipeline contains its weights and never reads them.
+    precision: type of the engine's matrix multiplications: "float32", "bfloat16" or "auto".
+    cached_words: number of words whose vectors the engine caches (see WordVectors).
+    truncated: attribute; counts the tokens that have more bytes than the biLM reads.
+    learn_rate_factor: attribute; factor of the optimizer's learning rate for this biLM.
+
+    Raises ElmoError if a setting cannot be used.
     """
 
     def __init__(
@@ -50,61 +55,60 @@ class BiLMShim(Shim):
         check_files(options_file, weight_file)
         if not isinstance(cached_words, int) or isinstance(cached_words, bool) or cached_words < 0:
             raise SettingsError(Errors.CACHED_WORDS.format(got=cached_words))
-        # the device of thinc's ops now, when the layer around this is built; other threads may have other ops
+        # the device of Thinc's ops at the time when the layer is built; other threads may have other ops
         self._device = get_torch_default_device()
         dtype_of(precision, self._device)
         self.options_file, self.weight_file = options_file, weight_file
         self.precision, self.cached_words = precision, cached_words
         self.truncated = TruncatedWords("the n of model.shims[0].truncated")
         self.learn_rate_factor = 1.0
-        self._model: FrozenBiLM | BiLM | None = None  # None: the files were not read
-        self._engine: Engine | None = None  # beside a network
+        self._model: FrozenBiLM | BiLM | None = None  # None: the files have not been read
+        self._engine: Engine | None = None  # the engine for a torch network; a FrozenBiLM has its own
         self._fingerprint: str | None = None
         self._settle_step: Callable[[], None] | None = None
         self._lock = threading.RLock()
 
     @property
     def options(self) -> BiLMOptions:
-        """The biLM's sizes: those of its weights, or of options_file before they are read. Raises ElmoError then."""
+        """The biLM's options. Before weights are read they come from options_file. Raises ElmoError if it is wrong."""
         owner = self._model
         return load_options(self.options_file) if owner is None else owner.options
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the engine's matrix multiplications: what `precision` means on this machine."""
+        """Type of the engine's matrix multiplications: what `precision` means on this machine."""
         return dtype_of(self.precision, self._device)
 
     def load(self) -> FrozenBiLM | BiLM:
-        """Read the files, unless there are weights; return the owner. Raises ElmoError for files that can't be used."""
+        """Return the weights' owner. Read the files if there is none. Raises ElmoError if they cannot be used."""
         with self._lock:
             if self._model is None:
-                self._own(FrozenBiLM(*load_arrays(self.options_file, self.weight_file), self._device))
+                self._set_owner(FrozenBiLM(*load_arrays(self.options_file, self.weight_file), self._device))
             assert self._model is not None
             return self._model
 
-    def _own(self, owner: FrozenBiLM | BiLM) -> None:
+    def _set_owner(self, owner: FrozenBiLM | BiLM) -> None:
         self._model = owner
-        self._forget()
+        self._drop_derived()
 
-    def _forget(self) -> None:
-        self._engine = self._fingerprint = None  # derived from the weights
+    def _drop_derived(self) -> None:
+        self._engine = self._fingerprint = None  # they are computed from the weights
 
     def open_step(self, settle: Callable[[], None] | None) -> None:
-        """A training step begins whose update may come late; None: the last one is over.
+        """Set the training step that `settle` ends.
 
-        settle: applies what the step has gathered by then, or does nothing if it is too early.
+        settle: applies the gradients that the step has summed, if there are any; None: the step is over.
         """
         self._settle_step = settle
 
     def settle(self) -> None:
-        """Apply what an open training step has gathered; this may run the biLM's backward pass."""
+        """Apply the gradients of the open training step, if there is one. This may run the biLM's backward pass."""
         if self._settle_step is not None:
             self._settle_step()
 
     def prepare_engine(self) -> Engine:
-        """The forward pass over the current weights. Settles, reads the files and lays weights out, if need be.
-
-        Valid until the weights change. Raises ElmoError for files that can't be used.
+        """Return an engine, which is valid until the weights change. Settles, and reads the files if there are no
+        weights. Raises ElmoError if they cannot be used.
         """
         with self._lock:
             self.settle()
@@ -116,10 +120,10 @@ class BiLMShim(Shim):
             return self._engine
 
     def unfreeze(self) -> BiLM:
-        """Hand the weights over to a torch network, which owns them from now on, and return it. Settles.
+        """Hand the weights over to a torch network, which then owns them, and return it. Settles.
 
-        The engine beside it runs on copies, so that the weights are in memory twice until freeze; it does not follow
-        changes but those of finish_update, use_params and from_bytes.
+        Until `freeze`, the engine has copies of the weights, so that they are in memory twice. A new engine is made
+        after `finish_update`, `use_params` and `from_bytes`, but not after other changes of the network.
         """
         with self._lock:
             self.settle()
@@ -129,20 +133,20 @@ class BiLMShim(Shim):
             return owner
 
     def freeze(self) -> None:
-        """Take the weights back from the network that unfreeze has returned. Settles; other gradients are lost."""
+        """Hand the weights over from the torch network to a FrozenBiLM. Settles. Any other gradients are lost."""
         with self._lock:
             self.settle()
             if isinstance(self._model, BiLM):
-                self._own(FrozenBiLM(self._model.options, self._model.to_arrays(), self._device))
+                self._set_owner(FrozenBiLM(self._model.options, self._model.to_arrays(), self._device))
 
     def to_arrays(self) -> Arrays:
-        """Copies of the current weights by parameter name. Settles."""
+        """Return copies of the current weights by parameter name. Settles."""
         with self._lock:
             self.settle()
             return self.load().to_arrays()
 
     def compute_fingerprint(self) -> str:
-        """A digest of options and weights: the same for the same biLM, wherever it was loaded from. Settles."""
+        """Return a digest of options and weights. It does not depend on where they were loaded from. Settles."""
         with self._lock:
             self.settle()
             if self._fingerprint is None:
@@ -151,33 +155,25 @@ class BiLMShim(Shim):
             return self._fingerprint
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Apply the gradients that backprop has gathered, and forget them."""
+        """Apply the gradients that backprop has summed, and clear them (see apply_gradients). Settles."""
         with self._lock:
             self.settle()
-            if not isinstance(self._model, BiLM):  # never trained, so there are none
+            if not isinstance(self._model, BiLM):  # it has never been trained, so there are no gradients
                 return
-            for name, parameter in self._model.named_parameters():
-                if parameter.grad is not None:
-                    weights = cast(FloatsXd, torch2xp(parameter.data))
-                    gradient = cast(FloatsXd, torch2xp(parameter.grad))
-                    updated, _ = optimizer((self.id, name), weights, gradient, lr_scale=self.learn_rate_factor)
-                    if updated is not weights:  # thinc's own optimizers write into what they are given
-                        parameter.data.copy_(xp2torch(updated, device=parameter.device))
-                    parameter.grad = None
-                    self._forget()
+            apply_gradients(self._model, self.id, optimizer, self.learn_rate_factor, self._drop_derived)
 
     def train_all(self) -> None:
-        """Let training reach all parts."""
+        """Let training reach all parts of the biLM, also those that gradual unfreezing has not reached. Settles."""
         with self._lock:
             self.settle()
-            if isinstance(self._model, BiLM):  # else it does, once there is a network
+            if isinstance(self._model, BiLM):  # in a new network training reaches all parts
                 self._model.requires_grad_(True)
 
     @contextmanager
     def use_params(self, params: Mapping[tuple[int, str], Any]) -> Iterator[None]:
-        """Other weights for a while, an optimizer's averages for one.
+        """Use other weights inside the `with` block, for example an optimizer's averages.
 
-        params: (this shim's id, name) -> array. Those of other shims and layers are left alone.
+        params: (id of a shim or layer, parameter name) -> array. Only those of this shim are used.
         """
         names = [name for shim, name in params if shim == self.id]
         if not names:
@@ -186,42 +182,45 @@ class BiLMShim(Shim):
         parameters = dict(self.unfreeze().named_parameters())
         before = {name: parameters[name].data for name in names}
 
-        def put(values: Mapping[str, torch.Tensor]) -> None:
+        def assign(values: Mapping[str, torch.Tensor]) -> None:
             with self._lock:
                 for name, value in values.items():
                     parameters[name].data = value
-                self._forget()
+                self._drop_derived()
 
-        put({name: xp2torch(params[self.id, name], device=before[name].device).clone() for name in names})
+        assign({name: xp2torch(params[self.id, name], device=before[name].device).clone() for name in names})
         try:
             yield
         finally:
-            put(before)
+            assign(before)
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Move the weights; "cpu" or "gpu"."""
+        """Move the weights to the CPU (device_type "cpu"), or to the GPU (device_type "gpu") with this number."""
         with self._lock:
             self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
             if isinstance(self._model, FrozenBiLM):
-                self._own(FrozenBiLM(self._model.options, self._model.to_arrays(), self._device))
+                self._set_owner(FrozenBiLM(self._model.options, self._model.to_arrays(), self._device))
             elif self._model is not None:
-                self._own(self._model.to(self._device))
+                self._set_owner(self._model.to(self._device))
 
     def to_bytes(self) -> bytes:
-        """Options and arrays in msgpack. Settles."""
+        """Return options and weights in msgpack. Settles."""
         with self._lock:
             options, arrays = self.load().options, self.to_arrays()
         return to_message(options, arrays)
 
     def from_bytes(self, bytes_data: bytes) -> "BiLMShim":
-        """Become what to_bytes saved. Raises ElmoError if sizes and arrays disagree."""
+        """Load the options and weights that `to_bytes` returned.
+
+        Raises ElmoError if the bytes are damaged, or the arrays do not have the sizes of the options.
+        """
         options, arrays = from_message(bytes_data)
         with self._lock:
-            self._own(FrozenBiLM(options, arrays, self._device))
+            self._set_owner(FrozenBiLM(options, arrays, self._device))
         return self
 
     def copy(self) -> "BiLMShim":
-        """A copy with an id of its own, by which an optimizer tells their states apart. Settles."""
+        """Return a copy with a new id, by which an optimizer distinguishes their states. Settles."""
         other = copy.deepcopy(self)
         with Shim.global_id_lock:
             Shim.global_id += 1
@@ -231,9 +230,9 @@ class BiLMShim(Shim):
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             self.settle()
-            owner = self.load()  # a pickle holds the weights, as to_bytes does
+            owner = self.load()  # a pickle contains the weights, as the result of to_bytes does
             saved = (owner.options, owner.to_arrays()) if isinstance(owner, FrozenBiLM) else owner
-            # an open step belongs to this one alone
+            # a copy has no part in the open step
             state = self.__dict__ | {"_model": saved, "_engine": None, "_settle_step": None}
         return {name: value for name, value in state.items() if name != "_lock"}
 
@@ -245,5 +244,5 @@ class BiLMShim(Shim):
 
 
 def bilm_shims(model: Model[Any, Any]) -> list[BiLMShim]:
-    """Those of a layer itself; a model of someone else's may have none."""
+    """Return the BiLMShims of a Thinc layer, without those of its inner layers. A user's own model may have none."""
     return [shim for shim in model.shims if isinstance(shim, BiLMShim)]

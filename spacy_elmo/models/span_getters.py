@@ -1,4 +1,4 @@
-"""What the biLM reads as one sentence."""
+"""Span getters: functions that split docs into the spans that the biLM reads as sentences."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -10,20 +10,27 @@ from .types import SpanGetter
 
 
 def windows(doc: Doc, start: int, end: int, window: int, overlap: int) -> list[Span]:
-    """Windows of `window` words over doc[start:end], neighbours sharing `overlap` words; whitespace does not count."""
+    """Return overlapping windows that cover a part of a doc. Whitespace tokens do not count as words.
+
+    doc: the doc.
+    start: index of the part's first token.
+    end: index after the part's last token.
+    window: number of words in each window; the last window may have fewer.
+    overlap: number of words that neighbouring windows share.
+    """
     words = [i for i in range(start, end) if not doc[i].is_space]
-    spans, begin = [], 0
-    while begin < len(words):
-        stop = min(begin + window, len(words))
-        spans.append(doc[words[begin] : words[stop - 1] + 1])
+    spans, first = [], 0
+    while first < len(words):
+        stop = min(first + window, len(words))
+        spans.append(doc[words[first] : words[stop - 1] + 1])
         if stop == len(words):
             break
-        begin = stop - overlap
+        first = stop - overlap
     return spans
 
 
 def _is_longer(sentence: Span, words: int) -> bool:
-    """Whether it has more words than that; whitespace does not count."""
+    """Whether a sentence has more than this number of words. Whitespace tokens do not count."""
     return len(sentence) > words and sum(not token.is_space for token in sentence) > words
 
 
@@ -33,19 +40,30 @@ def _check(window: int, overlap: int) -> None:
 
 
 def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:
-    """spacy-elmo.windows.v1: docs in overlapping windows, whatever their sentences.
+    """Build spacy-elmo.windows.v1: it splits each doc into overlapping windows, and ignores its sentences.
 
-    window, overlap: in words; whitespace does not count.
-    A word in two windows gets its vector from the one where it stands further from an edge, so that it sees
-    overlap // 2 words on each side at least (fewer at the doc's own ends).
+    The vectors of a word in two windows come from the window in which the word is farther from an edge. So the biLM
+    reads at least overlap // 2 words on each side of it, except near the ends of the doc.
+
+    window: number of words in each window. Whitespace tokens do not count.
+    overlap: number of words that neighbouring windows share.
+
+    Raises SettingsError if window is below 1, or overlap is not between 0 and window - 1.
     """
     _check(window, overlap)
     return partial(_get_windows, window=window, overlap=overlap)
 
 
 def build_sentences(window: int = 250, overlap: int = 50, longest_sentence: int = 1000) -> SpanGetter:
-    """spacy-elmo.sentences.v1: doc.sents where they are set; docs without, and sentences of more than
-    `longest_sentence` words, in windows (see build_windows).
+    """Build spacy-elmo.sentences.v1: it returns the sentences of each doc.
+
+    Docs without sentence boundaries, and sentences that are too long, are split into windows (see `build_windows`).
+
+    window: number of words in each window. Whitespace tokens do not count.
+    overlap: number of words that neighbouring windows share.
+    longest_sentence: number of words up to which a sentence is not split.
+
+    Raises SettingsError if window or overlap is out of its range, or longest_sentence is below window.
     """
     _check(window, overlap)
     if not isinstance(longest_sentence, int) or longest_sentence < window:
@@ -54,11 +72,11 @@ def build_sentences(window: int = 250, overlap: int = 50, longest_sentence: int 
 
 
 def build_whole_doc() -> SpanGetter:
-    """spacy-elmo.whole_doc.v1: each doc is read as one sentence, however long."""
+    """Build spacy-elmo.whole_doc.v1: it returns each doc as one span, of any length."""
     return _get_whole_doc
 
 
-# module-level functions, so that pipelines pickle
+# functions of the module, so that pipelines can be pickled
 
 
 def _get_windows(docs: Iterable[Doc], *, window: int, overlap: int) -> list[list[Span]]:

@@ -1,4 +1,4 @@
-"""Types at spaCy's and Thinc's boundary."""
+"""Types at the boundary to spaCy and Thinc."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,7 +6,7 @@ from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.types import Floats3d
 
-# for each doc the spans that the biLM reads one by one; they may overlap, but must cover every token
+# docs -> for each doc the spans that the biLM reads as sentences. They may overlap, but must cover every token
 SpanGetter = Callable[[Iterable[Doc]], list[list[Span]]]
-# docs -> (layers, tokens, width) each; thinc reads typing.List alone
+# docs -> for each doc its layers, *Shape:* (layers, tokens, width)
 BiLMModel = Model[list[Doc], list[Floats3d]]

@@ -1,4 +1,4 @@
-"""Docs to the rows that the biLM reads, and the rows' layers back to docs."""
+"""From docs to the rows that the biLM reads, and from the layers of the rows to those of the docs."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -17,9 +17,12 @@ RowLayers = list[npt.NDArray[np.float32]]
 
 
 class Row(NamedTuple):
-    """What the biLM reads at once. words: without whitespace tokens. doc: its number in the batch.
+    """A span as the biLM reads it, and which of its vectors are used.
 
-    tokens: the doc's tokens whose vectors come from this row; places: where in words they stand. Both (n,).
+    doc: index of the doc in its batch.
+    words: the span's words, without whitespace tokens.
+    tokens: *Shape:* (n,), indices in the doc of the tokens whose vectors come from this row.
+    places: *Shape:* (n,), indices of the same tokens in `words`.
     """
 
     doc: int
@@ -29,16 +32,23 @@ class Row(NamedTuple):
 
 
 def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -> list[Row]:
-    """The rows of all docs, in order. Raises SettingsError where a getter's spans do not fit the docs.
+    """Return the rows of all docs, in the order of the docs.
 
-    once: each token is read once, in the doc's order: a span begins where the one before it ended, if they overlap.
+    If spans overlap, a token's vectors come from the span in which it is farthest from an edge.
+
+    docs: the docs.
+    get_spans: span getter that splits them.
+    once: whether each token is read only once, in the order of the doc. Then overlapping spans are cut: a span starts
+        where the previous one ended.
+
+    Raises SettingsError if the spans do not belong to the docs, or do not cover all their words.
     """
     spans_of_docs = get_spans(docs)
     if not isinstance(spans_of_docs, Iterable) or len(spans_of_docs := list(spans_of_docs)) != len(docs):
         got = len(spans_of_docs) if isinstance(spans_of_docs, list) else short(spans_of_docs)
         raise SettingsError(Errors.SPANS_DOCS.format(got=got, expected=len(docs)))
     rows = []
-    for number, (doc, spans) in enumerate(zip(docs, spans_of_docs)):
+    for doc_index, (doc, spans) in enumerate(zip(docs, spans_of_docs)):
         if not isinstance(spans, (list, tuple)) or not all(isinstance(span, Span) for span in spans):
             raise SettingsError(Errors.SPANS_KIND.format(got=short(spans)))
         for span in spans:
@@ -46,19 +56,19 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
                 raise SettingsError(Errors.SPANS_OTHER_DOC.format(got=span.text[:50]))
         if once:
             spans = _without_overlap(doc, spans)
-        shown = doc.to_array(IS_SPACE) == 0
+        is_word = doc.to_array(IS_SPACE) == 0
         if len(spans) == 1 and len(spans[0]) == len(doc):
-            indices = np.flatnonzero(shown)
+            indices = np.flatnonzero(is_word)
             if len(indices):
                 words = [token.text for token in doc if not token.is_space]
-                rows.append(Row(number, words, indices, np.arange(len(indices))))
+                rows.append(Row(doc_index, words, indices, np.arange(len(indices))))
             continue
-        owners = _owners(doc, spans, shown)
+        best_spans = _best_spans(doc, spans, is_word)
         for k, span in enumerate(spans):
-            indices = np.arange(span.start, span.end)[shown[span.start : span.end]]
-            places = np.flatnonzero(owners[indices] == k)
+            indices = np.arange(span.start, span.end)[is_word[span.start : span.end]]
+            places = np.flatnonzero(best_spans[indices] == k)
             if len(places):
-                rows.append(Row(number, [doc[int(i)].text for i in indices], indices[places], places))
+                rows.append(Row(doc_index, [doc[int(i)].text for i in indices], indices[places], places))
     return rows
 
 
@@ -70,48 +80,66 @@ def _without_overlap(doc: Doc, spans: Sequence[Span]) -> list[Span]:
     return cut
 
 
-def _owners(doc: Doc, spans: Sequence[Span], shown: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """For each word the span in which it stands furthest from an edge (the first of equals). *Shape:* (tokens,).
+def _best_spans(doc: Doc, spans: Sequence[Span], is_word: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return for each word the index of the span in which it is farthest from an edge, *Shape:* (tokens,).
 
-    shown: *Shape:* (tokens,), false at whitespace, which neither counts nor needs a span.
+    If two spans are equal, it is the first. At whitespace it is -1.
+
+    is_word: *Shape:* (tokens,), false at whitespace tokens.
+
+    Raises SettingsError if a word is in no span.
     """
-    owners = np.full(len(doc), -1, np.int64)
-    depths = np.full(len(doc), -1, np.int64)
+    best_spans = np.full(len(doc), -1, np.int64)
+    distances = np.full(len(doc), -1, np.int64)
     for k, span in enumerate(spans):
-        words = np.arange(span.start, span.end)[shown[span.start : span.end]]
-        inside = np.arange(len(words))
-        depth = np.minimum(inside, inside[::-1])
-        better = depth > depths[words]
-        owners[words[better]] = k
-        depths[words[better]] = depth[better]
-    left_out = np.flatnonzero(shown & (owners < 0))
+        words = np.arange(span.start, span.end)[is_word[span.start : span.end]]
+        from_start = np.arange(len(words))
+        from_edge = np.minimum(from_start, from_start[::-1])
+        better = from_edge > distances[words]
+        best_spans[words[better]] = k
+        distances[words[better]] = from_edge[better]
+    left_out = np.flatnonzero(is_word & (best_spans < 0))
     if len(left_out):
         raise SettingsError(Errors.SPANS_GAP.format(token=doc[int(left_out[0])].text[:50], i=int(left_out[0])))
-    return owners
+    return best_spans
 
 
 def to_docs(
     docs: Sequence[Doc], rows: Sequence[Row], row_layers: Sequence[npt.NDArray[np.float32]], layers: int, width: int
 ) -> list[Floats3d]:
-    """Each doc's layers, *Shape:* (layers, tokens, width), zeros for whitespace tokens; row_layers: one item a row."""
-    results: list[npt.NDArray[np.float32] | None] = [None] * len(docs)
+    """Return the layers of each doc, *Shape:* (layers, tokens, width), with zeros for whitespace tokens.
+
+    docs: the docs.
+    rows: what `rows_of` returned for them.
+    row_layers: *Shape:* (layers, words, width) for each row.
+    layers: number of layers.
+    width: width of the layers.
+    """
+    partial: list[npt.NDArray[np.float32] | None] = [None] * len(docs)
     for row, values in zip(rows, row_layers):
-        found = results[row.doc]
-        if found is None and len(row.tokens) == len(docs[row.doc]):  # one row is the whole doc
-            own = values.flags.writeable and values.base is None  # neither a cache's nor a part of a batch's
-            results[row.doc] = values if own else values.copy()
+        result = partial[row.doc]
+        if result is None and len(row.tokens) == len(docs[row.doc]):  # the doc consists of this row
+            shared = not values.flags.writeable or values.base is not None  # with a cache, or with a batch
+            partial[row.doc] = values.copy() if shared else values
             continue
-        if found is None:
-            found = results[row.doc] = np.zeros((layers, len(docs[row.doc]), width), np.float32)
-        found[:, row.tokens] = values[:, row.places]
-    whole = [
-        np.zeros((layers, len(doc), width), np.float32) if found is None else found for doc, found in zip(docs, results)
+        if result is None:
+            result = partial[row.doc] = np.zeros((layers, len(docs[row.doc]), width), np.float32)
+        result[:, row.tokens] = values[:, row.places]
+    complete = [
+        np.zeros((layers, len(doc), width), np.float32) if result is None else result
+        for doc, result in zip(docs, partial)
     ]
-    return whole  # type: ignore[return-value]  # thinc's Floats3d is a protocol of numpy and cupy arrays
+    return complete  # type: ignore[return-value]  # thinc's Floats3d is a protocol of numpy and cupy arrays
 
 
 def to_rows(rows: Sequence[Row], doc_layers: Sequence[Floats3d]) -> list[npt.NDArray[np.float32]]:
-    """The transpose of to_docs, for gradients. *Shape:* (layers, words, width) each."""
+    """Return the gradients of the rows' layers: the transpose of `to_docs`.
+
+    rows: what `rows_of` returned for the docs.
+    doc_layers: gradients of the docs' layers, *Shape:* (layers, tokens, width) for each doc.
+
+    Returns *Shape:* (layers, words, width) for each row.
+    """
     results = []
     for row in rows:
         values = np.asarray(doc_layers[row.doc])

@@ -1,4 +1,4 @@
-"""The components' side of listening: the listener layer, and what it shares with its elmo pipe.
+"""The task model's side of the handshake between listeners and their elmo pipe.
 
-May be imported by pipeline; spacy_elmo/pipeline/listening/__init__.py tells the protocol.
+May be imported by models and pipeline. The handshake itself is told in pipeline/listening.
 """

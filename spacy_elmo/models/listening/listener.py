@@ -1,4 +1,4 @@
-"""The layers that an elmo pipe has put on the docs, as a Thinc layer."""
+"""The listener: a Thinc layer that returns the layers which an elmo pipe has stored on the docs."""
 
 import warnings
 from collections.abc import Callable
@@ -17,13 +17,18 @@ NAME = "elmo_listener"
 
 
 def build_listener(width: int, upstream: str = "*") -> BiLMModel:
-    """spacy-elmo.Listener.v1: docs -> (layers, tokens, width) each, as an elmo pipe before the component gives them.
+    """Build spacy-elmo.Listener.v1: docs -> the layers that an earlier elmo pipe has stored on them.
 
-    width: of the biLM, twice its projection_dim; 256 for the embedded one.
-    upstream: the pipe's name; "*": the only elmo pipe.
+    Output: for each doc an array of *Shape:* (layers, tokens, width).
 
-    Where the docs have no layers, an error names pipe and attribute; only docs that the model is initialised with,
-    which no pipe has seen by then, get zeros. A biLM that is not frozen gets the gradient.
+    width: width of the biLM's layers, which is twice its projection_dim; 256 for the embedded biLM.
+    upstream: name of the elmo pipe; "*": the only elmo pipe of the pipeline.
+
+    Backprop hands the gradient to the elmo pipe, if its biLM is not frozen. A doc without layers raises
+    NotEmbeddedError, which names the pipe and the attribute. The docs with which the model is initialised give zeros:
+    no pipe has seen them yet.
+
+    Raises SettingsError if width or upstream cannot be used.
     """
     if not isinstance(width, int) or width < 1:
         raise SettingsError(Errors.LISTENER_WIDTH_KIND.format(got=width))
@@ -34,14 +39,26 @@ def build_listener(width: int, upstream: str = "*") -> BiLMModel:
 
 
 def init(model: BiLMModel, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """X: docs that initialisation runs through the model."""
-    _upstream(model).show_samples(X or [])
+    """Remember the sample docs, for which the listener returns zeros during initialisation.
+
+    X: the docs that initialisation runs through the model.
+    Y: ignored.
+    """
+    _upstream(model).remember_samples(X or [])
 
 
 def forward(
     model: BiLMModel, X: list[Doc], is_train: bool
 ) -> tuple[list[Floats3d], Callable[[list[Floats3d]], list[Doc]]]:
-    """X: docs. Returns (layers, tokens, width) each."""
+    """Return the layers of each doc.
+
+    X: docs that the elmo pipe has annotated.
+    is_train: whether backprop will be called. If the biLM is being tuned, the layers come from the open step, and
+        backprop adds their gradient to it.
+
+    Returns *Shape:* (layers, tokens, width) for each doc, and backprop, which returns no gradients of docs.
+    Raises NotEmbeddedError if a doc has no layers, and SettingsError if their width is not that of the listener.
+    """
     upstream, docs = _upstream(model), list(X)
     source = upstream.source
     if is_train:
@@ -50,12 +67,12 @@ def forward(
     if step is not None and not any(doc in step for doc in docs):
         step = None
     if step is not None:
-        step.lend(model.id)
+        step.expect_gradient(model.id)
     layers: list[Any] = []
     for doc in docs:
         if step is not None and doc in step:
-            _read(upstream, source, doc, is_train)  # raises where the doc has been changed since
-            layers.append(step.layers[step.numbers[id(doc)]])
+            _read(upstream, source, doc, is_train)  # raises if the doc has changed since the pipe saw it
+            layers.append(step.layers[step.positions[id(doc)]])
         else:
             layers.append(_read(upstream, source, doc, is_train))
         if layers[-1] is not None and layers[-1].shape[2] != model.get_dim("nO"):
@@ -65,17 +82,17 @@ def forward(
                 )
             )
     if source is not None and source.fingerprint is not None:
-        _compare(model, source, source.fingerprint, is_train)
+        _check_fingerprint(model, source, source.fingerprint, is_train)
 
     def backprop(dY: list[Floats3d]) -> list[Doc]:
         if step is not None:
-            step.add(model.id, docs, dY)
+            step.add_gradients(model.id, docs, dY)
         return []
 
-    number = max((len(y) for y in layers if y is not None), default=source.layers or 0 if source else 0)
+    n_layers = max((len(y) for y in layers if y is not None), default=source.layers or 0 if source else 0)
     for i, doc in enumerate(docs):
         if layers[i] is None:
-            layers[i] = np.zeros((number, len(doc), model.get_dim("nO")), "f")
+            layers[i] = np.zeros((n_layers, len(doc), model.get_dim("nO")), "f")
     return [model.ops.asarray3f(y) for y in layers], backprop
 
 
@@ -86,7 +103,10 @@ def _upstream(model: BiLMModel) -> Upstream:
 
 
 def _read(upstream: Upstream, source: Source | None, doc: Doc, is_train: bool) -> Floats3d | None:
-    """The doc's layers; None for a sample of initialisation that has none."""
+    """Return the doc's layers, *Shape:* (layers, tokens, width); None for a sample doc that has none.
+
+    Raises NotEmbeddedError if any other doc has no layers.
+    """
     if source is None:
         if upstream.is_sample(doc):
             return None
@@ -100,11 +120,14 @@ def _read(upstream: Upstream, source: Source | None, doc: Doc, is_train: bool) -
     raise NotEmbeddedError(message.format(pipe=source.name, attr=source.attr))
 
 
-def _compare(model: BiLMModel, source: Source, fingerprint: Callable[[], str], is_train: bool) -> None:
-    """Keep in training what the biLM was, and say once where it is another one later."""
+def _check_fingerprint(model: BiLMModel, source: Source, fingerprint: Callable[[], str], is_train: bool) -> None:
+    """Store in training which biLM the layers came from; in prediction warn once if they come from another biLM.
+
+    The fingerprint is stored in model.attrs["bilm"], which is saved with the model.
+    """
     if source.changes:
         if is_train:
-            model.attrs["bilm"] = ""  # known when it is saved
+            model.attrs["bilm"] = ""  # the weights still change: the pipe stores their fingerprint when it is saved
     elif is_train:
         model.attrs["bilm"] = fingerprint()
     elif model.attrs["bilm"] and fingerprint() not in ("", model.attrs["bilm"]):

@@ -1,4 +1,4 @@
-"""One batch on its way through the listeners of a biLM that is tuned."""
+"""One training step of a tuned biLM: the batch that its listeners read, and the sum of their gradients."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -11,11 +11,16 @@ from ...errors import Errors, SettingsError
 
 
 class Step:
-    """Holds a batch's layers for the listeners, and sums their gradients.
+    """Holds a batch's layers for the listeners, and sums the gradients that they call back with.
 
-    docs, layers: the batch; (layers, tokens, width) each.
-    last: the ids of the listeners that call back after all others.
-    complete: called when those have, for all that they took.
+    Each forward pass of a listener in training calls `expect_gradient`, and each backward pass calls `add_gradients`.
+    The step cannot know how many components will train on the batch. It counts as complete when each of the last
+    listeners has called `add_gradients` as often as `expect_gradient`.
+
+    docs: the batch.
+    layers: the biLM's layers, *Shape:* (layers, tokens, width) for each doc.
+    last: the ids of the listeners that call back after all others: those of the last component that listens.
+    complete: called when the last listeners have called back for all layers that they have read.
     """
 
     def __init__(
@@ -26,44 +31,57 @@ class Step:
         complete: Callable[[], None],
     ) -> None:
         self.docs, self.layers, self.complete = docs, layers, complete
-        self.numbers = {id(doc): number for number, doc in enumerate(docs)}
+        self.positions = {id(doc): position for position, doc in enumerate(docs)}
         self.gradients: list[Any] = []
         self.closed = False
-        self._last, self._lent, self._back = set(last), Counter[Hashable](), Counter[Hashable]()
+        self._last, self._expected, self._received = set(last), Counter[Hashable](), Counter[Hashable]()
 
     @property
     def started(self) -> bool:
-        """Whether a listener has called back."""
+        """Whether any listener has called back."""
         return bool(self.gradients)
 
     def __contains__(self, doc: Doc) -> bool:
-        return id(doc) in self.numbers
+        return id(doc) in self.positions
 
-    def lend(self, listener: Hashable) -> None:
-        """A listener takes layers, and owes their gradient. Raises SettingsError after close."""
+    def expect_gradient(self, listener: Hashable) -> None:
+        """Note that a listener reads the layers in training, so that its gradient will follow.
+
+        listener: its id.
+
+        Raises SettingsError after `close`.
+        """
         if self.closed:
             raise SettingsError(Errors.TUNED_LATE)
-        self._lent[listener] += 1
+        self._expected[listener] += 1
 
-    def add(self, listener: Hashable, docs: Sequence[Doc], gradients: Sequence[Floats3d]) -> None:
-        """Add a listener's gradients; those of docs that are not in the batch are dropped.
+    def add_gradients(self, listener: Hashable, docs: Sequence[Doc], gradients: Sequence[Floats3d]) -> None:
+        """Add a listener's gradients to the sum. Those of docs that are not in the batch are dropped.
 
-        Raises SettingsError after close: the biLM's gradient has been computed without it.
+        listener: its id.
+        docs: the docs that it has read.
+        gradients: *Shape:* (layers, tokens, width) for each doc.
+
+        Raises SettingsError after `close`, because the biLM's gradient has been computed without these.
         """
         if self.closed:
             raise SettingsError(Errors.TUNED_LATE)
         if not self.started:
             self.gradients = [0.0 * layers for layers in self.layers]
         for doc, gradient in zip(docs, gradients):
-            number = self.numbers.get(id(doc))
-            if number is not None:
-                self.gradients[number] += gradient
-        self._back[listener] += 1
-        if all(0 < self._lent[key] == self._back[key] for key in self._last):
+            position = self.positions.get(id(doc))
+            if position is not None:
+                self.gradients[position] += gradient
+        self._received[listener] += 1
+        if all(0 < self._expected[key] == self._received[key] for key in self._last):
             self.complete()
 
     def close(self) -> list[Any]:
-        """End the step. Returns the sum of the gradients, (layers, tokens, width) each; none where there were none."""
+        """End the step, and free the layers.
+
+        Returns the sum of the gradients, *Shape:* (layers, tokens, width) for each doc; an empty list if no listener
+        has called back.
+        """
         self.closed = True
         gradients, self.gradients = self.gradients, []
         self.layers = []

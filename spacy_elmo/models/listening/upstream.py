@@ -1,4 +1,4 @@
-"""What a listener and its elmo pipe know of each other."""
+"""What a listener and its elmo pipe know about each other."""
 
 import weakref
 from collections.abc import Callable, Iterable
@@ -14,11 +14,16 @@ from .step import Step
 class Source:
     """An elmo pipe as its listeners see it.
 
-    name: the pipe's; attr: where it keeps the layers.
-    has_values: whether a doc has any; read: its layers, (layers, tokens, width), or raises NotEmbeddedError.
-    layers: how many; None where that is not known yet.
-    fingerprint: gives the name of the biLM's weights; "" where it can't be named. None after unpickling.
-    step: the batch that is being trained on, where the biLM is tuned; changes: whether it is, in this process.
+    name: name of the pipe.
+    attr: name of the extension attribute under which the pipe stores the layers.
+    has_values: returns whether a doc has layers under `attr`.
+    read: returns a doc's layers, *Shape:* (layers, tokens, width), or raises NotEmbeddedError.
+    fingerprint: returns a digest of the biLM's weights, "" if the model has none. None after unpickling.
+
+    Attributes that the pipe sets:
+    layers: number of layers; None as long as it is not known.
+    step: the training step that is open, if the biLM is tuned; None: there is none.
+    changes: whether the biLM's weights have been tuned in this process.
     """
 
     def __init__(
@@ -35,12 +40,15 @@ class Source:
         self.changes = False
 
     def __getstate__(self) -> dict[str, Any]:
-        # a listener that is pickled must not take the pipe with it
+        # both lead to the pipe, which must not be pickled with each listener
         return self.__dict__ | {"step": None, "fingerprint": None}
 
 
 class Upstream:
-    """The pipe that a listener asks for, "*" for any, and the one that answered."""
+    """The elmo pipe that a listener asks for, and the pipe that feeds it.
+
+    name: name of the pipe that is asked for; "*": the only elmo pipe.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -49,43 +57,62 @@ class Upstream:
         self._samples: weakref.WeakValueDictionary[int, Doc] = weakref.WeakValueDictionary()
 
     def accepts(self, pipe: str) -> bool:
-        """Whether a pipe of that name is meant."""
+        """Whether the listener asks for this pipe.
+
+        pipe: name of an elmo pipe.
+        """
         return self.name in ("*", pipe)
 
     def bind(self, source: Source, rivals: Iterable[str]) -> None:
-        """A pipe answers, in the place of those that did before. rivals: names of the elmo pipes before it."""
+        """Let a pipe feed the listener, in place of any other.
+
+        source: the pipe.
+        rivals: names of the elmo pipes before it in the pipeline, which make "*" ambiguous.
+        """
         self._source, self._rivals = source, tuple(rivals)
-        # a pipeline is linked anew when all is initialised
+        # spaCy links a pipeline again when all its components are initialised
         self._samples.clear()
 
     def unbind(self, source: Source) -> None:
-        """A pipe does not answer any more."""
+        """Stop a pipe from feeding the listener. Nothing happens if another pipe feeds it.
+
+        source: the pipe.
+        """
         if self._source is source:
             self._source = None
 
     @property
     def source(self) -> Source | None:
-        """The pipe; None where there is none. Raises SettingsError where several answer to "*"."""
+        """The pipe that feeds the listener; None: there is none.
+
+        Raises SettingsError if the listener asks for "*" and there are several elmo pipes.
+        """
         if self._source is not None and self.name == "*" and self._rivals:
             names = ", ".join(map(repr, (*self._rivals, self._source.name)))
             raise SettingsError(Errors.LISTENER_SEVERAL.format(got=names))
         return self._source
 
-    def show_samples(self, docs: Iterable[Doc]) -> None:
-        """The docs that a model is initialised with, before any pipe has seen them."""
+    def remember_samples(self, docs: Iterable[Doc]) -> None:
+        """Remember the sample docs: those with which a model is initialised, before any pipe has seen them.
+
+        docs: the sample docs. They are not kept alive.
+        """
         self._samples.update({id(doc): doc for doc in docs})
 
     def is_sample(self, doc: Doc) -> bool:
-        """Whether it is one of them."""
+        """Whether this is a sample doc of an initialisation that is not over.
+
+        doc: any doc.
+        """
         return self._samples.get(id(doc)) is doc
 
     def forget_samples(self) -> None:
-        """Initialisation is over."""
+        """Forget the sample docs, because initialisation is over."""
         self._samples.clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Upstream":
         other = Upstream(self.name)
-        # with the pipe's copy where a whole pipeline is copied; a component's alone reads what the pipe puts on docs
+        # if the pipe is copied as well, its copy feeds this one; if only the component is copied, the same pipe does
         other._source, other._rivals = memo.get(id(self._source), self._source), self._rivals
         return other
 
