@@ -1,7 +1,7 @@
-"""The extension attributes `token._.elmo`, `doc._.elmo_layers` and so on, and where their values are kept.
+"""The extension attributes `token._.elmo`, `doc._.elmo_layers` and so on, and where their values are stored.
 
-They are plain arrays in doc.user_data under the keys of extension attributes, so that they survive to_bytes, pickle
-and DocBin, and spaCy's own tools know whose they are.
+The values are plain arrays in doc.user_data, under the keys that spaCy uses for values of extension attributes. So
+to_bytes, pickle and DocBin save them, and spaCy's own tools recognise them.
 """
 
 import keyword
@@ -18,37 +18,56 @@ from thinc.types import Floats1d, Floats2d, Floats3d
 
 from ..errors import Errors, NotEmbeddedError, SettingsError
 
-# no attribute can end like the last two: another pipe's never meets them
+# suffixes of the keys. The last two cannot be part of an attribute's name, so that no other pipe uses the same keys
 LAYERS, VECTORS, MIX, TOKENS = "_layers", "", ":mix", ":tokens"
 
 
 def _key(attr: str, suffix: str) -> Any:
-    """As spaCy's own keys of extension values, though its stub asks for strings."""
+    """Return spaCy's key of an extension value. (spaCy's type stub expects strings.)"""
     return ("._.", attr + suffix, None, None)
 
 
 def mix_parameters(scalar_mix_parameters: Sequence[float]) -> Any:
-    """Pre-softmax weights -> softmax weights, *Shape:* (layers,), float32; gamma is 1."""
+    """Return the softmax of the weights of the layers, *Shape:* (layers,), float32.
+
+    scalar_mix_parameters: *Shape:* (layers,), the weights before the softmax.
+    """
     weights = np.asarray(scalar_mix_parameters, np.float64)
     exp = np.exp(weights - weights.max())
     return (exp / exp.sum()).astype(np.float32)
 
 
 def mix(layers: Floats3d, weights: Any) -> Floats2d:
-    """The weighted sum of the layers. layers: (layers, tokens, width), weights: (layers,). Returns (tokens, width)."""
+    """Return the weighted sum of the layers, *Shape:* (tokens, width).
+
+    layers: *Shape:* (layers, tokens, width).
+    weights: *Shape:* (layers,).
+    """
     xp = get_array_module(layers)
     weighted: Floats2d = xp.tensordot(xp.asarray(weights), layers.astype("f", copy=False), axes=1)
     return weighted
 
 
 def _tokens(part: Doc | Span) -> Any:
-    """What makes a token the one that was embedded: its text and place in the text. *Shape:* (tokens, 2), uint64."""
+    """Return what identifies each token: its text's hash and its place in the text. *Shape:* (tokens, 2), uint64.
+
+    If they differ from those of the embedded doc, the tokens have changed.
+    """
     array: Any = part.to_array([ORTH, IDX])  # type: ignore[union-attr]  # missing in the stub of Span
     return array
 
 
 def annotate(doc: Doc, attr: str, layers: Floats3d, weights: Any, store: str) -> None:
-    """Keep a doc's layers, or with store="mix" only their mix."""
+    """Store a doc's layers, or only their mix, on the doc.
+
+    doc: the doc. Earlier values under attr are removed.
+    attr: name of the extension attributes.
+    layers: *Shape:* (layers, tokens, width).
+    weights: *Shape:* (layers,), the weights of the mix, after the softmax.
+    store: "layers", "layers_float16" or "mix".
+
+    Raises SettingsError if store is "layers_float16" and a value is too large for float16.
+    """
     clear(doc, None, attr=attr)
     doc.user_data[_key(attr, TOKENS)] = _tokens(doc)
     if store == "mix":
@@ -59,7 +78,7 @@ def annotate(doc: Doc, attr: str, layers: Floats3d, weights: Any, store: str) ->
 
 
 def _half(layers: Floats3d) -> Any:
-    with np.errstate(over="ignore"):  # what is too large is found below
+    with np.errstate(over="ignore"):  # values that are too large become infinite, and raise below
         half: Any = layers.astype("float16")
     if get_array_module(half).isinf(half).any():
         raise SettingsError(Errors.STORE_FLOAT16)
@@ -67,7 +86,14 @@ def _half(layers: Floats3d) -> Any:
 
 
 def clear(doc: Doc, value: Any, *, attr: str) -> None:
-    """The setter of the doc's attributes: None frees what is kept."""
+    """Remove the stored values: the setter of the doc's attributes, as in `doc._.elmo = None`.
+
+    doc: the doc.
+    value: None.
+    attr: name of the extension attributes.
+
+    Raises SettingsError if value is not None.
+    """
     if value is not None:
         raise SettingsError(Errors.SET_VALUE.format(attr=attr, got=type(value).__name__))
     for suffix in (LAYERS, VECTORS, MIX, TOKENS):
@@ -75,17 +101,24 @@ def clear(doc: Doc, value: Any, *, attr: str) -> None:
 
 
 def _refuse(part: Span | Token, value: Any, *, attr: str) -> None:
-    """The setter of tokens' and spans' attributes: without one, spaCy would take the value and forget it."""
+    """Raise SettingsError: the setter of attributes of tokens and spans. Without one spaCy would ignore the value."""
     raise SettingsError(Errors.SET_PART.format(attr=attr))
 
 
 def has_values(doc: Doc, *, attr: str) -> bool:
-    """Whether the doc keeps layers or vectors under this name."""
+    """Whether layers or vectors are stored on the doc.
+
+    doc: any doc.
+    attr: name of the extension attributes.
+    """
     return _key(attr, LAYERS) in doc.user_data or _key(attr, VECTORS) in doc.user_data
 
 
 def _stored(part: Doc | Span, attr: str, suffix: str) -> Any:
-    """The part's rows of the doc's array. Raises NotEmbeddedError where there is none, or the tokens have changed."""
+    """Return the part's rows of an array that is stored on the doc.
+
+    Raises NotEmbeddedError if there is no array, or the tokens have changed since it was stored.
+    """
     doc, start, end = (part, 0, len(part)) if isinstance(part, Doc) else (part.doc, part.start, part.end)
     array = doc.user_data.get(_key(attr, suffix))
     if array is None:
@@ -100,13 +133,27 @@ def _stored(part: Doc | Span, attr: str, suffix: str) -> Any:
 
 
 def layers_of(part: Doc | Span, *, attr: str) -> Floats3d:
-    """*Shape:* (layers, tokens, width), float32; a view of the doc's own array where it keeps float32."""
+    """Return the layers of a doc or span, *Shape:* (layers, tokens, width), float32.
+
+    The result is a view of the array on the doc if this is float32.
+
+    part: the doc or span.
+    attr: name of the extension attributes.
+
+    Raises NotEmbeddedError if no layers are stored on the doc, or its tokens have changed.
+    """
     result: Floats3d = _stored(part, attr, LAYERS).astype("f", copy=False)
     return result
 
 
 def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
-    """*Shape:* (tokens, width), float32."""
+    """Return the vectors of a doc or span, which are the mix of the layers: *Shape:* (tokens, width), float32.
+
+    part: the doc or span.
+    attr: name of the extension attributes.
+
+    Raises NotEmbeddedError if no vectors are stored on the doc, or its tokens have changed.
+    """
     user_data = (part if isinstance(part, Doc) else part.doc).user_data
     if _key(attr, VECTORS) in user_data:
         vectors: Floats2d = _stored(part, attr, VECTORS)
@@ -118,11 +165,19 @@ def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
 
 
 def mean_vector(part: Doc | Span, *, attr: str) -> Floats1d:
-    """The mean over tokens but for whitespace; zeros where there are none. *Shape:* (width,), float32."""
+    """Return the mean of the vectors of all tokens but whitespace tokens, *Shape:* (width,), float32.
+
+    It is zero if there are only whitespace tokens.
+
+    part: the doc or span.
+    attr: name of the extension attributes.
+
+    Raises NotEmbeddedError if no vectors are stored on the doc, or its tokens have changed.
+    """
     vectors = vectors_of(part, attr=attr)
-    read = [i for i, token in enumerate(part) if not token.is_space]
+    words = [i for i, token in enumerate(part) if not token.is_space]
     xp = get_array_module(vectors)
-    result: Floats1d = vectors[xp.asarray(read)].mean(0) if read else xp.zeros(vectors.shape[1], "f")
+    result: Floats1d = vectors[xp.asarray(words)].mean(0) if words else xp.zeros(vectors.shape[1], "f")
     return result
 
 
@@ -151,7 +206,12 @@ _GETTERS = (
 
 
 def register(attr: str) -> None:
-    """Set the extensions for `attr` on Token, Span and Doc. Raises SettingsError where another package has them."""
+    """Set the extensions for `attr` on Token, Span and Doc, unless they are set.
+
+    attr: name of the extension attributes, a Python identifier.
+
+    Raises SettingsError if attr cannot be used as a name, or another package has set an extension of this name.
+    """
     if not attr.isidentifier():
         raise SettingsError(Errors.ATTR.format(got=attr))
     if keyword.iskeyword(attr) or attr.startswith("_") or hasattr(Underscore, attr):

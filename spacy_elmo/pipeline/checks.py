@@ -1,4 +1,4 @@
-"""Settings of the component that can't be used."""
+"""Checks of the component's settings."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,16 @@ def check_settings(
     learn_rate_factor: float,
     cache_mb: int,
 ) -> None:
-    """See make_elmo for what they mean. Raises SettingsError."""
+    """Raise SettingsError if a setting of the factory `elmo` cannot be used.
+
+    model: must not be stateful if it is tuned.
+    frozen: whether the biLM is not tuned.
+    max_batch_tokens: a whole number from 1 on.
+    store: one of Store.
+    scalar_mix_parameters: finite numbers, or None.
+    learn_rate_factor: a finite number above 0.
+    cache_mb: a whole number from 0 on.
+    """
     if not frozen and "settings" in model.attrs and model.attrs["settings"].stateful:
         raise SettingsError(Errors.STATEFUL_TUNED)
     if not isinstance(max_batch_tokens, int):

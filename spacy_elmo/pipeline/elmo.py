@@ -26,7 +26,7 @@ from .vectors import set_vector_hooks
 
 
 class ElmoPipe(Listening, TrainablePipe):
-    """Runs the biLM over docs and keeps all its layers on them; see make_elmo for the settings."""
+    """Runs the biLM over docs and stores its layers on them. The arguments are those of factory.make_elmo."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ElmoPipe(Listening, TrainablePipe):
         self._connect()
 
     def _connect(self) -> None:
-        """Let this pipe and its model know each other."""
+        """Pass the settings to the model, and let listeners ask for its fingerprint."""
         self.source.fingerprint = self._fingerprint
         self.tuning = Tuning(self.model, self.source)
         serve_component(
@@ -69,20 +69,26 @@ class ElmoPipe(Listening, TrainablePipe):
         )
 
     def _fingerprint(self) -> str:
-        """Names the weights; "" where the model has no such name."""
+        """Return the digest of the model's weights; "" if the model is not a BiLM."""
         return next((shim.compute_fingerprint() for shim in bilm_shims(self.model)), "")
 
     @property
     def n_truncated(self) -> int:
-        """How many tokens had more bytes than the biLM reads, so far and in this process (TruncatedWordsWarning)."""
+        """Number of tokens in this process so far that had more bytes than the biLM reads (TruncatedWordsWarning)."""
         return sum(shim.truncated.n for shim in bilm_shims(self.model))
 
     def predict(self, docs: Iterable[Doc]) -> list[Floats3d]:
-        """Layers of each doc, (layers, tokens, width)."""
+        """Return the layers of each doc, *Shape:* (layers, tokens, width). The docs are not changed."""
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Floats3d]) -> None:
-        """Keep the layers, or their mix, on the docs."""
+        """Store the layers, or their mix, on the docs.
+
+        docs: the docs.
+        scores: what `predict` returned for them.
+
+        Raises SettingsError if the number of docs differs, or scalar_mix_parameters has another number of layers.
+        """
         docs = list(docs)
         if len(docs) != len(scores):
             raise SettingsError(Errors.MODEL_DOCS.format(got=len(scores), expected=len(docs)))
@@ -100,9 +106,12 @@ class ElmoPipe(Listening, TrainablePipe):
         return mix_parameters(parameters)
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Process docs in batches of at most batch_size docs and, docs longer than that aside, max_batch_tokens.
+        """Process a stream of docs in batches of at most max_batch_tokens tokens; a longer doc is a batch alone.
 
-        Where a batch fails, its docs are tried one by one, and only those that fail go to the error handler.
+        If a batch fails, its docs are run one by one, and the error handler is called only for those that fail.
+
+        stream: the docs.
+        batch_size: number of docs in a batch, at most.
         """
         for docs in _batches(stream, batch_size, self.max_batch_tokens):
             yield from self._annotated(docs)
@@ -110,7 +119,7 @@ class ElmoPipe(Listening, TrainablePipe):
     def _annotated(self, docs: list[Doc]) -> Iterator[Doc]:
         try:
             self.set_annotations(docs, self.predict(docs))
-        except Exception as error:  # whatever it is belongs to the error handler
+        except Exception as error:  # the error handler decides about all errors
             if len(docs) == 1:
                 self.get_error_handler()(self.name, self, docs, error)
                 return
@@ -121,13 +130,17 @@ class ElmoPipe(Listening, TrainablePipe):
             yield from self._annotated([doc])
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
-        """Read the biLM's files, so that a wrong path shows here. Nothing is learnt from the examples.
+        """Read the biLM's files, so that errors in them are raised before training.
 
-        Raises SettingsError where a component's listener does not fit, CacheError where cache_file can't be used.
+        get_examples: not called, because nothing is learnt from the examples.
+        nlp: the pipeline, whose listeners are checked.
+
+        Raises ElmoError if the biLM's files cannot be used, SettingsError if a component's listener does not fit, and
+        CacheError if cache_file cannot be used.
         """
         self.model.initialize()
         for shim in bilm_shims(self.model):
-            shim.train_all()  # an earlier training may have left parts shut
+            shim.train_all()  # gradual unfreezing in an earlier training may have left out parts
         self.source.layers = next((shim.options.layers for shim in bilm_shims(self.model)), None)
         self.check_listeners(nlp)
         if self.frozen:
@@ -141,11 +154,17 @@ class ElmoPipe(Listening, TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Annotate the examples' docs for the components after this one.
+        """Store the layers on the examples' docs, for the components after this one.
 
-        A frozen biLM learns nothing, and from the first update on each sentence is read once, in evaluations too: the
-        pipe's cache is open then (cache_mb, cache_file), until somebody calls cache.close().
-        One that is not frozen learns from its listeners' gradients.
+        A frozen biLM learns nothing. The first update opens the pipe's cache (cache_mb, cache_file), so that each
+        sentence is run only once, in evaluations too, until `cache.close` is called. A biLM that is not frozen learns
+        from its listeners' gradients (see pipeline/listening).
+
+        examples: the batch. Only their predicted docs are used.
+        drop, sgd: ignored. spaCy passes the optimizer to `finish_update`.
+        losses: gets a loss of 0 under the pipe's name.
+
+        Returns losses. Raises NotEmbeddedError if there are listeners, but `store` is "mix".
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -163,50 +182,50 @@ class ElmoPipe(Listening, TrainablePipe):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Apply what the listeners have called back, unless the biLM is frozen."""
+        """Apply the gradients of the listeners with this optimizer, unless the biLM is frozen."""
         if not self.frozen:
             self.tuning.finish(sgd)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save options and weights. Missing files of a biLM that was never used show before anything is written."""
+        """Save options and weights. Raises ElmoError before anything is written, if the biLM's files are missing."""
         self.model.initialize()
         self.name_weights()
         super().to_disk(path, exclude=exclude)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Options and weights."""
+        """Return options and weights as bytes."""
         self.name_weights()
         saved: bytes = super().to_bytes(exclude=exclude)
         return saved
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
-        """Load what to_bytes saved, a biLM of any width."""
+        """Load a biLM of any width, which `to_bytes` has saved. Raises WeightsError if it is damaged."""
         self._forget_width()
         with _loading():
             loaded: ElmoPipe = super().from_bytes(bytes_data, exclude=exclude)
         return loaded
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
-        """Load what to_disk saved, a biLM of any width."""
+        """Load a biLM of any width, which `to_disk` has saved. Raises WeightsError if it is damaged."""
         self._forget_width()
         with _loading():
             loaded: ElmoPipe = super().from_disk(path, exclude=exclude)
         return loaded
 
     def _forget_width(self) -> None:
-        """It is unknown until loaded; a model of one's own may never tell it."""
+        """Make the model's width unknown until it is loaded. A user's own model may never know it."""
         if self.model.has_dim("nO") is not False:
             self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
-        register(self.attr)  # a fresh process has no extensions yet
+        register(self.attr)  # a new process has no extensions yet
         self._connect()
 
 
 @contextmanager
 def _loading() -> Iterator[None]:
-    """What spaCy and srsly raise for damaged data, as the package's error."""
+    """Raise WeightsError in place of the errors that spaCy and srsly raise if data is damaged."""
     try:
         yield
     except ElmoError:

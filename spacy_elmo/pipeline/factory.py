@@ -26,7 +26,7 @@ DEFAULT_MODEL = {
     "cached_words": 16384,
     "width": None,
 }
-# stated once, in the signature of the component
+# the other defaults are stated once, in the signature of ElmoPipe
 OWN_DEFAULTS = {
     name: parameter.default
     for name, parameter in signature(ElmoPipe.__init__).parameters.items()
@@ -60,18 +60,23 @@ def make_elmo(
     cache_mb: int,
     cache_file: str | None,
 ) -> ElmoPipe:
-    """Create the component.
+    """Create the component `elmo`.
 
-    model: spacy-elmo.BiLM.v1, or any Model[List[Doc], List[Floats3d]] that returns (layers, tokens, width).
-    attr: name of the extension attributes, so that two embedders can live in one pipeline.
-    frozen: whether training leaves the biLM as it is; false: it learns from all components that listen.
+    nlp: the pipeline.
+    name: name of the component.
+    model: spacy-elmo.BiLM.v1, or any Model[List[Doc], List[Floats3d]] that returns *Shape:* (layers, tokens, width)
+        for each doc.
+    attr: name of the extension attributes. With different names there can be two embedders in one pipeline.
+    frozen: whether the biLM is not trained; false: it learns from all components that have listeners.
     set_vectors: whether `.vector`, `.has_vector` and `.similarity` of tokens, spans and docs come from ELMo.
-    scalar_mix_parameters: pre-softmax weights of the layers, as AllenNLP's; null: their mean.
-    max_batch_tokens: what runs at once.
-    store: "layers" (float32), "layers_float16" or "mix" (the vectors alone).
-    learn_rate_factor: what the learning rate is multiplied with for a biLM that is not frozen.
-    cache_mb: while components are trained on a frozen biLM, how much of its layers is kept in memory, in MiB.
-    cache_file: a file that keeps all of them, for later epochs and runs; null: none.
+    scalar_mix_parameters: weights of the layers before the softmax (AllenNLP's name); null: the mean of the layers.
+    max_batch_tokens: number of tokens that run at once, at most.
+    store: what is stored on each doc: "layers" (in float32), "layers_float16", or "mix" (only the vectors).
+    learn_rate_factor: factor of the learning rate for a biLM that is not frozen.
+    cache_mb: size in MiB of the memory in which layers are cached while components are trained on a frozen biLM.
+    cache_file: path of a file in which all these layers are cached, for later epochs and runs; null: none.
+
+    Raises SettingsError if a setting cannot be used, or if another elmo pipe has the same attr.
     """
     for other, pipe in nlp.components:
         if isinstance(pipe, ElmoPipe) and pipe.attr == attr:

@@ -1,4 +1,4 @@
-"""A training logger that tells what the mixes learn."""
+"""A training logger that shows what the scalar mixes learn."""
 
 import sys
 from collections.abc import Callable
@@ -17,14 +17,16 @@ Logger = Callable[[Language, IO[str], IO[str]], tuple[LogStep, Callable[[], None
 
 
 def build_mix_logger(logger: Logger | None = None, output_file: str | None = None) -> Logger:
-    """spacy-elmo.MixLogger.v1: the softmax weights and gamma of each mix, at each evaluation.
+    """Build spacy-elmo.MixLogger.v1: it logs the softmax weights and gamma of each mix, at each evaluation.
 
-    logger: another logger, which gets all it would get alone, with the mixes added to other_scores as numbers named
-        like "elmo_ner_input_w0" and "elmo_ner_input_gamma"; null: spacy.ConsoleLogger.v1.
-    output_file: a file that gets a line of JSON for each evaluation (step, epoch, score, mixes); an earlier one is
-        replaced. null: the mixes are printed.
+    The weights are those of training. If the optimizer has use_averages, their averages are saved instead.
 
-    These are the weights as training has them; with use_averages the optimizer saves their averages.
+    logger: another logger, which is called with the same information. The mixes are added to its other_scores, with
+        names like "elmo_ner_input_w0" and "elmo_ner_input_gamma". null: spacy.ConsoleLogger.v1.
+    output_file: path of a file, to which one line of JSON is written at each evaluation (step, epoch, score, mixes).
+        An existing file is replaced. null: the mixes are printed.
+
+    Raises CommandError, in training, if output_file cannot be written.
     """
     inner: Logger = console_logger() if logger is None else logger
 

@@ -1,4 +1,4 @@
-"""What the mixes of a pipeline have learnt."""
+"""What the scalar mixes of a pipeline have learnt."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -13,11 +13,14 @@ from ..models.scalar_mix import NAME, softmax
 
 @dataclass(frozen=True)
 class LearnedMix:
-    """One mix.
+    """One scalar mix and its parameters.
 
-    component: the pipe; place: "input", "output" (of ElmoTok2Vec), else "mix", numbered where there are several.
-    source: the elmo pipe that is listened to, "*" for any; "biLM" for one of the component's own.
-    weights: softmax(w), an item a layer; w: before the softmax; gamma: what the mix is multiplied with.
+    component: name of the component that contains it.
+    place: "input" or "output" in ElmoTok2Vec, else "mix"; followed by a number if the component has several of them.
+    source: name of the elmo pipe whose layers are mixed, "*" for the only one; "biLM": a biLM inside the component.
+    weights: *Shape:* (layers,), softmax(w).
+    w: *Shape:* (layers,), the weights before the softmax.
+    gamma: factor of the mix.
     """
 
     component: str
@@ -28,20 +31,25 @@ class LearnedMix:
     gamma: float
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON takes it."""
+        """Return the fields as a dict that can be written as JSON."""
         return asdict(self)
 
 
 def learned_mixes(nlp: Language) -> list[LearnedMix]:
-    """All mixes of all components, disabled ones too, in the pipeline's order; those not yet initialised left out."""
+    """Return the mixes of all components, in the order of the pipeline.
+
+    Components that are disabled are included. Mixes that are not initialised are left out.
+
+    nlp: the pipeline.
+    """
     mixes = []
     for name, pipe in nlp.components:
         model = getattr(pipe, "model", None)
         if not isinstance(model, Model):
             continue
-        found = [part for part in _mixes(model) if part[1].has_param("w")]
-        places = [place for place, _, _ in found]
-        for number, (place, mix, source) in enumerate(found):
+        initialised = [part for part in _mixes(model) if part[1].has_param("w")]
+        places = [place for place, _, _ in initialised]
+        for number, (place, mix, source) in enumerate(initialised):
             if places.count(place) > 1:
                 place += f" {places[: number + 1].count(place)}"
             w: Any = to_numpy(mix.get_param("w"))
@@ -52,7 +60,7 @@ def learned_mixes(nlp: Language) -> list[LearnedMix]:
 
 
 def _mixes(model: Model[Any, Any]) -> Iterator[tuple[str, Model[Any, Any], str]]:
-    """Place, mix and name of the source of each mix in a model."""
+    """Yield the place, the layer and the source's name of each mix in a model."""
     nodes = list(model.walk(order="dfs_pre"))
     places: dict[int, str] = {}
     for node in nodes:

@@ -1,4 +1,4 @@
-"""spaCy's registry `span_getters`, which spaCy itself does not make; spacy-transformers makes the same one."""
+"""Creates spaCy's registry `span_getters`, unless it exists: spaCy does not create it, but spacy-transformers does."""
 
 import catalogue
 from spacy.util import registry

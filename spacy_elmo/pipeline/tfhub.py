@@ -7,14 +7,19 @@ from .attributes import mean_vector, register
 
 
 def tfhub_outputs(doc: Doc, attr: str = "elmo") -> dict[str, FloatsXd]:
-    """What TF-Hub's module gave for a sentence, of a doc that an elmo pipe has seen.
+    """Return the outputs of TF-Hub's ELMo module (google/elmo/3) for a doc, under the module's names.
 
-    word_emb: *Shape:* (tokens, width / 2), the character encoder's vectors (layer 0 holds them twice).
-    lstm_outputs1, lstm_outputs2 (and on, one for each LSTM layer): *Shape:* (tokens, width).
+    doc: a doc that an elmo pipe has annotated.
+    attr: the setting `attr` of this pipe.
+
+    Returns a dict with these keys:
+    word_emb: *Shape:* (tokens, width / 2), the character encoder's vectors, which layer 0 contains twice.
+    lstm_outputs1, lstm_outputs2, and so on for each LSTM layer: *Shape:* (tokens, width).
     elmo: *Shape:* (tokens, width), the mix of the layers (see the setting scalar_mix_parameters).
-    default: *Shape:* (width,), the mean of `elmo` over the tokens; whitespace tokens, which TF-Hub's module never saw,
-        do not count; zeros where there is no token.
-    attr: the pipe's setting. Raises NotEmbeddedError where the doc has no layers under it.
+    default: *Shape:* (width,), the mean of `elmo` over the tokens without whitespace tokens, which TF-Hub's module
+        never reads; zeros if there are none.
+
+    Raises NotEmbeddedError if the doc has no layers under attr.
     """
     register(attr)
     layers, elmo = doc._.get(f"{attr}_layers"), doc._.get(attr)

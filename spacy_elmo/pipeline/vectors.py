@@ -1,6 +1,6 @@
-"""`.vector`, `.has_vector`, `.vector_norm` and `.similarity` of tokens, spans and docs from ELMo.
+"""Hooks by which `.vector`, `.has_vector`, `.vector_norm` and `.similarity` of tokens, spans and docs come from ELMo.
 
-spaCy's own `vector_norm` of a span calls its vector, so that hook is left alone.
+A span's `vector_norm` needs no hook, because spaCy computes it from the span's vector.
 """
 
 from functools import partial
@@ -16,9 +16,9 @@ Part = Doc | Span | Token
 
 
 def _vector(part: Part, *, attr: str) -> Any:
-    """A token's vector; of spans and docs the mean over tokens but for whitespace, which the biLM does not see.
+    """Return a token's vector, or the mean over the tokens of a span or doc without whitespace tokens.
 
-    *Shape:* (width,), zeros where there is nothing to read.
+    *Shape:* (width,), zeros if there are only whitespace tokens.
     """
     if isinstance(part, Token):
         return part._.get(attr)
@@ -26,7 +26,7 @@ def _vector(part: Part, *, attr: str) -> Any:
 
 
 def _has_vector(part: Part, *, attr: str) -> bool:
-    """Whether there are words in it and their vectors on the doc."""
+    """Whether the part contains words and the doc has vectors that are not zero."""
     tokens = [part] if isinstance(part, Token) else part
     try:
         return any(not token.is_space for token in tokens) and bool(_vector(part, attr=attr).any())
@@ -39,11 +39,11 @@ def _norm(part: Part, *, attr: str) -> float:
 
 
 def _similarity(part: Part, other: Part) -> float:
-    """Cosine; 0 where a vector is zero. Raises SettingsError where the other's vector is not of this kind."""
+    """Return the cosine of two vectors; 0 if a vector is zero. Raises SettingsError if their widths differ."""
     a: Any = part.vector
     try:
         b: Any = other.vector
-    except ValueError:  # a lexeme's, of a vocabulary without vectors
+    except ValueError:  # a lexeme of a vocabulary without vectors
         b = np.zeros(0, "f")
     if a.shape != b.shape:
         raise SettingsError(Errors.OTHER_VECTORS.format(width=a.shape[0], got=b.shape[0]))
@@ -52,7 +52,11 @@ def _similarity(part: Part, other: Part) -> float:
 
 
 def set_vector_hooks(doc: Doc, attr: str) -> None:
-    """Hooks do not survive serialisation, by spaCy's design."""
+    """Set the hooks on a doc, its spans and its tokens. spaCy does not serialise hooks.
+
+    doc: a doc that an elmo pipe has annotated.
+    attr: the setting `attr` of this pipe.
+    """
     for hooks in (doc.user_hooks, doc.user_span_hooks, doc.user_token_hooks):
         hooks["vector"] = partial(_vector, attr=attr)
         hooks["has_vector"] = partial(_has_vector, attr=attr)
@@ -64,12 +68,15 @@ def set_vector_hooks(doc: Doc, attr: str) -> None:
 def restore_vectors(doc: Doc, attr: str = "elmo") -> Doc:
     """Make `.vector`, `.has_vector`, `.vector_norm` and `.similarity` of a doc and its parts come from ELMo again.
 
-    For docs that lost them, since spaCy does not keep hooks in bytes: docs out of a DocBin, Doc.from_bytes or
-    nlp.pipe with n_process. attr: the pipe's setting. Returns the doc.
+    Docs from a DocBin, from Doc.from_bytes and from nlp.pipe with n_process need it, because spaCy does not serialise
+    hooks.
 
-    Raises NotEmbeddedError where the doc has no vectors under `attr`.
+    doc: a doc that an elmo pipe has annotated.
+    attr: the setting `attr` of this pipe.
+
+    Returns the doc. Raises NotEmbeddedError if it has no vectors under attr.
     """
-    register(attr)  # a process that only reads docs has no pipe that did
+    register(attr)  # a process that only reads docs has no pipe that would have done this
     if not has_values(doc, attr=attr):
         raise NotEmbeddedError(Errors.NOT_EMBEDDED.format(attr=attr))
     set_vector_hooks(doc, attr)

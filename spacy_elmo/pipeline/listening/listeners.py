@@ -1,4 +1,4 @@
-"""The pipe's side of its listeners, as spaCy asks for it."""
+"""The methods of an elmo pipe that spaCy calls to link it with its listeners."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,9 +18,10 @@ from ..attributes import has_values, layers_of
 
 
 class Listening:
-    """Keeps which components listen, and through which layers of their models.
+    """Mixin of the elmo pipe that knows which listeners, of which components, the pipe feeds.
 
-    spaCy calls these when a pipeline changes: see spacy.ty.ListenedToComponent.
+    spaCy calls its methods when a pipeline changes (see spacy.ty.ListenedToComponent). A pipe calls `_listen_as` in its
+    constructor.
     """
 
     name: str
@@ -37,21 +38,21 @@ class Listening:
 
     @property
     def listener_map(self) -> dict[str, list[BiLMModel]]:
-        """Components' names and their listeners. spaCy sets it to {} before it links a pipeline anew."""
+        """The listeners by component name. spaCy assigns {} before it links a pipeline again."""
         return self._listener_map
 
     @listener_map.setter
     def listener_map(self, listeners: dict[str, list[BiLMModel]]) -> None:
-        """Start linking: a setter, because spaCy (Language._link_components) tells it by assigning {}, and not else."""
+        # spaCy (Language._link_components) announces a new linking only by this assignment
         self.start_linking(listeners)
 
     def start_linking(self, listeners: dict[str, list[BiLMModel]]) -> None:
-        """Let go of all listeners: find_listeners, which spaCy calls next for each later component, feeds them anew.
+        """Stop feeding all listeners. Afterwards spaCy calls `find_listeners` for each later component.
 
-        The pipes that have found this one since the last linking count as standing before it. What replaces listeners
-        is made anew too, under the pipe's name of now.
+        The elmo pipes that have called `find_listeners` with this one since the last linking are those before it. The
+        functions for `replace_listeners` are created again, because the pipe may have another name.
 
-        listeners: components' names and the listeners to begin with; spaCy gives none.
+        listeners: the listeners by component name at the start; spaCy passes an empty dict.
         """
         for listener in self.listeners:
             listener.attrs["upstream"].unbind(self.source)
@@ -64,21 +65,25 @@ class Listening:
 
     @property
     def listeners(self) -> list[BiLMModel]:
-        """All listeners of all components."""
+        """The listeners of all components."""
         return [listener for listeners in self._listener_map.values() for listener in listeners]
 
     @property
     def last_listeners(self) -> list[BiLMModel]:
-        """Those of the last component that listens, in the pipeline's order."""
+        """The listeners of the last component that has any, in the order of the pipeline."""
         return next(reversed(self._listener_map.values()), [])
 
     def relink(self) -> None:
-        """Feed the listeners again: spaCy shares a component between the pipelines that source it."""
+        """Bind the listeners to this pipe again.
+
+        It is needed because pipelines share a component that one of them sources from the other; then the listeners
+        may be bound to the other pipeline's elmo pipe.
+        """
         for listener in self.listeners:
             listener.attrs["upstream"].bind(self.source, self._before)
 
     def name_weights(self) -> None:
-        """Let the listeners know with which weights they are saved, where those were tuned."""
+        """Store the fingerprint of tuned weights in the listeners, before they are saved."""
         if self.source.changes and self.source.fingerprint is not None:
             fingerprint = self.source.fingerprint()
             for listener in self.listeners:
@@ -86,30 +91,43 @@ class Listening:
 
     @property
     def listening_components(self) -> list[str]:
-        """Names of the components that listen."""
+        """Names of the components that have listeners."""
         return list(self._listener_map)
 
     def add_listener(self, listener: BiLMModel, component_name: str) -> None:
-        """Feed a listener."""
+        """Feed a listener.
+
+        listener: the listener.
+        component_name: name of its component.
+        """
         listeners = self._listener_map.setdefault(component_name, [])
         if not any(known is listener for known in listeners):
             listeners.append(listener)
         listener.attrs["upstream"].bind(self.source, self._before)
 
     def remove_listener(self, listener: BiLMModel, component_name: str) -> bool:
-        """Stop feeding a listener. Returns whether it was fed."""
+        """Stop feeding a listener.
+
+        listener: the listener.
+        component_name: name of its component.
+
+        Returns whether it was fed.
+        """
         listeners = self._listener_map.get(component_name, [])
-        kept = [known for known in listeners if known is not listener]
-        if len(kept) == len(listeners):
+        others = [known for known in listeners if known is not listener]
+        if len(others) == len(listeners):
             return False
         listener.attrs["upstream"].unbind(self.source)
-        self._listener_map[component_name] = kept
-        if not kept:
+        self._listener_map[component_name] = others
+        if not others:
             del self._listener_map[component_name]
         return True
 
     def check_listeners(self, nlp: Language | None) -> None:
-        """Raise SettingsError where a listener does not fit the biLM, or its component can't listen."""
+        """Raise SettingsError if a listener's width is not that of the biLM, or its component cannot use a listener.
+
+        nlp: the pipeline; None: components are not checked.
+        """
         width = self.model.maybe_get_dim("nO")
         for listener in self.listeners:
             if width is not None and listener.get_dim("nO") != width:
@@ -121,7 +139,10 @@ class Listening:
                 raise SettingsError(Errors.LISTENER_LINKER.format(name=name))
 
     def find_listeners(self, component: Any) -> None:
-        """Feed the listeners of a component that ask for this pipe."""
+        """Feed the listeners of a component that ask for this pipe.
+
+        component: any component. If it is an elmo pipe, it is told that this pipe is before it.
+        """
         if isinstance(component, Listening):
             component._found_by.append(self.name)
         model = getattr(component, "model", None)

@@ -1,4 +1,4 @@
-"""Training of a biLM through its listeners."""
+"""Training of a biLM with the gradients of its listeners."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -14,12 +14,12 @@ from ...models.types import BiLMModel
 
 
 class Tuning:
-    """Hands a batch's layers to the listeners, sums their gradients and runs the biLM's backward pass once.
+    """Opens a Step for each batch, and at its end runs the biLM's backward pass once and applies the optimizer.
 
-    spaCy gives no sign at the end of an update. In `spacy train` it asks for this pipe's step when all components are
-    done; then all is applied. With nlp.update(sgd=...) it asks before any listener has called back: the optimizer
-    is kept until the last component's listeners have. Where that component skips its update, the step ends when the
-    weights are next used, saved or trained.
+    The protocol is told in this folder's __init__.py.
+
+    model: the pipe's model.
+    source: the pipe as its listeners see it.
     """
 
     def __init__(self, model: BiLMModel, source: Source) -> None:
@@ -28,12 +28,15 @@ class Tuning:
         self._optimizer: Optimizer | None = None
 
     def __reduce__(self) -> tuple[type["Tuning"], tuple[BiLMModel, Source]]:
-        return Tuning, (self._model, self._source)  # a step that is under way stays behind
+        return Tuning, (self._model, self._source)  # a copy has no part in the open step
 
     def begin(self, docs: list[Doc], last: Iterable[Hashable]) -> list[Floats3d]:
-        """Run the biLM over a batch. Returns its layers, (layers, tokens, width) each.
+        """End the previous step, run the biLM over a batch, and open a step for it.
 
+        docs: the batch.
         last: the ids of the last component's listeners.
+
+        Returns *Shape:* (layers, tokens, width) for each doc.
         """
         self._end()
         layers, self._backprop = self._model.begin_update(docs)
@@ -44,20 +47,23 @@ class Tuning:
         return layers
 
     def finish(self, optimizer: Optimizer) -> None:
-        """Apply the gradients: now, or if no listener has called back yet, when the last one has."""
+        """Apply the gradients: at once, or if no listener has called back yet, after the last one has.
+
+        optimizer: the optimizer of this update.
+        """
         self._optimizer = optimizer
         step = self._source.step
         if step is None or step.closed or step.started:
             self._end()
 
     def settle(self) -> None:
-        """Apply what should have been applied by now, before the weights are used."""
+        """End the step before the weights are used, if a listener has called back."""
         step = self._source.step
         if step is not None and step.started:
             self._end()
 
     def _complete(self) -> None:
-        # without an optimizer this is `spacy train`, whose components may yet run their networks again
+        # without an optimizer this is `spacy train`, in which components may still run their networks again
         if self._optimizer is not None:
             self._end()
 

@@ -1,4 +1,4 @@
-"""A biLM that is tuned layer by layer, from the top."""
+"""Gradual unfreezing: a biLM is tuned from the top layer down, one more layer at a time."""
 
 from collections.abc import Callable
 from typing import Any, Literal, get_args
@@ -15,15 +15,17 @@ Unit = Literal["epoch", "step"]
 def build_gradual_unfreezing(
     pipe: str = "elmo", start: int = 1, every: int = 1, unit: Unit = "epoch"
 ) -> Callable[[Language, dict[str, Any]], None]:
-    """spacy-elmo.GradualUnfreezing.v1, for [training.before_update]: after Howard and Ruder 2018 (ULMFiT).
+    """Build spacy-elmo.GradualUnfreezing.v1 for [training.before_update] (Howard and Ruder 2018, section 3.3).
 
-    pipe: an elmo pipe with frozen = false.
-    start: how many epochs or steps the biLM stays as it is, while the tasks learn.
-    every: after how many more each next part joins: the top LSTM layer, the layers below it one by one, and last the
-        character encoder.
-    unit: "epoch" or "step".
+    Which parts are trained depends only on the number of the epoch or step.
 
-    What is trained follows from the epoch or step alone.
+    pipe: name of an elmo pipe with frozen = false.
+    start: number of epochs or steps in which the biLM is not trained, only the task components are.
+    every: number of epochs or steps after which one more part is trained. The parts are the LSTM layers, from the top
+        one down, and then the character encoder.
+    unit: unit of start and every: "epoch" or "step".
+
+    Raises SettingsError if a setting cannot be used.
     """
     if not isinstance(start, int) or start < 0:
         raise SettingsError(Errors.UNFREEZE_START.format(got=shown(start)))
