@@ -41,7 +41,7 @@ def test_info_before_the_first_evaluation(folder: Path) -> None:
 
 
 def test_others_name_its_best_model(folder: Path, tmp_path: Path) -> None:
-    expected = f"take {folder / 'model-best'}"
+    expected = f"give {folder / 'model-best'}"
     for arguments in (("evaluate", folder, tmp_path / "text.txt"), ("pack", folder, tmp_path / "packed")):
         assert expected.replace(" ", "") in run(*arguments, code=1).replace(" ", "")
     config = tmp_path / "tune.cfg"

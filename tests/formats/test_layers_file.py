@@ -272,7 +272,7 @@ def test_no_damage_gives_wrong_values(path: Path) -> None:
 def test_a_truncated_file_is_refused(path: Path, share: float) -> None:
     LayersFile(path).write(random_layers(10))
     os.truncate(path, int(share * path.stat().st_size))
-    with pytest.raises(CacheError, match="delete"):
+    with pytest.raises(CacheError, match=r"[Dd]elete"):
         LayersFile(path).read(list(random_layers(10)))
 
 

@@ -156,7 +156,7 @@ def test_bad_settings() -> None:
         ScalarMix(3, "layer")  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="dropout is 1"):
         ScalarMix(3, dropout=1.0)
-    with pytest.raises(SettingsError, match=r"given 3 layers\. Expected 2"):
+    with pytest.raises(SettingsError, match=r"got 3 layers\. Expected 2"):
         ScalarMix(2)(random_layers().float())
 
 

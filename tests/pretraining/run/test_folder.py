@@ -88,8 +88,8 @@ def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Pat
     for paths, message in (
         ({"vocabulary": tmp_path / "fewer.txt"}, r"paths\.vocabulary: .*fewer\.txt: not with the contents"),
         ({"init": tmp_path / "other"}, r"paths\.init: .*other: not with the contents"),
-        ({"vocabulary": None}, r"begun with paths\.vocabulary = a file of SHA-256 \w+, but now it is null"),
-        ({"init": None}, r"begun with paths\.init = a file of SHA-256 \w+, but now it is null"),
+        ({"vocabulary": None}, r"started with paths\.vocabulary = a file of SHA-256 \w+, but now it is null"),
+        ({"init": None}, r"started with paths\.init = a file of SHA-256 \w+, but now it is null"),
     ):
         with pytest.raises(SettingsError, match=message):
             begin(with_paths(given, **paths), output)
@@ -100,7 +100,7 @@ def test_words_or_weights_that_were_not_there_are_refused(text: Path, given: Pre
     output = begun(config_of(text), tmp_path / "out")
     for name in ("vocabulary", "init"):
         value = getattr(given.paths, name)
-        with pytest.raises(SettingsError, match=rf"begun with paths\.{name} = null, but now it is {value}"):
+        with pytest.raises(SettingsError, match=rf"started with paths\.{name} = null, but now it is {value}"):
             begin(with_paths(config_of(text), **{name: value}), output)
 
 
@@ -132,7 +132,8 @@ def test_a_text_that_has_changed(text: Path, tmp_path: Path) -> None:
     with text.open("ab") as file:
         file.write(b"more\n")
     old, new = (f"{n:,} bytes in files: 1, the largest {n:,}" for n in (size, size + 5))
-    with pytest.raises(SettingsError, match=rf"text\.txt: the text has changed .*: it had {old}; now {new}\. Put it"):
+    message = rf"text\.txt: the text has changed .*: it had {old}; now {new}\. Put the earlier text back"
+    with pytest.raises(SettingsError, match=message):
         begin(config_of(text), output)
 
 
