@@ -1,4 +1,4 @@
-"""What AllenNLP's users know: Elmo, batch_to_ids and ElmoEmbedder, over this package's network and engine.
+"""The interface that users of AllenNLP know: Elmo, batch_to_ids and ElmoEmbedder, with this package's biLM inside.
 
 May be imported by the package's own __init__ and by cli.
 """

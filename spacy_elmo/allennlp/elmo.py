@@ -1,4 +1,4 @@
-"""AllenNLP's Elmo: the biLM's layers, mixed by trained weights."""
+"""A drop-in for AllenNLP's Elmo: it mixes the biLM's layers with trained weights."""
 
 import os
 import warnings
@@ -20,10 +20,14 @@ File = str | os.PathLike[str]
 
 
 def batch_to_ids(batch: Sequence[Sequence[str]], max_characters: int = MAX_CHARACTERS) -> Tensor:
-    """Character ids of sentences, lists of words. *Shape:* (batch, longest, max_characters), int64, 0 behind an end.
+    """Return the character ids of sentences, *Shape:* (batch, longest sentence, max_characters), int64.
 
-    max_characters: positions of a word; 50 but for biLMs that were trained with another number.
-    Raises ElmoError for a sentence that is a string, and for a word that is none.
+    They are 0 after the end of a sentence.
+
+    batch: sentences, which are lists of words.
+    max_characters: number of ids of each word; 50, unless the biLM was trained with another number.
+
+    Raises ElmoError if a sentence is a string, or a word is not a string.
     """
     return torch.from_numpy(batch_to_ids_array(batch, max_characters))
 
@@ -31,22 +35,26 @@ def batch_to_ids(batch: Sequence[Sequence[str]], max_characters: int = MAX_CHARA
 class Elmo(nn.Module):
     """A drop-in for allennlp.modules.elmo.Elmo (2.10).
 
-    options_file, weight_file: the official files; both None, without module: the embedded biLM.
-    num_output_representations: how many mixes of the layers are returned, each with weights of its own.
-    requires_grad: whether the biLM is trained too.
-    do_layer_norm: whether each layer is normalised over its whole batch before it is mixed, `<S>` and `</S>` counted.
-    dropout: on the mixes, in training.
-    vocab_to_cache: words of which the layer-0 vectors are kept, see forward; the first is for padding.
-    keep_sentence_boundaries: whether the vectors of `<S>` and `</S>` are returned too.
-    scalar_mix_parameters: pre-softmax weights of the layers, then not trained; None: trained, from equal weights on.
-    module: in place of files: a BiLM, or a module with AllenNLP's interface (called with inputs and word_inputs,
-        returns a dict of activations and mask; has num_layers and get_output_dim()). requires_grad is ignored then.
-    stateful: false: every sentence starts from the zero state; true: row i of a batch starts from the state in which
-        row i of the batch before left the LSTMs, as AllenNLP has it.
+    `load_state_dict` also loads a state_dict of AllenNLP's Elmo, even if this module is part of another module.
 
-    A state_dict of AllenNLP's Elmo loads with load_state_dict, also where this is part of another module.
+    options_file: path of the official options file; None: the embedded biLM, unless there is a module.
+    weight_file: path of the official weight file; None: the embedded biLM, unless there is a module.
+    num_output_representations: number of mixes of the layers that are returned, each with separate weights.
+    requires_grad: whether the biLM is trained, too.
+    do_layer_norm: whether each layer is normalised before the mix, with one mean and variance over all its values in
+        the batch, including those at `<S>` and `</S>`.
+    dropout: share of the mixed values that is set to 0 in training.
+    vocab_to_cache: words whose vectors of layer 0 are cached (see forward); the first stands for padding. None: none.
+    keep_sentence_boundaries: whether the vectors of `<S>` and `</S>` are returned, too.
+    scalar_mix_parameters: weights of the layers before the softmax, which are not trained; None: the weights are
+        trained, and start with zeros.
+    module: a BiLM that is used in place of files, or a module with AllenNLP's interface: it is called with inputs and
+        word_inputs, returns a dict of activations and mask, and has num_layers and get_output_dim(). Then
+        requires_grad is ignored. None: files are used.
+    stateful: whether row i of a batch starts from the state after row i of the previous batch, as in AllenNLP; false:
+        each sentence starts from the zero state.
 
-    Raises ElmoError for files and settings that can't be used.
+    Raises ElmoError if files or settings cannot be used.
     """
 
     def __init__(
@@ -83,7 +91,7 @@ class Elmo(nn.Module):
         self.num_output_representations = num_output_representations
         for k in range(num_output_representations):
             mix = ScalarMix(
-                module.num_layers,  # type: ignore[arg-type]  # torch's modules may have anything
+                module.num_layers,  # type: ignore[arg-type]  # attributes of torch's modules have no fixed type
                 "batch" if do_layer_norm else "none",
                 scalar_mix_parameters,
                 trainable=scalar_mix_parameters is None,
@@ -91,29 +99,33 @@ class Elmo(nn.Module):
             self.add_module(f"scalar_mix_{k}", mix)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        # before this module's parts are looked up
+        # names are replaced before torch looks for those of this module's parts
         from_allennlp(state_dict, prefix, isinstance(self._elmo_lstm, ElmoBiLM))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def get_output_dim(self) -> int:
-        """Size of a vector."""
+        """Return the width of the vectors."""
         return int(self._elmo_lstm.get_output_dim())
 
     def reset_states(self) -> None:
-        """Set the carried state to zero; nothing to do where none is carried."""
+        """Let the next batch start from the zero state. Without `stateful` each batch does."""
         if isinstance(self._elmo_lstm, ElmoBiLM):
             self._elmo_lstm.reset_states()
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Embed sentences.
 
-        inputs: *Shape:* (batch, tokens, characters), or (batch, dim0, ..., tokens, characters): see batch_to_ids.
-        word_inputs: *Shape:* that of inputs without characters: places in vocab_to_cache, 0 for padding. The vectors
-            of these words are looked up; a word that is not in it, or has other characters in inputs, is computed.
+        inputs: *Shape:* (batch, tokens, characters) or (batch, dim0, ..., tokens, characters), character ids as
+            batch_to_ids returns them.
+        word_inputs: *Shape:* (batch, tokens) or (batch, dim0, ..., tokens), indices in vocab_to_cache, 0 for padding.
+            The cached vectors of these words are used. A word that is not in vocab_to_cache, or has other characters
+            in `inputs`, is computed from `inputs`. None: all words are computed.
 
-        Returns elmo_representations, a list of tensors (batch, ..., tokens, width), and mask, bool, (batch, ...,
-        tokens), true at words. With keep_sentence_boundaries there are tokens + 2 positions.
-        Raises ElmoError for tensors that can't be used.
+        Returns a dict with these keys. With keep_sentence_boundaries there are tokens + 2 positions.
+        elmo_representations: a list of mixes, *Shape:* (batch, ..., tokens, width) each.
+        mask: *Shape:* (batch, ..., tokens), bool, true at words.
+
+        Raises ElmoError if a tensor cannot be used.
         """
         if isinstance(self._elmo_lstm, ElmoBiLM):
             if word_inputs is not None and self._elmo_lstm.vocabulary is None:
@@ -132,7 +144,7 @@ class Elmo(nn.Module):
             getattr(self, f"scalar_mix_{k}")(layers, mask) for k in range(self.num_output_representations)
         ]
         if not self._keep_sentence_boundaries:
-            # a sentence's words are where its mask begins, and its </S> is masked out with the last of it
+            # shifted by two, the mask has as many true positions as there are words, and </S> is masked
             mask = mask[:, 2:]
             representations = [x[:, 1:-1].masked_fill(~mask[..., None], 0.0) for x in representations]
         return {
@@ -142,7 +154,10 @@ class Elmo(nn.Module):
 
 
 def _checked(inputs: Tensor, word_inputs: Tensor | None, characters: int) -> Tensor:
-    """The character ids; none (zeros) where word_inputs were given in their place, as AllenNLP takes them."""
+    """Return the character ids as int64; zeros if word_inputs were passed in their place, which AllenNLP permits.
+
+    Raises ElmoError if a tensor cannot be used.
+    """
     for name, tensor in (("inputs", inputs), ("word_inputs", word_inputs)):
         if tensor is None and name == "word_inputs":
             continue

@@ -1,4 +1,4 @@
-"""A biLM behind the interface that AllenNLP's Elmo expects of its module."""
+"""A biLM with the interface that AllenNLP's Elmo expects of its module."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,9 +13,11 @@ from ..modules.lstm.layers import LstmState
 
 
 class _Cached(NamedTuple):
-    """vectors: *Shape:* (2 + words, projection_dim), made by parameters of these versions.
+    """Cached vectors, and the weights that they were computed with.
 
-    parameters: kept, since another tensor could else come to lie at the address of one that was replaced.
+    parameters: the weights. They are stored, so that no other tensor can get the address of one that was replaced.
+    versions: torch's version counter of each weight at that time.
+    vectors: *Shape:* (2 + words, projection_dim).
     """
 
     parameters: list[Tensor]
@@ -23,7 +25,7 @@ class _Cached(NamedTuple):
     vectors: Tensor
 
     def fits(self, parameters: Sequence[Tensor]) -> bool:
-        """Whether these are the same tensors and nothing was written into them (but for writes to `.data`)."""
+        """Whether these are the same weights, unchanged. (Torch does not count changes of `.data`.)"""
         return len(parameters) == len(self.parameters) and all(
             (old.data_ptr(), old.device, old.dtype, version) == (new.data_ptr(), new.device, new.dtype, new._version)
             for old, version, new in zip(self.parameters, self.versions, parameters)
@@ -31,11 +33,14 @@ class _Cached(NamedTuple):
 
 
 class ElmoBiLM(nn.Module):
-    """Called with (inputs, word_inputs), returns activations and mask, both with `<S>` and `</S>`.
+    """Runs a biLM as AllenNLP's Elmo expects: from inputs and word_inputs to a dict of activations and mask.
 
-    vocab_to_cache: words of which the layer-0 vectors are kept while the biLM is not trained; word_inputs are places
-        in it, 0 is padding.
-    stateful: whether row i of a batch starts from the state in which row i of the batch before left the LSTMs.
+    bilm: the network.
+    vocab_to_cache: words whose vectors of layer 0 are cached while the biLM is not trained; the first stands for
+        padding. word_inputs are indices in it. None or []: none.
+    stateful: whether row i of a batch starts from the state after row i of the previous batch.
+
+    Raises SettingsError if vocab_to_cache is a string or empty, unless it is [].
     """
 
     vocabulary: Tensor | None
@@ -43,7 +48,7 @@ class ElmoBiLM(nn.Module):
     def __init__(self, bilm: BiLM, vocab_to_cache: Sequence[str] | None = None, stateful: bool = False) -> None:
         super().__init__()
         self.bilm, self.stateful = bilm, stateful
-        # AllenNLP takes an empty list for none
+        # AllenNLP treats an empty list as None
         ids = None if vocab_to_cache is None or vocab_to_cache == [] else _vocabulary_ids(vocab_to_cache, bilm)
         self.register_buffer("vocabulary", ids, persistent=False)
         self._cached: _Cached | None = None
@@ -51,24 +56,30 @@ class ElmoBiLM(nn.Module):
 
     @property
     def num_layers(self) -> int:
-        """Layers of the representation: the character encoder's and the LSTMs'."""
+        """Number of layers: that of the character encoder, and the LSTM layers."""
         return self.bilm.options.layers
 
     def get_output_dim(self) -> int:
-        """Size of a vector."""
+        """Return the width of the vectors."""
         return self.bilm.options.width
 
     def reset_states(self) -> None:
-        """Start the next batch from the zero state."""
+        """Let the next batch start from the zero state."""
         self._state = None
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Run sentences.
 
-        inputs: *Shape:* (batch, tokens, characters); word_inputs: *Shape:* (batch, tokens).
-        Returns activations, a list of (batch, tokens + 2, width), and mask, bool, (batch, tokens + 2).
+        inputs: *Shape:* (batch, tokens, characters), character ids.
+        word_inputs: *Shape:* (batch, tokens), indices in vocab_to_cache; None: all words are computed from `inputs`.
+
+        Returns a dict with these keys. The positions include `<S>` and `</S>`.
+        activations: a list of layers, *Shape:* (batch, tokens + 2, width) each.
+        mask: *Shape:* (batch, tokens + 2), bool, true at words and boundaries.
+
+        Raises ElmoError if an index is negative, or beyond the vocabulary while `inputs` has no characters there.
         """
-        state = self._start() if self.stateful else None
+        state = self._previous_state() if self.stateful else None
         if word_inputs is None or self.vocabulary is None:
             output = self.bilm(inputs, state)
         else:
@@ -77,54 +88,63 @@ class ElmoBiLM(nn.Module):
             self._state = LstmState(output.state.h.detach(), output.state.c.detach())
         return {"activations": list(output.layers), "mask": output.mask}
 
-    def _start(self) -> LstmState:
+    def _previous_state(self) -> LstmState:
         zero = self.bilm.lstm.zero_state(0)
         if self._state is None:
             return zero
-        return LstmState(*(s.to(z) for s, z in zip(self._state, zero)))  # the module may have moved
+        return LstmState(*(s.to(z) for s, z in zip(self._state, zero)))  # the module may be on another device now
 
     def _run_words(self, inputs: Tensor, words: Tensor, vocabulary: Tensor, state: LstmState | None) -> BiLMOutput:
-        """Run sentences given as words (batch, tokens) of the vocabulary (words, characters)."""
-        inside, read = words < len(vocabulary), words > 0
-        written = (inputs > 0).any(2)
+        """Run sentences whose words are indices in the vocabulary.
+
+        inputs: *Shape:* (batch, tokens, characters), character ids, 0 if a word is only known by its index.
+        words: *Shape:* (batch, tokens), indices in the vocabulary, 0 for padding.
+        vocabulary: *Shape:* (words, characters), character ids.
+        state: the state after the previous batch; None: the zero state.
+        """
+        inside, is_word = words < len(vocabulary), words > 0
+        has_characters = (inputs > 0).any(2)
         if (words < 0).any():
             raise ElmoError(Errors.ELMO_WORD_NEGATIVE.format(got=int(words.min())))
-        if (~inside & ~written).any():
-            got = int(words[~inside & ~written][0])
+        if (~inside & ~has_characters).any():
+            got = int(words[~inside & ~has_characters][0])
             raise ElmoError(Errors.ELMO_WORD_UNKNOWN.format(got=got, size=len(vocabulary)))
         places = torch.where(inside, words, 0)
         parameters = list(self.bilm.char_cnn.parameters())
         if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters):
-            # the vectors change with each step: only those of the batch's words are computed, with gradients
-            characters = torch.where(written[..., None], inputs, vocabulary[places])
-            output: BiLMOutput = self.bilm(characters * read[..., None], state)
+            # the vectors change with each training step, so that no vector is cached
+            characters = torch.where(has_characters[..., None], inputs, vocabulary[places])
+            output: BiLMOutput = self.bilm(characters * is_word[..., None], state)
             return output
-        # what stands in inputs decides: a place in the vocabulary of other characters is an unknown word's
-        known = inside & (~written | (vocabulary[places] == inputs).all(2))
+        # the characters have precedence: if those of the index are different, the word is unknown
+        known = inside & (~has_characters | (vocabulary[places] == inputs).all(2))
         vectors = self._vectors(vocabulary, parameters)
         x = vectors[places + 2]
-        unknown = read & ~known
+        unknown = is_word & ~known
         if unknown.any():
             x = x.index_put((unknown,), self.bilm.char_cnn(inputs[unknown]))
         batch, tokens = words.shape
-        lengths = read.sum(1)
+        lengths = is_word.sum(1)
         x = torch.cat([vectors[:1].expand(batch, 1, -1), x, x.new_zeros(batch, 1, x.shape[2])], 1)
         ends = torch.arange(tokens + 2, device=words.device)[None] == (lengths + 1)[:, None]
         return self.bilm.read(torch.where(ends[..., None], vectors[1], x), lengths, state)
 
     def _vectors(self, vocabulary: Tensor, parameters: Sequence[Tensor]) -> Tensor:
-        """Of `<S>`, `</S>` and the vocabulary, *Shape:* (2 + words, projection_dim); kept while they fit."""
+        """Return the vectors of `<S>`, `</S>` and the vocabulary, *Shape:* (2 + words, projection_dim).
+
+        They are cached until the weights change.
+        """
         if self._cached is not None and self._cached.fits(parameters):
             return self._cached.vectors
         vectors: Tensor = self.bilm.char_cnn(torch.cat([self.bilm.boundary, vocabulary])).detach()
         self._cached = None
-        if not any(parameter.is_inference() for parameter in parameters):  # they have no version
-            kept = [parameter.detach() for parameter in parameters]
-            self._cached = _Cached(kept, [parameter._version for parameter in parameters], vectors)
+        if not any(parameter.is_inference() for parameter in parameters):  # inference tensors have no version counter
+            detached = [parameter.detach() for parameter in parameters]
+            self._cached = _Cached(detached, [parameter._version for parameter in parameters], vectors)
         return vectors
 
     def __getstate__(self) -> dict[str, Any]:
-        # the parameters of a copy count their versions anew
+        # the version counters of a copy's weights start again
         return self.__dict__ | {"_cached": None}
 
 

@@ -1,4 +1,4 @@
-"""AllenNLP's ElmoEmbedder: sentences to arrays, and to files of them."""
+"""A drop-in for AllenNLP's ElmoEmbedder: from sentences to arrays, or to an HDF5 file of arrays."""
 
 import os
 import weakref
@@ -37,7 +37,7 @@ FORMATS: dict[str, Callable[[Array], Array]] = {
 
 
 def device_of(cuda_device: int) -> torch.device:
-    """The GPU with this number; -1: the CPU. Raises SettingsError where torch sees no such GPU."""
+    """Return the GPU with this number; -1: the CPU. Raises SettingsError if torch sees no such GPU."""
     if cuda_device < 0:
         return torch.device("cpu")
     seen = torch.cuda.device_count()
@@ -49,19 +49,19 @@ def device_of(cuda_device: int) -> torch.device:
 
 
 class ElmoEmbedder:
-    """Embeds tokenised sentences: all layers of the biLM, without gradients.
+    """Computes all layers of the biLM for tokenised sentences, without gradients.
 
-    options_file, weight_file: the official files; both None: the embedded biLM.
-    cuda_device: the number of a GPU; -1: the CPU.
-    stateful: row i of a batch starts from the state in which row i of the batch before left the LSTMs, as AllenNLP
-        has it. By default every sentence starts from zero, so its vectors depend on nothing else.
-    precision: of the products, "float32", "bfloat16" or "auto"; see dtype_of.
+    options_file, weight_file: paths of the official files; both None: the embedded biLM.
+    cuda_device: number of the GPU; -1: the CPU.
+    stateful: whether row i of a batch starts from the state after row i of the previous batch, as in AllenNLP; false:
+        each sentence starts from the zero state, so that its vectors depend on no other sentence.
+    precision: type of the matrix multiplications: "float32", "bfloat16" or "auto" (see dtype_of).
 
-    Raises ElmoError where the files, the GPU or the precision can't be used.
+    Raises ElmoError if the files, the GPU or the precision cannot be used.
     """
 
     stateful: bool
-    _owner: FrozenBiLM | BiLM  # of the weights; a BiLM if from_bilm was given one
+    _owner: FrozenBiLM | BiLM  # the owner of the weights; a BiLM only after from_bilm
 
     def __init__(
         self,
@@ -87,10 +87,10 @@ class ElmoEmbedder:
         stateful: bool = False,
         precision: Precision = "float32",
     ) -> "ElmoEmbedder":
-        """An embedder of weights in memory.
+        """Return an embedder with weights in memory.
 
-        options: the sizes.
-        arrays: the weights by parameter name. They move into the embedder: the dict is empty afterwards.
+        options: the biLM's options.
+        arrays: the weights by parameter name. The dict is emptied, so that the embedder is their only owner.
         cuda_device, stateful, precision: as for the class.
         """
         device = device_of(cuda_device)
@@ -101,7 +101,7 @@ class ElmoEmbedder:
 
     @classmethod
     def from_bilm(cls, bilm: BiLM, *, stateful: bool = False, precision: Precision = "float32") -> "ElmoEmbedder":
-        """An embedder of a network in memory, on its device; its weights must not change any more."""
+        """Return an embedder with the weights of a network, on its device. The weights must not change afterwards."""
         embedder = cls.__new__(cls)
         embedder._use(bilm, Engine.of(bilm, dtype_of(precision, bilm.boundary.device), CACHED_WORDS), stateful)
         return embedder
@@ -114,10 +114,10 @@ class ElmoEmbedder:
 
     @property
     def elmo_bilm(self) -> BiLM:
-        """The network, an attribute because AllenNLP has it so. What is written into it does not reach the embedder.
+        """The network; it is an attribute in AllenNLP, too. Changes of its weights have no effect on the embedder.
 
-        One that came from files is a copy: it is the same object, and the weights are in memory twice, for as long as
-        somebody holds it. Else the network that from_bilm was given.
+        After from_bilm it is the network that from_bilm was called with. Else it is a copy: as long as there is a
+        reference to it, it is always the same object, and the weights are in memory twice.
         """
         if isinstance(self._owner, BiLM):
             return self._owner
@@ -129,23 +129,23 @@ class ElmoEmbedder:
 
     @property
     def options(self) -> BiLMOptions:
-        """The network's sizes."""
+        """The biLM's options."""
         return self._engine.options
 
     @property
     def n_truncated(self) -> int:
-        """How many tokens had more bytes than the biLM reads, so far (TruncatedWordsWarning)."""
+        """Number of tokens so far that had more bytes than the biLM reads (TruncatedWordsWarning)."""
         return self._truncated.n
 
     def reset_states(self) -> None:
-        """Start the next batch from the zero state."""
+        """Let the next batch start from the zero state."""
         self._state = None
 
     def batch_to_embeddings(self, batch: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Embed sentences as one tensor, on the biLM's device.
+        """Embed sentences, lists of words, in one tensor on the biLM's device.
 
-        Returns the layers, *Shape:* (batch, layers, longest, width), 0 behind a sentence's end, and the mask, bool,
-        *Shape:* (batch, longest), true at words.
+        Returns the layers, *Shape:* (batch, layers, tokens, width), 0 after the end of a sentence, and the mask,
+        *Shape:* (batch, tokens), bool, true at words.
         """
         arrays, options = self.embed_batch(batch), self.options
         longest = max((array.shape[1] for array in arrays), default=0)
@@ -158,13 +158,13 @@ class ElmoEmbedder:
         return activations.to(device), mask.to(device)
 
     def embed_sentence(self, sentence: Sequence[str]) -> Array:
-        """Embed one sentence, a list of words. *Shape:* (layers, tokens, width)."""
+        """Embed one sentence, a list of words. Returns *Shape:* (layers, tokens, width)."""
         return self.embed_batch([sentence])[0]
 
     def embed_batch(self, batch: Sequence[Sequence[str]]) -> list[Array]:
-        """Embed sentences, lists of words. *Shape:* (layers, tokens, width) each, 0 tokens for an empty one.
+        """Embed sentences, lists of words, which may be empty. Returns *Shape:* (layers, tokens, width) for each.
 
-        Raises ElmoError for a sentence that is a string, and for a word that is none.
+        Raises ElmoError if a sentence is a string, or a word is not a string.
         """
         sentences = [checked_words(sentence) for sentence in batch]
         words = [word for sentence in sentences for word in sentence]
@@ -174,15 +174,15 @@ class ElmoEmbedder:
         zero = self._engine.zero_state(len(sentences))
         before = zero if self._state is None else self._state
         layers, after = self._engine.run_from(sentences, before.rows(len(sentences), zero))
-        if any(sentences):  # AllenNLP does not run a batch without words: it leaves the state as it was
+        if any(sentences):  # as in AllenNLP, a batch without words does not change the state
             self._state = after.followed_by(before)
         return layers
 
     def embed_sentences(self, sentences: Iterable[Sequence[str]], batch_size: int = BATCH_SIZE) -> Iterator[Array]:
-        """Embed a stream of sentences, batch by batch as they are asked for. *Shape:* (layers, tokens, width) each.
+        """Embed a stream of sentences, each batch when it is needed. Yields *Shape:* (layers, tokens, width) for each.
 
-        batch_size: sentences that run together, at most; fewer where they are long, unless the state is carried.
-        Raises SettingsError for a batch_size below 1, and ElmoError as embed_batch does.
+        batch_size: number of sentences in a batch, at most. Without `stateful`, long sentences run in smaller batches.
+        Raises SettingsError if batch_size is below 1, and the errors of `embed_batch`.
         """
         if not isinstance(batch_size, int) or batch_size < 1:
             raise SettingsError(Errors.EMBED_BATCH_SIZE.format(got=batch_size))
@@ -198,9 +198,9 @@ class ElmoEmbedder:
         forget_sentences: bool = False,
         use_sentence_keys: bool = False,
     ) -> None:
-        """Embed a text, one sentence a line, words separated by blanks; see embed_lines.
+        """Embed an open text file of one sentence per line. All other arguments are those of `embed_lines`.
 
-        Raises CommandError for what can't be used of the text, before anything is embedded, and as embed_lines does.
+        Raises CommandError before anything is embedded, if the text cannot be used, and the errors of `embed_lines`.
         """
         if isinstance(input_file, str | os.PathLike):
             raise CommandError(Errors.EMBED_FILE.format(got=shown(input_file)))
@@ -219,15 +219,18 @@ class ElmoEmbedder:
         *,
         progress: bool = False,
     ) -> None:
-        """Embed sentences, words separated by blanks, to an HDF5 file, which appears when all is written.
+        """Embed sentences into an HDF5 file, which appears at its path when it is complete.
 
-        output_format: "all", (layers, tokens, width) each; "top", the last layer, and "average", the layers' mean,
-            both (tokens, width).
-        forget_sentences: leave out sentence_to_index; use_sentence_keys: name the datasets by the sentences, and not
-            "0", "1" ... in order (and leave it out too).
-        progress: whether a bar on stderr counts the sentences.
+        lines: the sentences, with blanks between the words.
+        output_format: "all": *Shape:* (layers, tokens, width) for each sentence. "top" (the last layer) and "average"
+            (the mean of the layers): *Shape:* (tokens, width).
+        batch_size: as in `embed_sentences`.
+        forget_sentences: whether the dataset sentence_to_index is left out.
+        use_sentence_keys: whether the datasets are named by the sentences, in place of "0", "1" ... Then
+            sentence_to_index is left out, too.
+        progress: whether a progress bar on stderr counts the sentences.
 
-        Raises SettingsError for a format or batch size that is none, VectorsError where the file can't be written.
+        Raises SettingsError if output_format or batch_size cannot be used, and VectorsError if the file cannot be.
         """
         if isinstance(lines, str):
             raise CommandError(Errors.EMBED_LINES.format(got=shown(lines)))

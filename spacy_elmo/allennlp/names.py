@@ -1,8 +1,9 @@
-"""A state_dict of AllenNLP's Elmo as one of ours.
+"""Conversion of a state_dict of AllenNLP's Elmo to this package's names and layout.
 
-AllenNLP's layout: both parts of a highway in one matrix, the transform above minus the carry (it mixes
-g * x + (1 - g) * f(x), the files (1 - g) * x + g * f(x)); gates in the order i, f, j, o with the forget bias in the
-bias; matrices for W x.
+AllenNLP has both parts of a highway layer in one matrix: first the rows of the transform, then those of the carry with
+the opposite sign, because AllenNLP computes g * x + (1 - g) * f(x), bilm-tf (1 - g) * x + g * f(x). Its gates are in
+the order i, f, j, o (input gate, forget gate, cell input, output gate), and its bias includes the forget bias. Its
+matrices are W in W x; the LSTM's matrices are W in x W here.
 """
 
 import re
@@ -17,7 +18,7 @@ from ..modules.lstm.cell import FORGET_BIAS
 _ENCODER = "_elmo_lstm._token_embedder."
 _LSTM = "_elmo_lstm._elmo_lstm."
 _OURS = "_elmo_lstm.bilm."
-# theirs may have them as buffers, and the table of vocab_to_cache: both are made anew
+# buffers of AllenNLP's Elmo, and its vectors of vocab_to_cache. Ours are computed when they are needed
 _DROPPED = (
     f"{_ENCODER}_beginning_of_sentence_characters",
     f"{_ENCODER}_end_of_sentence_characters",
@@ -26,10 +27,14 @@ _DROPPED = (
 
 
 def from_allennlp(state_dict: dict[str, Any], prefix: str, ours_inside: bool) -> None:
-    """Replace AllenNLP's names below `prefix` by ours, in place.
+    """Replace AllenNLP's names that start with `prefix` by ours, and their tensors by ours, in place.
 
-    ours_inside: whether the biLM is this package's; else the mixes alone are replaced.
-    A tensor that is missing, or does not fit together with others, is left away, so that torch names ours as missing.
+    If a tensor is missing, or does not match the others that it is combined with, then ours is missing as well, and
+    torch's error names it. A state_dict with our names is not changed.
+
+    state_dict: the state_dict, which may also contain other modules.
+    prefix: start of the names of the module Elmo.
+    ours_inside: whether the biLM is this package's; else only the mixes are converted.
     """
     names = [name.removeprefix(prefix) for name in state_dict if name.startswith(prefix)]
     if not any(name.startswith((_ENCODER, _LSTM)) or ".scalar_parameters." in name for name in names):
@@ -39,12 +44,12 @@ def from_allennlp(state_dict: dict[str, Any], prefix: str, ours_inside: bool) ->
     for name in theirs:
         del state_dict[prefix + name]
     ours = _mixes(theirs)
-    # where AllenNLP's biLM itself was given as module, its names are the right ones
+    # if the module is AllenNLP's own biLM, it needs AllenNLP's names
     if ours_inside:
         for name in _DROPPED:
             theirs.pop(name, None)
         ours |= _encoder(theirs) | _lstms(theirs)
-    # what is left was not AllenNLP's: torch tells of it
+    # the names that remain are not AllenNLP's: torch's error lists them
     state_dict.update({prefix + name: tensor for name, tensor in {**theirs, **ours}.items()})
 
 
@@ -91,7 +96,12 @@ def _lstms(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _reordered(tensor: Tensor, is_bias: bool) -> Tensor:
-    """Gates, along the first axis, from i, f, j, o to i, j, f, o; the forget bias is added at run time here."""
+    """Return the gates in the order i, j, f, o in place of i, f, j, o, and the bias without the forget bias.
+
+    The forget bias is added when the LSTM runs.
+
+    tensor: *Shape:* (4 * dim, ...).
+    """
     i, f, j, o = tensor.unflatten(0, (4, -1))
     return torch.cat([i, j, f - FORGET_BIAS if is_bias else f, o])
 
@@ -107,8 +117,8 @@ def _mixes(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _numbers(names: Mapping[str, Any], before: str, after: str) -> list[int]:
-    """The numbers that stand between the two in any of the names, in order."""
-    found = [name[len(before) : len(name) - len(after)] for name in names if name.startswith(before)]
-    numbers = [text for text in found if re.fullmatch(r"[0-9]{1,9}", text)]
+    """Return the numbers n for which before + n + after is a name, in increasing order."""
+    between = [name[len(before) : len(name) - len(after)] for name in names if name.startswith(before)]
+    numbers = [text for text in between if re.fullmatch(r"[0-9]{1,9}", text)]
     fits = [text for text in numbers if f"{before}{text}{after}" in names]
     return sorted(map(int, dict.fromkeys(fits)))

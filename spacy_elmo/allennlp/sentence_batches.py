@@ -1,4 +1,4 @@
-"""The sentences that callers of ElmoEmbedder give: checked, and divided into batches."""
+"""Checks of the sentences that ElmoEmbedder is called with, and their division into batches."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -6,8 +6,13 @@ from ..errors import ElmoError, Errors, shown
 
 
 def checked_words(sentence: Sequence[str]) -> list[str]:
-    """A sentence's words. Raises ElmoError if it is one string, or if something in it is no string."""
-    if isinstance(sentence, str):  # its letters would be taken as words
+    """Return the words of a sentence as a list.
+
+    sentence: the words.
+
+    Raises ElmoError if the sentence is a string, or a word is not a string.
+    """
+    if isinstance(sentence, str):  # else its letters would be embedded as words
         raise ElmoError(Errors.CHARACTERS_STRING.format(got=shown(sentence)))
     words = list(sentence)
     for word in words:
@@ -21,10 +26,11 @@ def batches_of(
 ) -> Iterator[list[Sequence[str]]]:
     """Divide a stream of sentences into batches, in order.
 
-    sentences: words each.
-    batch_size: at most that many sentences in a batch.
-    max_tokens: at most that many tokens in a batch, unless one sentence has more; None: any number.
-    Raises ElmoError for a sentence that is no list of words.
+    sentences: lists of words.
+    batch_size: number of sentences in a batch, at most.
+    max_tokens: number of tokens in a batch, at most; None: any number. A longer sentence is a batch alone.
+
+    Raises ElmoError if a sentence is not a list of words.
     """
     batch: list[Sequence[str]] = []
     tokens = 0

@@ -1,7 +1,7 @@
-"""The frozen forward pass: packed batches, weights laid out once, each distinct word encoded once.
+"""The forward pass without gradients: packed batches, weights laid out once, each distinct word encoded once.
 
-May be imported by models, allennlp and cli. Weights have one owner: a FrozenBiLM, which runs through its own engine,
-or a network (modules.BiLM), beside which Engine.of makes an engine.
+May be imported by models, allennlp and cli. Weights have one owner. This is a FrozenBiLM, which has an engine, or a
+network (modules.BiLM), for which `Engine.of` makes an engine with copies of its matrices.
 """
 
 from ..modules.precision import PRECISIONS, Precision, dtype_of

@@ -1,12 +1,16 @@
-"""Which sentences run together."""
+"""Division of sentences into batches that run together."""
 
 from collections.abc import Sequence
 
 
 def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Indices of sentences in batches of at most max_tokens tokens, longest first; a longer one runs alone.
+    """Return the indices of the sentences of each batch, longest sentences first.
 
-    Sentences of like length run together, so that the recurrent products keep their full number of rows.
+    Sentences of similar length are in one batch, so that the matrix multiplications of the recurrent weights have as
+    many rows as possible at all positions.
+
+    lengths: number of tokens of each sentence.
+    max_tokens: number of tokens in a batch, at most. A longer sentence is a batch alone.
     """
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     batches: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""Sentences to layers, without gradients."""
+"""The engine: from sentences to layers, without gradients."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,25 +17,26 @@ from .lstm.plan import Plans, plan_positions, plan_words
 from .word_vectors import WordVectors
 from .workers import run_all
 
-# of the gates' sums of words, which the first layer computes once, in one direction: room for a thousand words at the
-# original size
+# The first LSTM layer computes W x + b of the gates only once for each distinct word. The results of one direction have
+# at most this size in bytes, which is enough for a thousand words at the original size.
 WORD_BYTES = 2**26
 
 
 class Batch(NamedTuple):
-    """Rows that run together, of one direction or the other."""
+    """How rows that run together in one direction are packed, and what each layer computes for them."""
 
     packing: Packing
     plans: Plans
 
 
 class Engine:
-    """The forward pass of a biLM over a layout of its weights.
+    """The forward pass of a biLM.
 
-    layout: of all weights.
-    cached_words: how many words' layer-0 vectors are held between calls (see WordVectors).
-    Thread-safe: calls share nothing but the weights and that cache. A caller's inference mode, which other threads do
-    not have, is left meanwhile.
+    It is thread-safe: calls share only the weights and the cache of words. A caller's inference mode is switched off
+    during a call, because the threads of the engine do not have it.
+
+    layout: all weights, laid out.
+    cached_words: number of words whose vectors of layer 0 are cached between calls (see WordVectors).
     """
 
     @torch.inference_mode(False)
@@ -44,23 +45,23 @@ class Engine:
         self.options, self.device, self.stacks = layout.options, layout.device, layout.stacks
         self._input_rows, self._row_bytes = layout.input_rows, layout.row_bytes
         self.words = WordVectors(layout.encoder, layout.device, cached_words)
-        # from the zero state every sentence's first position is the same: the state after it is computed once
+        # the first position is the same in all sentences, so the state that follows it is computed once
         zero, self._first = self.zero_state(1), self.zero_state(1)
         for d in range(DIRECTIONS):
             batch = self._batch(np.array([d]), np.array([1]))
-            states = (_of(state, d, slice(None)) for state in (zero, self._first))
+            states = (_select(state, d, slice(None)) for state in (zero, self._first))
             self._run_stack(d, self.words.boundary, batch, *states)
 
     @classmethod
     @torch.inference_mode(False)
     @torch.no_grad()
     def of(cls, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> "Engine":
-        """An engine beside a network, which goes on owning its weights. Once these change, make another one.
+        """Return an engine with the weights of a network, which stays their owner. It is valid until they change.
 
-        bilm: left as it is; its matrices are copied, the rest is shared.
-        dtype: of the matrix multiplications, float32 or bfloat16. The characters' convolutions run in the network's
-            own type, the cells in float32, and all that is returned is float32.
-        cached_words: see Engine.
+        bilm: the network. Its matrices are copied; biases and convolutions are shared.
+        dtype: type of the matrix multiplications, float32 or bfloat16. The convolutions have the type of the network's
+            weights. The LSTM's cells and all results are float32.
+        cached_words: number of words whose vectors are cached.
         """
         weights = {name: parameter.detach() for name, parameter in bilm.named_parameters()}
         layout = Layout(bilm.options, weights, dtype, lossless=False)
@@ -68,9 +69,9 @@ class Engine:
         return cls(layout, cached_words)
 
     def zero_state(self, rows: int) -> LstmState:
-        """The state before anything was read, float32.
+        """Return the zero state, float32, *Shape:* (layers, 2, rows, projection_dim) and (layers, 2, rows, dim).
 
-        rows: sentences. *Shape:* (layers, 2, rows, projection_dim) and (layers, 2, rows, dim).
+        rows: number of sentences.
         """
         shape, widths = (self.options.n_layers, DIRECTIONS, rows), (self.options.projection_dim, self.options.dim)
         return LstmState(*(torch.zeros(*shape, n, dtype=torch.float32, device=self.device) for n in widths))
@@ -78,26 +79,30 @@ class Engine:
     @torch.inference_mode(False)
     @torch.no_grad()
     def run(self, sentences: Sequence[Sequence[str]]) -> list[Layers]:
-        """Layers of each sentence, which starts from the zero state.
+        """Return the layers of each sentence. Each sentence starts from the zero state.
 
-        sentences: words; an empty sentence gives (layers, 0, width).
-        Returns for each sentence an array of its own, *Shape:* (layers, tokens, width).
+        sentences: lists of words. An empty sentence gives *Shape:* (layers, 0, width).
+
+        Returns *Shape:* (layers, tokens, width) for each sentence. The arrays share no memory.
         """
         encoded, index = self._encode(sentences)
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
         layers = new_layers(self.options, lengths)
-        is_read = lengths > 0
-        state = LstmState(*(part.expand(-1, -1, int(is_read.sum()), -1) for part in self._first))
-        self._both(encoded, index, lengths[is_read], state, None, [array for array in layers if array.size], 0)
+        not_empty = lengths > 0
+        state = LstmState(*(part.expand(-1, -1, int(not_empty.sum()), -1) for part in self._first))
+        self._run_both(encoded, index, lengths[not_empty], state, None, [array for array in layers if array.size], 0)
         return layers
 
     @torch.inference_mode(False)
     @torch.no_grad()
     def run_from(self, sentences: Sequence[Sequence[str]], state: LstmState) -> tuple[list[Layers], LstmState]:
-        """As run, but each sentence starts from a state; returns the states after them too, float32.
+        """Return the layers of each sentence, and the states after them. Each sentence starts from a state.
 
+        sentences: lists of words.
         state: *Shape:* (layers, 2, sentences, projection_dim) and (layers, 2, sentences, dim).
-        Raises ElmoError for one of another shape.
+
+        Returns *Shape:* (layers, tokens, width) for each sentence, and the states in float32, of the shapes of `state`.
+        Raises ElmoError if `state` has other shapes.
         """
         for name, part, width in zip("hc", state, (self.options.projection_dim, self.options.dim)):
             expected = (self.options.n_layers, DIRECTIONS, len(sentences), width)
@@ -109,17 +114,17 @@ class Engine:
         layers = new_layers(self.options, lengths)
         index = with_boundaries(words, lengths)
         ends = LstmState(*map(torch.empty_like, state))
-        self._both(encoded, index, lengths + BOUNDARIES, state, ends, layers, 1)
+        self._run_both(encoded, index, lengths + BOUNDARIES, state, ends, layers, 1)
         return layers, ends
 
     def _encode(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Index]:
-        """Layer 0 of the boundaries and of the distinct words, and each word's row in it."""
-        numbers: dict[str, int] = {}
+        """Return the vectors of `<S>`, `</S>` and the distinct words, and the row of each word in them."""
+        distinct: dict[str, int] = {}
         words = [word for sentence in sentences for word in sentence]
-        index = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.int64, len(words))
-        return self.words(list(numbers)), index + BOUNDARIES
+        index = np.fromiter((distinct.setdefault(word, len(distinct)) for word in words), np.int64, len(words))
+        return self.words(list(distinct)), index + BOUNDARIES
 
-    def _both(
+    def _run_both(
         self,
         encoded: Tensor,
         index: Index,
@@ -129,28 +134,33 @@ class Engine:
         layers: list[Layers],
         boundary: int,
     ) -> None:
-        """Run both directions over rows that lie one after another; their layers and ends, the states after them, are
-        filled in.
+        """Run both directions over rows, and write their layers into `layers` and the states after them into `ends`.
 
-        index: *Shape:* (positions,), into encoded, (words, projection_dim); lengths: of the rows, at least 1.
-        boundary: positions at both ends of a row that its array has no place for.
+        encoded: *Shape:* (words, projection_dim), the vectors of layer 0 of distinct words.
+        index: *Shape:* (positions,), the row in `encoded` of each position, one row of positions after the other.
+        lengths: *Shape:* (rows,), number of positions of each row, at least 1.
+        state: the states before the rows.
+        ends: receives the states after the rows; None: they are not needed.
+        layers: receives *Shape:* (layers, tokens, width) for each row.
+        boundary: number of positions at each end of a row that are not in `layers`: 1 if rows contain `<S>` and
+            `</S>`, else 0.
         """
         if not len(index):
             return
         n_threads = torch.get_num_threads() if encoded.device.type == "cpu" else 1
-        begins = np.concatenate([[0], np.cumsum(lengths)])
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
 
         def parts(rows: slice) -> list[Callable[[], None]]:
-            here = index[begins[rows.start] : begins[rows.stop]]
-            batch = self._batch(here, lengths[rows])
+            group_index = index[offsets[rows.start] : offsets[rows.stop]]
+            batch = self._batch(group_index, lengths[rows])
 
             @torch.no_grad()
             def part(d: int) -> None:
-                ends_here = ends and _of(ends, d, rows)
-                outputs = self._run_stack(d, encoded, batch, _of(state, d, rows), ends_here)
+                group_ends = ends and _select(ends, d, rows)
+                outputs = self._run_stack(d, encoded, batch, _select(state, d, rows), group_ends)
                 places = batch.packing.places
-                rows_of = [(encoded, here), *((output, places) for output in outputs)]
-                fill(layers[rows], rows_of, batch.packing.given, boundary, d)
+                layer_rows = [(encoded, group_index), *((output, places) for output in outputs)]
+                fill(layers[rows], layer_rows, batch.packing.given, boundary, d)
 
             return [partial(part, d) for d in range(DIRECTIONS)]
 
@@ -158,16 +168,25 @@ class Engine:
 
     def _batch(self, index: Index, lengths: Index) -> Batch:
         packing = Packing.of(lengths)
-        most = WORD_BYTES // self._row_bytes
-        first = plan_words(packing, index[packing.source], most, self._input_rows, self.device)
+        max_words = WORD_BYTES // self._row_bytes
+        first = plan_words(packing, index[packing.source], max_words, self._input_rows, self.device)
         return Batch(packing, Plans(first, plan_positions(packing, self._input_rows, self.device)))
 
     def _run_stack(
         self, d: int, encoded: Tensor, batch: Batch, state: LstmState, ends: LstmState | None
     ) -> list[Tensor]:
-        """One direction over some rows: outputs in the packed order. state, ends: (layers, rows, ...)."""
+        """Run one direction over rows, and write the states after them into `ends`.
+
+        d: 0 for the forward direction, 1 for the backward direction.
+        encoded: *Shape:* (words, projection_dim).
+        batch: the rows.
+        state: the states before the rows, *Shape:* (layers, rows, projection_dim) and (layers, rows, dim).
+        ends: receives the states after the rows, of the same shapes; None: they are not needed.
+
+        Returns the output of each LSTM layer in the packed order, *Shape:* (positions, projection_dim).
+        """
         order = torch.from_numpy(batch.packing.order).to(encoded.device)
-        same = all(part.stride(1) == 0 for part in state)  # all rows begin alike
+        same = all(part.stride(1) == 0 for part in state)  # one state is expanded to all rows
         packed = state if same else LstmState(*(part[:, order] for part in state))
         after = ends and LstmState(*map(torch.empty_like, packed))
         outputs = self.stacks[d].run(encoded, batch.plans, batch.packing, packed, after, d == 1)
@@ -176,6 +195,6 @@ class Engine:
         return outputs
 
 
-def _of(state: LstmState, d: int, rows: slice) -> LstmState:
-    """Views of one direction's rows."""
+def _select(state: LstmState, d: int, rows: slice) -> LstmState:
+    """Return views of the states of some rows in one direction."""
     return LstmState(*(part[:, d, rows] for part in state))

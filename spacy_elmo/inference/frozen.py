@@ -1,4 +1,4 @@
-"""The owner of a biLM's weights while nobody trains them."""
+"""The owner of a biLM's weights while they are not trained."""
 
 import threading
 
@@ -14,17 +14,18 @@ from .layout import Layout
 
 
 class FrozenBiLM:
-    """Owns the weights of a biLM that nobody trains: each of them is in memory once.
+    """Owns the weights of a biLM that is not trained. Each weight is in memory once.
 
-    They are plain arrays until the first prepare_engine, and then in the engine's layout, from which they come back
-    bit for bit. If memory runs out on the way some are plain and some laid out: none is lost, and the next call goes
-    on from there.
+    Until the first `prepare_engine` the weights are plain tensors. Then their matrices are in the engine's layout, from
+    which they can be restored bit for bit. If memory runs out while they are laid out, some matrices are plain and some
+    are laid out. None is lost, and the next call lays out the others.
 
-    options: the sizes.
-    arrays: the weights by parameter name, as formats.read_weights returns them. They move in here: the dict is empty
-        afterwards.
-    device: where the weights go.
-    Thread-safe.
+    It is thread-safe.
+
+    options: the biLM's options.
+    arrays: the weights by parameter name, as formats.read_weights returns them. The dict is emptied, so that this
+        object is their only owner.
+    device: the device of the weights.
     """
 
     @torch.inference_mode(False)
@@ -43,9 +44,10 @@ class FrozenBiLM:
     @torch.inference_mode(False)
     @torch.no_grad()
     def prepare_engine(self, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> Engine:
-        """The engine that runs on these weights: the first call lays them out, the others return the same one.
+        """Return the engine of these weights. The first call lays them out; later calls return the same engine.
 
-        dtype, cached_words: see Engine.of.
+        dtype: type of the matrix multiplications, float32 or bfloat16. It matters only in the first call.
+        cached_words: number of words whose vectors are cached. It matters only in the first call.
         """
         with self._lock:
             if self._engine is None:
@@ -56,12 +58,14 @@ class FrozenBiLM:
             return self._engine
 
     def to_arrays(self) -> Arrays:
-        """Copies of the weights, as formats.write_weights takes them."""
+        """Return copies of the weights by parameter name, as formats.write_weights expects them."""
         return {name: tensor.cpu().numpy() for name, tensor in self._tensors(copied=True).items()}
 
     def to_network(self) -> BiLM:
-        """A network with these weights, on their device. It shares those that are not laid out, and has copies of the
-        others: whoever wants the weights in memory once drops this object.
+        """Return a network with these weights, on their device.
+
+        It shares the weights that are not laid out, and has copies of the others. To have the weights in memory only
+        once, delete this object.
         """
         with self._lock:
             tensors = self._tensors(copied=False)
@@ -73,6 +77,6 @@ class FrozenBiLM:
     @torch.no_grad()
     def _tensors(self, copied: bool) -> dict[str, Tensor]:
         with self._lock:
-            found = {name: tensor.clone() if copied else tensor for name, tensor in self._plain.items()}
-            found |= dict(self._layout.matrices()) if self._layout is not None else {}
-            return {name: found[name] for name in self._names}
+            tensors = {name: tensor.clone() if copied else tensor for name, tensor in self._plain.items()}
+            tensors |= dict(self._layout.matrices()) if self._layout is not None else {}
+            return {name: tensors[name] for name in self._names}

@@ -1,4 +1,4 @@
-"""What the engine returns: each sentence's layers, filled in by one direction at a time."""
+"""The arrays that the engine returns, each sentence's layers. Each direction writes its half of them."""
 
 from collections.abc import Sequence
 
@@ -14,25 +14,34 @@ Layers = npt.NDArray[np.float32]
 
 
 def new_layers(options: BiLMOptions, lengths: Index) -> list[Layers]:
-    """An array for each sentence, *Shape:* (layers, tokens, width). Values mean nothing."""
+    """Return an array for each sentence, *Shape:* (layers, tokens, width), whose values are not set.
+
+    options: the biLM's options.
+    lengths: *Shape:* (sentences,), number of tokens of each.
+    """
     return [np.empty((options.layers, n, options.width), np.float32) for n in lengths.tolist()]
 
 
 def fill(
     layers: Sequence[Layers], outputs: Sequence[tuple[Tensor, Index]], lengths: Index, boundary: int, d: int
 ) -> None:
-    """One direction's half of all layers.
+    """Write one direction's half of all layers into the arrays of sentences.
 
-    layers: see new_layers, a sentence's two halves side by side; d: which half.
-    outputs: of each layer rows, *Shape:* (any, projection_dim), and the place there of each position of all sentences,
-        one after another; lengths: their positions, with `boundary` at both ends that the arrays have no place for.
+    layers: what `new_layers` returned. The forward half is [..., :projection_dim], the backward half the other one.
+    outputs: for each layer a tensor of *Shape:* (any, projection_dim), and the row in it of each position of all
+        sentences, one sentence after the other.
+    lengths: *Shape:* (sentences,), number of positions of each.
+    boundary: number of positions at each end of a sentence that are not in `layers`.
+    d: 0 for the forward half, 1 for the backward half.
+
+    Raises KernelError if an array is not as the compiled loop expects it.
     """
     library = kernels.load()
     tokens = lengths - 2 * boundary
     if library is not None:
         shapes = [(len(outputs), n, 2 * outputs[0][0].shape[1]) for n in tokens.tolist()]
-        found = [kernels.address("layers", array, np.float32, shape) for array, shape in zip(layers, shapes)]
-        addresses = np.array(found, np.uintp)
+        starts = [kernels.address("layers", array, np.float32, shape) for array, shape in zip(layers, shapes)]
+        addresses = np.array(starts, np.uintp)
     for k, (output, places) in enumerate(outputs):
         rows = np.ascontiguousarray(output.cpu().numpy())
         width = rows.shape[1]
@@ -53,7 +62,7 @@ def fill(
 
 
 def _fill_layer(targets: Sequence[Layers], rows: Layers, lengths: Index, boundary: int) -> None:
-    """targets: each *Shape:* (tokens, width); rows: (positions, width), all sentences'; else see fill."""
+    """Write rows, *Shape:* (positions, width), into the sentences' targets, *Shape:* (tokens, width) each."""
     for target, end in zip(targets, np.cumsum(lengths).tolist()):
         stop = end - boundary
         target[:] = rows[stop - len(target) : stop]

@@ -1,4 +1,4 @@
-"""A biLM's weights as the engine reads them."""
+"""The layout: a biLM's weights in the form in which the engine reads them."""
 
 from collections.abc import Iterator
 
@@ -12,39 +12,40 @@ from .memory import Buffers, trim
 from .word_encoder import WordEncoder
 
 DIRECTIONS = 2
-# of the input's matrix multiplication at a time: little memory, and on AMX and in torch it stays in the cache
+# size of the result of one matrix multiplication of the input weights: small enough for the processor's cache
 INPUT_BYTES = 2**23
 
 
 class Layout:
-    """The character encoder, and a stack of LSTM layers a direction; both run after lay_out.
+    """A character encoder, and a stack of LSTM layers for each direction. They can run after `lay_out`.
 
-    options: the biLM's.
-    weights: the biLM's, by parameter name; only names, device and types are looked at here.
-    dtype: of the matrix multiplications, float32 or bfloat16.
-    lossless: whether `matrices` can be asked for what was laid out; the weights are float32 then.
+    options: the biLM's options.
+    weights: the biLM's weights by parameter name. Only their names, device and types are used here.
+    dtype: type of the matrix multiplications, float32 or bfloat16.
+    lossless: whether `matrices` can restore the weights. Then they must be float32.
     """
 
     def __init__(self, options: BiLMOptions, weights: dict[str, Tensor], dtype: torch.dtype, lossless: bool) -> None:
         self.options, self.lossless = options, lossless
         self.device = weights["char_cnn.embedding.weight"].device
-        self.row_bytes = 4 * 4 * options.dim  # of the gates' sums of one position, float32
+        self.row_bytes = 4 * 4 * options.dim  # W x + b of four gates at one position, in float32
         self.input_rows = max(1, INPUT_BYTES // self.row_bytes)
         self.encoder = WordEncoder(options, dtype, lossless)
         self._projection = _name(0, "projection") in weights
-        made_for = self._projection, dtype, self.device, Buffers(), self.input_rows
-        self.stacks = [make_stack(options, *made_for) for _ in range(DIRECTIONS)]
-        self._n_added = [0] * DIRECTIONS  # layers of each stack
+        arguments = self._projection, dtype, self.device, Buffers(), self.input_rows
+        self.stacks = [make_stack(options, *arguments) for _ in range(DIRECTIONS)]
+        self._n_added = [0] * DIRECTIONS  # number of layers in each stack
 
     @property
     def _n_layers(self) -> int:
-        """LSTM layers that are laid out in both directions, so that their matrices have left the weights."""
+        """Number of LSTM layers that are laid out in both directions. Their matrices are no longer in the weights."""
         return min(self._n_added)
 
     def lay_out(self, weights: dict[str, Tensor]) -> None:
-        """Lay out all matrices. Each leaves `weights` when it is laid out: after an error, call again with the rest.
+        """Lay out all matrices. After an error, call it again with the same `weights`.
 
-        weights: the biLM's, by parameter name. Biases and what else is small stay there.
+        weights: the biLM's weights by parameter name. Each matrix is removed from it after it is laid out. Biases,
+            convolutions and character embeddings are not removed.
         """
         self.encoder.lay_out(weights)
         for k in range(self._n_layers, self.options.n_layers):
@@ -60,14 +61,14 @@ class Layout:
         self._trim()
 
     def matrices(self) -> Iterator[tuple[str, Tensor]]:
-        """Copies of the matrices that have left the weights, by parameter name, bit for bit."""
+        """Yield names and copies of the matrices that `lay_out` has removed, bit for bit as they were."""
         yield from self.encoder.matrices()
         for k in range(self._n_layers):
             both = zip(*(stack.matrices(k) for stack in self.stacks))
             yield from zip(self._matrix_names(k), map(torch.stack, both))
 
     def _trim(self) -> None:
-        """Hand back the memory of matrices that have left, unless a network owns them still."""
+        """Return the memory of removed matrices to the system, unless a network still owns them."""
         if self.lossless:
             trim()
 

@@ -1,27 +1,34 @@
-"""Products with weights that oneDNN has laid out once, where this build of torch can; else plain ones."""
+"""Matrix multiplications with weights that oneDNN has laid out in advance, if this build of torch can do it."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# largest difference from the plain product, relative and absolute, with which the prepacked one is taken
+# largest relative and absolute difference from the plain matrix multiplication with which the prepacked one is used
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
 
 
-def rows_taken(n: int) -> int:
-    """How many rows a product of n takes: few numbers, for oneDNN keeps code for each that it has met, and memory
-    would grow.
+def padded_rows(n: int) -> int:
+    """Return the number of rows to which the left matrix of a matrix multiplication is padded.
+
+    It has few different values, because oneDNN compiles code for each number of rows and never frees it.
+
+    n: number of rows.
     """
     step = 1 if n <= 16 else 4 if n <= 32 else 8 if n <= 64 else 16
     return -(-n // step) * step
 
 
 class PrepackedLinear:
-    """y = x W^T + b, x and y float32, the product in `dtype`.
+    """y = x W^T + b, with x and y in float32 and the matrix multiplication in `dtype`.
 
-    weight: *Shape:* (out, in); bias: (out,) or None; rows: usual number of rows of x.
-    The prepacking operators are private to torch: they are tried once on a row, and left alone where they are
-    missing or disagree with the plain product.
+    The prepacking operators are private to torch. So they are tried on one row first. If they are missing, or their
+    result differs from that of the plain matrix multiplication, the latter is used.
+
+    weight: *Shape:* (out, in), W.
+    bias: *Shape:* (out,), b; None: no bias.
+    rows: usual number of rows of x.
+    dtype: type of the matrix multiplication, float32 or bfloat16.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, rows: int, dtype: torch.dtype = torch.float32) -> None:
@@ -35,7 +42,7 @@ class PrepackedLinear:
         try:
             packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, rows)
             result = torch.ops.mkldnn._linear_pointwise(probe, packed, self.bias, "none", [], "")
-            if not torch.equal(packed.to_dense(), self.weight):  # `plain` must give it back
+            if not torch.equal(packed.to_dense(), self.weight):  # `plain` must restore it
                 return
         except (RuntimeError, AttributeError, TypeError, NotImplementedError):
             return
@@ -45,16 +52,19 @@ class PrepackedLinear:
 
     @property
     def plain(self) -> Tensor:
-        """A copy of the weight, *Shape:* (out, in), of the products' type."""
+        """A copy of the weight, *Shape:* (out, in), of the type of the matrix multiplication."""
         return self.weight.to_dense() if self.prepacked else self.weight.clone()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """x: *Shape:* (rows, in). Returns (rows, out)."""
+        """Return x W^T + b, *Shape:* (rows, out), float32.
+
+        x: *Shape:* (rows, in).
+        """
         x = x.to(self.dtype)
         if not self.prepacked:
             return F.linear(x, self.weight, self.bias).float()
-        rows, more = len(x), rows_taken(len(x)) - len(x)
-        if more:
-            x = F.pad(x, (0, 0, 0, more))
+        rows, padding = len(x), padded_rows(len(x)) - len(x)
+        if padding:
+            x = F.pad(x, (0, 0, 0, padding))
         result: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
         return result[:rows].float()

@@ -1,7 +1,7 @@
-"""Rows of float32 tensors.
+"""Copies of rows from and to float32 tensors.
 
-On the CPU numpy moves them. Torch would wake threads of its own, which then spin for some milliseconds on the cores
-that the engine's threads need.
+On the CPU numpy copies them. Torch would wake its own threads, which then spin for some milliseconds on the cores that
+the engine's threads need.
 """
 
 import numpy as np
@@ -11,16 +11,26 @@ from torch import Tensor
 from .lstm.packing import Index
 
 
-def take_rows(table: Tensor, places: Index, out: Tensor) -> None:
-    """out[k] = table[places[k]]."""
+def gather_rows(table: Tensor, places: Index, out: Tensor) -> None:
+    """Set out[k] = table[places[k]].
+
+    table: *Shape:* (any, width).
+    places: *Shape:* (rows,).
+    out: *Shape:* (rows, width).
+    """
     if table.device.type == "cpu":
         np.take(table.numpy(), places, 0, out.numpy(), mode="clip")  # the default writes a copy first
     else:
         torch.index_select(table, 0, torch.from_numpy(places).to(table.device), out=out)
 
 
-def put_rows(table: Tensor, places: Index, values: Tensor) -> None:
-    """table[places[k]] = values[k]."""
+def scatter_rows(table: Tensor, places: Index, values: Tensor) -> None:
+    """Set table[places[k]] = values[k].
+
+    table: *Shape:* (any, width).
+    places: *Shape:* (rows,), without repetitions.
+    values: *Shape:* (rows, width).
+    """
     if table.device.type == "cpu":
         table.numpy()[places] = values.numpy()
     else:

@@ -1,17 +1,19 @@
-"""float32 weights as bfloat16 and what rounding takes away: together the same four bytes, so that nothing is lost."""
+"""float32 weights as bfloat16 weights and remainders, which have four bytes together, as the float32 weights have."""
 
 import torch
 from torch import Tensor
 
-HALF = 0x8000  # half of bfloat16's last place, in bits of float32
+HALF = 0x8000  # half of the last place of bfloat16, as bits of float32
 
-ROWS = 64  # at a time, for the sake of memory
+ROWS = 64  # number of rows that are split at a time, so that temporary arrays are small
 
 
 def split(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """weight: float32. Returns the nearest bfloat16, of two equally near ones the larger in size, and the rest, int16.
+    """Return the weights rounded to bfloat16, and the remainders as int16, both of the shape of `weight`.
 
-    Ties to even, torch's way, would not tell from which side they came.
+    A tie is rounded away from zero. Torch rounds it to even, from which `joined` could not tell the remainder's sign.
+
+    weight: float32.
     """
     bits = weight.contiguous().view(torch.int32)
     high, low = torch.empty_like(bits, dtype=torch.int16), torch.empty_like(bits, dtype=torch.int16)
@@ -22,5 +24,9 @@ def split(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def joined(high: Tensor, low: Tensor) -> Tensor:
-    """The weight that was split, bit for bit."""
+    """Return the float32 weights that `split` was called with, bit for bit.
+
+    high: the weights in bfloat16.
+    low: the remainders.
+    """
     return ((high.contiguous().view(torch.int16).to(torch.int32) << 16) + low).view(torch.float32)

@@ -1,4 +1,4 @@
-"""The character encoder laid out for speed: tables made once, and its matrices in the type that multiplies them."""
+"""The character encoder with convolution tables computed once, and matrices in the type of their multiplication."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,24 +14,28 @@ from ..modules.highway import highway_sum_in_place
 from .linear import PrepackedLinear
 from .split import joined, split
 
-PREFIX = "char_cnn."  # of the encoder's parameters among the biLM's
+PREFIX = "char_cnn."  # the names of the encoder's weights among the biLM's start with it
 ROWS = 128  # usual number of words
-ROWS_OF = 16  # matrix multiplications get a multiple of that many rows
+ROWS_OF = 16  # matrix multiplications have a multiple of this number of rows
 
 
 class _Matrix(NamedTuple):
-    """remainder: what bfloat16 took away from the weight; None if it is not stored."""
+    """A matrix that is laid out.
+
+    multiply: the matrix multiplication.
+    remainder: the weight minus its bfloat16 rounding (see `split`); None: not stored.
+    """
 
     multiply: PrepackedLinear
     remainder: Tensor | None
 
 
 class WordEncoder:
-    """Words to the vectors of layer 0. Runs after lay_out.
+    """Computes the vectors of layer 0 from character ids. It can run after `lay_out`.
 
-    options: the biLM's.
-    dtype: of the matrix multiplications of highways and projection, float32 or bfloat16.
-    lossless: whether `matrices` can be asked for these; their weights are float32 then.
+    options: the biLM's options.
+    dtype: type of the matrix multiplications of the highway layers and the projection, float32 or bfloat16.
+    lossless: whether `matrices` can restore the weights. Then they must be float32.
     """
 
     def __init__(self, options: BiLMOptions, dtype: torch.dtype, lossless: bool) -> None:
@@ -41,9 +45,10 @@ class WordEncoder:
         self._projection: PrepackedLinear | None = None
 
     def lay_out(self, weights: dict[str, Tensor]) -> None:
-        """Lay out the matrices. Each leaves `weights` when it is laid out: after an error, call again with the rest.
+        """Lay out the matrices. After an error, call it again with the same `weights`.
 
-        weights: the biLM's, by parameter name. The convolutions and biases stay there and are shared.
+        weights: the biLM's weights by parameter name. Each matrix is removed from it after it is laid out. The
+            convolutions and biases are not removed, and are shared.
         """
         highways = [f"{PREFIX}highways.{k}" for k in range(self.options.n_highway)]
         projection = f"{PREFIX}projection"
@@ -66,18 +71,20 @@ class WordEncoder:
         return _Matrix(PrepackedLinear(weight, bias, ROWS, self.dtype), remainder if self.lossless else None)
 
     def matrices(self) -> Iterator[tuple[str, Tensor]]:
-        """Copies of the matrices laid out so far, by parameter name, bit for bit."""
+        """Yield names and copies of the matrices that `lay_out` has removed, bit for bit as they were."""
         for name, (multiply, remainder) in self._matrices.items():
             yield f"{name}.weight", multiply.plain if remainder is None else joined(multiply.plain, remainder)
 
     def __call__(self, ids: Tensor) -> Tensor:
         """Encode words.
 
-        ids: *Shape:* (words, characters). Returns *Shape:* (words, projection_dim), float32.
+        ids: *Shape:* (words, characters), character ids.
+
+        Returns *Shape:* (words, projection_dim), float32.
         """
         if not len(ids):
             return ids.new_zeros(0, self.options.projection_dim, dtype=torch.float32)
-        # as linear.rows_taken, but once for all, and in larger steps: nobody waits for few words
+        # padded once for all matrix multiplications; PrepackedLinear would pad each of them
         x = F.pad(self.convolutions.pool(ids, self.tables).float(), (0, 0, 0, -len(ids) % ROWS_OF))
         for carry, transform in self._highways:
             x = highway_sum_in_place(x, carry(x), transform(x))
@@ -85,8 +92,8 @@ class WordEncoder:
 
 
 def _convolutions(options: BiLMOptions, weights: dict[str, Tensor]) -> CharCnn:
-    """The network below the highways, of the weights themselves."""
-    with torch.device("meta"):  # no memory, and no random numbers
+    """Return the network without highway layers and projection. It shares the weights."""
+    with torch.device("meta"):  # allocates no memory, and draws no random numbers
         cnn = CharCnn(replace(options, n_highway=0), char_projection=False)
     cnn.load_state_dict({name: weights[PREFIX + name] for name in cnn.state_dict()}, assign=True)
     return cnn.requires_grad_(False)

@@ -1,7 +1,7 @@
-"""Threads that run parts of a batch side by side.
+"""Threads that run parts of a batch at the same time.
 
-Each part's products run on one core. Two threads on one product wait for each other at every step, and collapse when
-another process needs a core.
+Each part runs its matrix multiplications on one core. Two threads that share a matrix multiplication wait for each
+other at every step of the LSTM, and become much slower if another process needs a core.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 _LOCK = threading.Lock()
-_POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process (a fork has no threads) and size
+_POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process id (a forked process has no threads) and size
 
 
 def run_all(parts: Sequence[Callable[[], None]], n_threads: int) -> None:
-    """Run all parts, at most n_threads at a time. The first error is raised.
+    """Run all parts, at most n_threads at a time. If parts raise errors, the first one is raised.
 
-    Each part has one of torch's threads. Where n_threads is 1, or the interpreter is ending, the caller runs them, with
-    all of its own.
+    Each part runs with one torch thread. If n_threads is 1, or the interpreter is shutting down, the caller's thread
+    runs the parts, with all of its torch threads.
+
+    parts: functions without arguments.
+    n_threads: number of threads.
     """
     if n_threads == 1:
         for part in parts:
@@ -31,7 +34,7 @@ def run_all(parts: Sequence[Callable[[], None]], n_threads: int) -> None:
     for part in parts:
         try:
             futures.append(_pool(n_threads).submit(part))
-        except RuntimeError:  # the interpreter is ending, and starts no threads any more
+        except RuntimeError:  # the interpreter is shutting down, and starts no new threads
             part()
     for future in futures:
         future.result()
@@ -44,7 +47,7 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
             started = threading.Barrier(n_threads + 1)
 
             def start() -> None:
-                torch.get_num_threads()  # a thread's first question sets it to the program's number
+                torch.get_num_threads()  # the first call in a thread resets the number to the program's
                 torch.set_num_threads(1)
                 started.wait()
 
@@ -53,11 +56,11 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
             try:
                 waiting = [pool.submit(start) for _ in range(n_threads)]
             except BaseException:
-                started.abort()  # those that were started must not wait for ever
+                started.abort()  # the threads that have started must not wait for ever
                 raise
             started.wait()
             for future in waiting:
                 future.result()
-            torch.set_num_threads(before)  # what later threads of the program begin with
+            torch.set_num_threads(before)  # later threads of the program inherit it
             _POOLS[key] = pool
         return _POOLS[key]

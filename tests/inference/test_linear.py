@@ -10,7 +10,7 @@ import torch
 from bilm_cases import largest_difference
 from torch import Tensor
 
-from spacy_elmo.inference.linear import PrepackedLinear, rows_taken
+from spacy_elmo.inference.linear import PrepackedLinear, padded_rows
 
 WEIGHT = torch.from_numpy(np.random.default_rng(0).normal(size=(20, 7)).astype(np.float32))
 BIAS = torch.linspace(-1, 1, 20)
@@ -31,11 +31,11 @@ def check(linear: PrepackedLinear, bias: Tensor | None) -> None:
 
 def test_few_numbers_of_rows() -> None:
     """oneDNN keeps code for each."""
-    taken = [rows_taken(n) for n in range(1, 513)]
+    taken = [padded_rows(n) for n in range(1, 513)]
     assert all(n <= rows < 1.25 * n + 1 for n, rows in enumerate(taken, 1))
     assert len(set(taken)) == 16 + 4 + 4 + 28
-    assert all(rows_taken(rows) == rows for rows in taken)
-    assert rows_taken(0) == 0
+    assert all(padded_rows(rows) == rows for rows in taken)
+    assert padded_rows(0) == 0
 
 
 def test_products_take_those_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,33 +18,33 @@ from spacy_elmo.inference.memory import PAGE, Buffers, in_large_pages, trim
 
 def test_the_same_memory_where_it_suffices() -> None:
     buffers = Buffers()
-    large = buffers.take("a", 10, 20)
+    large = buffers.empty("a", 10, 20)
     assert large.shape == (10, 20)
     assert large.dtype == torch.float32
-    assert buffers.take("a", 3).data_ptr() == large.data_ptr()
-    assert buffers.take("b", 3).data_ptr() != large.data_ptr()
-    assert buffers.take("c", 2, 2, dtype=torch.float16).dtype == torch.float16
-    assert buffers.take("a", 100, 20).shape == (100, 20)
-    assert buffers.take("a", 0, 20).shape == (0, 20)
+    assert buffers.empty("a", 3).data_ptr() == large.data_ptr()
+    assert buffers.empty("b", 3).data_ptr() != large.data_ptr()
+    assert buffers.empty("c", 2, 2, dtype=torch.float16).dtype == torch.float16
+    assert buffers.empty("a", 100, 20).shape == (100, 20)
+    assert buffers.empty("a", 0, 20).shape == (0, 20)
 
 
 def test_each_thread_has_its_own() -> None:
     buffers, found = Buffers(), []
-    here = buffers.take("a", 5)
-    thread = threading.Thread(target=lambda: found.append(buffers.take("a", 5)))
+    here = buffers.empty("a", 5)
+    thread = threading.Thread(target=lambda: found.append(buffers.empty("a", 5)))
     thread.start()
     thread.join()
     assert found[0].data_ptr() != here.data_ptr()
-    assert buffers.take("a", 5).data_ptr() == here.data_ptr()
+    assert buffers.empty("a", 5).data_ptr() == here.data_ptr()
 
 
 def test_what_is_very_large_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MOST_BYTES", 100)
+    monkeypatch.setattr(memory, "MAX_BYTES", 100)
     buffers = Buffers()
-    assert buffers.take("a", 26).shape == (26,)
-    assert buffers._held == {}
-    assert buffers.take("a", 25).shape == (25,)
-    assert list(buffers._held) == ["a"]
+    assert buffers.empty("a", 26).shape == (26,)
+    assert buffers._tensors == {}
+    assert buffers.empty("a", 25).shape == (25,)
+    assert list(buffers._tensors) == ["a"]
 
 
 # Large pages

@@ -115,7 +115,7 @@ def test_words_that_another_thread_kept_meanwhile(bilm: BiLM) -> None:
     expected = encoded(bilm, words)
     for start in (0, 100, 290, 5, 250):
         chosen = words[start : start + 280]
-        vectors._keep(chosen, expected[start : start + 280])
+        vectors._add_to_cache(chosen, expected[start : start + 280])
         for word, slot in vectors._slots.items():
             assert torch.equal(vectors._table[slot], expected[int(word[1:])])
     assert len(vectors) == 300

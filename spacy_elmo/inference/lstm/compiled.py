@@ -164,7 +164,7 @@ class CompiledStack:
         for k, layer in enumerate(self.layers):
             plan = plans.first if k == 0 else plans.further
             x = outputs[-1] if k else words
-            out = self.buffers.take(f"out {k}", len(packing.source), self.options.projection_dim)
+            out = self.buffers.empty(f"out {k}", len(packing.source), self.options.projection_dim)
             begin = LstmState(_rows(state.h[k]), _rows(state.c[k]))
             cells = self._run_layer(layer, x, begin, plan, plan.table(backward), steps, out)
             if ends is not None:
@@ -180,7 +180,7 @@ class CompiledStack:
         self, layer: _Layer, x: Tensor, begin: LstmState, plan: Plan, chunks: Index, steps: _Steps, out: Tensor
     ) -> Tensor:
         """Fill in a layer's outputs, `out`. Returns the cells at the end, *Shape:* (dim / 16, rows, 16)."""
-        take, dim, width, n = self.buffers.take, self.options.dim, self.options.projection_dim, len(begin.c)
+        take, dim, width, n = self.buffers.empty, self.options.dim, self.options.projection_dim, len(begin.c)
         operands, rows, gates, real = self.kind.operands, padded(n), GATES * dim, torch.float32
         blocked = take("blocked", padded(max(plan.n_kept, plan.n_fresh)), width, dtype=operands)
         inputs = take("inputs", plan.rows, gates, dtype=self.kind.sums)

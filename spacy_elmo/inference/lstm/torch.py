@@ -74,7 +74,7 @@ class TorchStack:
         for k, layer in enumerate(self.layers):
             plan = plans.first if k == 0 else plans.further
             x = outputs[-1] if k else words
-            out = self.buffers.take(f"out {k}", len(packing.source), self.options.projection_dim, device=words.device)
+            out = self.buffers.empty(f"out {k}", len(packing.source), self.options.projection_dim, device=words.device)
             h, c = (part[k].clone(memory_format=torch.contiguous_format) for part in state)
             kept = self._kept(layer, x, plan)
             for chunk in plan.chunks[::-1] if backward else plan.chunks:
@@ -91,7 +91,7 @@ class TorchStack:
         """Sums of the inputs that are kept, *Shape:* (n_kept and room for a chunk's, 4 dim)."""
         if not plan.n_kept:
             return None
-        kept = self.buffers.take("inputs", plan.rows, 4 * self.options.dim, device=x.device)
+        kept = self.buffers.empty("inputs", plan.rows, 4 * self.options.dim, device=x.device)
         parts = kept[: plan.n_kept].split(self.input_rows), x[plan.kept].split(self.input_rows)
         for sums, rows in zip(*parts):
             sums.copy_(layer.inputs(rows))
