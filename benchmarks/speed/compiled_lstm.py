@@ -15,7 +15,8 @@ import torch
 from spacy_elmo import kernels
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.inference.lstm import compiled as compiled_stack
-from spacy_elmo.inference.lstm.compiled import KINDS, CompiledStack, Kind
+from spacy_elmo.inference.lstm.compiled import CompiledStack
+from spacy_elmo.inference.lstm.kinds import KINDS, Kind
 from spacy_elmo.inference.lstm.packing import Packing
 from spacy_elmo.inference.lstm.plan import Plans, plan_positions, plan_words
 from spacy_elmo.inference.memory import Buffers

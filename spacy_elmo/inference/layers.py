@@ -42,6 +42,7 @@ def fill(
         shapes = [(len(outputs), n, 2 * outputs[0][0].shape[1]) for n in tokens.tolist()]
         starts = [kernels.address("layers", array, np.float32, shape) for array, shape in zip(layers, shapes)]
         addresses = np.array(starts, np.uintp)
+        of_lengths = kernels.address("lengths", lengths, np.int64, (len(layers),))
     for k, (output, places) in enumerate(outputs):
         rows = np.ascontiguousarray(output.cpu().numpy())
         width = rows.shape[1]
@@ -54,7 +55,7 @@ def fill(
             boundary,
             width,
             2 * width,
-            kernels.address("lengths", lengths, np.int64, (len(layers),)),
+            of_lengths,
             kernels.address("places", places, np.int64, (None,)),
             kernels.address("rows", rows, np.float32, (None, width)),
             kernels.address("targets", targets, np.uintp, (len(layers),)),

@@ -10,8 +10,8 @@ from bilm_cases import bilm_of, random_datasets
 
 from spacy_elmo import kernels
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.inference.lstm import compiled as compiled_stack
-from spacy_elmo.inference.lstm.compiled import KINDS
+from spacy_elmo.inference.lstm import kinds as kinds_of_calls
+from spacy_elmo.inference.lstm.kinds import KINDS
 from spacy_elmo.modules import BiLM
 
 OPTIONS = BiLMOptions(4, ((1, 4), (2, 8), (3, 8)), 1, "relu", 50, 128, 64, 2, 3.0, 3.0, True)
@@ -24,7 +24,7 @@ def allow(name: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = tuple(kind for kind in KINDS if kind.name == name)
     if not all(kind.has(kernels.load()) for kind in kinds):
         pytest.skip(f"this machine has no {name}, or the loops were not compiled")
-    monkeypatch.setattr(compiled_stack, "KINDS", kinds)
+    monkeypatch.setattr(kinds_of_calls, "KINDS", kinds)
 
 
 def bilm_with(**changes: object) -> BiLM:

@@ -15,7 +15,7 @@ from stack_cases import LENGTHS, OPTIONS, allow, bilm_with, sentences_of
 from spacy_elmo.inference import Engine, FrozenBiLM, memory, word_encoder
 from spacy_elmo.inference.layout import Layout
 from spacy_elmo.inference.linear import PrepackedLinear
-from spacy_elmo.inference.lstm.compiled import KINDS
+from spacy_elmo.inference.lstm.kinds import KINDS
 from spacy_elmo.modules import Arrays, BiLM
 
 DTYPES = [torch.float32, torch.bfloat16]

@@ -7,7 +7,6 @@ cells and outputs are float32. The call: calls.h of the kernels; the arrays' lay
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,70 +14,24 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ... import kernels
 from ...formats.options import BiLMOptions
 from ...kernels.calls import LayerCall
-from ...kernels.constants import AMX_SIZE_MULTIPLE, AVX512_SIZE_MULTIPLE, GATES, INPUTS_ALIGNMENT, UNITS, padded
+from ...kernels.constants import GATES, INPUTS_ALIGNMENT, UNITS, padded
 from ...modules.loops import address, address_of_rows, bound
-from ...modules.lstm.cell import with_forget_bias
+from ...modules.lstm.cell import Clips, add_skip_in_place, with_forget_bias
 from ...modules.lstm.layers import LayerWeights, LstmState
 from ..memory import Buffers, in_large_pages
 from ..split import joined, split
+from .kinds import Kind
 from .packing import Index, Packing
 from .plan import Plan, Plans
-
-PROJECTION = 2  # its place among a layer's matrices
-
-
-class _Axes(NamedTuple):
-    """How a matrix is packed: its rows and columns are split, and the axes put in order."""
-
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-    order: tuple[int, ...]
-
-    def split(self, matrix: Tensor) -> Tensor:
-        """The matrix with these axes, not yet in order."""
-        axes: Tensor = matrix.unflatten(1, self.columns).unflatten(0, self.rows)
-        return axes
-
-
-class Kind(NamedTuple):
-    """A compiled call. has: whether this machine runs it; multiple: of which the sizes are."""
-
-    name: str
-    has: Callable[[ctypes.CDLL | None], bool]
-    operands: torch.dtype
-    sums: torch.dtype
-    multiple: int
-    gates: _Axes
-    projection: _Axes
-
-
-# the fastest of a type first
-KINDS = (
-    Kind(
-        "amx", kernels.has_amx, torch.bfloat16, torch.float16, AMX_SIZE_MULTIPLE,
-        _Axes((-1, 16, 2), (4, -1, UNITS), (4, 0, 3, 1, 5, 2)),
-        _Axes((-1, 16, 2), (-1, 4, UNITS), (3, 0, 4, 1, 5, 2)),
-    ),
-    Kind(
-        "avx512_bf16", kernels.has_avx512_bf16, torch.bfloat16, torch.float16, AVX512_SIZE_MULTIPLE,
-        _Axes((-1, 2), (2, 2, -1, UNITS), (4, 2, 0, 3, 5, 1)),
-        _Axes((-1, 2), (-1, 2, UNITS), (2, 0, 3, 4, 1)),
-    ),
-    Kind(
-        "avx512", kernels.has_avx512, torch.float32, torch.float32, AVX512_SIZE_MULTIPLE,
-        _Axes((-1,), (2, 2, -1, UNITS), (3, 1, 0, 2, 4)),
-        _Axes((-1,), (-1, 2, UNITS), (1, 0, 2, 3)),
-    ),
-)  # fmt: skip
 
 
 class _Layer(NamedTuple):
     """Packed weights of the input, of the state, and of the projection; the bias with the forget bias.
 
     remainders: what bfloat16 took away from the three weights, not packed; None if it is not stored.
+    addresses: of the four, in this order, checked once for all calls.
     """
 
     inputs: Tensor
@@ -86,6 +39,7 @@ class _Layer(NamedTuple):
     projection: Tensor
     bias: Tensor
     remainders: list[Tensor] | None
+    addresses: tuple[int, ...]
 
 
 class _Steps(NamedTuple):
@@ -101,11 +55,17 @@ class _Steps(NamedTuple):
         return cls(packing.active[::-1].copy(), packing.offsets[::-1].copy())
 
 
-def kind_of(options: BiLMOptions, dtype: torch.dtype, library: ctypes.CDLL | None) -> Kind | None:
-    """The compiled call for such sizes and products that this machine can run."""
-    sizes = (options.dim, options.projection_dim)
-    fitting = (kind for kind in KINDS if kind.operands == dtype and not any(size % kind.multiple for size in sizes))
-    return next((kind for kind in fitting if kind.has(library)), None)
+class _Work(NamedTuple):
+    """Arrays that the layers of a stack share, one layer after another. Their layouts: layouts.h.
+
+    n_rows: of the batch; cells: *Shape:* (dim / 16, padded rows, 16); state: (padded rows, projection_dim); outs: the
+    cells' outputs before the projection, (padded rows, dim).
+    """
+
+    n_rows: int
+    cells: Tensor
+    state: Tensor
+    outs: Tensor
 
 
 class CompiledStack:
@@ -124,30 +84,26 @@ class CompiledStack:
             pairs = [split(matrix) for matrix in matrices]
             matrices = [high for high, _ in pairs]
             remainders = [low for _, low in pairs] if lossless else None
-        packed = [self._packed(matrix, place) for place, matrix in enumerate(matrices)]
-        self.layers.append(_Layer(packed[0], packed[1], packed[2], bias, remainders))
+        axes = (self.kind.gates, self.kind.gates, self.kind.projection)
+        packed = [in_large_pages(a.pack(matrix)).reshape(matrix.shape) for a, matrix in zip(axes, matrices)]
+        self.layers.append(_Layer(packed[0], packed[1], packed[2], bias, remainders, self._addresses(packed, bias)))
+
+    def _addresses(self, packed: list[Tensor], bias: Tensor) -> tuple[int, ...]:
+        dim, width, operands = self.options.dim, self.options.projection_dim, self.kind.operands
+        inputs, recurrent, projection = packed
+        return (
+            address("packed inputs", inputs, operands, (width, GATES * dim)),
+            address("packed recurrent", recurrent, operands, (width, GATES * dim)),
+            address("packed projection", projection, operands, (dim, width)),
+            address("bias", bias, torch.float32, (GATES * dim,)),
+        )
 
     def matrices(self, number: int) -> list[Tensor]:
-        """See stacks.Stack."""
+        """Return copies of a layer's matrices; see stacks.Stack."""
         layer = self.layers[number]
-        packed = (layer.inputs, layer.recurrent, layer.projection)
-        matrices = [self._unpacked(matrix, place) for place, matrix in enumerate(packed)]
+        gates, projection = self.kind.gates, self.kind.projection
+        matrices = [gates.unpack(layer.inputs), gates.unpack(layer.recurrent), projection.unpack(layer.projection)]
         return matrices if layer.remainders is None else [joined(*pair) for pair in zip(matrices, layer.remainders)]
-
-    def _packed(self, matrix: Tensor, place: int) -> Tensor:
-        """place: the matrix's among a layer's."""
-        axes = self._axes(place)
-        return in_large_pages(axes.split(matrix).permute(axes.order)).reshape(matrix.shape)
-
-    def _unpacked(self, packed: Tensor, place: int) -> Tensor:
-        axes = self._axes(place)
-        sizes = axes.split(packed).shape
-        placed = packed.view([sizes[axis] for axis in axes.order])
-        back = [axes.order.index(axis) for axis in range(len(sizes))]
-        return placed.permute(back).reshape(packed.shape)
-
-    def _axes(self, place: int) -> _Axes:
-        return self.kind.projection if place == PROJECTION else self.kind.gates
 
     def run(
         self,
@@ -159,68 +115,75 @@ class CompiledStack:
         backward: bool,
     ) -> list[Tensor]:
         """Each layer's outputs, *Shape:* (positions, projection_dim); see stacks.Stack."""
-        steps = _Steps.of(packing, backward)
+        steps, work = _Steps.of(packing, backward), self._work(state.c.shape[1])
+        call = self._call(steps, work)
         outputs: list[Tensor] = []
         for k, layer in enumerate(self.layers):
             plan = plans.first if k == 0 else plans.further
             x = outputs[-1] if k else words
             out = self.buffers.empty(f"out {k}", len(packing.source), self.options.projection_dim)
-            begin = LstmState(_rows(state.h[k]), _rows(state.c[k]))
-            cells = self._run_layer(layer, x, begin, plan, plan.table(backward), steps, out)
+            self._run_layer(call, layer, x, LstmState(_rows(state.h[k]), _rows(state.c[k])), plan, backward, out)
             if ends is not None:
                 last = torch.from_numpy(packing.firsts if backward else packing.ends)
                 torch.index_select(out, 0, last, out=ends.h[k])
-                ends.c[k] = cells[:, : len(last)].transpose(0, 1).flatten(1)
-            if k and self.options.use_skip_connections:
-                out.add_(x)
+                ends.c[k] = work.cells[:, : len(last)].transpose(0, 1).flatten(1)
+            add_skip_in_place(self.options, k, out, x)
             outputs.append(out)
         return outputs
 
-    def _run_layer(
-        self, layer: _Layer, x: Tensor, begin: LstmState, plan: Plan, chunks: Index, steps: _Steps, out: Tensor
-    ) -> Tensor:
-        """Fill in a layer's outputs, `out`. Returns the cells at the end, *Shape:* (dim / 16, rows, 16)."""
-        take, dim, width, n = self.buffers.empty, self.options.dim, self.options.projection_dim, len(begin.c)
-        operands, rows, gates, real = self.kind.operands, padded(n), GATES * dim, torch.float32
-        blocked = take("blocked", padded(max(plan.n_kept, plan.n_fresh)), width, dtype=operands)
-        inputs = take("inputs", plan.rows, gates, dtype=self.kind.sums)
-        cells = take("cells", dim // UNITS, rows, UNITS)
-        state, outs = take("state", rows, width, dtype=operands), take("outs", rows, dim, dtype=operands)
-        n_steps, n_positions = len(steps.active), len(out)
-        fresh = None if plan.fresh is None else address("fresh", plan.fresh, torch.int64, (None,))
-        call = LayerCall(
-            batch=n,
+    def _work(self, n_rows: int) -> _Work:
+        """The work arrays for a batch of `n_rows` rows."""
+        empty, dim, width, rows = self.buffers.empty, self.options.dim, self.options.projection_dim, padded(n_rows)
+        operands = self.kind.operands
+        return _Work(
+            n_rows,
+            empty("cells", dim // UNITS, rows, UNITS),
+            empty("state", rows, width, dtype=operands),
+            empty("outs", rows, dim, dtype=operands),
+        )
+
+    def _call(self, steps: _Steps, work: _Work) -> LayerCall:
+        """A call with the arguments that are the same in all layers. The arrays must live as long as it is used."""
+        dim, width, rows = self.options.dim, self.options.projection_dim, padded(work.n_rows)
+        clips = Clips.of(self.options)
+        return LayerCall(
+            batch=work.n_rows,
             dim=dim,
             width=width,
-            n_kept=plan.n_kept,
-            n_inputs=len(inputs),
-            n_chunks=len(chunks),
-            h_stride=begin.h.stride(0),
-            c_stride=begin.c.stride(0),
-            chunks=address("chunks", chunks, np.int64, (None, 4)),
-            kept=address("kept", plan.kept, torch.int64, (plan.n_kept,)),
-            fresh=fresh,
-            active=address("active", steps.active, np.int32, (n_steps,)),
-            offsets=address("offsets", steps.offsets, np.int64, (n_steps,)),
-            places=address("places", plan.places, torch.int32, (n_positions,)),
-            x=address("x", x, real, (None, width)),
-            h=address_of_rows("h", begin.h, real, (n, width)),
-            c=address_of_rows("c", begin.c, real, (n, dim)),
-            packed_inputs=address("packed inputs", layer.inputs, operands, (width, gates)),
-            packed_recurrent=address("packed recurrent", layer.recurrent, operands, (width, gates)),
-            packed_w_p=address("packed projection", layer.projection, operands, (dim, width)),
-            bias=address("bias", layer.bias, real, (gates,)),
-            blocked=address("blocked", blocked, operands, (None, width)),
-            inputs=address("inputs", inputs, self.kind.sums, (plan.rows, gates), INPUTS_ALIGNMENT),
-            cells=address("cells", cells, real, (dim // UNITS, rows, UNITS)),
-            state=address("state", state, operands, (rows, width)),
-            outs=address("outs", outs, operands, (rows, dim)),
-            out=address("out", out, real, (n_positions, width)),
-            cell_bound=bound(self.options.cell_clip),
-            proj_bound=bound(self.options.proj_clip),
+            active=address("active", steps.active, np.int32, (None,)),
+            offsets=address("offsets", steps.offsets, np.int64, (len(steps.active),)),
+            cells=address("cells", work.cells, torch.float32, (dim // UNITS, rows, UNITS)),
+            state=address("state", work.state, self.kind.operands, (rows, width)),
+            outs=address("outs", work.outs, self.kind.operands, (rows, dim)),
+            cell_bound=bound(clips.cell),
+            proj_bound=bound(clips.proj),
         )
+
+    def _run_layer(
+        self, call: LayerCall, layer: _Layer, x: Tensor, start: LstmState, plan: Plan, backward: bool, out: Tensor
+    ) -> None:
+        """Fill in the outputs of a layer, `out`, and the cells at the end, one of the work arrays.
+
+        start: the state before the first step; see stacks.Stack for the other arguments.
+        """
+        empty, dim, width, n = self.buffers.empty, self.options.dim, self.options.projection_dim, call.batch
+        chunks = plan.table(backward)
+        blocked = empty("blocked", padded(max(plan.n_kept, plan.n_fresh)), width, dtype=self.kind.operands)
+        inputs = empty("inputs", plan.rows, GATES * dim, dtype=self.kind.sums)
+        call.n_kept, call.n_inputs, call.n_chunks = plan.n_kept, plan.rows, len(chunks)
+        call.h_stride, call.c_stride = start.h.stride(0), start.c.stride(0)
+        call.chunks = address("chunks", chunks, np.int64, (None, 4))
+        call.kept = address("kept", plan.kept, torch.int64, (plan.n_kept,))
+        call.fresh = None if plan.fresh is None else address("fresh", plan.fresh, torch.int64, (None,))
+        call.places = address("places", plan.places, torch.int32, out.shape[:1])
+        call.x = address("x", x, torch.float32, (None, width))
+        call.h = address_of_rows("h", start.h, torch.float32, (n, width))
+        call.c = address_of_rows("c", start.c, torch.float32, (n, dim))
+        call.packed_inputs, call.packed_recurrent, call.packed_w_p, call.bias = layer.addresses
+        call.blocked = address("blocked", blocked, self.kind.operands, (None, width))
+        call.inputs = address("inputs", inputs, self.kind.sums, (plan.rows, GATES * dim), INPUTS_ALIGNMENT)
+        call.out = address("out", out, torch.float32, (None, width))
         getattr(self.library, f"{self.kind.name}_layer")(ctypes.byref(call))
-        return cells
 
 
 def _rows(part: Tensor) -> Tensor:

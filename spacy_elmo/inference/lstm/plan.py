@@ -33,7 +33,7 @@ class Plan(NamedTuple):
     @property
     def n_kept(self) -> int:
         """Products kept for all chunks."""
-        return len(self.kept)
+        return self.kept.shape[0]
 
     @property
     def n_fresh(self) -> int:

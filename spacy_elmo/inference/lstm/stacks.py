@@ -11,7 +11,8 @@ from ... import kernels
 from ...formats.options import BiLMOptions
 from ...modules.lstm.layers import LayerWeights, LstmState
 from ..memory import Buffers
-from .compiled import CompiledStack, kind_of
+from .compiled import CompiledStack
+from .kinds import kind_of
 from .packing import Packing
 from .plan import Plans
 from .torch import TorchStack

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...formats.options import BiLMOptions
 from ...modules.loops import address, bound, loops
-from ...modules.lstm.cell import with_forget_bias
+from ...modules.lstm.cell import Clips, add_skip_in_place, cell_in_torch, clip_in_place, with_forget_bias
 from ...modules.lstm.layers import LayerWeights, LstmState
 from ..linear import PrepackedLinear
 from ..memory import Buffers
@@ -82,8 +82,7 @@ class TorchStack:
                 self._scan(layer, inputs, chunk, plan.places, packing, h, c, out, backward)
             if ends is not None:
                 ends.h[k], ends.c[k] = h, c
-            if k and self.options.use_skip_connections:
-                out.add_(x)
+            add_skip_in_place(self.options, k, out, x)
             outputs.append(out)
         return outputs
 
@@ -119,23 +118,21 @@ class TorchStack:
     ) -> None:
         """The steps of a chunk; h (rows, projection_dim) and c (rows, dim) are updated in place."""
         library = loops(inputs)
-        bound = self.options.proj_clip
+        clip = Clips.of(self.options).proj
         order = range(chunk.steps.start, chunk.steps.stop)
         for t in reversed(order) if backward else order:
             n, place = int(packing.active[t]), int(packing.offsets[t])
             sums, rows = layer.recurrent(h[:n]), places[place : place + n]
             hidden = self._cell(library, sums, inputs, rows, c[:n])
             if layer.projection is not None:
-                hidden = layer.projection(hidden)
-                if bound is not None:
-                    hidden.clamp_(-bound, bound)
+                hidden = clip_in_place(layer.projection(hidden), clip)
             h[:n] = hidden
             out[place : place + n] = hidden
 
     def _cell(self, library: ctypes.CDLL | None, sums: Tensor, inputs: Tensor, rows: Tensor, c: Tensor) -> Tensor:
         """One step; c is updated. sums: *Shape:* (n, 4 dim), of the state; rows: (n,), into inputs."""
         n, dim = c.shape
-        clip = self.options.cell_clip
+        clip = Clips.of(self.options).cell
         if library is not None:
             out = torch.empty_like(c)
             library.cell_step(
@@ -149,8 +146,4 @@ class TorchStack:
                 bound(clip),
             )
             return out
-        i, j, f, o = sums.add_(inputs[rows.long()]).split(dim, 1)
-        c.mul_(f.sigmoid_()).addcmul_(i.sigmoid_(), j.tanh_())
-        if clip is not None:
-            c.clamp_(-clip, clip)
-        return torch.tanh(c).mul_(o.sigmoid_())
+        return cell_in_torch(sums.add_(inputs[rows.long()]), c, c, clip)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ...formats.options import BiLMOptions
 from ...kernels.constants import GATE_F, GATES
 from ..loops import NAMES, address, bound, loops, optional_address
 
@@ -16,10 +17,58 @@ FORGET_BIAS = 1.0  # TensorFlow's LSTMCell(forget_bias=1.0), with which all ELMo
 
 
 class Clips(NamedTuple):
-    """Bounds of the cell state and of the projected output; None: no bound."""
+    """The bounds of an LSTM layer.
+
+    cell: the cell state is clipped to [-cell, cell]; None: it is not clipped.
+    proj: the same for the projected output.
+    """
 
     cell: float | None
     proj: float | None
+
+    @classmethod
+    def of(cls, options: BiLMOptions) -> "Clips":
+        """Return the bounds of a biLM's layers.
+
+        options: of the biLM.
+        """
+        return cls(options.cell_clip, options.proj_clip)
+
+
+def clip_in_place(x: Tensor, clip: float | None) -> Tensor:
+    """Clip values in place, and return them.
+
+    x: of any shape.
+    clip: the values are clipped to [-clip, clip]; None: they stay as they are.
+    """
+    return x if clip is None else x.clamp_(-clip, clip)
+
+
+def add_skip(options: BiLMOptions, layer: int, output: Tensor, x: Tensor) -> Tensor:
+    """Return the output of a layer with its skip connection, if it has one.
+
+    Every layer but the first adds its input to its output, as in bilm-tf, unless the options say otherwise. The state
+    that the next step starts from is the output without it.
+
+    options: of the biLM.
+    layer: the number of the layer, from 0.
+    output: of the layer, of any shape.
+    x: the layer's input, of the same shape.
+    """
+    return output + x if _has_skip(options, layer) else output
+
+
+def add_skip_in_place(options: BiLMOptions, layer: int, output: Tensor, x: Tensor) -> None:
+    """Add the skip connection as `add_skip` does, in the memory of `output`.
+
+    options, layer, output, x: as in `add_skip`.
+    """
+    if _has_skip(options, layer):
+        output.add_(x)
+
+
+def _has_skip(options: BiLMOptions, layer: int) -> bool:
+    return layer > 0 and options.use_skip_connections
 
 
 def with_forget_bias(bias: Tensor, dtype: torch.dtype) -> Tensor:
@@ -65,15 +114,33 @@ def cell_forward(
         )
         return
     active = sums + bias
-    active[:, :dim].sigmoid_()
-    active[:, dim : 2 * dim].tanh_()
-    active[:, 2 * dim :].sigmoid_()
+    previous = cell_in if keep is None else cell_in * keep
+    out.copy_(cell_in_torch(active, previous, cell_out, clip, one_sigmoid=True))
     gates.copy_(active)
-    i, j, f, o = active.split(dim, 1)
-    torch.mul(cell_in if keep is None else cell_in * keep, f, out=cell_out).addcmul_(i, j)
-    if clip is not None:
-        cell_out.clamp_(-clip, clip)
-    out.copy_(torch.tanh(cell_out).mul_(o))
+
+
+def cell_in_torch(
+    sums: Tensor, previous: Tensor, cell: Tensor, clip: float | None, *, one_sigmoid: bool = False
+) -> Tensor:
+    """Return the output of one step of the cell, computed by torch without gradients.
+
+    These are the equations of `cell_forward`.
+
+    sums: *Shape:* (batch, 4 dim), the sums of the gates, bias included. They are overwritten with the activations.
+    previous: *Shape:* (batch, dim), the previous cell state.
+    cell: *Shape:* (batch, dim), receives the new cell state. It may be `previous`.
+    clip: bound of the cell state; None: none.
+    one_sigmoid: compute forget gate and output gate, which lie side by side, in one call. The last bit of a result can
+        depend on this, because torch computes the ends of rows with other instructions.
+
+    Returns *Shape:* (batch, dim).
+    """
+    dim = cell.shape[1]
+    i, j, f, o = sums.split(dim, 1)
+    for gates in (i, sums[:, 2 * dim :]) if one_sigmoid else (i, f, o):
+        gates.sigmoid_()
+    torch.mul(previous, f, out=cell).addcmul_(i, j.tanh_())
+    return torch.tanh(clip_in_place(cell, clip)).mul_(o)
 
 
 def cell_backward(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...formats.options import BiLMOptions
-from .cell import Clips
+from .cell import Clips, add_skip
 from .scan import Workspace, lstm_scan
 
 
@@ -63,13 +63,13 @@ def scan_layers(
     (directions, steps, batch, projection_dim), and the state c (directions, steps, batch, dim), after each step; with
     workspaces c after the last step alone, (directions, 1, batch, dim).
     """
-    clips = Clips(options.cell_clip, options.proj_clip)
+    clips = Clips.of(options)
     outputs, hs, cs = [], [], []
     for k, layer in enumerate(layers):
         workspace = None if workspaces is None else workspaces[k]
         given = x if drop is None else drop(x)
         h, c = lstm_scan(given, *layer, state.h[k], state.c[k], keep, clips, products, workspace, workspace is None)
-        x = h + given if k > 0 and options.use_skip_connections else h  # bilm-tf too adds what was dropped out
+        x = add_skip(options, k, h, given)  # with dropout it is the input after dropout that is added, as in bilm-tf
         outputs.append(x)
         hs.append(h)
         cs.append(c)

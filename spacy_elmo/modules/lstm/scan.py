@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from ...kernels.constants import padded
 from . import amx as lstm_amx
-from .cell import Clips, cell_backward, cell_forward, with_forget_bias
+from .cell import Clips, cell_backward, cell_forward, clip_in_place, with_forget_bias
 from .tape import Arrays, Tape, array
 
 
@@ -40,9 +40,7 @@ def _forward(tape: Tape, weight: Tensor, bias: Tensor, w_p: Tensor | None, keep:
         if w_p is None:
             tape.hidden[t + 1] = tape.outs[t]
         else:
-            hidden = torch.mm(tape.outs[t], w_p, out=tape.hidden[t + 1])
-            if clips.proj is not None:
-                hidden.clamp_(-clips.proj, clips.proj)
+            clip_in_place(torch.mm(tape.outs[t], w_p, out=tape.hidden[t + 1]), clips.proj)
 
 
 def _products(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,8 @@ from stack_cases import LENGTHS, OPTIONS, allow, bilm_with, sentences_of
 
 from spacy_elmo import kernels
 from spacy_elmo.inference import Engine
-from spacy_elmo.inference.lstm.compiled import KINDS, CompiledStack
+from spacy_elmo.inference.lstm.compiled import CompiledStack
+from spacy_elmo.inference.lstm.kinds import KINDS
 from spacy_elmo.inference.lstm.torch import TorchStack
 from spacy_elmo.modules import BiLM, LstmState
 
