@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 run: $(VENV)/installed
 	$(BIN)/python -m spacy elmo demo out
 
-# a worker for each core; one thread in each, or they would wait for one another. A file's tests stay together, since
+# two workers, for two cores; one thread in each, or they would wait for one another. A file's tests stay together, since
 # they share what is slow to make
 WORKERS ?= 2
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder

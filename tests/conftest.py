@@ -16,8 +16,8 @@ from spacy_elmo import kernels
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
-# what runs the engine, which divides its work among as many threads as torch has
-ENGINE = ("inference", "allennlp", "models", "pipeline")
+# what divides its work among as many threads as torch has
+THREADED = ("inference", "allennlp", "models", "pipeline", "modules", "kernels")
 
 # what a shell starts in the background ignores SIGINT, and so would the processes that the tests start and interrupt
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -36,9 +36,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def threads(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have torch use two threads in tests that run the engine, also in a worker of pytest-xdist, which has one."""
+    """Have torch use two threads in tests of what divides its work, also in a worker of pytest-xdist, which has one."""
     before = torch.get_num_threads()
-    if request.path.relative_to(TESTS).parts[0] in ENGINE:
+    if request.path.relative_to(TESTS).parts[0] in THREADED:
         torch.set_num_threads(max(2, before))
     yield
     torch.set_num_threads(before)

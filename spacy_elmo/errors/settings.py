@@ -5,6 +5,7 @@ class SettingMessages:
     """Message templates."""
 
     SAVED = "the saved biLM"
+    IN_MEMORY = "the biLM in memory"
     ONE_FILE = (
         "{given} is set, but {missing} is not. Set both to use a biLM of your own, or neither to use the embedded "
         "one (in a component's config they are model.{given} and model.{missing})."

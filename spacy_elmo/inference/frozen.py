@@ -5,7 +5,9 @@ import threading
 import torch
 from torch import Tensor
 
+from ..errors import Errors
 from ..formats.options import BiLMOptions
+from ..formats.weights.checks import check_shapes
 from ..formats.weights.table import expected_parameters
 from ..modules import Arrays, BiLM
 from ..modules.bilm import as_tensor
@@ -26,11 +28,14 @@ class FrozenBiLM:
     arrays: the weights by parameter name, as formats.read_weights returns them. The dict is emptied, so that this
         object is their only owner.
     device: the device of the weights.
+
+    Raises WeightsError for arrays that are missing, unexpected, misshapen or not float32. The dict is then unchanged.
     """
 
     @torch.inference_mode(False)
     @torch.no_grad()
     def __init__(self, options: BiLMOptions, arrays: Arrays, device: torch.device | str = "cpu") -> None:
+        check_shapes(arrays, options, Errors.IN_MEMORY)
         self.options = options
         self._names = list(expected_parameters(options, arrays))
         self._plain: dict[str, Tensor] = {}
@@ -39,22 +44,29 @@ class FrozenBiLM:
             del arrays[name]
         self._layout: Layout | None = None
         self._engine: Engine | None = None
+        self._engine_for: tuple[torch.dtype, int] | None = None  # the arguments that it was prepared with
         self._lock = threading.RLock()
 
     @torch.inference_mode(False)
     @torch.no_grad()
     def prepare_engine(self, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> Engine:
-        """Return the engine of these weights. The first call lays them out; later calls return the same engine.
+        """Return the engine of these weights, the same one for the same arguments.
 
-        dtype: type of the matrix multiplications, float32 or bfloat16. It matters only in the first call.
-        cached_words: number of words whose vectors are cached. It matters only in the first call.
+        The first call lays the weights out. A call with another dtype restores them and lays them out again.
+
+        dtype: type of the matrix multiplications, float32 or bfloat16.
+        cached_words: number of words whose vectors are cached.
         """
         with self._lock:
-            if self._engine is None:
-                if self._layout is None:
-                    self._layout = Layout(self.options, self._plain, dtype, lossless=True)
-                self._layout.lay_out(self._plain)
-                self._engine = Engine(self._layout, cached_words)
+            if self._engine is not None and (dtype, cached_words) == self._engine_for:
+                return self._engine
+            if self._layout is not None and self._layout.dtype != dtype:
+                self._plain = self._tensors(copied=False)
+                self._layout = self._engine = None
+            if self._layout is None:
+                self._layout = Layout(self.options, self._plain, dtype, lossless=True)
+            self._layout.lay_out(self._plain)
+            self._engine, self._engine_for = Engine(self._layout, cached_words), (dtype, cached_words)
             return self._engine
 
     def to_arrays(self) -> Arrays:
@@ -62,16 +74,13 @@ class FrozenBiLM:
         return {name: tensor.cpu().numpy() for name, tensor in self._tensors(copied=True).items()}
 
     def to_network(self) -> BiLM:
-        """Return a network with these weights, on their device.
+        """Return a network with copies of these weights, on their device.
 
-        It shares the weights that are not laid out, and has copies of the others. To have the weights in memory only
-        once, delete this object.
+        To have the weights in memory only once, delete this object.
         """
         with self._lock:
-            tensors = self._tensors(copied=False)
-            arrays = {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
-            device = tensors["char_cnn.embedding.weight"].device
-            return BiLM.from_arrays(self.options, arrays).to(device)
+            device = self._plain["char_cnn.embedding.weight"].device
+            return BiLM.from_arrays(self.options, self.to_arrays()).to(device)
 
     @torch.inference_mode(False)
     @torch.no_grad()

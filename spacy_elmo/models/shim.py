@@ -195,8 +195,9 @@ class BiLMShim(Shim):
             assign(before)
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Move the weights to the CPU (device_type "cpu"), or to the GPU (device_type "gpu") with this number."""
+        """Move the weights to the CPU (device_type "cpu") or to the GPU with this number ("gpu"). Settles."""
         with self._lock:
+            self.settle()
             self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
             if isinstance(self._model, FrozenBiLM):
                 self._set_owner(FrozenBiLM(self._model.options, self._model.to_arrays(), self._device))

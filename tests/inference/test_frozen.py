@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import torch
 from bilm_cases import bilm_of, random_datasets
 from stack_cases import LENGTHS, OPTIONS, allow, bilm_with, sentences_of
 
+from spacy_elmo.errors import WeightsError
 from spacy_elmo.inference import Engine, FrozenBiLM, memory, word_encoder
 from spacy_elmo.inference.layout import Layout
 from spacy_elmo.inference.linear import PrepackedLinear
@@ -181,3 +184,41 @@ def test_in_inference_mode() -> None:
     assert np.array_equal(frozen.prepare_engine().run([["a", "b"]])[0], inside)
     network = frozen.to_network()
     assert all(parameter.requires_grad and not parameter.is_inference() for parameter in network.parameters())
+
+
+def test_another_precision_is_laid_out_anew() -> None:
+    bilm = bilm_with()
+    expected = bytes_of(bilm.to_arrays())
+    frozen = FrozenBiLM(bilm.options, bilm.to_arrays())
+    exact = frozen.prepare_engine()
+    assert frozen.prepare_engine() is exact
+    rounded = frozen.prepare_engine(torch.bfloat16).run([["a", "b"]])[0]
+    assert np.array_equal(rounded, Engine.of(bilm, torch.bfloat16).run([["a", "b"]])[0])
+    assert np.array_equal(frozen.prepare_engine().run([["a", "b"]])[0], exact.run([["a", "b"]])[0])
+    assert bytes_of(frozen.to_arrays()) == expected
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda arrays: arrays.pop("lstm.layers.1.bias"), "lstm.layers.1.bias"),
+    (lambda arrays: arrays.update(more=np.zeros(3, np.float32)), "more"),
+    (lambda arrays: arrays.update({"lstm.layers.0.bias": np.zeros((2, 3), np.float32)}), "lstm.layers.0.bias"),
+    (lambda arrays: arrays.update({"lstm.layers.0.bias": arrays["lstm.layers.0.bias"].astype("f8")}), "float64"),
+])  # fmt: skip
+def test_arrays_that_do_not_fit_are_refused_and_stay(change: Callable[[Any], object], message: str) -> None:
+    bilm = bilm_with()
+    arrays = bilm.to_arrays()
+    change(arrays)
+    names = set(arrays)
+    with pytest.raises(WeightsError, match=f"the biLM in memory.*{re.escape(message)}"):
+        FrozenBiLM(bilm.options, arrays)
+    assert set(arrays) == names
+
+
+def test_a_network_is_a_copy() -> None:
+    bilm = bilm_with()
+    expected = bytes_of(bilm.to_arrays())
+    frozen = FrozenBiLM(bilm.options, bilm.to_arrays())
+    with torch.no_grad():
+        for parameter in frozen.to_network().parameters():
+            parameter.add_(1.0)
+    assert bytes_of(frozen.to_arrays()) == expected

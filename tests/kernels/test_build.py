@@ -13,19 +13,14 @@ from spacy_elmo import kernels
 
 pytestmark = pytest.mark.slow
 
-SOURCES = {path.name for pattern in ("*.c", "*.h", "*.inc") for path in kernels.FOLDER.rglob(pattern)}
+PATTERNS = ("*.c", "*.h", "*.inc", "*.py")
+FILES_BELOW = {path.relative_to(kernels.FOLDER).as_posix() for p in PATTERNS for path in kernels.FOLDER.rglob(p)}
 STRICT = {"CFLAGS": "-Wall -Wextra -Werror"}
 
 
-def in_kernels(names: list[str]) -> set[str]:
-    """Names of the files in the folder kernels but for Python's own."""
-    paths = [Path(name) for name in names if "/spacy_elmo/kernels/" in name]
-    return {path.name for path in paths if path.suffix not in ("", ".py")}
-
-
-def without_python(folder: Path) -> set[str]:
-    """Names of an unpacked wheel's files in the folder kernels but for Python's own."""
-    return {path.name for path in folder.rglob("*") if path.is_file() and path.suffix != ".py"}
+def files_below(folder: Path) -> set[str]:
+    """Paths of an unpacked wheel's files below the folder kernels."""
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.usefixtures("compiled")
@@ -34,7 +29,7 @@ def test_a_wheel_holds_the_library_and_its_sources(project: Path) -> None:
     folder = unpacked(build(project, "wheel", **(STRICT if os.name == "posix" else {})))
     library = kernels.library_path(folder)
     assert library is not None
-    assert without_python(folder) == SOURCES | {library.name}
+    assert files_below(folder) == FILES_BELOW | {library.name}
     assert kernels.open_library(library) is not None
 
 
@@ -44,13 +39,14 @@ def test_a_wheel_is_built_without_a_compiler_that_works(project: Path, compiler:
         pytest.skip("CC names the compiler on POSIX alone")
     folder = unpacked(build(project, "wheel", CC=compiler))
     assert kernels.library_path(folder) is None
-    assert without_python(folder) == SOURCES
+    assert files_below(folder) == FILES_BELOW
 
 
 def test_an_sdist_holds_what_a_wheel_is_built_from(project: Path) -> None:
     sdist = build(project, "sdist")
     with tarfile.open(sdist) as file:
         names = file.getnames()
-    assert in_kernels(names) == SOURCES
+    below = {name.partition("/spacy_elmo/kernels/")[2] for name in names}
+    assert {name for name in below if Path(name).suffix} == FILES_BELOW
     top = {name.partition("/")[2] for name in names}
     assert top >= set(FILES)
