@@ -12,7 +12,7 @@ from ..kernels.constants import MAX_POSITIONS
 from .char_table import character_table, maxima
 from .highway import Highway
 from .loops import loops
-from .products import linear
+from .matmul import linear
 
 N_IDS = 262  # 261 characters, and 0 for the mask
 # Torch convolves words, sorted by length, in groups of this size. Each group is cut to its longest word.

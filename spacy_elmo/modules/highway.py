@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .products import linear
+from .matmul import linear
 
 
 class Highway(nn.Module):

@@ -1,4 +1,4 @@
-"""The precision of the products."""
+"""The type of the matrix multiplications: float32 or bfloat16."""
 
 from pathlib import Path
 from typing import Literal
@@ -12,7 +12,10 @@ PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "auto")
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Whether the machine itself multiplies in bfloat16 (emulated, it is slower than float32)."""
+    """Tell whether the machine itself multiplies in bfloat16. Emulated, it is slower than float32.
+
+    device: on which the multiplications run.
+    """
     if device.type == "cuda":
         # AMD's have it; NVIDIA's since Ampere
         return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
@@ -24,9 +27,12 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def dtype_of(precision: Precision, device: torch.device) -> torch.dtype:
-    """What the products are done in: "auto" is bfloat16 where the machine has it, else float32.
+    """Return the type of the matrix multiplications. "auto" is bfloat16 if the machine has it, else float32.
 
-    Raises SettingsError for "bfloat16" where the machine has none, and for an unknown name.
+    precision: the setting of that name.
+    device: on which the multiplications run.
+
+    Raises SettingsError for "bfloat16" if the machine has none, and for an unknown name.
     """
     if precision not in PRECISIONS:
         raise SettingsError(Errors.PRECISION.format(got=precision, expected=", ".join(PRECISIONS)))

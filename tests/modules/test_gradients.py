@@ -162,7 +162,7 @@ def test_scan_with_bfloat16_products(forget: bool) -> None:
     inputs, same = large_inputs(), large_inputs()
     keep = alternating(10, 16) if forget else None
     clips = Clips(3.0, 3.0)
-    hidden, cells = lstm_scan(*inputs, keep, clips, products=torch.bfloat16)  # type: ignore[misc]
+    hidden, cells = lstm_scan(*inputs, keep, clips, matmul_dtype=torch.bfloat16)  # type: ignore[misc]
     expected = scan_by_autograd(*same, keep=keep, clips=clips)
     assert hidden.dtype == cells.dtype == torch.float32
     for got, wanted in zip((hidden, cells), expected, strict=True):
@@ -188,7 +188,7 @@ def test_scan_with_bfloat16_products_without_a_projection(forget: bool) -> None:
     given = (x, w_x, w_h, bias, None, h0, c0)
     inputs, same = ([None if part is None else part.clone().requires_grad_() for part in given] for _ in range(2))
     keep, clips = alternating(10, 16) if forget else None, Clips(3.0, None)
-    hidden, cells = lstm_scan(*inputs, keep, clips, products=torch.bfloat16)  # type: ignore[misc, arg-type]
+    hidden, cells = lstm_scan(*inputs, keep, clips, matmul_dtype=torch.bfloat16)  # type: ignore[misc, arg-type]
     expected = scan_by_autograd(*same, keep=keep, clips=clips)
     (hidden.sin().sum() + cells.cos().sum()).backward()
     (expected[0].sin().sum() + expected[1].cos().sum()).backward()

@@ -24,9 +24,9 @@ LOW, REAL = torch.bfloat16, torch.float32
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor]
 
 
-def fits(x: Tensor, h0: Tensor, c0: Tensor, w_p: Tensor | None, products: torch.dtype) -> bool:
+def fits(x: Tensor, h0: Tensor, c0: Tensor, w_p: Tensor | None, matmul_dtype: torch.dtype) -> bool:
     """Whether there are compiled calls for such sizes and types on this machine."""
-    if products != LOW or w_p is None or any(size.shape[-1] % AMX_SIZE_MULTIPLE for size in (x, h0, c0)):
+    if matmul_dtype != LOW or w_p is None or any(size.shape[-1] % AMX_SIZE_MULTIPLE for size in (x, h0, c0)):
         return False
     if not all(tensor.dtype == REAL and tensor.device.type == "cpu" for tensor in (x, h0, c0)):
         return False

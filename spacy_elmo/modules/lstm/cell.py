@@ -1,7 +1,8 @@
 """One step of the LSTM cell and its gradient, in place on the tape's rows: in torch, or compiled where it was built.
 
-Gates stand in the files' order i, j, f, o. Rows are contiguous. The cell state is float32 (float64 where all is);
-what the matrix products take and give may be bfloat16: then sums and activations are taken in float32.
+The gates are in the files' order: input gate i, candidate j, forget gate f, output gate o. Rows are contiguous. The
+cell state is float32 (float64 if all arrays are). What the matrix multiplications read and write may be bfloat16; sums
+and activations are then computed in float32.
 """
 
 from typing import NamedTuple

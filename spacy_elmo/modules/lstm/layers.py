@@ -52,13 +52,18 @@ def scan_layers(
     keep: Tensor | None = None,
     *,
     drop: Callable[[Tensor], Tensor] | None = None,
-    products: torch.dtype | None = None,
+    matmul_dtype: torch.dtype | None = None,
     workspaces: Sequence[Workspace] | None = None,
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """Run a stack of layers over steps, each direction in its own reading order.
 
-    x: *Shape:* (directions, steps, batch, projection_dim); state, layers: of the same directions; keep, products: see
-    lstm_scan; workspaces: an item a layer, see there; drop: dropout on each layer's input.
+    options: clips and skip connections.
+    layers: the weights of each layer, for these directions.
+    x: *Shape:* (directions, steps, batch, projection_dim), the input of the first layer.
+    state: before the first step, of the same directions.
+    keep, matmul_dtype: as in lstm_scan.
+    drop: dropout, for the input of each layer; None: no dropout.
+    workspaces: for each layer its workspace, as in lstm_scan.
     Returns three lists, an item a layer: the layer's output (with its skip connection) and the state h, both
     (directions, steps, batch, projection_dim), and the state c (directions, steps, batch, dim), after each step; with
     workspaces c after the last step alone, (directions, 1, batch, dim).
@@ -68,7 +73,7 @@ def scan_layers(
     for k, layer in enumerate(layers):
         workspace = None if workspaces is None else workspaces[k]
         given = x if drop is None else drop(x)
-        h, c = lstm_scan(given, *layer, state.h[k], state.c[k], keep, clips, products, workspace, workspace is None)
+        h, c = lstm_scan(given, *layer, state.h[k], state.c[k], keep, clips, matmul_dtype, workspace, workspace is None)
         x = add_skip(options, k, h, given)  # with dropout it is the input after dropout that is added, as in bilm-tf
         outputs.append(x)
         hs.append(h)

@@ -1,7 +1,8 @@
 """The LSTM with projection and clips as one differentiable operation over a window of steps.
 
-The directions run side by side; the backward pass is written out, so that the weights' gradients are a few large
-products instead of one small product per step."""
+The directions run side by side; the backward pass is written out, so that the weights' gradients are a few
+large matrix multiplications instead of a small one per step.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,8 +28,9 @@ def _stop_where_clipped(gradient: Tensor, clipped: Tensor, bound: float | None) 
 def _forward(tape: Tape, weight: Tensor, bias: Tensor, w_p: Tensor | None, keep: Tensor | None, clips: Clips) -> None:
     """Run one direction: fill the tape, whose x and first states are there. bias: the forget bias included.
 
-    x and state go through one product a step: its sums are still in the cache when the cell reads them (measured: the
-    input's products of all steps at once, and the state's added to them, take 1.1 to 1.9 times as long at 256 rows).
+    Input and state go through one matrix multiplication per step, whose sums are still in the cache when the cell reads
+    them. To multiply the inputs of all steps at once, and to add the sums of the state to them, takes 1.1 to 1.9 times
+    as long at 256 rows (measured).
     """
     steps, width = len(tape.outs), tape.hidden.shape[2]
     sums = torch.empty_like(tape.gates[0])
@@ -43,17 +45,18 @@ def _forward(tape: Tape, weight: Tensor, bias: Tensor, w_p: Tensor | None, keep:
             clip_in_place(torch.mm(tape.outs[t], w_p, out=tape.hidden[t + 1]), clips.proj)
 
 
-def _products(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+def _weight_gradient(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     """left^T right over all steps, and the sum of right's rows.
 
     left, right: *Shape:* (steps, batch, n), (steps, batch, m); returns (n, m), (m,).
     """
     right = right.flatten(0, 1)
-    # copied: a product with a transposed view runs at two thirds of the speed; a row of ones sums far faster than sum()
+    # a copy, because a multiplication with a transposed view runs at two thirds of the speed; the row of ones sums far
+    # faster than sum()
     rows = right.new_ones(left.shape[2] + 1, len(right))
     rows[:-1] = left.flatten(0, 1).t()
-    product = rows @ right
-    return product[:-1], product[-1]
+    gradient = rows @ right
+    return gradient[:-1], gradient[-1]
 
 
 def _backward(
@@ -90,8 +93,8 @@ def _backward(
         d_h = torch.mm(d_gates[t], transposed, out=d_inputs[t])[:, -width:]
         if kept is not None:
             d_h = d_h * kept
-    d_weight, d_bias = _products(tape.inputs, d_gates)
-    d_w_p = None if w_p is None else _products(d_proj, tape.outs)[0].t()
+    d_weight, d_bias = _weight_gradient(tape.inputs, d_gates)
+    d_w_p = None if w_p is None else _weight_gradient(d_proj, tape.outs)[0].t()
     return d_inputs[..., :-width], d_weight, d_bias, d_w_p, d_h, d_c
 
 
@@ -115,27 +118,27 @@ class _LstmScan(torch.autograd.Function):
         c0: Tensor,
         keep: Tensor | None,
         clips: Clips,
-        products: torch.dtype,
+        matmul_dtype: torch.dtype,
         workspace: Workspace | None,
         all_cells: bool,
     ) -> tuple[Tensor, Tensor]:
         directions, steps, batch, n_in = x.shape
         dim, width = c0.shape[2], h0.shape[2]
-        weight = torch.cat([w_x.to(products), w_h.to(products)], 1)
-        low_w_p = None if w_p is None else w_p.to(products).contiguous()
+        weight = torch.cat([w_x.to(matmul_dtype), w_h.to(matmul_dtype)], 1)
+        low_w_p = None if w_p is None else w_p.to(matmul_dtype).contiguous()
         bias = with_forget_bias(bias, c0.dtype)
-        amx = lstm_amx.fits(x, h0, c0, w_p, products)
+        amx = lstm_amx.fits(x, h0, c0, w_p, matmul_dtype)
         if amx and keep is not None:
             keep = keep.to(c0.dtype).contiguous()
         rows = padded(batch) if amx else batch
         tapes, all_c = [], []
         for d in range(directions):
             tape = Tape(
-                inputs=array(workspace, f"inputs {d}", x, products, steps, rows, n_in + width),
-                gates=array(workspace, f"gates {d}", x, products, steps, rows, 4 * dim),
-                outs=array(workspace, f"outs {d}", x, products, steps, rows, dim),
+                inputs=array(workspace, f"inputs {d}", x, matmul_dtype, steps, rows, n_in + width),
+                gates=array(workspace, f"gates {d}", x, matmul_dtype, steps, rows, 4 * dim),
+                outs=array(workspace, f"outs {d}", x, matmul_dtype, steps, rows, dim),
                 cells=array(workspace, f"cells {d}", x, c0.dtype, steps + 1, rows, dim),
-                hidden=array(workspace, f"hidden {d}", x, products, steps + 1, rows, width),
+                hidden=array(workspace, f"hidden {d}", x, matmul_dtype, steps + 1, rows, width),
             )
             tape.inputs[:, :batch, :n_in] = x[d]
             tape.hidden[0, :batch] = h0[d]
@@ -189,7 +192,7 @@ def lstm_scan(
     c0: Tensor,
     keep: Tensor | None,
     clips: Clips,
-    products: torch.dtype | None = None,
+    matmul_dtype: torch.dtype | None = None,
     workspace: Workspace | None = None,
     all_cells: bool = True,
 ) -> tuple[Tensor, Tensor]:
@@ -201,8 +204,8 @@ def lstm_scan(
         nothing).
     h0, c0: *Shape:* (directions, batch, projection_dim), (directions, batch, dim): the state to start from.
     keep: *Shape:* (steps, batch, 1), 0 where the state is forgotten before a step, else 1; None: kept throughout.
-    products: type of the matrix products and of what lies between them (bfloat16 is far faster on processors that
-        have it); the cell state, sums and weights stay as they are. None: x's type.
+    matmul_dtype: type of the matrix multiplications and of the values between them; bfloat16 is far faster on
+        processors that have it. The cell state, the sums and the weights keep their own type. None: the type of x.
     workspace: arrays that calls of the same sizes share, filled by the first: large fresh ones cost more time than
         what is done with them. What a call returned, and its one backward pass, are then over when the next begins.
     Returns h (directions, steps, batch, projection_dim) and c (directions, steps, batch, dim) after each step, or c
@@ -210,6 +213,6 @@ def lstm_scan(
     Differentiable once.
     """
     result: tuple[Tensor, Tensor] = _LstmScan.apply(
-        x, w_x, w_h, bias, w_p, h0, c0, keep, clips, products or x.dtype, workspace, all_cells
+        x, w_x, w_h, bias, w_p, h0, c0, keep, clips, matmul_dtype or x.dtype, workspace, all_cells
     )
     return result

@@ -1,8 +1,8 @@
 """Loss and gradients of one batch, its parts spread over threads.
 
-Each thread runs its own products on one core: one direction of one group of streams. Two threads on one product wait
-for each other, and collapse when another process needs a core. Sums are taken in a fixed order, so that the same seed
-and number of threads give the same bits.
+Each thread runs one direction of one group of streams on one core. Two threads that share a matrix multiplication wait
+for each other, and become many times slower when another process needs a core. Sums are computed in a fixed order, so
+that the same seed and number of threads give the same bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,12 +60,12 @@ class Workers:
     """Threads that take a batch's gradients.
 
     n_threads: 1, or an even number: two directions for each group of streams.
-    products: type of the matrix products; weights and sums stay float32.
+    matmul_dtype: type of the matrix multiplications; weights and sums stay float32.
     dropout: share of each LSTM layer's inputs and of the top layer's outputs that is set to 0.
     """
 
-    def __init__(self, bilm: BiLM, n_threads: int, products: torch.dtype, dropout: float = 0.0) -> None:
-        self.bilm, self.products, self.dropout = bilm, products, dropout
+    def __init__(self, bilm: BiLM, n_threads: int, matmul_dtype: torch.dtype, dropout: float = 0.0) -> None:
+        self.bilm, self.matmul_dtype, self.dropout = bilm, matmul_dtype, dropout
         self.n_threads, self.n_groups = n_threads, max(1, n_threads // 2)
         self.executor = ThreadPoolExecutor(n_threads, initializer=_one_thread)
         self.workspaces: dict[int, list[Workspace]] = {}
@@ -117,7 +117,7 @@ class Workers:
 
     def _encode(self, characters: Tensor, frozen: bool) -> Tensor:
         with torch.set_grad_enabled(not frozen):
-            encoded: Tensor = self.bilm.char_cnn(characters, self.products)
+            encoded: Tensor = self.bilm.char_cnn(characters, self.matmul_dtype)
         return encoded
 
     def _encode_back(self, encoded: Tensor, d_encoded: Tensor) -> tuple[Tensor, ...]:
@@ -151,13 +151,13 @@ class Workers:
                 start,
                 keep,
                 drop=drop,
-                products=self.products,
+                matmul_dtype=self.matmul_dtype,
                 workspaces=workspaces,
             )
         top = outputs[-1][0].flatten(0, 1)
         of_scorer = scorer.leaves()
         with torch.enable_grad():
-            total = scorer.loss(of_scorer, top if drop is None else drop(top), direction, part, self.products)
+            total = scorer.loss(of_scorer, top if drop is None else drop(top), direction, part, self.matmul_dtype)
             loss = total * scale
         found = torch.autograd.grad(loss, [*of_scorer, *leaves])
         of_bilm = found[len(of_scorer) :]

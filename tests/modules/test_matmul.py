@@ -1,4 +1,4 @@
-"""Matrix products in bfloat16 between values in float32."""
+"""Matrix multiplications in bfloat16 between values in float32."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spacy_elmo.modules.highway import Highway
-from spacy_elmo.modules.products import linear
+from spacy_elmo.modules.matmul import linear
 
 # two rounded factors, 2^-9 relative each at most, then a rounded product
 BOUND = 2**-8
@@ -31,11 +31,11 @@ def made_linear() -> nn.Linear:
     return layer
 
 
-@pytest.mark.parametrize("products", [None, torch.float32])
-def test_linear_in_its_own_type(products: torch.dtype | None) -> None:
+@pytest.mark.parametrize("matmul_dtype", [None, torch.float32])
+def test_linear_in_its_own_type(matmul_dtype: torch.dtype | None) -> None:
     layer, x = made_linear(), drawn(50, 64)
     expected = F.linear(x.double(), layer.weight.double(), layer.bias.double())
-    assert relative(linear(x, layer, products).detach(), expected.detach()) <= 1e-6
+    assert relative(linear(x, layer, matmul_dtype).detach(), expected.detach()) <= 1e-6
 
 
 def test_linear_in_bfloat16() -> None:
