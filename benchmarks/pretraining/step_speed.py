@@ -30,7 +30,7 @@ from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
 from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.pretraining.settings.sections import OptimizerSettings
-from spacy_elmo.pretraining.training.allocation import keep_memory
+from spacy_elmo.pretraining.training.allocation import reuse_memory
 from spacy_elmo.pretraining.training.distributed import Group
 from spacy_elmo.pretraining.training.optimizers import clip, dense_optimizer
 from spacy_elmo.pretraining.training.row_objective import RowObjective
@@ -127,7 +127,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.quick:
         args.rounds, args.batches = 2, 2
-    keep_memory()  # as pretrain does; all sides profit
+    reuse_memory()  # as pretrain does; all sides profit
 
     warnings.filterwarnings("ignore", "LSTM with projections")  # torch says that oneDNN has none
     options = BiLMOptions(16, FILTERS, 1, "relu", 50, args.dim, args.projection, 2, 3.0, 3.0, True)

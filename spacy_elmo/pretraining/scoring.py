@@ -1,7 +1,7 @@
-"""Perplexities: of a sentence, and of a text that a biLM reads with the zero state or with the state carried.
+"""Perplexities of a biLM on sentences and texts, which it reads with the zero state or with the state carried.
 
-The perplexity of a direction is exp of the mean of -log p (natural logarithm) over all its predictions, p by the
-softmax over all words. Which predictions a direction makes is told in model/losses.py.
+The perplexity of a direction is exp of the mean of -log p(target), in nats, over all its predictions, by the softmax
+over all words. model/losses.py defines the predictions of a direction.
 """
 
 import math
@@ -33,10 +33,11 @@ class Perplexities(NamedTuple):
 class Score:
     """Losses of one sentence or of a text.
 
-    sentences, tokens: how many were read.
-    unknown: tokens outside the vocabulary.
-    loss: sums of -log p, natural logarithm, over all predictions: forward, backward.
-    unknown_loss: the part of them on `<UNK>`.
+    sentences: number of sentences.
+    tokens: number of words.
+    unknown: number of words outside the vocabulary.
+    loss: sums of -log p(target), in nats, over all predictions, forward and backward.
+    unknown_loss: the same over the predictions whose target is `<UNK>`.
     """
 
     sentences: int
@@ -47,22 +48,22 @@ class Score:
 
     @property
     def predictions(self) -> int:
-        """Predictions of one direction: the tokens, and a boundary for each sentence."""
+        """The number of predictions of one direction: all words, and a boundary of each sentence."""
         return self.tokens + self.sentences
 
     @property
     def unknown_share(self) -> float:
-        """The share of the tokens that are outside the vocabulary; 0 for no token."""
+        """The share of words outside the vocabulary; 0 if there are no words."""
         return self.unknown / max(1, self.tokens)
 
     @property
     def perplexities(self) -> Perplexities:
-        """Over all predictions."""
+        """The perplexities over all predictions."""
         return _perplexities(self.loss, self.predictions)
 
     @property
     def known_perplexities(self) -> Perplexities:
-        """Over the predictions whose target is not `<UNK>`; the model's probabilities stay as they are."""
+        """The perplexities over predictions whose target is not `<UNK>`. The probabilities are not renormalised."""
         known = (self.loss[0] - self.unknown_loss[0], self.loss[1] - self.unknown_loss[1])
         return _perplexities(known, self.predictions - self.unknown)
 
@@ -71,10 +72,10 @@ class Score:
 class Evaluation:
     """Scores of a model on a text.
 
-    zero: every sentence from the zero state.
-    carried: the state handed from sentence to sentence.
-    streams: parts that the text was cut into for `carried`.
-    unigram: of a model that knows the frequencies of the words alone; None if the vocabulary has no counts.
+    zero: each sentence starts from the zero state.
+    carried: the state is carried from sentence to sentence.
+    streams: number of parts that the text was cut into for `carried`.
+    unigram: of a model that knows only the frequencies of words; None if the vocabulary has no counts.
     """
 
     zero: Score
@@ -91,11 +92,13 @@ def evaluate_text(
 ) -> Evaluation:
     """Score a text with the zero state, with the state carried, and with a unigram model.
 
-    sentences: lists of words; they are read once, and copied to a temporary file.
-    streams: see score_carried.
-    sum_up: gets the score of each sentence (zero state) as it comes, and returns their total; None: `total`.
+    model: the biLM with its softmax.
+    sentences: lists of words. They are read once, and copied to a temporary file.
+    streams: see `score_carried`.
+    sum_up: gets an iterator over the scores of the sentences (zero state), and returns their total; None: `total`.
 
-    Raises SettingsError for streams less than 1, CorpusError for no sentence, WeightsError for a loss not finite.
+    Raises SettingsError if `streams` is less than 1, CorpusError if there is no sentence, and WeightsError if a loss is
+    not finite.
     """
     with SpooledText(sentences) as text:
         zero = (sum_up or total)(score_sentences(model, text))
@@ -106,7 +109,7 @@ def evaluate_text(
 
 
 def score_text(model: LanguageModel, sentences: Iterable[list[str]]) -> Score:
-    """The score of a text, every sentence from the zero state. Raises CorpusError for no sentence; WeightsError."""
+    """Return the total of `score_sentences`. Raises CorpusError if there is no sentence, WeightsError as it does."""
     return total(score_sentences(model, sentences))
 
 
@@ -118,13 +121,17 @@ def score_sentences(
     block_tokens: int = 1_000_000,
     batch_tokens: int = 2_048,
 ) -> Iterator[Score]:
-    """The score of each sentence, from the zero state, in the order of the text.
+    """Yield the score of each sentence, from the zero state, in the order of the text.
 
-    block_sentences: sentences that are in memory at most; they run sorted by length.
-    block_tokens: tokens after which a block ends with the sentence it is in.
+    The sentences of a block are in memory together, and run through the network sorted by length.
+
+    model: the biLM with its softmax.
+    sentences: lists of words.
+    block_sentences: largest number of sentences of a block.
+    block_tokens: a block ends with the sentence in which it reaches this number of words.
     batch_tokens: positions that run through the network together.
 
-    Raises WeightsError for a loss that is not finite.
+    Raises WeightsError if a loss is not finite.
     """
     for block in _blocks(sentences, block_sentences, block_tokens):
         scores: list[Score | None] = [None] * len(block)
@@ -138,13 +145,19 @@ def score_sentences(
 def score_carried(
     model: LanguageModel, text: SpooledText, streams: int = STREAMS, *, batch_tokens: int = 2_048
 ) -> Score:
-    """The score of a text with the state of each direction handed from sentence to sentence.
+    """Return the score of a text with the state of each direction carried from sentence to sentence.
 
-    The text is cut into `streams` parts of equally many sentences (no more parts than sentences; see
-    SpooledText.parts). Each part starts from the zero state and is read in order, from its first sentence to its last,
-    by both directions: the backward one reads each sentence from its end, and then goes on to the next sentence.
+    The text is cut into parts of about equally many sentences (`SpooledText.parts`), which are read at the same time.
+    Each part starts from the zero state. Both directions read the sentences of a part in order: the backward direction
+    reads a sentence from its end to its beginning, and then continues with the next sentence.
 
-    Raises SettingsError for streams less than 1, CorpusError for no sentence, WeightsError for a loss not finite.
+    model: the biLM with its softmax.
+    text: the sentences.
+    streams: number of parts, at most the number of sentences.
+    batch_tokens: positions of all parts that run through the network together.
+
+    Raises SettingsError if `streams` is less than 1, CorpusError if there is no sentence, and WeightsError if a loss is
+    not finite.
     """
     if streams < 1:
         raise SettingsError(Errors.SCORE_STREAMS.format(got=streams))
@@ -155,12 +168,13 @@ def score_carried(
 def score_unigram(
     model: LanguageModel, sentences: Iterable[list[str]], log_probabilities: npt.NDArray[np.float64]
 ) -> Score:
-    """The score of a model that knows the frequencies of the words alone, on the same targets.
+    """Return the score of a model that knows only the frequencies of words, on the targets of a biLM.
 
-    log_probabilities: *Shape:* (words,); `<S>` has the probability of `</S>`, since each direction predicts one of
-    them.
+    model: its vocabulary gives the targets.
+    sentences: lists of words.
+    log_probabilities: *Shape:* (words,), natural logarithms, as `Vocabulary.log_unigram` returns them.
 
-    Raises CorpusError for no sentence.
+    Raises CorpusError if there is no sentence.
     """
 
     def scores() -> Iterator[Score]:
@@ -175,7 +189,7 @@ def score_unigram(
 
 
 def total(scores: Iterable[Score]) -> Score:
-    """The score of the sentences together. Raises CorpusError if there is none."""
+    """Return the sum of scores. Raises CorpusError if there are no sentences."""
     sums = np.zeros(7)
     for s in scores:
         sums += (s.sentences, s.tokens, s.unknown, *s.loss, *s.unknown_loss)
@@ -187,7 +201,7 @@ def total(scores: Iterable[Score]) -> Score:
 
 
 def _score_rows(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch_tokens: int) -> list[Score]:
-    """The score of each row; see row_losses. Raises WeightsError for a loss that is not finite."""
+    """Return the score of each row (see `row_losses`). Raises WeightsError if a loss is not finite."""
     counts, losses, unknown_losses = row_losses(model, rows, batch_tokens)
     if not np.isfinite(losses).all():
         raise WeightsError(Errors.SCORE_NOT_FINITE)
@@ -211,7 +225,7 @@ def _blocks(sentences: Iterable[list[str]], n_sentences: int, n_tokens: int) -> 
 
 
 def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Numbers of the sentences that run together, shortest first."""
+    """Yield the numbers of the sentences that run together, the shortest first."""
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[number] > batch_tokens:

@@ -1,4 +1,4 @@
 """A run from its first update to its last: its folder, checkpoints, evaluations, model cards and reports.
 
-It stands on all other rooms of pretraining; commands call it.
+This folder calls all other folders of pretraining/. The commands call it.
 """

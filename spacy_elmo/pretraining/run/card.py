@@ -1,4 +1,4 @@
-"""README.md of a trained model: what it is, of what, and how good."""
+"""README.md of a trained model: its sizes, its data, its perplexity and how to use it."""
 
 from importlib.metadata import version
 from pathlib import Path
@@ -17,14 +17,20 @@ nlp.add_pipe("elmo", config={{"model": {{"options_file": "options.json", "weight
 
 
 def write_card(folder: Path, facts: CardFacts) -> None:
-    """Write README.md, whole or not at all. Paths are named by their last part alone. Raises CheckpointError."""
+    """Write README.md into the folder of a model, atomically. Of the paths of texts only the last part is named.
+
+    folder: of the model.
+    facts: what the card tells.
+
+    Raises CheckpointError if it can't be written.
+    """
     path = folder / CARD
     with replacing(path, CheckpointError) as temporary, writing(path, CheckpointError):
-        temporary.write_text(card(facts), encoding="utf8", errors="backslashreplace")  # file names may be no UTF-8
+        temporary.write_text(card(facts), encoding="utf8", errors="backslashreplace")  # file names may be other bytes
 
 
 def card(facts: CardFacts) -> str:
-    """The card's text, in Markdown."""
+    """Return the text of a model card, in Markdown. facts: what it tells."""
     language = facts.language
     parts = [
         "# A biLM",
@@ -81,8 +87,8 @@ def _data(facts: CardFacts) -> str:
     known = "" if coverage is None else f"\n\nThe vocabulary covers {coverage:.2%} of the training text's tokens."
     bad = [
         f"- {name_of(line.file)}, line {line.line:,}: {line.reason}"
-        for one in (facts.run.train, facts.run.heldout)
-        for line in one.bad
+        for text_facts in (facts.run.train, facts.run.heldout)
+        for line in text_facts.bad
     ]
     listed = "\n\nLines that were left out, the first of them:\n\n" + "\n".join(bad) if bad else ""
     return text + known + listed

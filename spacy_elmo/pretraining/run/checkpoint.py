@@ -1,4 +1,4 @@
-"""Checkpoints: files of plain arrays of which the newest whole one is always found again."""
+"""Checkpoints: files of plain arrays. The newest undamaged one is read."""
 
 import errno
 import hashlib
@@ -19,40 +19,48 @@ from ...formats.hdf5_storage import check_storage
 
 Array = npt.NDArray[Any]
 _NAME = re.compile(r"step-(\d{9}|[1-9]\d{9,})\.h5")
-_TEMPORARY = "." + "[0-9a-f]" * 32 + ".tmp"  # as formats/atomic.py names them
+_TEMPORARY = "." + "[0-9a-f]" * 32 + ".tmp"  # names of temporary files of formats/atomic.py
 _TITLE = b"spacy-elmo checkpoint, SHA-256 of what follows: "
-_BLOCK = 512  # bytes of an HDF5 file's user block: the least that the format knows
-_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
-# what h5py raises for files that are not as it expects
+_BLOCK = 512  # bytes of the user block before the HDF5 data, the smallest size that the format allows
+_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # errors of a full disk
+# errors that h5py raises for damaged files
 _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError)
 
 
 def from_text(value: str) -> npt.NDArray[np.uint8]:
-    """A string as an array of its UTF-8 bytes, (bytes,), to be kept in a checkpoint."""
+    """Return a string as an array of its UTF-8 bytes, *Shape:* (bytes,), for a checkpoint."""
     return np.frombuffer(value.encode("utf8"), dtype=np.uint8)
 
 
 def text(array: Array) -> str:
-    """The string that `from_text` was given."""
+    """Return the string of an array that `from_text` returned."""
     return bytes(array).decode("utf8")
 
 
 class Checkpoints:
-    """The checkpoints in a folder: step-000012345.h5 is that of step 12345; the last `keep`, 1 or more, are kept.
+    """The checkpoints of a run. The one of step 12345 is called step-000012345.h5.
 
-    Each is an HDF5 file, uncompressed, whose user block holds the SHA-256 of the rest. Only one process may write at a
-    time: see lock.py.
+    Each is an uncompressed HDF5 file, whose user block holds the SHA-256 of the other bytes. Only one process may write
+    at a time; see `run_lock`.
+
+    folder: where the files are.
+    keep: number of newest checkpoints that are not deleted, 1 or more.
     """
 
     def __init__(self, folder: Path, keep: int = 2) -> None:
         self.folder, self.keep = folder, keep
 
     def write(self, step: int, arrays: Mapping[str, Array]) -> Path:
-        """Write a checkpoint and give its path; it is safe on the disk when this returns.
+        """Write a checkpoint. It is synced to the disk when this returns.
 
-        arrays: numbers of any type and shape; a slash in a name makes a group. Then older ones than the last `keep` are
-        deleted, and those of later steps: they are damaged, or the run was begun anew. What killed writers left is
-        deleted at the beginning. Raises CheckpointError, and then all that was there is as it was.
+        Then all checkpoints but the newest `keep` are deleted, and those of later steps as well: these are damaged, or
+        belong to an earlier run. Temporary files of killed processes are deleted first.
+
+        step: number of updates.
+        arrays: numbers of any type and shape, by their names. A slash in a name makes an HDF5 group.
+
+        Returns the path of the file.
+        Raises CheckpointError if it can't be written; then all earlier files stay.
         """
         path = self.folder / f"step-{step:09}.h5"
         with writing(self.folder, CheckpointError):
@@ -67,9 +75,12 @@ class Checkpoints:
         return path
 
     def latest(self, report: Callable[[str], None]) -> tuple[int, dict[str, Array]] | None:
-        """The step and the arrays of the newest whole checkpoint; None where there is none at all.
+        """Read the newest undamaged checkpoint.
 
-        Damaged ones are named with the reason through `report`. Raises CheckpointError where all are damaged.
+        report: is called with a message for each damaged checkpoint that is newer.
+
+        Returns its step and its arrays by their names; None if there are no checkpoints.
+        Raises CheckpointError if all checkpoints are damaged.
         """
         problems: list[str] = []
         for step, path in self._steps().items():
@@ -89,24 +100,24 @@ class Checkpoints:
         if not self.folder.is_dir():
             self.folder.mkdir(parents=True)
             _sync(self.folder.parent)
-        for left in self.folder.glob(_TEMPORARY):
-            left.unlink(missing_ok=True)
+        for temporary in self.folder.glob(_TEMPORARY):
+            temporary.unlink(missing_ok=True)
 
     def _delete_all_but_last(self, step: int) -> None:
         files = self._steps()
-        kept = [number for number in files if number <= step][: self.keep]
+        newest = [number for number in files if number <= step][: self.keep]
         for number, old in files.items():
-            if number not in kept:
+            if number not in newest:
                 old.unlink(missing_ok=True)
 
     def _steps(self) -> dict[int, Path]:
-        """The files by their steps, the newest first."""
-        found = {int(match[1]): path for path in self.folder.glob("*") if (match := _NAME.fullmatch(path.name))}
-        return dict(sorted(found.items(), reverse=True))
+        """Return the files by their steps, the newest first."""
+        paths = {int(match[1]): path for path in self.folder.glob("*") if (match := _NAME.fullmatch(path.name))}
+        return dict(sorted(paths.items(), reverse=True))
 
 
 def _image(path: Path, step: int, arrays: Mapping[str, Array]) -> bytes:
-    """The file's bytes, made in memory: HDF5 itself can crash the process where the disk is full."""
+    """Return the bytes of the file. It is built in memory, because HDF5 can crash the process on a full disk."""
     with h5py.File(str(path), "w", driver="core", backing_store=False) as file:
         file.attrs["step"] = step
         for name, array in arrays.items():
@@ -130,7 +141,7 @@ def _store(temporary: Path, path: Path, parts: Iterable[bytes]) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        temporary.unlink(missing_ok=True)  # first, so that it does not count as taken
+        temporary.unlink(missing_ok=True)  # before the free space is measured
         if error.errno not in _FULL:
             raise CheckpointError(Errors.FILE_UNWRITABLE.format(path=path, reason=error)) from error
         needed, free = sum(map(len, parts)), shutil.disk_usage(path.parent).free
@@ -139,21 +150,21 @@ def _store(temporary: Path, path: Path, parts: Iterable[bytes]) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make the folder's entries safe on the disk, so that a new name outlives a loss of power."""
+    """Sync the names in a folder to the disk, so that a new file survives a loss of power."""
     if os.name == "nt":  # folders can't be opened there
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # of file systems that can't do it for folders
+        if error.errno != errno.EINVAL:  # some file systems can't sync folders
             raise
     finally:
         os.close(descriptor)
 
 
 def _read(path: Path, step: int) -> dict[str, Array]:
-    """All arrays by their names. Raises CheckpointError where the file is damaged or of another step."""
+    """Return all arrays by their names. Raises CheckpointError if the file is damaged or of another step."""
     arrays: dict[str, Array] = {}
 
     def visit(name: str, item: object) -> None:
@@ -176,7 +187,7 @@ def _read(path: Path, step: int) -> dict[str, Array]:
 
 
 def _check(dataset: h5py.Dataset, name: str) -> None:
-    """Nothing outside the file is read, and no more memory is taken than the file has bytes."""
+    """Refuse datasets whose values are not in the file, or that need more memory than the file has bytes."""
     if dataset.shape is None or dataset.dtype.kind not in "biufc":
         raise ValueError(f"{name} holds no numbers")
     check_storage(dataset, dataset.dtype.itemsize, name, CheckpointError)

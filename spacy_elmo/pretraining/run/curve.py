@@ -1,4 +1,4 @@
-"""The picture of a run: held-out perplexity against tokens."""
+"""The plot of a run: held-out perplexity over tokens."""
 
 import math
 from collections.abc import Sequence
@@ -13,10 +13,13 @@ _LINES = {"perplexity_forward": "forward", "perplexity_backward": "backward", "p
 
 
 def draw_curve(path: Path, rows: Sequence[EvaluationRow]) -> bool:
-    """Draw the perplexity of each direction and their mean as PNG, logarithmic, whole or not at all.
+    """Write a PNG with the perplexity of each direction and their mean over tokens, atomically, on a logarithmic scale.
 
-    False where nothing was drawn: matplotlib is missing, or there is no finite perplexity. Raises CheckpointError where
-    the file can't be written.
+    path: the file to write.
+    rows: the evaluations of the run.
+
+    Returns whether it was written: not if matplotlib is missing, or if there is no finite perplexity.
+    Raises CheckpointError if the file can't be written.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,4 +1,4 @@
-"""Evaluation on the way: scores held-out sentences, and writes what a person or another program wants of it."""
+"""Evaluation during a run: scores held-out sentences, and writes models, their cards, metrics and the plot."""
 
 import math
 from pathlib import Path
@@ -21,8 +21,13 @@ from .metrics import METRICS, EvaluationRow, append_row, read_metrics
 from .reporting import Reporter
 
 
-class Told(NamedTuple):
-    """What a model card says of its run: all settings as text, the language of the tokenizer, and what was read."""
+class CardContext(NamedTuple):
+    """What all model cards of a run tell beside the scores.
+
+    settings: all settings, in the format of a config file.
+    language: of the spaCy tokenizer; None if words were separated by blanks.
+    facts: texts, sizes and length of the run.
+    """
 
     settings: str
     language: str | None
@@ -30,11 +35,16 @@ class Told(NamedTuple):
 
 
 def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
-    """What is known of a run when it begins."""
+    """Return what is known about a run at its start.
+
+    paths: its files.
+    run: what it reads.
+    trainer: what it trains.
+    """
     cut_off = paths.heldout is None
     return RunFacts(
-        _text(paths.train, run.train, whole=not cut_off),
-        _text(paths.heldout or paths.train, run.heldout, whole=not cut_off),
+        _text(paths.train, run.train, complete=not cut_off),
+        _text(paths.heldout or paths.train, run.heldout, complete=not cut_off),
         len(run.vocabulary),
         run.vocabulary.coverage,
         trainer.model.bilm.options.n_parameters,
@@ -47,22 +57,38 @@ def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
 class Evaluator:
     """Scores the trainer's model on a fixed selection of held-out sentences, and writes model folders.
 
-    heldout: the held-out text; n_sentences: those of it that are scored during the run.
-    told: what the model cards say beside the scores.
+    trainer: its model is scored.
+    heldout: the held-out text.
+    n_sentences: number of sentences that are scored during the run. `finish` scores all.
+    context: what the model cards tell beside the scores.
+    output: folder of the run.
+    reporter: is told of each evaluation.
     """
 
     def __init__(
-        self, trainer: Trainer, heldout: PreparedCorpus, n_sentences: int, told: Told, output: Path, reporter: Reporter
+        self,
+        trainer: Trainer,
+        heldout: PreparedCorpus,
+        n_sentences: int,
+        context: CardContext,
+        output: Path,
+        reporter: Reporter,
     ) -> None:
-        self.trainer, self.heldout, self.told = trainer, heldout, told
+        self.trainer, self.heldout, self.context = trainer, heldout, context
         self.output, self.reporter = output, reporter
         chosen = np.random.default_rng(1).permutation(len(heldout))[:n_sentences]
         self.chosen = np.sort(chosen).tolist()
 
     def evaluate(self, seconds: float, loss: float, speed: float, best: float) -> float:
-        """Score the selection, write model-last, model-best where it is better than `best`, and the metrics.
+        """Score the selection, and write model-last, the metrics and the plot; model-best too if it is the best so far.
 
-        Raises CheckpointError, and writes nothing, where a trained model's perplexity is not finite.
+        seconds: of training and evaluation so far.
+        loss: smoothed training loss, in nats.
+        speed: tokens per second.
+        best: lowest perplexity of earlier evaluations.
+
+        Returns the held-out perplexity, the mean of both directions.
+        Raises CheckpointError, and writes nothing, if the perplexity of a trained model is not finite.
         """
         trainer = self.trainer
         sentences = [self.heldout.sentence(number) for number in self.chosen]
@@ -100,7 +126,12 @@ class Evaluator:
         return CheckpointError(Errors.DIVERGED.format(what=what, path=self.output / CHECKPOINTS))
 
     def finish(self, seconds: float) -> None:
-        """At the end: score all of the held-out text for both models' cards."""
+        """Score all held-out sentences at the end of a run, and write the cards of model-last and model-best again.
+
+        It does nothing in other processes than the first, or if the selection is the complete held-out text.
+
+        seconds: of training and evaluation.
+        """
         if not self.trainer.group.first or len(self.chosen) == len(self.heldout):
             return
         self.reporter.message(f"scoring all {len(self.heldout):,} held-out sentences for the model cards")
@@ -130,10 +161,10 @@ class Evaluator:
         tokens = step * self.trainer.tokens_per_update
         epochs = tokens / self.trainer.tokens_per_epoch
         options = self.trainer.model.bilm.options
-        settings, language, run = self.told
+        settings, language, run = self.context
         write_card(folder, CardFacts(settings, options, language, run, step, tokens, epochs, seconds, score))
 
 
-def _text(source: str, corpus: PreparedCorpus, whole: bool) -> TextFacts:
-    report, sha256 = corpus.meta.report, corpus.meta.sha256 if whole else None
+def _text(source: str, corpus: PreparedCorpus, complete: bool) -> TextFacts:
+    report, sha256 = corpus.meta.report, corpus.meta.sha256 if complete else None
     return TextFacts(source, len(corpus), corpus.n_tokens, sha256, report.n_bad, tuple(report.bad))

@@ -1,4 +1,4 @@
-"""What is known of a run beside its settings: told at its beginning, and in the model card."""
+"""What is known about a run beside its settings, for the messages at its start and for model cards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,14 @@ from ..text.reading import BadLine
 
 @dataclass(frozen=True)
 class TextFacts:
-    """A text that was read.
+    """A text that a run reads.
 
-    source: file, folder or pattern, as it was given. sha256: of its sentences, a line each, words between blanks; None
-    where it is part of another text. n_bad: lines that could not be used; bad: the first of them.
+    source: file, folder or pattern, as in the settings.
+    sentences: their number.
+    tokens: number of words.
+    sha256: of the sentences, a line each with words separated by blanks; None if it is a part of another text.
+    n_bad: lines that were left out, because they can't be used.
+    bad: the first ten of these.
     """
 
     source: str
@@ -26,10 +30,15 @@ class TextFacts:
 
 
 class RunFacts(NamedTuple):
-    """words: of the vocabulary; coverage: share of the training text's tokens that are among them, None: not known.
+    """What is known about a run at its start.
 
-    parameters: of the biLM, without its softmax. total_tokens: length of the run, of one direction, `</S>` counted.
-    sampled: whether the loss of training is over sampled words, so that no perplexity comes of it.
+    train, heldout: its texts.
+    words: size of the vocabulary.
+    coverage: share of the training text's tokens that are in the vocabulary; None if it is unknown.
+    parameters: of the biLM, without its softmax.
+    total_tokens: length of the run, in tokens of one direction, `</S>` counted.
+    processes: their number.
+    sampled: whether the training loss is over sampled words, so that its exponential is no perplexity.
     """
 
     train: TextFacts
@@ -43,10 +52,17 @@ class RunFacts(NamedTuple):
 
 
 class CardFacts(NamedTuple):
-    """A model as it is written. tokens, epochs, seconds: of training up to it; score: its own, zero state.
+    """What a model card tells.
 
-    settings: all of the run's, as they stand in a config; language: of the tokenizer, None: words were separated by
-    blanks.
+    settings: all settings of the run, in the format of a config file.
+    options: sizes of the network.
+    language: of the spaCy tokenizer; None if words were separated by blanks.
+    run: what is known about the run.
+    step: updates so far.
+    tokens: tokens of one direction so far, `</S>` counted.
+    epochs: the same as a multiple of the training text.
+    seconds: of training and evaluation so far.
+    score: of this model on held-out text, zero state.
     """
 
     settings: str

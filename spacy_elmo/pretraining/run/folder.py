@@ -1,4 +1,4 @@
-"""The folder of a pretraining run: what it was begun with, and what it holds."""
+"""The folder of a pretraining run: its texts and vocabulary, and the settings that it was started with."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from .starting import check_start, find_vocabulary
 from .texts import check_digests, digests
 
 CONFIG, RUN, WORDS, CHECKPOINTS = "config.cfg", "run.json", "vocabulary.txt", "checkpoints"
-# may change between a stop and going on; all else would make the checkpoint another run's
+# Settings that may change before a run is resumed. With any other change its checkpoints would not fit.
 CHANGEABLE = (
     "paths.",
     "training.epochs",
@@ -34,67 +34,81 @@ CHANGEABLE = (
 
 
 class Run(NamedTuple):
-    """What a run reads. identity: SHA-256 of its settings and texts; checkpoints of others are not its own.
+    """What a run reads.
 
-    begun: whether it was begun before, so that its weights are those of a checkpoint.
+    train: the training text.
+    heldout: the held-out text.
+    vocabulary: the words to predict.
+    identity: SHA-256 of the settings and texts of the run; each of its checkpoints holds it.
+    resumed: whether the run has a checkpoint, from which its weights are read.
     """
 
     train: PreparedCorpus
     heldout: PreparedCorpus
     vocabulary: Vocabulary
     identity: str
-    begun: bool
+    resumed: bool
 
 
-def is_begun(output: Path) -> bool:
-    """Whether a folder has a checkpoint: without one nothing was trained, and settings may still be put right."""
+def has_checkpoint(output: Path) -> bool:
+    """Return whether a folder has a checkpoint. Without one nothing was trained, and all settings may still change."""
     return any((output / CHECKPOINTS).glob("*.h5"))
 
 
-def begin(config: PretrainConfig, output: Path) -> Run:
-    """Make the folder, or go on in one that was begun with the same network, settings and texts.
+def open_run(config: PretrainConfig, output: Path) -> Run:
+    """Prepare the texts and the vocabulary of a run, or open those of a run that is resumed.
 
-    Raises SettingsError, before a checkpoint is touched, where they differ from those that the run was begun with.
+    config: all settings.
+    output: folder of the run.
+
+    Raises SettingsError if a run is resumed with other settings or texts; then its checkpoints stay. Raises ElmoError
+    if a file can't be read or written.
     """
     path = output / RUN
-    begun = _read(path) if is_begun(output) else None
-    if begun is not None:
-        _compare(path, begun["settings"], _settings(config))
-        train, heldout = _kept(config, output)
-        _compare(path, begun["texts"], _texts(train, heldout))
+    recorded = _read(path) if has_checkpoint(output) else None
+    if recorded is not None:
+        _compare(path, recorded["settings"], _settings(config))
+        train, heldout = _earlier_texts(config, output)
+        _compare(path, recorded["texts"], _texts(train, heldout))
         vocabulary = Vocabulary.read(output / WORDS)
-        check_digests(path, begun["texts"], config.paths, vocabulary.words, output / WORDS)
+        check_digests(path, recorded["texts"], config.paths, vocabulary.words, output / WORDS)
     else:
         train, heldout = _corpora(config, output)
-        check_start(config.bilm, config.paths, config.training, config.vocabulary.size)  # before words are counted
+        # This comes first, because counting the words may take long.
+        check_start(config.bilm, config.paths, config.training, config.vocabulary.size)
         vocabulary = find_vocabulary(config.paths, config.vocabulary, train)
         vocabulary.write(output / WORDS)
         texts = _texts(train, heldout) | digests(config.paths, vocabulary.words)
         with replacing(path, SettingsError) as temporary:
             temporary.write_text(json.dumps({"settings": _settings(config), "texts": texts}, indent=2), encoding="utf8")
     write_config(config, output / CONFIG)
-    return Run(train, heldout, vocabulary, _identity(path), begun is not None)
+    return Run(train, heldout, vocabulary, _identity(path), recorded is not None)
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        begun = json.loads(path.read_text(encoding="utf8"))
-        if not all(isinstance(begun[part], dict) for part in ("settings", "texts")):
+        record: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf8"))
+        if not all(isinstance(record[part], dict) for part in ("settings", "texts")):
             raise ValueError("settings and texts are no objects")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise SettingsError(Errors.RUN_UNREADABLE.format(path=path, reason=repr(error))) from error
-    known: dict[str, dict[str, Any]] = begun
-    return known
+    return record
 
 
 def _identity(path: Path) -> str:
     return hashlib.sha256(json.dumps(_read(path), sort_keys=True).encode()).hexdigest()
 
 
-def reopen(config: PretrainConfig, output: Path) -> Run:
-    """What begin has made, in another process of the run."""
+def reopen_run(config: PretrainConfig, output: Path) -> Run:
+    """Return what `open_run` returned in the first process of a run, for its other processes.
+
+    config: all settings.
+    output: folder of the run.
+
+    Raises ElmoError if a file can't be read.
+    """
     train, heldout = _cut(config, PreparedCorpus.open(output / "corpus"), output)
-    return Run(train, heldout, Vocabulary.read(output / WORDS), _identity(output / RUN), is_begun(output))
+    return Run(train, heldout, Vocabulary.read(output / WORDS), _identity(output / RUN), has_checkpoint(output))
 
 
 def _corpora(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
@@ -104,25 +118,25 @@ def _corpora(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, Prep
     return _cut(config, train, output)
 
 
-def _kept(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
-    """The texts as they were prepared, whole; the sources may be gone, but may not have other sizes by now."""
+def _earlier_texts(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
+    """Return the texts as they were prepared. Sources may be gone, but if they exist, their sizes must be the same."""
     named = [(config.paths.train, "corpus")]
     if config.paths.heldout is not None:
         named.append((config.paths.heldout, "heldout"))
     for source, name in named:
-        kept = PreparedCorpus.open(output / name)
-        kept.verify()
-        old = sorted(file.bytes for file in kept.meta.sources)
+        corpus = PreparedCorpus.open(output / name)
+        corpus.verify()
+        old = sorted(file.bytes for file in corpus.meta.sources)
         try:
             new = sorted(file.stat().st_size for file in find_files(source, output))
         except (CorpusError, OSError):  # gone
             continue
         if old != new:
-            raise SettingsError(Errors.RUN_TEXT.format(source=source, old=_told(old), new=_told(new)))
+            raise SettingsError(Errors.RUN_TEXT.format(source=source, old=_described(old), new=_described(new)))
     return _cut(config, PreparedCorpus.open(output / "corpus"), output)
 
 
-def _told(sizes: list[int]) -> str:
+def _described(sizes: list[int]) -> str:
     return f"{sum(sizes):,} bytes in files: {len(sizes):,}, the largest {sizes[-1]:,}"
 
 
@@ -150,7 +164,7 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield prefix + name, value
 
 
-def _compare(path: Path, begun: dict[str, Any], now: dict[str, Any]) -> None:
+def _compare(path: Path, recorded: dict[str, Any], now: dict[str, Any]) -> None:
     for key, value in now.items():
-        if key in begun and begun[key] != value:  # a later version may know more settings
-            raise SettingsError(Errors.RUN_DIFFERS.format(path=path, key=key, old=begun[key], new=value))
+        if key in recorded and recorded[key] != value:  # a later version may have more settings
+            raise SettingsError(Errors.RUN_DIFFERS.format(path=path, key=key, old=recorded[key], new=value))

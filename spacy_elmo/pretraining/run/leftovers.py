@@ -1,4 +1,4 @@
-"""What killed runs left half-written."""
+"""Deletes the incomplete files of killed runs."""
 
 import re
 import shutil
@@ -7,14 +7,16 @@ from pathlib import Path
 from ...errors import CheckpointError
 from ...formats.atomic import writing
 
-# as formats/atomic.py, preparing.py and language_model.py name what is not finished or was replaced
+# names of incomplete or replaced files and folders in formats/atomic.py, formats/atomic_folder.py and preparing.py
 _NAME = re.compile(r"\.(.+\.)?[0-9a-f]{32}\.(tmp|old)")
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete temporary files and folders in a run's folder and in the folders inside it, where nobody else writes.
+    """Delete temporary files and folders in the folder of a run, and in the folders directly inside it.
 
-    Raises CheckpointError.
+    folder: of a run. No other process may write there.
+
+    Raises CheckpointError if something can't be deleted.
     """
     with writing(folder, CheckpointError):
         for path in [*folder.glob(".*"), *folder.glob("*/.*")]:

@@ -1,4 +1,4 @@
-"""The lock that keeps two runs out of one folder."""
+"""A lock, so that only one run at a time uses a folder."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _lock(descriptor: int) -> None:
-        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # far behind the number: what is locked can't be read there
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # far after the process number, since locked bytes can't be read
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 else:
     import fcntl
@@ -24,30 +24,34 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-# of file systems that know no locks: training there is better than none
+# errors of file systems without locks. A run there is allowed
 _NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 @contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of a run's folder, which exists, while the block runs; delete first what killed runs left there.
+    """Hold the lock of a run's folder during a `with` block, after deleting the incomplete files of killed runs.
 
-    The system gives it free when the process ends, however it ends; the file .lock stays. Of several processes of
-    one run the first alone may take it. On a file system without locks nothing is locked, nor deleted.
-    Raises CheckpointError where another process holds it, and names that process.
+    The operating system releases the lock when the process ends, however it ends. The file .lock stays. Of the
+    processes of one run only the first may hold it. On a file system without locks nothing is locked or deleted.
+
+    folder: of the run. It must exist.
+
+    Raises CheckpointError, which names the process, if another one holds the lock.
     """
     path = folder / ".lock"
     with writing(path, CheckpointError):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if _take(descriptor, path):
+        if _acquire(descriptor, path):
             remove_leftovers(folder)
         yield
     finally:
         os.close(descriptor)
 
 
-def _take(descriptor: int, path: Path) -> bool:
+def _acquire(descriptor: int, path: Path) -> bool:
+    """Lock the file and write the process number. Returns whether the file system has locks."""
     try:
         _lock(descriptor)
     except (BlockingIOError, PermissionError) as error:

@@ -1,4 +1,4 @@
-"""Run or resume a pretraining run: train, evaluate, keep checkpoints and models."""
+"""Pretraining from the first update, or from a checkpoint, to the last one."""
 
 import math
 import time
@@ -16,12 +16,12 @@ from ..model.language_model import LanguageModel
 from ..settings.config import PretrainConfig
 from ..settings.config_file import text_without_folders
 from ..settings.sections import EvaluationSettings
-from ..training.allocation import enough_memory, keep_memory
+from ..training.allocation import enough_memory, reuse_memory
 from ..training.distributed import Group, processes
 from ..training.trainer import Trainer
 from .checkpoint import Checkpoints, from_text
-from .evaluating import Evaluator, Told, facts_of
-from .folder import CHECKPOINTS, Run, begin, is_begun, reopen
+from .evaluating import CardContext, Evaluator, facts_of
+from .folder import CHECKPOINTS, Run, has_checkpoint, open_run, reopen_run
 from .lock import run_lock
 from .metrics import METRICS, cut_back
 from .reporting import Reporter
@@ -29,12 +29,16 @@ from .start_warnings import start_warnings
 from .starting import check_paths, empty_model, starting_model
 from .stopping import Stop, asked_to_stop
 
-SMOOTHING = 0.98  # of the running mean of the training loss
-SPEED_SMOOTHING = 0.9
+SMOOTHING = 0.98  # weight of earlier updates in the running mean of the training loss
+SPEED_SMOOTHING = 0.9  # the same for tokens per second
 
 
 class Outcome(NamedTuple):
-    """stopped_by: the signal that ended the run early, or None; best: the lowest held-out perplexity, or None."""
+    """How a run ended.
+
+    stopped_by: number of the signal that stopped it; None if it is finished.
+    best: lowest held-out perplexity; None if there was no evaluation.
+    """
 
     stopped_by: int | None
     best: float | None
@@ -42,10 +46,13 @@ class Outcome(NamedTuple):
 
 @dataclass
 class Progress:
-    """What a checkpoint keeps beside the trainer.
+    """What a checkpoint holds beside the state of the trainer.
 
-    seconds: spent on training and evaluation, over all resumes; loss: smoothed; best: lowest held-out perplexity;
-    stale: evaluations since; finished: whether all is done.
+    seconds: of training and evaluation, over all resumes.
+    loss: smoothed training loss, in nats.
+    best: lowest held-out perplexity so far.
+    stale: number of evaluations since then.
+    finished: whether the run has come to its end.
     """
 
     seconds: float = 0.0
@@ -55,53 +62,63 @@ class Progress:
     finished: bool = False
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """As plain arrays."""
+        """Return the fields as arrays by their names in a checkpoint."""
         return {f"progress/{name}": np.array(value) for name, value in vars(self).items()}
 
     @classmethod
-    def of(cls, arrays: dict[str, npt.NDArray[Any]]) -> "Progress":
-        """From the arrays of a checkpoint, which are taken out of it. Raises CheckpointError."""
-        found = {name: arrays.pop(name) for name in [*arrays] if name.startswith("progress/")}
+    def pop_from(cls, arrays: dict[str, npt.NDArray[Any]]) -> "Progress":
+        """Remove the fields from a checkpoint's arrays and return them. Raises CheckpointError if they are wrong."""
+        values = {name: arrays.pop(name) for name in [*arrays] if name.startswith("progress/")}
         kinds, expected = (
-            {name: (a.dtype.kind, a.shape) for name, a in each.items()} for each in (found, cls().arrays())
+            {name: (a.dtype.kind, a.shape) for name, a in each.items()} for each in (values, cls().arrays())
         )
         if kinds == expected:
-            progress = cls(**{name.removeprefix("progress/"): array.item() for name, array in found.items()})
+            progress = cls(**{name.removeprefix("progress/"): array.item() for name, array in values.items()})
             if progress.seconds >= 0 and progress.best > 0 and progress.stale >= 0:
                 return progress
         raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path="the checkpoint", problems="progress"))
 
 
 def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcome:
-    """Train a biLM; go on from the last whole checkpoint in `output` where there is one.
+    """Train a biLM, from the newest undamaged checkpoint in `output` if there is one.
 
-    Writes to `output`: model-last and model-best (official options.json and weights.hdf5, softmax.hdf5,
-    vocabulary.txt and a model card) after every evaluation, metrics.jsonl, curve.png, config.cfg, the prepared texts
-    and checkpoints. SIGINT, SIGTERM and SIGHUP write a checkpoint and leave; a run that is killed goes on from the last
-    checkpoint, and ends in the same bits. Under torchrun all processes call this. Raises ElmoError.
+    It writes to `output`: config.cfg, run.json, the prepared texts and the vocabulary at the start; checkpoints;
+    model-last, model-best, metrics.jsonl and curve.png after each evaluation. A model folder holds options.json and
+    weights.hdf5 in the official format, softmax.hdf5, vocabulary.txt and a model card.
+
+    SIGINT, SIGTERM and SIGHUP make it write a checkpoint and return. A run that is killed and started again continues
+    from its last checkpoint, and its weights at the end are bit by bit those of an uninterrupted run.
+
+    With torchrun all processes call this function.
+
+    config: all settings.
+    output: folder of the run.
+    reporter: is called during the run.
+
+    Raises ElmoError if settings or files can't be used, or if the loss is not finite.
     """
-    keep_memory()
-    with processes(config.training.device) as group, ExitStack() as held:
+    reuse_memory()
+    with processes(config.training.device) as group, ExitStack() as resources:
         group.check_alike(config, SettingsError(Errors.PROCESS_SETTINGS.format(rank=group.rank)))
         run = None
         with group.together():
             if group.first:
-                if not is_begun(output):
+                if not has_checkpoint(output):
                     check_paths(config.paths, output)
                 with writing(output, CheckpointError):
                     output.mkdir(parents=True, exist_ok=True)
-                held.enter_context(run_lock(output))
-                run = begin(config, output)
+                resources.enter_context(run_lock(output))
+                run = open_run(config, output)
         with group.together():
-            run = run or reopen(config, output)
+            run = run or reopen_run(config, output)
             with enough_memory(config.training):
                 model = _model(config, run)
                 trainer = Trainer(config.training, model, run.train, config.corpus.shuffle_block, group)
             facts = facts_of(config.paths, run, trainer)
-            told = Told(text_without_folders(config), config.corpus.language, facts)
-            evaluator = Evaluator(trainer, run.heldout, config.evaluation.sentences, told, output, reporter)
+            context = CardContext(text_without_folders(config), config.corpus.language, facts)
+            evaluator = Evaluator(trainer, run.heldout, config.evaluation.sentences, context, output, reporter)
         group.copy_first([*model.bilm.parameters(), *model.softmax.parameters()])
-        # before, there is nothing to keep: a signal ends the process at once
+        # Until here there is nothing to save, so a signal ends the process at once.
         with asked_to_stop() as stop, trainer:
             checkpoints = Checkpoints(output / CHECKPOINTS)
             loop = _Loop(config.evaluation, trainer, evaluator, checkpoints, output, reporter, stop, run.identity)
@@ -110,7 +127,7 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
 
 
 def _model(config: PretrainConfig, run: Run) -> LanguageModel:
-    if run.begun:
+    if run.resumed:
         return empty_model(config.bilm, config.training.softmax, run.vocabulary)
     return starting_model(config.bilm, config.paths, config.training, run.vocabulary)
 
@@ -135,13 +152,13 @@ class _Loop:
         self.speed = math.nan
 
     def run(self, tuning: bool) -> Outcome:
-        """Train to the end, or to a signal. tuning: whether the run started from a biLM."""
+        """Train to the end of the run, or until a signal comes. tuning: whether the run started from a trained biLM."""
         trainer, stopped = self.trainer, 0
         self._resume()
         if trainer.step_number == 0 and tuning and not trainer.frozen:
-            self._evaluate()  # what tuning starts from
+            self._evaluate()  # the biLM before tuning
         if trainer.step_number < trainer.total_steps:
-            self.progress.finished = False  # it may have been made longer
+            self.progress.finished = False  # the settings may have a longer run now
         elif self.progress.finished:
             self.reporter.message("finished before: training.epochs or training.total_tokens would make it longer")
         while trainer.step_number < trainer.total_steps and not self._out_of_patience():
@@ -152,38 +169,38 @@ class _Loop:
             number, last = trainer.step_number, trainer.step_number == trainer.total_steps
             if number % self.settings.every == 0 or last:
                 self._evaluate()
-                self._keep()
+                self._write_checkpoint()
             elif number % self.settings.checkpoint_every == 0:
-                self._keep()
+                self._write_checkpoint()
         if stopped and trainer.step_number:
-            self._keep()
+            self._write_checkpoint()
             self.reporter.message(f"stopped at step {trainer.step_number}")
         elif not stopped and not self.progress.finished:
             with self.group.together():
                 self.evaluator.finish(self.progress.seconds)
             self.progress.finished = True
-            self._keep()
+            self._write_checkpoint()
         best = self.progress.best if math.isfinite(self.progress.best) else None
         self.reporter.done(self.output, best, stopped or None)
         return Outcome(stopped or None, best)
 
     def _resume(self) -> None:
         with self.group.together():
-            found = self.checkpoints.latest(self.reporter.message)
-        got = "none" if found is None else f"that of step {found[0]}"
+            latest = self.checkpoints.latest(self.reporter.message)
+        got = "none" if latest is None else f"that of step {latest[0]}"
         problem = Errors.PROCESS_CHECKPOINT.format(path=self.checkpoints.folder, rank=self.group.rank, got=got)
         self.group.check_alike(got, CheckpointError(problem))
-        if found is None:
+        if latest is None:
             with self.group.together():
                 if self.group.first:
                     cut_back(self.output / METRICS, -1)
             return
-        step, arrays = found
+        step, arrays = latest
         with self.group.together():
             if not np.array_equal(arrays.pop("run", np.empty(0)), from_text(self.identity)):
                 problem = Errors.CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems="it is of another run")
                 raise CheckpointError(problem)
-            self.progress = Progress.of(arrays)
+            self.progress = Progress.pop_from(arrays)
             self.trainer.restore(arrays, str(self.checkpoints.folder))
             if self.trainer.step_number != step:
                 problem = f"the file is of step {step}, its contents of {self.trainer.step_number}"
@@ -194,30 +211,30 @@ class _Loop:
 
     def _step(self) -> None:
         trainer, progress = self.trainer, self.progress
-        rate, began = trainer.rate, time.perf_counter()
+        rate, start = trainer.rate, time.perf_counter()
         with enough_memory(trainer.settings):
             loss = trainer.step()
-        took = time.perf_counter() - began
-        if not math.isfinite(loss):  # in all processes: the loss is the sum of theirs
+        seconds = time.perf_counter() - start
+        if not math.isfinite(loss):  # so in all processes, since it is the sum of their losses
             with self.group.together():
                 what = f"the loss of step {trainer.step_number}"
                 raise CheckpointError(Errors.DIVERGED.format(what=what, path=self.checkpoints.folder))
-        progress.seconds += took
+        progress.seconds += seconds
         progress.loss = loss if math.isnan(progress.loss) else SMOOTHING * progress.loss + (1 - SMOOTHING) * loss
-        speed = trainer.tokens_per_update / took
+        speed = trainer.tokens_per_update / seconds
         self.speed = speed if math.isnan(self.speed) else SPEED_SMOOTHING * self.speed + (1 - SPEED_SMOOTHING) * speed
         total = trainer.total_steps * trainer.tokens_per_update
         self.reporter.step(trainer.step_number, trainer.tokens, total, progress.loss, rate, self.speed)
 
     def _evaluate(self) -> None:
-        """The first process scores and writes; all learn the result."""
-        progress, began = self.progress, time.perf_counter()
+        """Evaluate in the first process, and hand the result to all."""
+        progress, start = self.progress, time.perf_counter()
         perplexity = 0.0
         with self.group.together():
             if self.group.first:
                 perplexity = self.evaluator.evaluate(progress.seconds, progress.loss, self.speed, progress.best)
         perplexity = self.group.from_first(perplexity)
-        progress.seconds += time.perf_counter() - began
+        progress.seconds += time.perf_counter() - start
         progress.stale = 0 if perplexity < progress.best else progress.stale + 1
         progress.best = min(progress.best, perplexity)
 
@@ -225,7 +242,7 @@ class _Loop:
         patience = self.trainer.settings.patience
         return 0 < patience <= self.progress.stale
 
-    def _keep(self) -> None:
+    def _write_checkpoint(self) -> None:
         arrays = self.trainer.state_arrays() | self.progress.arrays() | {"run": from_text(self.identity)}
         with self.group.together():
             if self.group.first:

@@ -13,12 +13,19 @@ METRICS = "metrics.jsonl"
 
 
 class EvaluationRow(NamedTuple):
-    """One evaluation on the way.
+    """One evaluation during a run.
 
-    step: updates so far; tokens, epochs, seconds: seen and spent up to there, over all resumes.
-    loss: smoothed loss of training, over sampled words where the softmax is sampled: no perplexity comes of it.
-    rate: learning rate. perplexity: exp of the mean of both directions' mean losses on the held-out sentences, full
-    softmax, zero state. predictions: of one direction, behind the perplexities.
+    step: updates so far.
+    tokens: tokens of one direction so far, `</S>` counted.
+    epochs: the same as a multiple of the training text.
+    seconds: of training and evaluation so far, over all resumes.
+    loss: smoothed training loss, in nats. If the softmax is sampled, its exponential is no perplexity.
+    rate: learning rate.
+    perplexity_forward, perplexity_backward: exp of each direction's mean loss on the held-out sentences, by the full
+        softmax, each sentence from the zero state.
+    perplexity: exp of the mean of both mean losses.
+    predictions: of one direction, over which the perplexities are means.
+    tokens_per_second: smoothed speed of training.
     """
 
     step: int
@@ -34,11 +41,17 @@ class EvaluationRow(NamedTuple):
     tokens_per_second: float
 
 
-_WHOLE = ("step", "tokens", "predictions")
+_INTEGERS = ("step", "tokens", "predictions")
 
 
 def append_row(path: Path, row: EvaluationRow) -> None:
-    """Add a line, safe on the disk when this returns. JSON has no infinity: null is written. Raises CheckpointError."""
+    """Append a line, synced to the disk. For infinity and NaN, which JSON lacks, null is written.
+
+    path: of metrics.jsonl.
+    row: the evaluation.
+
+    Raises CheckpointError if it can't be written.
+    """
     record = {name: value if math.isfinite(value) else None for name, value in row._asdict().items()}
     with writing(path, CheckpointError), path.open("ab") as file:
         file.write(json.dumps(record).encode() + b"\n")
@@ -47,9 +60,11 @@ def append_row(path: Path, row: EvaluationRow) -> None:
 
 
 def read_metrics(path: Path) -> list[EvaluationRow]:
-    """All rows; none where there is no file. A last line that was cut short is left out.
+    """Return the evaluations in metrics.jsonl; none if there is no file. An incomplete last line is left out.
 
-    null in the place of a real number is read as infinity. Raises CheckpointError, which names the line.
+    path: of metrics.jsonl. null instead of a real number is read as infinity.
+
+    Raises CheckpointError, which names the line, if the file can't be read or is damaged.
     """
     try:
         lines = path.read_bytes().splitlines()
@@ -69,18 +84,22 @@ def read_metrics(path: Path) -> list[EvaluationRow]:
 
 
 def cut_back(path: Path, step: int) -> list[EvaluationRow]:
-    """Cut what a run wrote after the step it goes on from, and a last line that was cut short; give the rows kept.
+    """Remove the evaluations after a step, and an incomplete last line, before a run continues from that step.
 
-    The file is then as if the run had never stopped. Raises CheckpointError.
+    path: of metrics.jsonl; it need not exist.
+    step: of the checkpoint; -1 removes all.
+
+    Returns the evaluations that are left.
+    Raises CheckpointError if the file can't be read or written.
     """
-    kept = [row for row in read_metrics(path) if row.step <= step]
+    rows = [row for row in read_metrics(path) if row.step <= step]
     if not path.exists():
-        return kept
+        return rows
     with replacing(path, CheckpointError) as temporary:
         temporary.touch()
-        for row in kept:
+        for row in rows:
             append_row(temporary, row)
-    return kept
+    return rows
 
 
 def _row(record: object) -> EvaluationRow:
@@ -91,13 +110,13 @@ def _row(record: object) -> EvaluationRow:
         if name not in record:
             raise ValueError(f"{name} is missing")
         value = record[name]
-        whole = name in _WHOLE
-        if value is None and not whole:
+        is_integer = name in _INTEGERS
+        if value is None and not is_integer:
             value = math.inf
-        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        if isinstance(value, bool) or not isinstance(value, int if is_integer else (int, float)):
             raise ValueError(f"{name} is {shown(value)}")
         try:
-            values[name] = value if whole else float(value)
+            values[name] = value if is_integer else float(value)
         except OverflowError:
             raise ValueError(f"{name} is {shown(value)}") from None
     return EvaluationRow(**values)

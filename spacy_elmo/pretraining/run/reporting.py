@@ -1,4 +1,4 @@
-"""What a run tells of itself on the way."""
+"""The messages of a run: an interface that commands implement."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,33 +8,48 @@ from .metrics import EvaluationRow
 
 
 class Reporter:
-    """Is told of a run as it goes. This one keeps it to itself; others override what they show."""
+    """Is called during a run. This one does nothing; subclasses override the methods of what they show.
+
+    `start` comes first, then `resumed` if the run continues from a checkpoint, then `step` for each update, `evaluated`
+    after each evaluation, and `message` at any time. `done` comes at the end if there was no error, `close` always.
+    """
 
     def start(self, facts: RunFacts, warnings: Sequence[str]) -> None:
-        """Texts and vocabulary are ready; training begins, or goes on.
+        """Training is about to start: texts and vocabulary are ready.
 
-        warnings: what is odd about the run, though it can be meant.
+        facts: what is known about the run.
+        warnings: what is unusual about it, though it may be intended.
         """
 
     def resumed(self, step: int, tokens: int) -> None:
-        """Going on from the checkpoint of this step; after start."""
+        """The run continues from a checkpoint. step, tokens: of that checkpoint."""
 
     def step(
         self, step: int, tokens: int, total_tokens: int, loss: float, rate: float, tokens_per_second: float
     ) -> None:
-        """An update was made. loss: smoothed loss of training, which is no perplexity; rate: learning rate."""
+        """An update was made.
+
+        step: updates so far.
+        tokens: tokens of one direction so far, `</S>` counted.
+        total_tokens: length of the run.
+        loss: smoothed training loss, in nats.
+        rate: learning rate.
+        tokens_per_second: smoothed speed.
+        """
 
     def evaluated(self, row: EvaluationRow) -> None:
-        """The held-out sentences were scored."""
+        """The held-out sentences were scored. row: the result."""
 
     def message(self, text: str) -> None:
-        """Anything else that a person should know."""
+        """Something else happened that a person should know. text: a sentence."""
 
     def done(self, output: Path, best: float | None, stopped_by: int | None) -> None:
-        """The run has ended, or was stopped by this signal.
+        """The run has ended, or was stopped by a signal.
 
-        output: its folder; best: lowest held-out perplexity on the way, None where there was no evaluation.
+        output: its folder.
+        best: lowest held-out perplexity; None if there was no evaluation.
+        stopped_by: number of the signal; None if the run has ended.
         """
 
     def close(self) -> None:
-        """Nothing more is told; after done, or where an error ends the run."""
+        """No other method will be called: the run has ended, also after an error."""

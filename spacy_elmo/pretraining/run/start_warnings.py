@@ -1,4 +1,4 @@
-"""What is odd about a run that begins, though it can be meant."""
+"""Warnings at the start of a run about what is unusual, though it may be intended."""
 
 from pathlib import Path
 
@@ -7,11 +7,15 @@ from ..settings.sections import PathSettings
 from ..text.sources import find_files
 from .facts import RunFacts
 
-LEAST_COVERAGE = 0.5  # share of the training text's tokens; a vocabulary of another language has far less
+LEAST_COVERAGE = 0.5  # share of the training text's tokens. A vocabulary of another language covers far less
 
 
 def start_warnings(paths: PathSettings, facts: RunFacts) -> list[str]:
-    """A text for each: a vocabulary of other texts, and held-out text that is trained on."""
+    """Return a message for a vocabulary of other texts, and for held-out text that is trained on.
+
+    paths: files of the run.
+    facts: what is known about the run.
+    """
     warnings = []
     if facts.coverage is not None and facts.coverage < LEAST_COVERAGE:
         warnings.append(Errors.COVERAGE_LOW.format(coverage=facts.coverage))
@@ -25,7 +29,7 @@ def start_warnings(paths: PathSettings, facts: RunFacts) -> list[str]:
 
 
 def _files(source: str) -> set[Path]:
-    """Those of a source; none where it is gone: a run that goes on has a copy."""
+    """Return the files of a source; none if it is gone, since a resumed run reads its copy."""
     try:
         return {file.resolve() for file in find_files(source)}
     except (ElmoError, OSError):

@@ -1,4 +1,4 @@
-"""What a run starts from: a model of random weights, or one that is to be tuned to another text."""
+"""The model that a run starts from: random weights, or a trained biLM that is tuned to another text."""
 
 from pathlib import Path
 
@@ -23,17 +23,24 @@ from ..text.vocabulary_file import SPECIAL, UNKNOWN
 
 
 def find_vocabulary(paths: PathSettings, settings: VocabularySettings, corpus: PreparedCorpus) -> Vocabulary:
-    """The words to predict: those of paths.vocabulary; else of paths.init, if it has a softmax; else of the corpus.
+    """Return the words to predict, with their counts in the corpus.
 
-    Their counts are those of the corpus. Raises ElmoError.
+    They are the words of paths.vocabulary; if it is not set, those of paths.init, if it has a softmax; otherwise the
+    most frequent words of the corpus.
+
+    paths: files of the run.
+    settings: size of a vocabulary that is built from the corpus.
+    corpus: the training text.
+
+    Raises ElmoError if a file can't be used.
     """
-    given, init = paths.vocabulary, paths.init
-    if given is None and init is not None and has_softmax(init) and (folder := softmax_folder(init)) is not None:
-        given = str(folder / WORDS)
+    source, init = paths.vocabulary, paths.init
+    if source is None and init is not None and has_softmax(init) and (folder := softmax_folder(init)) is not None:
+        source = str(folder / WORDS)
     counted = count_words(corpus)
-    if given is None:
+    if source is None:
         return Vocabulary.from_counts(counted, settings.size, settings.min_count)
-    words = Vocabulary.read(given).words
+    words = Vocabulary.read(source).words
     counts = np.array([counted.words[word] for word in words], np.int64)
     counts[: len(SPECIAL)] = counted.n_sentences
     counts[UNKNOWN] = counted.words.total() - counts[len(SPECIAL) :].sum()
@@ -41,9 +48,14 @@ def find_vocabulary(paths: PathSettings, settings: VocabularySettings, corpus: P
 
 
 def check_start(options: BiLMOptions, paths: PathSettings, training: TrainingSettings, n_words: int) -> None:
-    """Refuse what a run can't start with, as far as no text is needed to see it. Raises ElmoError.
+    """Refuse settings that a run can't start with, as far as they can be checked without its text.
 
-    options: sizes of the network; n_words: of the vocabulary.
+    options: sizes of the network.
+    paths: files of the run.
+    training: settings of the softmax and of frozen_tokens.
+    n_words: size of the vocabulary.
+
+    Raises ElmoError if the settings do not fit each other or the files.
     """
     if training.softmax.kind == "adaptive":
         check_cutoffs(n_words, options.projection_dim, training.softmax.cutoffs)
@@ -58,9 +70,12 @@ def check_start(options: BiLMOptions, paths: PathSettings, training: TrainingSet
 
 
 def check_paths(paths: PathSettings, output: Path) -> None:
-    """Refuse a run to be begun in `output` whose files are not there. Raises CorpusError, SettingsError.
+    """Refuse a new run whose files do not exist. No text is read.
 
-    Relative paths are relative to the working directory, as in spaCy's configs. No text is read.
+    paths: files of the run, relative to the working directory, as in spaCy's configs.
+    output: folder of the run, whose files do not belong to the texts.
+
+    Raises CorpusError or SettingsError, which names the setting.
     """
     for name, source in (("train", paths.train), ("heldout", paths.heldout)):
         try:
@@ -75,14 +90,29 @@ def check_paths(paths: PathSettings, output: Path) -> None:
 
 
 def empty_model(options: BiLMOptions, softmax: SoftmaxSettings, vocabulary: Vocabulary) -> LanguageModel:
-    """A model of the run's sizes, to be filled from a checkpoint: paths.init may be gone. Raises ElmoError."""
+    """Return a model without meaningful weights, to be restored from a checkpoint. It needs no paths.init.
+
+    options: sizes of the network.
+    softmax: its settings.
+    vocabulary: words of the softmax.
+
+    Raises ElmoError if the cutoffs of an adaptive softmax do not fit the vocabulary.
+    """
     return LanguageModel(BiLM(options), _output_layer(options, softmax, vocabulary), vocabulary)
 
 
 def starting_model(
     options: BiLMOptions, paths: PathSettings, training: TrainingSettings, vocabulary: Vocabulary
 ) -> LanguageModel:
-    """The model of the first step: random weights, or those of paths.init. Raises ElmoError."""
+    """Return the model before the first update, with random weights or those of paths.init.
+
+    options: sizes of the network.
+    paths: files of the run.
+    training: settings of the softmax, the seed and frozen_tokens.
+    vocabulary: words of the softmax.
+
+    Raises ElmoError as `check_start` does, and if the files of paths.init can't be read.
+    """
     check_start(options, paths, training, len(vocabulary))
     generator = torch.Generator().manual_seed(training.seed)
     softmax = _output_layer(options, training.softmax, vocabulary)
@@ -94,7 +124,7 @@ def starting_model(
     _reset(softmax, vocabulary, generator)
     if has_softmax(paths.init):
         before = LanguageModel.load(paths.init)
-        _keep_rows(softmax, vocabulary, before)
+        _copy_rows(softmax, vocabulary, before)
         return LanguageModel(before.bilm, softmax, vocabulary)
     weights = read_weights(bilm_folder(paths.init) / WEIGHTS, options)
     return LanguageModel(BiLM.from_arrays(options, weights), softmax, vocabulary)
@@ -112,8 +142,8 @@ def _reset(softmax: OutputLayer, vocabulary: Vocabulary, generator: torch.Genera
 
 
 @torch.no_grad()
-def _keep_rows(softmax: OutputLayer, vocabulary: Vocabulary, before: LanguageModel) -> None:
-    """Words that both know keep their rows; an adaptive softmax is kept as a whole, and only with its own words."""
+def _copy_rows(softmax: OutputLayer, vocabulary: Vocabulary, before: LanguageModel) -> None:
+    """Copy the rows of words that both vocabularies have. An adaptive softmax is copied only if all words are equal."""
     if isinstance(softmax, AdaptiveSoftmax) or isinstance(before.softmax, AdaptiveSoftmax):
         alike = isinstance(softmax, AdaptiveSoftmax) and isinstance(before.softmax, AdaptiveSoftmax)
         if not alike or vocabulary.words != before.words or softmax.cutoffs != before.softmax.cutoffs:

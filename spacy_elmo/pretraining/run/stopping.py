@@ -1,4 +1,4 @@
-"""Signals that ask a run to write a checkpoint and leave."""
+"""Signals that ask a run to write a checkpoint and end."""
 
 import signal
 import threading
@@ -10,24 +10,26 @@ from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # Windows has none
-# a signal may come twice for one request: timeout(1) sends it to the process and to its group
+# One request may send a signal twice: timeout(1) sends it to the process and to its group.
 REPEATED_SECONDS = 1.0
 
 
 @dataclass
 class Stop:
-    """number: of the first signal that came; None before."""
+    """Whether the run was asked to stop. number: of the first signal; None if there was none."""
 
     number: int | None = None
 
 
 @contextmanager
 def asked_to_stop() -> Iterator[Stop]:
-    """Note SIGINT, SIGTERM and SIGHUP instead of ending the process; a second one raises KeyboardInterrupt at once.
+    """Record SIGINT, SIGTERM and SIGHUP during a `with` block instead of ending the process.
 
-    SIGHUP, of a terminal that is closed, stays ignored where it is, as under nohup.
-    A signal in the second after the first is taken for the same request. Outside the main thread, which signals reach
-    alone, nothing is changed. The handlers of before are put back at the end.
+    A second signal raises KeyboardInterrupt, unless it comes within a second, as it then belongs to the same request.
+    SIGHUP, which a closed terminal sends, stays ignored if it was, as under nohup. The earlier handlers are set again
+    at the end. Outside the main thread, which alone gets signals, nothing is changed.
+
+    Yields the object that records the first signal.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
@@ -47,7 +49,7 @@ def asked_to_stop() -> Iterator[Stop]:
         yield stop
     finally:
         for number, handler in before.items():
-            # None stands for a handler that was not set from Python: it can't be put back
+            # None: the handler was not set from Python, and can't be set again
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 

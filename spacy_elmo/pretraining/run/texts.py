@@ -1,4 +1,4 @@
-"""The words and the weights that a run was begun with, known again by their SHA-256."""
+"""SHA-256 of the words and weights that a run started with, to recognise them when it is resumed."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -10,42 +10,56 @@ from ..model.files import WEIGHTS, bilm_folder
 from ..settings.sections import PathSettings
 from ..text.vocabulary_file import read_words
 
-WORDS, GIVEN, INIT = "vocabulary", "paths.vocabulary", "paths.init"
+WORDS, VOCABULARY, INIT = "vocabulary", "paths.vocabulary", "paths.init"
 
 
 def digests(paths: PathSettings, words: Sequence[str]) -> dict[str, str | None]:
-    """What a run keeps of its words, of the file that they are from, and of the weights it starts from; null: none.
+    """Return what run.json stores about the words and the weights that a run starts with.
 
-    Raises SettingsError for weights that can't be read.
+    paths: files of the run.
+    words: of its vocabulary.
+
+    Returns the SHA-256 of the words, of the words of paths.vocabulary, and of the weights of paths.init; None for
+    settings that are not set.
+    Raises SettingsError if the weights can't be read.
     """
     of_words = _of_words(words)
-    given = None if paths.vocabulary is None else of_words
-    return {WORDS: of_words, GIVEN: given, INIT: None if paths.init is None else _of_weights(paths.init)}
+    of_file = None if paths.vocabulary is None else of_words
+    return {WORDS: of_words, VOCABULARY: of_file, INIT: None if paths.init is None else _of_weights(paths.init)}
 
 
-def check_digests(run: Path, begun: Mapping[str, Any], paths: PathSettings, words: Sequence[str], kept: Path) -> None:
-    """Compare with what a run was begun with; what it did not keep, and files that are gone by now, are passed over.
+def check_digests(
+    run: Path, recorded: Mapping[str, Any], paths: PathSettings, words: Sequence[str], vocabulary: Path
+) -> None:
+    """Check that a run is resumed with the words and the weights that it started with.
 
-    run: the file that tells it; words: those of the file `kept`. Raises SettingsError where they differ, and
-    CorpusError for a file that is no vocabulary.
+    Digests that are not recorded are not compared, and neither are files that no longer exist.
+
+    run: the path of run.json, for messages.
+    recorded: its part "texts".
+    paths: files of the run, as they are set now.
+    words: of the file `vocabulary`.
+    vocabulary: the run's copy of its words.
+
+    Raises SettingsError if they differ, and CorpusError if paths.vocabulary is not a vocabulary.
     """
-    if WORDS in begun and begun[WORDS] != _of_words(words):
-        raise SettingsError(Errors.RUN_CONTENTS.format(path=kept, run=run))
-    for key, setting in ((GIVEN, paths.vocabulary), (INIT, paths.init)):
-        if key not in begun:
+    if WORDS in recorded and recorded[WORDS] != _of_words(words):
+        raise SettingsError(Errors.RUN_CONTENTS.format(path=vocabulary, run=run))
+    for key, setting in ((VOCABULARY, paths.vocabulary), (INIT, paths.init)):
+        if key not in recorded:
             continue
-        old = begun[key]
+        old = recorded[key]
         if (old is None) != (setting is None):
             was, now = "null" if old is None else f"a file of SHA-256 {old}", setting or "null"
             raise SettingsError(Errors.RUN_DIFFERS.format(path=run, key=key, old=was, new=now))
-        found = None if setting is None else _found(key, setting)
-        if found not in (None, old):
+        digest = None if setting is None else _digest_now(key, setting)
+        if digest not in (None, old):
             raise SettingsError(Errors.RUN_CONTENTS.format(path=f"{key}: {setting}", run=run))
 
 
-def _found(key: str, setting: str) -> str | None:
-    """The digest of what a setting names; None where it is gone."""
-    if key == GIVEN:
+def _digest_now(key: str, setting: str) -> str | None:
+    """Return the digest of the file that a setting names; None if it no longer exists."""
+    if key == VOCABULARY:
         return _of_words(read_words(Path(setting))) if Path(setting).is_file() else None
     return _of_weights(setting) if (bilm_folder(setting) / WEIGHTS).is_file() else None
 

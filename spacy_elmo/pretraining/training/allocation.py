@@ -16,7 +16,7 @@ LARGEST_MMAP_THRESHOLD = 32 << 20  # bytes; glibc accepts no more. Code that nee
 LARGEST_TRIM_THRESHOLD = 2**31 - 1
 
 
-def keep_memory() -> None:
+def reuse_memory() -> None:
     """Tell glibc not to return freed memory to the system, and to use one arena for all threads.
 
     Otherwise each update would have page faults for all its large arrays: an update needs 5 to 10 % less time this way

@@ -15,7 +15,7 @@ from small_run import OPTIONS, config_of, with_paths, write_text
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.run.folder import begin, is_begun, reopen
+from spacy_elmo.pretraining.run.folder import has_checkpoint, open_run, reopen_run
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.text.vocabulary import Vocabulary
 
@@ -40,10 +40,10 @@ def given(tmp_path: Path, text: Path) -> PretrainConfig:
 def begun(config: PretrainConfig, output: Path) -> Path:
     """A folder that a run goes on in: one with a checkpoint."""
     output.mkdir(exist_ok=True)
-    assert not begin(config, output).begun
+    assert not open_run(config, output).resumed
     (output / "checkpoints").mkdir()
     (output / "checkpoints" / "step-000000002.h5").touch()
-    assert is_begun(output)
+    assert has_checkpoint(output)
     return output
 
 
@@ -66,15 +66,15 @@ def test_what_is_kept_of_words_and_weights(given: PretrainConfig, text: Path, tm
 def test_files_may_move_or_be_gone(given: PretrainConfig, text: Path, tmp_path: Path) -> None:
     output = begun(given, tmp_path / "out")
     before = (output / "run.json").read_bytes()
-    identity = begin(given, output).identity
+    identity = open_run(given, output).identity
     (tmp_path / "init").rename(tmp_path / "moved")
     (tmp_path / "words.txt").rename(tmp_path / "moved.txt")
     moved = with_paths(given, vocabulary=tmp_path / "moved.txt", init=tmp_path / "moved")
     text.unlink()
     for config in (given, moved):
-        run = begin(config, output)
-        assert (run.identity, run.begun, run.vocabulary.words) == (identity, True, WORDS)
-        assert reopen(config, output).begun
+        run = open_run(config, output)
+        assert (run.identity, run.resumed, run.vocabulary.words) == (identity, True, WORDS)
+        assert reopen_run(config, output).resumed
     assert (output / "run.json").read_bytes() == before
 
 
@@ -92,7 +92,7 @@ def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Pat
         ({"init": None}, r"started with paths\.init = a file of SHA-256 \w+, but now it is null"),
     ):
         with pytest.raises(SettingsError, match=message):
-            begin(with_paths(given, **paths), output)
+            open_run(with_paths(given, **paths), output)
     assert (output / "config.cfg").read_bytes() == before
 
 
@@ -101,7 +101,7 @@ def test_words_or_weights_that_were_not_there_are_refused(text: Path, given: Pre
     for name in ("vocabulary", "init"):
         value = getattr(given.paths, name)
         with pytest.raises(SettingsError, match=rf"started with paths\.{name} = null, but now it is {value}"):
-            begin(with_paths(config_of(text), **{name: value}), output)
+            open_run(with_paths(config_of(text), **{name: value}), output)
 
 
 def test_changed_words_of_the_run_are_refused(text: Path, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_changed_words_of_the_run_are_refused(text: Path, tmp_path: Path) -> Non
     words[4], words[5] = words[5], words[4]
     (output / "vocabulary.txt").write_text("\n".join(words) + "\n", encoding="utf8")
     with pytest.raises(SettingsError, match=r"out.vocabulary\.txt: not with the contents \(SHA-256 in .*run\.json\)"):
-        begin(config, output)
+        open_run(config, output)
 
 
 def test_a_run_of_an_earlier_version_goes_on(given: PretrainConfig, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_run_of_an_earlier_version_goes_on(given: PretrainConfig, tmp_path: Pa
         del record["texts"][name]
     (output / "run.json").write_text(json.dumps(record), encoding="utf8")
     identity = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
-    assert begin(with_paths(given, vocabulary=None), output).identity == identity
+    assert open_run(with_paths(given, vocabulary=None), output).identity == identity
     assert json.loads((output / "run.json").read_text(encoding="utf8")) == record
 
 
@@ -134,7 +134,7 @@ def test_a_text_that_has_changed(text: Path, tmp_path: Path) -> None:
     old, new = (f"{n:,} bytes in files: 1, the largest {n:,}" for n in (size, size + 5))
     message = rf"text\.txt: the text has changed .*: it had {old}; now {new}\. Put the earlier text back"
     with pytest.raises(SettingsError, match=message):
-        begin(config_of(text), output)
+        open_run(config_of(text), output)
 
 
 @pytest.mark.parametrize("pattern", ["**/*.txt", "*/*.txt", "*/*/*.txt"])
@@ -145,8 +145,8 @@ def test_a_pattern_that_matches_the_run_itself(text: Path, tmp_path: Path, patte
         shutil.copy(text, tmp_path / folder / "text.txt")
     config, output = config_of(f"{tmp_path}/{pattern}"), tmp_path / "out"
     output.mkdir()
-    sentences = begin(config, output).train.meta.report.sentences
+    sentences = open_run(config, output).train.meta.report.sentences
     assert sentences == 60 * (3 if pattern.startswith("**") else 1)
     assert begun(config, output)
-    run = begin(config, output)
-    assert (run.begun, run.train.meta.report.sentences) == (True, sentences)
+    run = open_run(config, output)
+    assert (run.resumed, run.train.meta.report.sentences) == (True, sentences)
