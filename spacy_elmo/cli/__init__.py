@@ -1,6 +1,6 @@
-"""`python -m spacy elmo ...`: a command a file, registered here; nothing else of the package calls it.
+"""The commands `python -m spacy elmo ...`: a file for each, registered here. No other part of the package calls them.
 
-shared/ has what several commands need, views/ what they show, task_configs/ the configs that `init-config` writes.
+shared/ has what several commands need, views/ what they show, and task_configs/ the configs that `init-config` writes.
 """
 
 import typer
@@ -26,7 +26,6 @@ app = typer.Typer(name="elmo", help="Deep contextualized word vectors (ELMo).", 
 commands = (demo, embed, similar, info, download, evaluate, init_config, init_pretrain_config, pack, vocab, weights)
 for command in commands:
     app.command(command.__name__.replace("_", "-"))(with_exit_codes(command))
-app.command("pretrain", context_settings=CONTEXT, epilog=command_help())(
-    pretrain
-)  # minds signals itself: see pretraining/run/stopping.py
+# pretrain handles signals itself (pretraining/run/stopping.py)
+app.command("pretrain", context_settings=CONTEXT, epilog=command_help())(pretrain)
 spacy_app.add_typer(app)

@@ -1,4 +1,4 @@
-"""`elmo demo`: what the layers tell of words with several senses."""
+"""`elmo demo`: how the layers represent words with several senses."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +14,7 @@ from .views.senses_plot import Occurrence, plot_senses, similarities
 
 
 def embed_sample(vectors: Path) -> list[Occurrence]:
-    """Embed the bundled sentences with the embedded biLM, and write all their layers to `vectors`."""
+    """Embed the package's example sentences with the embedded biLM, and write all their layers to `vectors`."""
     lines = (files("spacy_elmo.cli") / "senses.tsv").read_text(encoding="utf8").splitlines()
     table = [line.split("\t") for line in lines]
     nlp = spacy.blank("en")
@@ -33,7 +33,7 @@ def demo(
         "out"
     ),
 ) -> None:
-    """Embed sentences with words of several senses: what each layer tells of the sense."""
+    """Embed sentences with words of several senses, and show how well each layer separates the senses."""
     with errors_told():
         output.mkdir(parents=True, exist_ok=True)
         occurrences = embed_sample(output / "vectors.hdf5")

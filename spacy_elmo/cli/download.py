@@ -1,4 +1,4 @@
-"""`elmo download`: the one command that uses the network."""
+"""`elmo download`: fetch a file and check its SHA-256. No other command uses the network."""
 
 import re
 from pathlib import Path
@@ -15,10 +15,10 @@ from .shared.fetching import fetch
 
 
 def file_name(url: str) -> str:
-    """The name of the file at a URL: the last part of its path. Raises CommandError for what is no such URL."""
+    """Return the name of the file at a URL, the last part of its path. Raises CommandError if the URL can't be used."""
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises where it is no number
+        _ = parts.port  # raises ValueError if it is not a number
     except ValueError as error:
         raise CommandError(Errors.DOWNLOAD_URL.format(url=url, reason=error)) from error
     if parts.scheme not in ("http", "https"):
@@ -33,7 +33,7 @@ def file_name(url: str) -> str:
 
 
 def target_in(folder: Path, name: str) -> Path:
-    """The file `name` in a folder, which is made where it is missing. Raises CommandError."""
+    """Return the path of a file in a folder, which is created if it is missing. Raises CommandError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / name
@@ -52,7 +52,7 @@ def download(
 ) -> None:
     """Download a file and check its SHA-256.
 
-    A download that was cut goes on. The file is put in place when its SHA-256 is right.
+    A download that was interrupted is resumed. The file appears when its SHA-256 is right.
     """
     with errors_told(Errors.DOWNLOAD_STOPPED.format(folder=to)):
         if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):

@@ -17,12 +17,12 @@ from .shared.outputs import refuse_inputs
 
 
 def output_format(*, all_: bool, top: bool, average: bool) -> OutputFormat:
-    """Which of the three was asked for; none: "all". Raises CommandError for several."""
+    """Return the format of the options --all, --top and --average. Raises CommandError if several are set."""
     chosen: dict[OutputFormat, bool] = {"all": all_, "top": top, "average": average}
-    given = [name for name, value in chosen.items() if value]
-    if len(given) > 1:
-        raise CommandError(Errors.EMBED_FORMATS.format(got=" and ".join(f"--{name}" for name in given)))
-    return given[0] if given else "all"
+    names = [name for name, value in chosen.items() if value]
+    if len(names) > 1:
+        raise CommandError(Errors.EMBED_FORMATS.format(got=" and ".join(f"--{name}" for name in names)))
+    return names[0] if names else "all"
 
 
 def load_embedder(
@@ -52,9 +52,9 @@ def embed(
         Path,
         typer.Argument(metavar="INPUT", help="Text: one sentence a line, words separated by blanks; - is stdin"),
     ],
-    output_file: Annotated[Path, typer.Argument(metavar="OUTPUT", help="HDF5 file, replaced when all is embedded")],
+    output_file: Annotated[Path, typer.Argument(metavar="OUTPUT", help="HDF5 file to write")],
     all_: Annotated[bool, typer.Option("--all", help="Write all layers (the default)")] = False,
-    top: Annotated[bool, typer.Option("--top", help="Write the last layer alone")] = False,
+    top: Annotated[bool, typer.Option("--top", help="Write the last layer only")] = False,
     average: Annotated[bool, typer.Option("--average", help="Write the mean of the layers")] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Sentences that run together")] = 64,
     use_sentence_keys: Annotated[
@@ -68,13 +68,13 @@ def embed(
     options_file: Annotated[str | None, typer.Option(help="options.json of a biLM; left out: the embedded one")] = None,
     weight_file: Annotated[str | None, typer.Option(help="weights.hdf5 of a biLM")] = None,
     pipeline: Annotated[str | None, typer.Option(help="Saved pipeline whose biLM is used: folder or package")] = None,
-    pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe, where the pipeline has several")] = None,
+    pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe if the pipeline has several")] = None,
     stateful: Annotated[
         bool, typer.Option("--stateful", help="Carry the LSTMs' state from batch to batch, as AllenNLP does")
     ] = False,
     precision: Annotated[
         str,
-        typer.Option(help="Of the products: float32; bfloat16: faster, less exact; auto: where there is bfloat16"),
+        typer.Option(help="Of the matrix multiplications: float32; bfloat16: faster, less exact; auto: bfloat16 if available"),
     ] = "float32",
 ) -> None:
     """Write the vectors of a text as HDF5.

@@ -23,7 +23,7 @@ from .views.evaluation import Subject, print_json, print_table, write_scores
 
 
 def check_scores_file(path: Path, model: Path, text: Path) -> None:
-    """Raise ElmoError where a file of the model or of the text would be replaced, or one be put among them."""
+    """Raise ElmoError if the file is one of the model or the text, or is inside their folders."""
     folders = {bilm_folder(model), softmax_folder(model) or model}
     refuse_inputs(path, [*(folder / name for folder in folders for name in FILES), *find_files(text)])
     for folder in folders:
@@ -35,7 +35,17 @@ def check_scores_file(path: Path, model: Path, text: Path) -> None:
 def read_and_evaluate(
     model: Path, text: Path, language: str | None, limit: int | None, streams: int, per_sentence: Path | None
 ) -> tuple[Subject, Evaluation]:
-    """Score the first `limit` sentences of a text, all if it is None; see the command. Raises ElmoError."""
+    """Score a text with a model.
+
+    model: folder of a biLM with its softmax, or en_mini.
+    text: a file, a folder or a pattern.
+    language: of the spaCy tokenizer; None: words are separated by blanks.
+    limit: number of sentences that are read, the first ones; None: all.
+    streams: parts of the text for the carried state.
+    per_sentence: file for the scores of each sentence; None: they are not written.
+
+    Raises ElmoError if files can't be read or written.
+    """
     if per_sentence is not None:
         check_scores_file(per_sentence, model, text)
     language_model, report = LanguageModel.load(model), Report()
@@ -64,7 +74,7 @@ def evaluate(
         ),
     ],
     language: Annotated[
-        str | None, typer.Option(help="Split text with this language's tokenizer, e.g. en; left out: at blanks")
+        str | None, typer.Option(help="spaCy language that tokenises the text; default: words are separated by blanks")
     ] = None,
     sentences: Annotated[int | None, typer.Option(min=1, help="Read no more than this many sentences")] = None,
     streams: Annotated[
@@ -87,7 +97,7 @@ def evaluate(
 ) -> None:
     """Perplexity of a text: full softmax, each direction and their mean, zero and carried state.
 
-    Each direction predicts every word of a sentence and its far boundary. Words outside the vocabulary count as <UNK>;
+    Each direction predicts every word of a sentence and then a boundary. Words outside the vocabulary count as <UNK>;
     rows without <UNK> leave out the predictions of these. The mean is exp of the mean of both directions' losses.
     """
     show_all()

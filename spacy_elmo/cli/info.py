@@ -1,4 +1,4 @@
-"""`elmo info`: what a file holds, and what is wrong with it."""
+"""`elmo info`: the contents of files, and what is wrong with them."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -31,19 +31,24 @@ OPTIONS, WEIGHTS, VECTORS, OUTPUT = "options", "weights", "vectors", "softmax"
 
 
 def kind_of(path: Path) -> str:
-    """What a file seems to be: HDF5, by its content or its name, is weights or vectors; all else is options."""
+    """Return the kind of a file: HDF5, by content or name, is a softmax, vectors or weights; any other is options."""
     if path.suffix not in (".hdf5", ".h5") and not (path.is_file() and h5py.is_hdf5(path)):
         return OPTIONS
     try:
         if holds_softmax(path):
             return OUTPUT
         return VECTORS if holds_vectors(path) else WEIGHTS
-    except ElmoError:  # what is wrong is told when it is read
+    except ElmoError:  # the error is printed when the file is read
         return WEIGHTS
 
 
 def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
-    """Files that belong together: each folder's, and all that were given by themselves; and what can't be used."""
+    """Return the files that belong together, and problems.
+
+    paths: files, folders, or en_mini. The files of a folder belong together, and so do all single files.
+
+    Returns lists of files, and a message for each path that can't be used.
+    """
     models: list[list[Path]] = []
     problems: list[str] = []
     lone: list[Path] = []
@@ -77,7 +82,7 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
 
 
 def softmax_of(model: str, problems: list[str]) -> list[Path]:
-    """The softmax of a model, where it has one. What is wrong with the package of en_mini's is added to problems."""
+    """Return the softmax of a model, or nothing. Problems of en_mini's package are appended to `problems`."""
     try:
         folder = softmax_folder(model)
     except ElmoError as error:
@@ -87,17 +92,17 @@ def softmax_of(model: str, problems: list[str]) -> list[Path]:
 
 
 def show_model(paths: list[Path]) -> list[str]:
-    """Print what there is to say of files that belong together; returns what is wrong with them, also printed."""
+    """Print the contents of files that belong together. Returns the problems, which are printed as well."""
     kinds = {path: kind_of(path) for path in paths}
-    given = [str(path) for path, kind in kinds.items() if kind == OPTIONS]
-    if len(given) > 1 and WEIGHTS in kinds.values():
-        return fail(Errors.INFO_OPTIONS_TWICE.format(got=len(given), paths=", ".join(given)))
+    option_files = [str(path) for path, kind in kinds.items() if kind == OPTIONS]
+    if len(option_files) > 1 and WEIGHTS in kinds.values():
+        return fail(Errors.INFO_OPTIONS_TWICE.format(got=len(option_files), paths=", ".join(option_files)))
     problems: list[str] = []
     options: BiLMOptions | None = None
-    for path in sorted(kinds, key=lambda path: kinds[path] != OPTIONS):  # options first: weights are checked by them
+    for path in sorted(kinds, key=lambda path: kinds[path] != OPTIONS):  # options first, since weights are checked by them
         msg.divider(str(path))
         rows: Rows = []
-        if path.is_file():  # else the reader of its kind says what it is
+        if path.is_file():  # otherwise its reader raises an error
             with suppress(OSError):
                 rows += file_rows(path)
         sha256 = dict(rows).get(SHA256)
@@ -110,7 +115,7 @@ def show_model(paths: list[Path]) -> list[str]:
                 rows += vector_rows(path)
             elif kinds[path] == OUTPUT:
                 rows += softmax_rows(path, options)
-            elif given and options is None:
+            elif option_files and options is None:
                 problem = Errors.INFO_UNCHECKED.format(path=path)
             else:
                 rows += weight_rows(path, options, sha256) if options else lone_weight_rows(path, sha256)
@@ -126,7 +131,7 @@ def show_model(paths: list[Path]) -> list[str]:
 
 
 def show_pipeline(path: Path) -> list[str]:
-    """Print the sizes of the biLMs in a saved pipeline; returns what is wrong."""
+    """Print the sizes of the biLMs in a saved pipeline. Returns the problems."""
     try:
         for name, options in pipeline_options(str(path)):
             msg.divider(f"{path}, pipe {name}")
@@ -137,6 +142,7 @@ def show_pipeline(path: Path) -> list[str]:
 
 
 def fail(problem: str) -> list[str]:
+    """Print a problem, and return it in a list."""
     msg.fail(problem)
     return [problem]
 
@@ -146,7 +152,7 @@ def info(
         list[str], typer.Argument(help="options.json, weights.hdf5, embedded sentences, folders, or en_mini")
     ],
 ) -> None:
-    """Tell what files hold, or what is wrong with them.
+    """Show the contents of files, or what is wrong with them.
 
     Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
     weights.hdf5, and its softmax if it is there), of a pretraining run (its model-best), or of a saved pipeline.

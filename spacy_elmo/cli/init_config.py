@@ -17,22 +17,22 @@ def init_config(
     output_file: Annotated[Path, typer.Argument(help="The config to write; - is standard output", allow_dash=True)],
     lang: Annotated[str, typer.Option(help="Code of the language")] = "en",
     pipeline: Annotated[
-        str, typer.Option(help="Components to train, in order, with commas between; sentencizer too: it runs first")
+        str, typer.Option(help="Components to train, in order, separated by commas; sentencizer is allowed, and runs first")
     ] = "tagger,parser,ner",
     optimize: Annotated[
         Optimizations,
-        typer.Option(help="Sizes of the components' own networks; accuracy: ELMo at the networks' output as well"),
+        typer.Option(help="Sizes of the components' networks; accuracy: ELMo at the output of the networks too"),
     ] = Optimizations.efficiency,
     options_file: Annotated[
-        Path | None, typer.Option(help="options.json of a biLM, in place of the embedded one")
+        Path | None, typer.Option(help="options.json of a biLM; default: the embedded one")
     ] = None,
     weight_file: Annotated[Path | None, typer.Option(help="Its weights.hdf5")] = None,
     knowledge_base: Annotated[Path | None, typer.Option(help="Saved knowledge base, for entity_linker")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file where there is one")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists")] = False,
 ) -> None:
     """Write a config for spacy train whose components each listen to an elmo pipe.
 
-    Each has features and a network of its own and its own mix of the biLM's layers; all else is as spaCy sets it.
+    Each component has its features, its network and its mix of the biLM's layers. Other settings are spaCy's defaults.
     """
     with errors_told():
         if output_file != STANDARD_OUTPUT:

@@ -16,15 +16,21 @@ from .shared.errors import errors_told
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
 from .shared.paths import given_path
 
-_LATER = "train"  # stands for a path that is not known yet
+_LATER = "train"  # instead of a path that is not known yet
 
 
 def config_text(
     size: Size | None, train: str | None, heldout: str | None, language: str | None, init: str | None = None
 ) -> str:
-    """A complete config with comments; paths.train is null where it is not given. Raises ElmoError.
+    """Return a complete config with comments.
 
-    init: the biLM to go on from, which has a size of its own.
+    size: of the network; None: mini, or that of `init`.
+    train: the training text; None: paths.train is null.
+    heldout: the held-out text; None: a part of the training text.
+    language: of the spaCy tokenizer; None: words are separated by blanks.
+    init: a biLM to tune, a folder or en_mini; None: random weights.
+
+    Raises ElmoError if the language is unknown, or if both `size` and `init` are set.
     """
     splitter(language)  # so that a language which spaCy does not know is refused now
     paths = PathSettings(_LATER if train is None else train, heldout, init=init)
@@ -47,10 +53,10 @@ def init_pretrain_config(
         str | None, typer.Option(help="Text, one sentence a line: a file, a folder or a pattern", metavar="TEXT")
     ] = None,
     heldout: Annotated[
-        str | None, typer.Option(help="Held-out text; left out: cut off from the other", metavar="TEXT")
+        str | None, typer.Option(help="Held-out text; default: a part of the training text", metavar="TEXT")
     ] = None,
     language: Annotated[
-        str | None, typer.Option(help="spaCy language that tokenises the text; left out: words are split at blanks")
+        str | None, typer.Option(help="spaCy language that tokenises the text; default: words are separated by blanks")
     ] = None,
     size: Annotated[
         Size | None,
@@ -60,9 +66,9 @@ def init_pretrain_config(
         ),
     ] = None,
     init: Annotated[str | None, typer.Option(help="biLM to tune: its folder, or en_mini", metavar="MODEL")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file where there is one")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists")] = False,
 ) -> None:
-    """Write a config for spacy elmo pretrain: every setting, with a line on what it does."""
+    """Write a config for spacy elmo pretrain, with a comment on each setting."""
     with errors_told():
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
@@ -72,5 +78,5 @@ def init_pretrain_config(
             return
         write_text(text, output_file)
     msg.good(f"{output_file}: train it with")
-    given = "" if train else " --paths.train TEXT"
-    typer.echo(f"python -m spacy elmo pretrain {output_file} out{given}")
+    missing = "" if train else " --paths.train TEXT"
+    typer.echo(f"python -m spacy elmo pretrain {output_file} out{missing}")

@@ -24,11 +24,11 @@ class Stored(str, Enum):
 
 
 def show(packed: Packed) -> None:
-    """Print sizes before and after, and how far the weights moved."""
+    """Print the sizes before and after, and the relative change of the weights."""
     total = [sum(sizes) for sizes in zip(*packed.sizes.values())]
     rows = [(name, *sizes) for name, sizes in packed.sizes.items()] + [("together", *total)]
-    told = [(name, f"{before:,}", f"{after:,}", f"{after / max(1, before):.0%}") for name, before, after in rows]
-    msg.table(told, header=("bytes", "before", "after", ""), divider=True, aligns=("l", "r", "r", "r"))
+    cells = [(name, f"{before:,}", f"{after:,}", f"{after / max(1, before):.0%}") for name, before, after in rows]
+    msg.table(cells, header=("bytes", "before", "after", ""), divider=True, aligns=("l", "r", "r", "r"))
     msg.text(f"relative change of the weights: {packed.largest:.2g} at most, {packed.mean:.2g} in the mean")
 
 
@@ -45,13 +45,13 @@ def pack(
         int, typer.Option(min=1, max=MANTISSA_BITS, help=f"Bits of the weights' mantissas; {MANTISSA_BITS}: all")
     ] = 10,
     softmax: Annotated[
-        Stored, typer.Option(help="How the softmax is stored; float32: as it is; none: left out")
+        Stored, typer.Option(help="Type of the stored softmax; float32: unchanged; none: left out")
     ] = Stored.float16,
-    force: Annotated[bool, typer.Option("--force", help="Replace the biLM in OUT where there is one")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a biLM in OUT")] = False,
 ) -> None:
-    """Write a smaller copy of a biLM: rounded, and compressed inside its HDF5 files.
+    """Write a smaller copy of a biLM: its weights are rounded, and its HDF5 files are compressed.
 
-    The weights stay float32 of fewer bits, so that AllenNLP, bilm-tf and all that reads HDF5 can read them.
+    The weights are still stored as float32, so AllenNLP, bilm-tf and other programs can read them through HDF5.
     """
     with errors_told(Errors.PACK_STOPPED.format(path=output)):
         packed = pack_model(model, output, mantissa_bits, softmax.value, force)

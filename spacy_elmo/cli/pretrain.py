@@ -1,4 +1,4 @@
-"""`elmo pretrain`: train a biLM, or go on."""
+"""`elmo pretrain`: train a biLM, or resume a run."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,11 +18,16 @@ from .shared.console import escaped, show_all
 from .shared.paths import given_folder
 from .views.progress import ConsoleReporter
 
-CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # further options are settings
+CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings
 
 
 def overrides_of(arguments: list[str]) -> dict[str, Any]:
-    """Settings by their full names, as `spacy train` reads them. Raises CommandError for what is none."""
+    """Return the settings in arguments like --training.epochs 2, by their full names, as `spacy train` reads them.
+
+    arguments: those that are not options of the command.
+
+    Raises CommandError if one is not a setting.
+    """
     for argument in arguments:
         name = argument.removeprefix("--").partition("=")[0]
         if argument.startswith("--") and "." not in name:
@@ -32,50 +37,51 @@ def overrides_of(arguments: list[str]) -> dict[str, Any]:
 
 
 def _as_written(value: Any) -> Any:
-    """The number that was given: spaCy's parser makes 0.6000000000000001 of 0.6, another setting than a file's."""
+    """Return the number that was written: spaCy's parser reads 0.6 as 0.6000000000000001, unlike a config file."""
     if isinstance(value, list):
         return [_as_written(item) for item in value]
     return float(f"{value:.15g}") if isinstance(value, float) else value
 
 
 def move_aside(output: Path) -> Path | None:
-    """Give a folder the first free name of OUT.1, OUT.2 ...; None where there was nothing.
+    """Rename a folder to the first free name of OUT.1, OUT.2 ...
 
-    Raises CommandError, and CheckpointError where a run is going on in it.
+    Returns the new path; None if the folder is missing or empty.
+    Raises CommandError if it is a file, CheckpointError if a run is active in it.
     """
     if output.is_file():
         raise CommandError(Errors.RESTART_FILE.format(path=output))
     if not output.exists() or not any(output.iterdir()):
         return None
     number = 1
-    while (kept := output.parent / f"{output.name}.{number}").exists():
+    while (renamed := output.parent / f"{output.name}.{number}").exists():
         number += 1
-    with run_lock(output):  # a run that is still alive there would go on writing
-        return output.rename(kept)
+    with run_lock(output):  # an active run would continue to write there
+        return output.rename(renamed)
 
 
 def pretrain(
     context: typer.Context,
     config: Annotated[
         Path,
-        typer.Argument(metavar="CONFIG", help="As elmo init-pretrain-config writes it", exists=True, dir_okay=False),
+        typer.Argument(metavar="CONFIG", help="Config, as elmo init-pretrain-config writes it", exists=True, dir_okay=False),
     ],
     output: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="Folder of the run; one that was stopped goes on", parser=given_folder),
+        typer.Argument(metavar="OUT", help="Folder of the run; a run that was stopped there is resumed", parser=given_folder),
     ],
     restart: Annotated[
-        bool, typer.Option("--restart", help="Begin anew: a run in OUT is kept, under the name OUT.1")
+        bool, typer.Option("--restart", help="Start again from the first update; an earlier run in OUT is renamed to OUT.1")
     ] = False,
 ) -> None:
-    """Train a biLM on text, or go on with a run that was stopped.
+    """Train a biLM on text, or resume a run that was stopped.
 
-    Settings can be given here as well: --training.epochs 2 stands for epochs in the section training.
-    Ctrl-C, SIGTERM and SIGHUP write a checkpoint and end the run; the same command goes on from there.
+    Settings can be overridden here: --training.epochs 2 is epochs in the section training.
+    Ctrl-C, SIGTERM and SIGHUP write a checkpoint and end the run; the same command resumes it.
     """
     show_all()
     if restart and output.name in ("", ".."):
-        output = output.resolve()  # what is renamed needs a name of its own
+        output = output.resolve()  # a folder without a name can't be renamed
     try:
         rank, _ = environment()
         on_machine = local_rank()
@@ -87,17 +93,17 @@ def pretrain(
     try:
         settings = read_config(config, overrides_of(context.args))
     except (ElmoError, OSError) as error:
-        if on_machine == 0:  # once a machine: all of them read the same
+        if on_machine == 0:  # once for each machine, since all its processes read the same file
             msg.fail(escaped(prefix + str(error)))
         raise typer.Exit(1) from error
     try:
         if restart and first:
             check_paths(settings.paths, output)  # before anything is moved
-            kept = move_aside(output)
-            if kept is not None:
-                reporter.message(f"the earlier run is kept in {kept}")
+            renamed = move_aside(output)
+            if renamed is not None:
+                reporter.message(f"the earlier run is kept in {renamed}")
         outcome = loop.pretrain(settings, output, reporter)
-    except OtherProcessError as error:  # the other one tells it
+    except OtherProcessError as error:  # the other process prints it
         reporter.close()
         raise typer.Exit(1) from error
     except (ElmoError, OSError) as error:

@@ -18,32 +18,49 @@ WIDEST = 120  # characters of a column
 
 
 def read_occurrences(model: str, pipe: str | None, text: Path, word: str, ignore_case: bool) -> list[Occurrence]:
-    """All occurrences of a word in a text, in order. Raises ElmoError, for less than two as well."""
+    """Return all occurrences of a word in a text, in order.
+
+    model: saved pipeline, folder of a biLM, or en_mini.
+    pipe: name of the elmo pipe if the pipeline has several.
+    text: one sentence a line; - is standard input.
+    word: as it is in the text.
+    ignore_case: whether upper and lower case count as equal.
+
+    Raises ElmoError if the model or the text can't be read, or if there are fewer than two occurrences.
+    """
     wanted = word.lower()
     source = source_of(text)
     with open_text(text) as file:
-        found = list(
+        occurrences = list(
             find_occurrences(
                 read_lines(file, source),
                 reader_of(model, pipe),
                 lambda other: other == word or (ignore_case and other.lower() == wanted),
             )
         )
-    if not found:
+    if not occurrences:
         raise CommandError(Errors.SIMILAR_MISSING.format(source=source, word=word))
-    if len(found) == 1:
-        raise CommandError(Errors.SIMILAR_ONCE.format(source=source, word=word, line=found[0].line))
-    return found
+    if len(occurrences) == 1:
+        raise CommandError(Errors.SIMILAR_ONCE.format(source=source, word=word, line=occurrences[0].line))
+    return occurrences
 
 
-def choose_query(found: list[Occurrence], line: int | None, source: str, word: str) -> int:
-    """Which occurrence is the query: the first, or the first in that line. Raises CommandError where it has none."""
+def choose_query(occurrences: list[Occurrence], line: int | None, source: str, word: str) -> int:
+    """Return the number of the occurrence that the others are compared with.
+
+    occurrences: all of them, in order.
+    line: number of its line, from 1; None: the first occurrence.
+    source: name of the text in messages.
+    word: for messages.
+
+    Raises CommandError if the line has no occurrence.
+    """
     if line is None:
         return 0
-    for i, occurrence in enumerate(found):
+    for i, occurrence in enumerate(occurrences):
         if occurrence.line == line:
             return i
-    lines = list(dict.fromkeys(occurrence.line for occurrence in found))
+    lines = list(dict.fromkeys(occurrence.line for occurrence in occurrences))
     raise CommandError(Errors.SIMILAR_LINE.format(source=source, got=line, word=word, lines=listed(lines)))
 
 
@@ -54,7 +71,7 @@ def show(query: Occurrence, others: list[Occurrence], top: int) -> None:
     msg.text(f"line {query.line}: {query.marked()}")
     msg.text(f"compared with {len(others):,} other occurrences, by the cosine of their vectors")
     first = 0
-    # equal words have equal vectors there, but for the last bits
+    # Equal words have equal vectors in layer 0, up to rounding.
     if np.allclose(vectors[:, 0], query.layers[0], rtol=1e-3, atol=1e-4):
         first = 1
         msg.text("layer 0 is left out: it sees the word alone, so it is the same for all occurrences")
@@ -76,17 +93,17 @@ def similar(
     text: Annotated[Path, typer.Argument(help="Text: one sentence a line; - is stdin. A biLM splits it at blanks")],
     word: Annotated[str, typer.Option(help="The word, exactly as the text has it")],
     sentence: Annotated[
-        int | None, typer.Option(min=1, help="Line of the occurrence to compare with; left out: the first that has one")
+        int | None, typer.Option(min=1, help="Line of the occurrence to compare with; default: that of the first")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Occurrences shown for each layer")] = 5,
-    ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Take the word in any case")] = False,
-    pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe, where the pipeline has several")] = None,
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Accept the word in upper and lower case")] = False,
+    pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe if the pipeline has several")] = None,
 ) -> None:
     """Find a word's occurrences in contexts like that of one of them.
 
     One occurrence, the first or that in line --sentence, is compared with all others, layer by layer.
     """
     with errors_told():
-        found = read_occurrences(model, pipe, text, word, ignore_case)
-        query = found.pop(choose_query(found, sentence, source_of(text), word))
-    show(query, found, top)
+        occurrences = read_occurrences(model, pipe, text, word, ignore_case)
+        query = occurrences.pop(choose_query(occurrences, sentence, source_of(text), word))
+    show(query, occurrences, top)

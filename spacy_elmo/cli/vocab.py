@@ -18,7 +18,7 @@ from .shared.paths import given_path
 
 
 def show(report: Report, counted: WordCounts, vocabulary: Vocabulary) -> None:
-    """Print what was read, and how much of it the vocabulary covers."""
+    """Print counts of the text and the vocabulary's coverage of it."""
     rows = [
         ("sentences", f"{report.sentences:,}"),
         ("tokens", f"{report.tokens:,}"),
@@ -32,7 +32,7 @@ def show(report: Report, counted: WordCounts, vocabulary: Vocabulary) -> None:
 
 
 def show_bad(report: Report) -> None:
-    """Print which lines were left out, and why."""
+    """Print the lines that were left out, with the reasons."""
     if not report.n_bad:
         return
     msg.warn(f"{report.n_bad:,} bad lines were left out")
@@ -43,7 +43,7 @@ def show_bad(report: Report) -> None:
 
 
 def check_target(path: Path, text: Path, force: bool) -> None:
-    """Raise ElmoError where a file must not be written."""
+    """Raise ElmoError if a file is part of the text, or exists and `force` is false."""
     refuse_inside(text, path)
     refuse_existing(path, force)
 
@@ -61,22 +61,22 @@ def vocab(
         Path, typer.Argument(metavar="OUT", help="vocabulary.txt, one word a line", parser=given_path)
     ],
     size: Annotated[
-        int | None, typer.Option(min=len(SPECIAL), help="Most words, <S>, </S> and <UNK> included; left out: all")
+        int | None, typer.Option(min=len(SPECIAL), help="Largest number of words, with <S>, </S> and <UNK>; default: all")
     ] = None,
     min_count: Annotated[int, typer.Option(min=1, help="How often a word must occur")] = 1,
     language: Annotated[
-        str | None, typer.Option(help="spaCy language that tokenises the text; left out: words are split at blanks")
+        str | None, typer.Option(help="spaCy language that tokenises the text; default: words are separated by blanks")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the files where there are some")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the files if they exist")] = False,
 ) -> None:
     """Write the words of a text, sorted by frequency, and how often they occur.
 
-    <S>, </S> and <UNK> come first. The counts are written beside, as OUT with .counts.npy in place of .txt.
+    <S>, </S> and <UNK> come first. The counts are written to another file: OUT with .counts.npy instead of .txt.
     """
     show_all()
     report = Report()
     try:
-        check_target(output_file, text, force)  # first: a folder's name may have no place beside it
+        check_target(output_file, text, force)  # first, since a path like "/" has no counts_path
         check_target(counts_path(output_file), text, force)
         sentences = read_sentences(text, language, report)
         counted = count_words(tqdm(sentences, unit=" sentences", leave=False, disable=None))

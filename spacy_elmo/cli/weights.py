@@ -1,4 +1,4 @@
-"""`elmo weights`: what the mixes of a trained pipeline have learnt."""
+"""`elmo weights`: the learnt weights of the layers in a trained pipeline."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from .views.weights_plot import plot_weights
 
 
 def read_mixes(pipeline: str) -> list[LearnedMix]:
-    """All mixes of a saved pipeline, one or more. Raises CommandError."""
+    """Return the mixes of a saved pipeline. Raises CommandError if it can't be loaded, or has no usable mix."""
     try:
         nlp = spacy.load(pipeline)
     except Exception as error:  # damaged files raise EOFError, KeyError, TokenError and more
@@ -50,9 +50,9 @@ def show(mixes: list[LearnedMix]) -> None:
 
 
 def weights(
-    pipeline: Annotated[str, typer.Argument(help="Saved pipeline: folder, or package")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw them to this file, weights.png for example")] = None,
+    pipeline: Annotated[str, typer.Argument(help="Saved pipeline: folder or package")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only")] = False,
+    plot: Annotated[Path | None, typer.Option(help="File for a plot of them, like weights.png")] = None,
 ) -> None:
     """Show how each component mixes the biLM's layers.
 
