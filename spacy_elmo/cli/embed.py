@@ -74,7 +74,9 @@ def embed(
     ] = False,
     precision: Annotated[
         str,
-        typer.Option(help="Of the matrix multiplications: float32; bfloat16: faster, less exact; auto: bfloat16 if available"),
+        typer.Option(
+            help="Of the matrix multiplications: float32, bfloat16 (faster, less exact), auto (bfloat16 if available)"
+        ),
     ] = "float32",
 ) -> None:
     """Write the vectors of a text as HDF5.

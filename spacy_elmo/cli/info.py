@@ -99,7 +99,9 @@ def show_model(paths: list[Path]) -> list[str]:
         return fail(Errors.INFO_OPTIONS_TWICE.format(got=len(option_files), paths=", ".join(option_files)))
     problems: list[str] = []
     options: BiLMOptions | None = None
-    for path in sorted(kinds, key=lambda path: kinds[path] != OPTIONS):  # options first, since weights are checked by them
+    for path in sorted(
+        kinds, key=lambda path: kinds[path] != OPTIONS
+    ):  # options first, since weights are checked by them
         msg.divider(str(path))
         rows: Rows = []
         if path.is_file():  # otherwise its reader raises an error

@@ -17,15 +17,14 @@ def init_config(
     output_file: Annotated[Path, typer.Argument(help="The config to write; - is standard output", allow_dash=True)],
     lang: Annotated[str, typer.Option(help="Code of the language")] = "en",
     pipeline: Annotated[
-        str, typer.Option(help="Components to train, in order, separated by commas; sentencizer is allowed, and runs first")
+        str,
+        typer.Option(help="Components to train, in order, separated by commas; sentencizer is allowed, and runs first"),
     ] = "tagger,parser,ner",
     optimize: Annotated[
         Optimizations,
         typer.Option(help="Sizes of the components' networks; accuracy: ELMo at the output of the networks too"),
     ] = Optimizations.efficiency,
-    options_file: Annotated[
-        Path | None, typer.Option(help="options.json of a biLM; default: the embedded one")
-    ] = None,
+    options_file: Annotated[Path | None, typer.Option(help="options.json of a biLM; default: the embedded one")] = None,
     weight_file: Annotated[Path | None, typer.Option(help="Its weights.hdf5")] = None,
     knowledge_base: Annotated[Path | None, typer.Option(help="Saved knowledge base, for entity_linker")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists")] = False,

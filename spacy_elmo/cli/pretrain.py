@@ -64,14 +64,19 @@ def pretrain(
     context: typer.Context,
     config: Annotated[
         Path,
-        typer.Argument(metavar="CONFIG", help="Config, as elmo init-pretrain-config writes it", exists=True, dir_okay=False),
+        typer.Argument(
+            metavar="CONFIG", help="Config, as elmo init-pretrain-config writes it", exists=True, dir_okay=False
+        ),
     ],
     output: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="Folder of the run; a run that was stopped there is resumed", parser=given_folder),
+        typer.Argument(
+            metavar="OUT", help="Folder of the run; a run that was stopped there is resumed", parser=given_folder
+        ),
     ],
     restart: Annotated[
-        bool, typer.Option("--restart", help="Start again from the first update; an earlier run in OUT is renamed to OUT.1")
+        bool,
+        typer.Option("--restart", help="Start again from the first update; an earlier run in OUT is renamed to OUT.1"),
     ] = False,
 ) -> None:
     """Train a biLM on text, or resume a run that was stopped.

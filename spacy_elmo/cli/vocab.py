@@ -61,7 +61,8 @@ def vocab(
         Path, typer.Argument(metavar="OUT", help="vocabulary.txt, one word a line", parser=given_path)
     ],
     size: Annotated[
-        int | None, typer.Option(min=len(SPECIAL), help="Largest number of words, with <S>, </S> and <UNK>; default: all")
+        int | None,
+        typer.Option(min=len(SPECIAL), help="Largest number of words, with <S>, </S> and <UNK>; default: all"),
     ] = None,
     min_count: Annotated[int, typer.Option(min=1, help="How often a word must occur")] = 1,
     language: Annotated[

@@ -1,4 +1,4 @@
 """What several commands need: the console, paths, texts and pipelines, signals, errors, downloads.
 
-Commands and views may call it; it calls neither.
+Commands and views call this folder. It calls neither.
 """

@@ -8,9 +8,11 @@ _BLOCK = 2**20
 
 
 def sha256_of(file: Path | BinaryIO) -> str:
-    """SHA-256 of a whole file, read block by block: 64 hexadecimal digits in lower case. Raises OSError.
+    """Return the SHA-256 of a file, as 64 hexadecimal digits in lower case. It is read block by block.
 
-    An open file is read from its beginning, and left at its end.
+    file: a path, or a file open for reading bytes, which is read from its beginning and left at its end.
+
+    Raises OSError if it can't be read.
     """
     if isinstance(file, Path):
         with file.open("rb") as opened:

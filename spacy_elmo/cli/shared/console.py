@@ -1,4 +1,4 @@
-"""Standard output that can't show all, or is lost."""
+"""Standard output that can't encode some characters, or that is closed."""
 
 import io
 import os
@@ -8,22 +8,22 @@ from wasabi.util import NO_UTF8
 
 
 def show_all() -> None:
-    """Show what standard output can't encode, as some file names, by escapes like \\udce9 in place of an error."""
+    """Make standard output print characters that it can't encode as escapes like \\udce9, instead of an error."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def escaped(text: str) -> str:
-    """The same for a text that wasabi is to print, which would put question marks in their place.
+    """Return a text with escapes for characters that wasabi can't print, for which it would print question marks.
 
-    It can print UTF-8 and ASCII alone: in other encodings all that is no ASCII is escaped.
+    wasabi prints UTF-8 or ASCII only. With any other encoding all characters outside ASCII are escaped.
     """
     encoding = "ascii" if NO_UTF8 else "utf8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def give_up() -> None:
-    """Send standard output, which is lost, nowhere: what is written later, or kept in its buffer, fails no more."""
+    """Redirect a closed standard output to nowhere, so that later writes and its buffer raise no errors."""
     try:
         lost = sys.stdout.fileno()
     except (AttributeError, OSError, ValueError):  # closed, or no file

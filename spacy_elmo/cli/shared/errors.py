@@ -1,4 +1,4 @@
-"""How commands end that can't do what they are asked for."""
+"""Ends commands that fail, with a message instead of a traceback."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +11,9 @@ from .console import escaped
 
 @contextmanager
 def errors_told(stopped: str | None = None) -> Iterator[None]:
-    """Print an error of the block in place of a traceback, and exit with 1.
+    """Print an ElmoError or OSError of the block, and exit with code 1.
 
-    stopped: what is printed if a signal ends the block; see stopping.py for the exit code.
+    stopped: message if a signal ends the block; None: nothing is printed. stopping.py sets the exit code.
     """
     try:
         yield

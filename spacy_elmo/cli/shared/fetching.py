@@ -1,4 +1,4 @@
-"""A file from the network: resumed where it was cut, and checked before it is in place."""
+"""Downloads a file: resumes an interrupted download, and checks the file before it appears."""
 
 import os
 import re
@@ -18,33 +18,41 @@ from urllib3.exceptions import HTTPError
 from ...errors import DownloadError, Errors
 from .checksums import sha256_of
 
-# What fails on the way: the next attempt may succeed.
+# Errors after which another attempt may succeed.
 NETWORK_ERRORS = (requests.RequestException, HTTPError)
 PAUSES = (1.0, 3.0)  # seconds before the second and the third attempt
-TIMEOUT = (10, 60)  # seconds, to connect and between two pieces of the answer
+TIMEOUT = (10, 60)  # seconds to connect, and between two pieces of the response
 MAX_REDIRECTS = 5
-_PIECE = 2**16  # what a cut connection loses at most
+_PIECE = 2**16  # bytes of a piece: a broken connection loses at most one
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 
 
 def part_of(target: Path, sha256: str) -> Path:
-    """Where the bytes of a file are gathered: beside it, under a name that no file with another hash shares."""
+    """Return the path of an incomplete download, in the folder of the file. Files with other hashes have other names.
+
+    target: path of the complete file.
+    sha256: of the complete file, in hexadecimal.
+    """
     return target.with_name(f"{target.name}.{sha256[:16]}.part")
 
 
 def fetch(url: str, target: Path, sha256: str) -> None:
-    """Download `url` to `target`, which is put in place only when its size and its SHA-256 are right.
+    """Download a file. It appears at its path only when its size and its SHA-256 are right.
 
-    The bytes go to `part_of` the target, which stays when the connection is cut and is continued by the next call.
-    Of two calls at once for one target the second is refused: the part is locked while it is used. (Where the
-    system has no such locks, the hash is what guards the result, and Windows replaces no file that is open.)
+    The bytes go to `part_of` the target. This file stays if the connection breaks, and the next call continues it. It
+    is locked, so of two calls at once for one target the second is refused. (If the system has no such locks, the hash
+    still guards the result, and Windows does not replace open files.)
 
-    Raises DownloadError; then an earlier file at `target` is as it was.
+    url: address of the file.
+    target: path of the complete file.
+    sha256: of the complete file, 64 hexadecimal digits in lower case.
+
+    Raises DownloadError if it fails; then an earlier file at `target` stays.
     """
     part = part_of(target, sha256)
     try:
         with _opened(part) as file:
-            # a run that was stopped before its last check has left all the bytes
+            # a call that was stopped before its last check has left all bytes
             if sha256_of(file) != sha256:
                 _gather(url, file, target, part)
                 file.flush()
@@ -53,7 +61,7 @@ def fetch(url: str, target: Path, sha256: str) -> None:
                 if got != sha256:
                     file.truncate(0)
                     raise DownloadError(Errors.DOWNLOAD_HASH.format(url=url, got=got, expected=sha256, path=target))
-            if os.name == "nt":  # which replaces no open file; elsewhere the lock is to last until then
+            if os.name == "nt":  # Windows does not replace open files; elsewhere the lock is held until then
                 file.close()
             os.replace(part, target)
     except OSError as error:
@@ -75,7 +83,7 @@ def _gather(url: str, file: BinaryIO, target: Path, part: Path) -> None:
 
 @contextmanager
 def _opened(part: Path) -> Iterator[BinaryIO]:
-    """The part, open for appending and reading, and locked; where nothing is in it at the end, it is removed."""
+    """Yield the incomplete file, locked, open for appending and reading. It is deleted if it is empty at the end."""
     with part.open("a+b") as file:
         _lock(file, part)
         try:
@@ -98,18 +106,23 @@ def _lock(file: BinaryIO, part: Path) -> None:
         raise DownloadError(Errors.DOWNLOAD_TWICE.format(part=part)) from error
     except OSError:  # a file system without locks
         return
-    # another run may have moved the part to its place between open and lock
+    # another call may have renamed the file between open and lock
     if not part.exists() or not os.path.samestat(os.fstat(file.fileno()), part.stat()):
         raise DownloadError(Errors.DOWNLOAD_TWICE.format(part=part))
 
 
 def transfer(session: requests.Session, url: str, file: BinaryIO, title: str) -> None:
-    """Append to `file`, open for appending and reading, what it lacks of the content of `url`.
+    """Append to a file what it lacks of the content of a URL.
 
-    It is emptied first where the server can't go on from its end. Progress is shown on stderr under `title`.
+    If the server can't continue from the end of the file, it is emptied first. Progress is shown on standard error.
 
-    Raises DownloadError for an answer that is no file, OSError where the file can't be written, and one of
-    NETWORK_ERRORS where the connection fails or is cut: then the file has what came.
+    session: sends the requests.
+    url: address of the content.
+    file: open for appending and reading bytes.
+    title: name beside the progress bar.
+
+    Raises DownloadError if the response has no content, OSError if the file can't be written, and one of NETWORK_ERRORS
+    if the connection fails or breaks; then the file has what came.
     """
     with _answer(session, url, file.seek(0, 2)) as (response, start):
         file.truncate(start)
@@ -135,7 +148,7 @@ def transfer(session: requests.Session, url: str, file: BinaryIO, title: str) ->
 
 @contextmanager
 def _answer(session: requests.Session, url: str, have: int) -> Iterator[tuple[requests.Response, int]]:
-    """The server's answer with the content from byte `have` or, where it can't do that, from byte 0; and which."""
+    """Yield the response and its first byte: `have`, or 0 if the server can't send a part."""
     for start in dict.fromkeys((have, 0)):
         with _get(session, url, start) as response:
             status = response.status_code
@@ -164,7 +177,7 @@ def _get(session: requests.Session, url: str, start: int) -> requests.Response:
             response.close()
             new = urljoin(current, location)
             scheme = urlsplit(new).scheme
-        except ValueError as error:  # an address, of the user or of the server, that is none
+        except ValueError as error:  # the address of the user or of the server is not valid
             raise DownloadError(Errors.DOWNLOAD_URL.format(url=_plain(current), reason=error)) from error
         if scheme != urlsplit(url).scheme:
             raise DownloadError(Errors.DOWNLOAD_SCHEME.format(url=url, new=_plain(new)))
@@ -180,7 +193,7 @@ def _continues(headers: CaseInsensitiveDict[str], start: int) -> bool:
 
 
 def _total(headers: CaseInsensitiveDict[str], start: int) -> int | None:
-    """Size of the whole file in bytes, None where the server does not say."""
+    """Return the size of the complete file in bytes; None if the server does not tell it."""
     found = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
     if start and found and found[3] != "*":
         return int(found[3])
@@ -189,5 +202,5 @@ def _total(headers: CaseInsensitiveDict[str], start: int) -> int | None:
 
 
 def _plain(text: str) -> str:
-    """What a server wrote, fit for a terminal."""
+    """Return a text of a server with escapes for what a terminal might interpret."""
     return ascii(text)[1:-1]

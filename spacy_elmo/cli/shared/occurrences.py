@@ -1,4 +1,4 @@
-"""The occurrences of a word in a text, and their vectors."""
+"""Finds the occurrences of a word in a text, and their vectors."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -62,9 +62,12 @@ class PipelineReader:
 
 
 def reader_of(model: str, pipe: str | None = None) -> Reader:
-    """The reader of a saved pipeline, of a folder with the official files, or of the embedded biLM. Raises ElmoError.
+    """Return what reads and embeds lines with a model.
 
-    pipe: which elmo pipe, where the pipeline has several.
+    model: saved pipeline (folder or package), folder of options.json and weights.hdf5, or en_mini.
+    pipe: name of the elmo pipe if the pipeline has several.
+
+    Raises ElmoError if the model can't be read, or if a biLM is combined with `pipe`.
     """
     folder = Path(model)
     files = folder / "options.json", folder / "weights.hdf5"
@@ -79,7 +82,13 @@ def reader_of(model: str, pipe: str | None = None) -> Reader:
 
 
 class Occurrence(NamedTuple):
-    """A word in its line. line: from 1 on; place: of the word, from 0 on; layers: *Shape:* (layers, width)."""
+    """A word in its line.
+
+    line: number of the line, from 1.
+    words: of the line.
+    place: index of the word in the line.
+    layers: *Shape:* (layers, width), its vectors.
+    """
 
     line: int
     words: list[str]
@@ -87,24 +96,26 @@ class Occurrence(NamedTuple):
     layers: Layers
 
     def marked(self) -> str:
-        """The sentence with the word between stars, a long one shortened around it."""
+        """Return the sentence with the word between stars. A long sentence is shortened at both ends."""
         word = self.words[self.place]
         before, after = " ".join(self.words[: self.place]), " ".join(self.words[self.place + 1 :])
         parts = (
-            shorten(before[::-1], _SIDE, placeholder=f" {_DOTS}")[::-1],  # the words next to the marked one stay
+            shorten(before[::-1], _SIDE, placeholder=f" {_DOTS}")[::-1],  # reversed, so that the beginning is cut off
             f"*{word if len(word) <= _SIDE else word[:_SIDE] + _DOTS}*",
             shorten(after, _SIDE, placeholder=f" {_DOTS}"),
         )
         text = " ".join(part for part in parts if part)
-        return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)  # no codes for the terminal
+        return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)  # no codes
 
 
 def find_occurrences(
     lines: Iterable[tuple[int, str]], reader: Reader, is_word: Callable[[str], bool]
 ) -> Iterator[Occurrence]:
-    """All occurrences in order; only lines that have one are embedded.
+    """Yield all occurrences of a word, in order. Only lines that have one are embedded.
 
-    lines: numbers and texts; empty ones are passed over.
+    lines: number and text of each line. Empty lines are skipped.
+    reader: splits and embeds the lines.
+    is_word: whether a word is the one that is searched for.
     """
     batch: list[tuple[int, str, list[str]]] = []
     for number, line in lines:
@@ -124,4 +135,4 @@ def _embed(
     for (number, _, words), layers in zip(batch, reader.layers([line for _, line, _ in batch])):
         for place, word in enumerate(words):
             if is_word(word):
-                yield Occurrence(number, words, place, layers[:, place].copy())  # a view would keep the whole line
+                yield Occurrence(number, words, place, layers[:, place].copy())  # a view would hold all words' vectors

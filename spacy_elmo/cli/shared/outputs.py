@@ -1,4 +1,4 @@
-"""Files that commands write: what may be replaced, and how."""
+"""Checks and writes the output files of commands."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ _EXPECTED = "the name of a file to write"
 
 
 def refuse_inputs(output: Path, inputs: list[Path]) -> None:
-    """Raise CommandError for an output that is one of the inputs, or no regular file."""
+    """Raise CommandError if an output file is one of the inputs, or exists and is not a regular file."""
     for path in inputs:
         if path.exists() and output.exists() and output.samefile(path):
             raise CommandError(Errors.EMBED_SAME.format(path=output))
@@ -19,7 +19,7 @@ def refuse_inputs(output: Path, inputs: list[Path]) -> None:
 
 
 def refuse_existing(path: Path, force: bool) -> None:
-    """Raise CommandError for a file that is there, unless `force` is given, and for one that can't be written."""
+    """Raise CommandError if a file exists and `force` is false, or if it can't be written."""
     if path.exists() and not path.is_file():
         raise CommandError(Errors.FILE_NOT_REGULAR.format(path=path, expected=_EXPECTED))
     if path.exists() and not force:
@@ -29,6 +29,6 @@ def refuse_existing(path: Path, force: bool) -> None:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a file, all of it or nothing. Raises CommandError."""
+    """Write a text file in UTF-8, atomically. Raises CommandError if that fails."""
     with replacing(path, CommandError) as temporary, writing(path, CommandError):
         temporary.write_text(text, encoding="utf8")

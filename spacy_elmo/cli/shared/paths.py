@@ -1,4 +1,4 @@
-"""Paths as commands are given them."""
+"""Parsers of path arguments."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from ...errors import Errors
 
 
 def given_path(value: str) -> Path:
-    """The path of an argument. Raises BadParameter for an empty one, which would stand for the folder one is in."""
+    """Return the path of an argument. Raises BadParameter if it is empty, since Path("") is the current folder."""
     if not str(value):
         raise typer.BadParameter(Errors.PATH_EMPTY)
     return Path(value)
 
 
 def given_folder(value: str) -> Path:
-    """The path of a folder that may be missing. Raises BadParameter for an empty one, and where a file is there."""
+    """Return the path of a folder, which may be missing. Raises BadParameter if it is empty or a file."""
     path = given_path(value)
     if path.exists() and not path.is_dir():
         raise typer.BadParameter(Errors.PATH_FOLDER.format(path=path))

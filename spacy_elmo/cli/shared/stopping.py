@@ -1,4 +1,4 @@
-"""Signals that end a command, and the exit codes that tell of them."""
+"""Signals that end a command, and its exit codes after them."""
 
 import signal
 import threading
@@ -11,15 +11,15 @@ from typing import ParamSpec
 import typer
 
 Parameters = ParamSpec("Parameters")
-NAMES = ("SIGTERM", "SIGHUP")  # SIGINT raises KeyboardInterrupt without help; Windows has no SIGHUP
+NAMES = ("SIGTERM", "SIGHUP")  # Python itself raises KeyboardInterrupt for SIGINT; Windows has no SIGHUP
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the block as Ctrl-C does: by a KeyboardInterrupt, so that nothing is left behind.
+    """Make SIGTERM and SIGHUP end the block with a KeyboardInterrupt, as Ctrl-C does, so that files are cleaned up.
 
-    The exception's argument is the signal's number; see exit_code. A signal that is ignored stays ignored, as SIGHUP
-    under nohup. Outside the main thread, the only one that signals reach, nothing is changed.
+    The argument of the exception is the number of the signal (see `exit_code`). A signal that is ignored stays ignored,
+    such as SIGHUP under nohup. Outside the main thread, which alone gets signals, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -35,16 +35,18 @@ def stoppable() -> Iterator[None]:
 
 
 def exit_code(interrupt: KeyboardInterrupt) -> int:
-    """What a command that was stopped exits with: 130 after SIGINT (Ctrl-C), 143 after SIGTERM, 129 after SIGHUP.
+    """Return the exit code of a stopped command: 130 after SIGINT (Ctrl-C), 143 after SIGTERM, 129 after SIGHUP.
 
-    These are the codes that shells give for programs that such a signal ended: 128 and the signal's number.
+    Shells report these codes for programs that a signal ended: 128 and the number of the signal.
+
+    interrupt: what ended the command.
     """
     number = interrupt.args[0] if interrupt.args else None
-    return 128 + (number if isinstance(number, int) else signal.SIGINT)  # Python's own has no argument
+    return 128 + (number if isinstance(number, int) else signal.SIGINT)  # one that Python raised has no argument
 
 
 def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """The command with `stoppable` around it; a KeyboardInterrupt that leaves it becomes its exit code."""
+    """Return a command that runs in `stoppable`, and turns a KeyboardInterrupt into its exit code."""
 
     @wraps(command)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:

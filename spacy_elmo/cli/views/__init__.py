@@ -1,4 +1,4 @@
 """What commands show: rows, tables, progress and pictures.
 
-Commands alone may call it. A view is given what it shows; it reads no text and trains nothing.
+Only commands call this folder. A view shows its arguments; it reads no text and trains nothing.
 """

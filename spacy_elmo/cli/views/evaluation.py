@@ -28,7 +28,12 @@ TITLES = {"unigram": "unigram model", "zero_state": "biLM, zero state", "carried
 
 
 class Subject(NamedTuple):
-    """What was evaluated: model, text: as they were given; n_words: of the vocabulary; report: of the text's lines."""
+    """What was evaluated.
+
+    model, text: as the user wrote them.
+    n_words: size of the vocabulary.
+    report: counts of the text's lines.
+    """
 
     model: str
     text: str
@@ -37,7 +42,7 @@ class Subject(NamedTuple):
 
 
 def print_table(subject: Subject, evaluation: Evaluation) -> None:
-    """Print an evaluation for people."""
+    """Print an evaluation as tables."""
     score, bad = evaluation.zero, subject.report
     msg.text(f"{score.sentences:,} sentences, {score.tokens:,} tokens, vocabulary {subject.n_words:,}")
     msg.text(f"out of vocabulary: {score.unknown_share:.2%} of the tokens")
@@ -55,7 +60,7 @@ def print_table(subject: Subject, evaluation: Evaluation) -> None:
 
 
 def print_json(subject: Subject, evaluation: Evaluation) -> None:
-    """Print an evaluation for programs: one object; a perplexity beyond the numbers of JSON is null."""
+    """Print an evaluation as one JSON object. An infinite perplexity is null."""
     score = evaluation.zero
     record: dict[str, Any] = {
         "model": subject.model,
@@ -75,10 +80,16 @@ def print_json(subject: Subject, evaluation: Evaluation) -> None:
 
 
 def write_scores(path: Path, scores: Iterable[Score]) -> Score:
-    """Write a line for each sentence, whole or not at all, as the scores come; return the text's score.
+    """Write a line for each sentence while its score comes, atomically.
 
-    Columns, separated by tabs: the sentence's number, from 1 on; its tokens; each direction's loss, a sum of -log p
-    over tokens + 1 predictions; each direction's perplexity and their mean. Raises CommandError.
+    The columns, separated by tabs, are: number of the sentence, from 1; its words; each direction's loss, a sum of
+    -log p(target) in nats over words + 1 predictions; each direction's perplexity; and their mean.
+
+    path: the file to write.
+    scores: of the sentences, in order.
+
+    Returns the score of the text.
+    Raises CommandError if the file can't be written.
     """
     with replacing(path, CommandError) as temporary:
         try:
@@ -97,7 +108,7 @@ def _written(file: IO[str], scores: Iterable[Score]) -> Iterator[Score]:
 
 
 def _scores(evaluation: Evaluation) -> dict[str, Score | None]:
-    """By the names that JSON has for them."""
+    """Return the scores by their names in JSON."""
     return {"unigram": evaluation.unigram, "zero_state": evaluation.zero, "carried_state": evaluation.carried}
 
 

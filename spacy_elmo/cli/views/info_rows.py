@@ -1,4 +1,4 @@
-"""What `elmo info` tells of a file: rows of a name and a value."""
+"""The rows that `elmo info` prints for a file, each with a name and a value."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +20,12 @@ SHA256 = "SHA-256"
 
 
 def file_rows(path: Path) -> Rows:
-    """Size and SHA-256. Raises OSError."""
+    """Return size and SHA-256 of a file. Raises OSError if it can't be read."""
     return [("size", f"{path.stat().st_size:,} bytes"), (SHA256, sha256_of(path))]
 
 
 def option_rows(options: BiLMOptions, sha256: str | None) -> Rows:
-    """The sizes in an options file."""
+    """Return the sizes and settings of a biLM. sha256: of its options.json; None if there is no such file."""
     clips = [f"{value:g}" if value else "none" for value in (options.cell_clip, options.proj_clip)]
     return [
         ("character vectors", f"{options.char_dim}"),
@@ -45,7 +45,7 @@ def option_rows(options: BiLMOptions, sha256: str | None) -> Rows:
 
 
 def weight_rows(path: Path, options: BiLMOptions, sha256: str | None) -> Rows:
-    """A weight file of these options, read whole. Raises WeightsError."""
+    """Return what a weight file holds, after reading all of it. Raises WeightsError if it does not fit the options."""
     # row 0 of the embedding is not in the file
     n_parameters = sum(array.size for array in read_weights(path, options).values()) - options.char_dim
     return [
@@ -56,7 +56,7 @@ def weight_rows(path: Path, options: BiLMOptions, sha256: str | None) -> Rows:
 
 
 def lone_weight_rows(path: Path, sha256: str | None) -> Rows:
-    """The datasets of a weight file without its options. Raises WeightsError where it has none of a biLM."""
+    """Return the datasets of a weight file whose options are unknown. Raises WeightsError if it is not a biLM's."""
     with open_hdf5(path, "the weights.hdf5 of a biLM", WeightsError) as file:
         shapes = list(_shapes(file))
         if not shapes:
@@ -66,7 +66,7 @@ def lone_weight_rows(path: Path, sha256: str | None) -> Rows:
 
 
 def vector_rows(path: Path) -> Rows:
-    """A file of embedded sentences, read whole. Raises VectorsError."""
+    """Return what a file of embedded sentences holds, after reading all of it. Raises VectorsError."""
     with open_hdf5(path, "a file of embedded sentences", VectorsError) as file:
         keyed = bool(keyed_datasets(file))
     if keyed:
@@ -82,9 +82,9 @@ def vector_rows(path: Path) -> Rows:
 
 
 def holds_vectors(path: Path) -> bool:
-    """Whether an HDF5 file has datasets named by numbers, an index of sentences, or nothing but sentences.
+    """Return whether an HDF5 file has datasets named by numbers, an index of sentences, or only sentences.
 
-    Raises VectorsError.
+    Raises VectorsError if it can't be read.
     """
     with open_hdf5(path, "weights of a biLM or embedded sentences", VectorsError) as file:
         names = list_names(file, VectorsError)
@@ -105,7 +105,7 @@ def _shapes(file: h5py.File) -> Iterator[tuple[str, str]]:
 
 
 def _model(options: BiLMOptions | None, sha256: str | None) -> str:
-    """Which published model a weight file is: by its SHA-256 where that is known, else by its sizes."""
+    """Return the name of the published model with this SHA-256, or else with these sizes."""
     if embedded := _embedded("weights.hdf5", sha256):
         return embedded
     found = find_official(options, sha256)

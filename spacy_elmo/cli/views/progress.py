@@ -1,4 +1,4 @@
-"""What `elmo pretrain` shows on the way."""
+"""What `elmo pretrain` prints during a run."""
 
 import math
 import signal
@@ -22,10 +22,11 @@ _WIDTHS = {"E": 5, "#": 7, "Tokens": 13, "": 12, "PPL fwd": 7, "PPL bwd": 7, "PP
 
 
 class ConsoleReporter(Reporter):
-    """A row for each evaluation, as `spacy train` has it, and a progress bar.
+    """Prints a row for each evaluation, as `spacy train` does, and a progress bar.
 
-    every: seconds between plain lines, which stand in for the bar where standard error is no terminal.
-    A run must not end because nobody listens: once standard output is lost, nothing more is told.
+    A run must not end because its output is closed. If that happens, nothing else is printed.
+
+    every: seconds between lines that replace the bar if standard error is not a terminal.
     """
 
     def __init__(self, every: float = EVERY) -> None:
@@ -35,7 +36,7 @@ class ConsoleReporter(Reporter):
         self._printer = Printer(no_print=True)
 
     def start(self, facts: RunFacts, warnings: Sequence[str]) -> None:
-        """Tell of texts, vocabulary and sizes, and the warnings."""
+        """Print texts, vocabulary and sizes, and the warnings."""
         self._loss = "sampled loss" if facts.sampled else "loss"
         covered = "" if facts.coverage is None else f", {facts.coverage:.2%} of the training text's tokens"
         rows = [
@@ -55,15 +56,15 @@ class ConsoleReporter(Reporter):
             self._write(self._printer.warn(escaped(warning)))
 
     def resumed(self, step: int, tokens: int) -> None:
-        """Tell where."""
+        """Print the step of the checkpoint."""
         self._write(self._printer.info(f"going on after step {step:,}, {tokens:,} tokens"))
 
     def step(
         self, step: int, tokens: int, total_tokens: int, loss: float, rate: float, tokens_per_second: float
     ) -> None:
-        """Move the bar, or write a line where the last one is `every` seconds ago."""
+        """Move the bar, or print a line if the last one is `every` seconds old."""
         if self._bar is None:
-            # None: no bar where there is no terminal; a closed standard error is None itself
+            # None hides the bar if standard error is not a terminal. If it is closed, sys.stderr is None.
             hidden = None if sys.stderr else True
             self._bar = tqdm(
                 total=total_tokens, initial=tokens, unit="tok", unit_scale=True, leave=False, disable=hidden
@@ -80,7 +81,7 @@ class ConsoleReporter(Reporter):
             self._write(f"step {step:,}, {tokens:,} tokens ({share:.1%}), {speed}, {left} left, {told}")
 
     def evaluated(self, row: EvaluationRow) -> None:
-        """Write a row of the table, below its header the first time."""
+        """Print a row of the table, the first time with its header."""
         names = {name or ("Loss sampled" if "sampled" in self._loss else "Loss"): n for name, n in _WIDTHS.items()}
         header, widths, aligns = setup_table(cols=list(names), widths=list(names.values()))
         if not self._begun:
@@ -94,11 +95,11 @@ class ConsoleReporter(Reporter):
         self._write(self._printer.row(cells, widths=widths, spacing=_SPACING, aligns=aligns))
 
     def message(self, text: str) -> None:
-        """Write it."""
+        """Print a message."""
         self._write(text)
 
     def done(self, output: Path, best: float | None, stopped_by: int | None) -> None:
-        """Tell how it ended and what can be done next."""
+        """Print how the run ended and what to do next."""
         self.close()
         if stopped_by is not None:
             name = signal.Signals(stopped_by).name
@@ -111,7 +112,7 @@ class ConsoleReporter(Reporter):
         self._write(f"python -m spacy elmo evaluate {output / 'model-best'} TEXT")
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the progress bar."""
         if self._bar is not None:
             self._bar.close()
 
@@ -119,7 +120,7 @@ class ConsoleReporter(Reporter):
         if self._lost:
             return
         try:
-            # keeps clear of the bar
+            # tqdm prints above the bar
             tqdm.write(text, file=sys.stdout)
             sys.stdout.flush()
         except (AttributeError, OSError, ValueError):  # None, a full disk or a closed pipe, a closed file
@@ -128,7 +129,7 @@ class ConsoleReporter(Reporter):
 
 
 def _known(value: float, form: str) -> str:
-    """A number, or nothing before the first step of a run."""
+    """Return a formatted number, or "-" if it is not known before the first update."""
     return format(value, form) if math.isfinite(value) else "-"
 
 

@@ -1,4 +1,4 @@
-"""The picture of `elmo demo`: occurrences of words with several senses, and how alike they are."""
+"""The plot of `elmo demo`: occurrences of words with several senses, and their similarities."""
 
 from itertools import combinations
 from pathlib import Path
@@ -13,7 +13,10 @@ COLOURS = ("#1f77b4", "#d95f02")
 class Occurrence(NamedTuple):
     """A word in a sentence.
 
-    sense: what it means there; layers: *Shape:* (layers, width).
+    word: as the table of words has it.
+    sense: its meaning in this sentence.
+    sentence: the text.
+    layers: *Shape:* (layers, width), its vectors.
     """
 
     word: str
@@ -23,7 +26,7 @@ class Occurrence(NamedTuple):
 
 
 def similarities(occurrences: list[Occurrence]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Mean cosine of two occurrences of a word, in the same sense and in different ones. *Shape:* (layers,) each."""
+    """Return the mean cosine of pairs of a word in the same sense, and in different senses, each *Shape:* (layers,)."""
     same: list[npt.NDArray[np.float32]] = []
     different: list[npt.NDArray[np.float32]] = []
     for a, b in combinations(occurrences, 2):
@@ -34,7 +37,7 @@ def similarities(occurrences: list[Occurrence]) -> tuple[npt.NDArray[np.float64]
 
 
 def plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The two principal components. points: *Shape:* (n, width); returns (n, 2)."""
+    """Return the first two principal components of points, *Shape:* (n, 2). points: *Shape:* (n, width)."""
     centred = points - points.mean(0)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
     result: npt.NDArray[np.float32] = centred @ axes.T
@@ -42,7 +45,7 @@ def plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def plot_senses(occurrences: list[Occurrence], path: Path) -> bool:
-    """Draw each word's occurrences by layer; False if matplotlib is missing."""
+    """Write a plot of each word's occurrences by layer. Returns False if matplotlib is missing."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""What `elmo info` tells of a softmax.hdf5 and the words beside it."""
+"""The rows that `elmo info` prints for a softmax.hdf5 and its vocabulary.txt."""
 
 from pathlib import Path
 
@@ -15,15 +15,18 @@ GROUPS = ("softmax", "adaptive")
 
 
 def holds_softmax(path: Path) -> bool:
-    """Whether an HDF5 file is a biLM's softmax. Raises WeightsError."""
+    """Return whether an HDF5 file is a biLM's softmax. Raises WeightsError if it can't be read."""
     with open_hdf5(path, "weights or softmax of a biLM", WeightsError) as file:
         return any(name in file for name in GROUPS)
 
 
 def softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
-    """A softmax, read whole, and the number of words in the vocabulary.txt beside it.
+    """Return the sizes of a softmax, after reading all of it, and of the vocabulary in the same folder.
 
-    options: of its biLM, where they are known. Raises ElmoError for what does not fit them or the words.
+    path: softmax.hdf5.
+    options: of its biLM; None if they are unknown.
+
+    Raises ElmoError if the softmax does not fit the options or the vocabulary.
     """
     layer = read_output_layer(path)
     if options is not None and layer.projection_dim != options.projection_dim:

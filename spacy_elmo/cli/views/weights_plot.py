@@ -1,4 +1,4 @@
-"""The picture of `elmo weights`, after Figure 2 of Peters et al. 2018."""
+"""The plot of `elmo weights`, after Figure 2 of Peters et al. 2018."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from ...pipeline.mixes import LearnedMix
 
 
 def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
-    """Draw the softmax weights: a row for each mix, a column for each layer, gamma beside.
+    """Write a plot of the mixes' weights after the softmax: a row for each mix, with a column for each layer and gamma.
 
-    Raises CommandError where matplotlib is missing, or the file can't be written.
+    mixes: of a trained pipeline.
+    path: the file to write; its suffix decides the format.
+
+    Raises CommandError if matplotlib is missing, or if the file can't be written.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -31,7 +34,7 @@ def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
     if kind not in canvas.get_supported_filetypes():
         raise CommandError(Errors.PLOT_FORMAT.format(path=path, got=kind))
     axes = figure.add_subplot()
-    axes.set_facecolor("#d8d8d8")  # layers that a mix does not have
+    axes.set_facecolor("#d8d8d8")  # the colour of layers that a mix does not have
     image = axes.imshow(cells, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (row, column), weight in np.ndenumerate(cells):
         if np.isfinite(weight):
