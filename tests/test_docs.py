@@ -183,4 +183,4 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     for name in re.findall(r"auto(?:class|function):: (\S+)", reference):
         assert f'id="{name}"' in page
     # arguments are told in a list, one by one
-    assert re.search(r"<li><p><strong>options_file, weight_file</strong>: the official (ELMo )?files", page)
+    assert re.search(r"<li><p><strong>options_file, weight_file</strong>: paths of the official files", page)

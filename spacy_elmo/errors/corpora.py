@@ -12,8 +12,8 @@ class CorpusMessages:
     SOURCE_DAMAGED = "{path}: damaged, cut short or unreadable ({reason}). Get the file again, or leave it out."
     SOURCE_ZSTD = "{path}: packed with zstd, but zstandard is missing. Get it with pip install spacy-elmo[zstd]."
     SOURCE_HOLDS_OUTPUT = (
-        "{output}: the output is inside {source}, which is the input. Expected a place outside: otherwise the output "
-        "would be read as text the next time."
+        "{output}: the output is inside {source}, which is the input. Expected a place outside: give another path. "
+        "Otherwise the output would be read as text the next time."
     )
     SOURCE_NO_SENTENCES = (
         "{source}: no sentence that can be read; {lines:,} lines, {blank:,} of them blank, {bad:,} bad{examples}. "
