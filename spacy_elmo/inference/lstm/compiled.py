@@ -1,7 +1,8 @@
-"""One direction of all LSTM layers: a compiled call for each.
+"""Runs the LSTM layers of one direction, each in one compiled call.
 
-In bfloat16 on the tiles of AMX or on AVX-512, where the sums of the inputs are float16, and in float32 on AVX-512;
-cells and outputs are float32. The call: calls.h of the kernels; the arrays' layouts: layouts.h.
+In bfloat16 the calls use the tiles of AMX or AVX-512, and the input sums are float16. In float32 they use AVX-512. Cell
+states and outputs are float32. The arguments of a call are described in calls.h of the kernels, and the layouts of the
+arrays in layouts.h.
 """
 
 from __future__ import annotations
@@ -28,10 +29,14 @@ from .plan import Plan, Plans
 
 
 class _Layer(NamedTuple):
-    """Packed weights of the input, of the state, and of the projection; the bias with the forget bias.
+    """The weights of one layer.
 
-    remainders: what bfloat16 took away from the three weights, not packed; None if it is not stored.
-    addresses: of the four, in this order, checked once for all calls.
+    inputs: the input's weights, packed, *Shape:* (projection_dim, 4 dim).
+    recurrent: the previous state's weights, packed, *Shape:* (projection_dim, 4 dim).
+    projection: the projection's weights, packed, *Shape:* (dim, projection_dim).
+    bias: *Shape:* (4 dim,), float32, with 1 added for the forget gate.
+    remainders: of the three weights, not packed, if they were rounded to bfloat16 and can be asked for; else None.
+    addresses: of the four arrays, in this order. They are checked once for all calls.
     """
 
     inputs: Tensor
@@ -43,7 +48,11 @@ class _Layer(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """How many rows each step has, and where its positions begin, in the order read. *Shape:* (steps,)."""
+    """The steps of a batch, in the order in which they are read.
+
+    active: *Shape:* (steps,), number of rows of each step.
+    offsets: *Shape:* (steps,), packed index of each step's first position.
+    """
 
     active: npt.NDArray[np.int32]
     offsets: Index
@@ -56,10 +65,12 @@ class _Steps(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """Arrays that the layers of a stack share, one layer after another. Their layouts: layouts.h.
+    """Arrays that all layers of a stack use, one layer after another. Their layouts are described in layouts.h.
 
-    n_rows: of the batch; cells: *Shape:* (dim / 16, padded rows, 16); state: (padded rows, projection_dim); outs: the
-    cells' outputs before the projection, (padded rows, dim).
+    n_rows: number of rows of the batch.
+    cells: *Shape:* (dim / 16, padded rows, 16), the cell state.
+    state: *Shape:* (padded rows, projection_dim), the state h.
+    outs: *Shape:* (padded rows, dim), the cell's outputs before the projection.
     """
 
     n_rows: int
@@ -69,14 +80,24 @@ class _Work(NamedTuple):
 
 
 class CompiledStack:
-    """Layers with a projection. library: the compiled loops; buffers: see TorchStack."""
+    """The LSTM layers of one direction, which have a projection. The methods do what `stacks.Stack` describes.
+
+    options: the biLM's sizes, clips and skip connections.
+    kind: the kind of compiled call.
+    library: the compiled loops.
+    buffers: memory that all stacks of one engine share.
+    """
 
     def __init__(self, options: BiLMOptions, kind: Kind, library: ctypes.CDLL, buffers: Buffers) -> None:
         self.options, self.kind, self.library, self.buffers = options, kind, library, buffers
         self.layers: list[_Layer] = []
 
     def add(self, weights: LayerWeights, lossless: bool) -> None:
-        """Lay out the next layer; see stacks.Stack."""
+        """Add the next layer.
+
+        weights: the layer's weights of one direction.
+        lossless: whether `matrices` must be able to return the weights.
+        """
         matrices = [matrix.float() for matrix in weights.matrices]
         bias = with_forget_bias(weights.bias, torch.float32)
         remainders: list[Tensor] | None = None
@@ -99,7 +120,10 @@ class CompiledStack:
         )
 
     def matrices(self, number: int) -> list[Tensor]:
-        """Return copies of a layer's matrices; see stacks.Stack."""
+        """Return float32 copies of a layer's matrices, bit for bit if the layer was added with `lossless`.
+
+        number: number of the layer, from 0.
+        """
         layer = self.layers[number]
         gates, projection = self.kind.gates, self.kind.projection
         matrices = [gates.unpack(layer.inputs), gates.unpack(layer.recurrent), projection.unpack(layer.projection)]
@@ -114,7 +138,15 @@ class CompiledStack:
         ends: LstmState | None,
         backward: bool,
     ) -> list[Tensor]:
-        """Each layer's outputs, *Shape:* (positions, projection_dim); see stacks.Stack."""
+        """Run all layers, and return the outputs of each, *Shape:* (positions, projection_dim), in the packed order.
+
+        words: *Shape:* (words, projection_dim), the input of the first layer.
+        plans: when the input sums of which rows are computed.
+        packing: the order of the positions.
+        state: the state to start from.
+        ends: receives the state at the end of each row, if it is not None.
+        backward: whether each row is read from its last position to its first.
+        """
         steps, work = _Steps.of(packing, backward), self._work(state.c.shape[1])
         call = self._call(steps, work)
         outputs: list[Tensor] = []
@@ -132,7 +164,7 @@ class CompiledStack:
         return outputs
 
     def _work(self, n_rows: int) -> _Work:
-        """The work arrays for a batch of `n_rows` rows."""
+        """Return the arrays that all layers use, for a batch of `n_rows` rows."""
         empty, dim, width, rows = self.buffers.empty, self.options.dim, self.options.projection_dim, padded(n_rows)
         operands = self.kind.operands
         return _Work(
@@ -143,7 +175,7 @@ class CompiledStack:
         )
 
     def _call(self, steps: _Steps, work: _Work) -> LayerCall:
-        """A call with the arguments that are the same in all layers. The arrays must live as long as it is used."""
+        """Return a call with the arguments that are the same in all layers. It does not own the arrays' memory."""
         dim, width, rows = self.options.dim, self.options.projection_dim, padded(work.n_rows)
         clips = Clips.of(self.options)
         return LayerCall(
@@ -162,9 +194,14 @@ class CompiledStack:
     def _run_layer(
         self, call: LayerCall, layer: _Layer, x: Tensor, start: LstmState, plan: Plan, backward: bool, out: Tensor
     ) -> None:
-        """Fill in the outputs of a layer, `out`, and the cells at the end, one of the work arrays.
+        """Run one layer. The cell states at the end of each row are then in the work array `cells`.
 
-        start: the state before the first step; see stacks.Stack for the other arguments.
+        call: as `_call` returns it. The arguments that are the layer's own are set here.
+        x: *Shape:* (rows, projection_dim), the layer's input.
+        start: the state before the first step, h *Shape:* (rows, projection_dim) and c *Shape:* (rows, dim).
+        plan: when the input sums of which rows are computed.
+        backward: whether each row is read from its last position to its first.
+        out: *Shape:* (positions, projection_dim), receives the outputs, in the packed order.
         """
         empty, dim, width, n = self.buffers.empty, self.options.dim, self.options.projection_dim, call.batch
         chunks = plan.table(backward)
@@ -187,5 +224,5 @@ class CompiledStack:
 
 
 def _rows(part: Tensor) -> Tensor:
-    """Each row one stretch of memory; rows may be the same one."""
+    """Return a tensor whose rows are contiguous each. All rows may be at the same address, as after `expand`."""
     return part if part.stride(1) == 1 else part.contiguous()

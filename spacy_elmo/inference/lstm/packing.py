@@ -1,4 +1,7 @@
-"""Rows of different lengths stored time-major without padding."""
+"""The order in which the engine stores rows of different lengths: step by step, without padding.
+
+A row is what an LSTM reads from its first word to its last one, with `<S>` and `</S>`.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,15 +12,18 @@ import numpy.typing as npt
 
 Index = npt.NDArray[np.int64]
 
-BOUNDARIES = 2  # `<S>` and `</S>`, the first two words of all
+BOUNDARIES = 2  # number of the boundaries, `<S>` and `</S>`; their indices are 0 and 1
 
 
 class Packing(NamedTuple):
-    """Step t holds the positions t of the `active[t]` longest rows, from `offsets[t]` on.
+    """The packed order of rows: step t has position t of the `active[t]` longest rows.
 
-    given: *Shape:* (rows,), the rows' lengths; order: the rows from longest to shortest; lengths: theirs. active,
-    offsets: (steps,). source: (positions,): where each position's item is, when all rows lie one after another as
-    they were given.
+    given: *Shape:* (rows,), the rows' lengths in positions, in the order of the caller.
+    order: *Shape:* (rows,), indices of the rows from the longest to the shortest.
+    lengths: *Shape:* (rows,), the rows' lengths in that order.
+    active: *Shape:* (steps,), number of rows that have a position at each step.
+    offsets: *Shape:* (steps,), index of each step's first position in the packed order.
+    source: *Shape:* (positions,), index of each packed position if all rows are concatenated in the caller's order.
     """
 
     given: npt.NDArray[np.int64]
@@ -29,7 +35,10 @@ class Packing(NamedTuple):
 
     @classmethod
     def of(cls, lengths: Sequence[int] | npt.NDArray[np.int64]) -> "Packing":
-        """lengths: positions of each row, at least 1."""
+        """Return the packed order of rows.
+
+        lengths: *Shape:* (rows,), number of positions of each row, at least 1.
+        """
         given = np.asarray(lengths, np.int64)
         order = np.argsort(-given, kind="stable")
         ended = np.cumsum(np.bincount(given))  # how many rows have at most that many positions
@@ -42,27 +51,30 @@ class Packing(NamedTuple):
 
     @property
     def places(self) -> Index:
-        """The place of each position, *Shape:* (positions,), when all rows lie one after another as they were given."""
+        """The packed index of each position of the concatenated rows, *Shape:* (positions,): `source` inverted."""
         places = np.empty(len(self.source), np.int64)
         places[self.source] = np.arange(len(places))
         return places
 
     @property
     def firsts(self) -> npt.NDArray[np.int64]:
-        """The place of each row's first position, rows in this order."""
+        """The packed index of each row's first position, *Shape:* (rows,), in the order of `order`."""
         return np.arange(len(self.order))
 
     @property
     def ends(self) -> npt.NDArray[np.int64]:
-        """The place of each row's last position, rows in this order."""
+        """The packed index of each row's last position, *Shape:* (rows,), in the order of `order`."""
         last: npt.NDArray[np.int64] = self.offsets[self.lengths - 1] + np.arange(len(self.order))
         return last
 
 
 def with_boundaries(words: Index, lengths: Index) -> Index:
-    """The rows' words, one row after another, with 0 before and 1 behind each row.
+    """Return the words of all rows, with 0 before each row and 1 after it.
 
-    words: *Shape:* (words,); lengths: (rows,), words of each. Returns (words + 2 rows,).
+    words: *Shape:* (words,), indices of the words of all rows, row by row.
+    lengths: *Shape:* (rows,), number of words of each row.
+
+    Returns *Shape:* (words + 2 rows,).
     """
     ends = np.cumsum(lengths + BOUNDARIES)
     index = np.full(len(words) + BOUNDARIES * len(lengths), -1)
@@ -72,9 +84,12 @@ def with_boundaries(words: Index, lengths: Index) -> Index:
 
 
 def groups_of(lengths: Index, n_threads: int) -> list[slice]:
-    """Rows that run together: as many groups of about as many positions as there are pairs of threads.
+    """Split rows into groups of about equally many positions, one for each pair of threads.
 
-    lengths: *Shape:* (rows,), positions of each.
+    The two threads of a pair run the two directions of a group. On average a group has at least 32 rows.
+
+    lengths: *Shape:* (rows,), number of positions of each row.
+    n_threads: number of threads.
     """
     n = max(1, min(n_threads // 2, len(lengths) // 32))
     goals = np.cumsum(lengths).searchsorted(np.arange(1, n) * lengths.sum() / n) + 1

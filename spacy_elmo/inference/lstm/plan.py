@@ -1,4 +1,9 @@
-"""Which rows' input products an LSTM layer takes, and when."""
+"""When an LSTM layer computes its input sums, and for which rows of its input.
+
+The input sum of a row is x W_x + bias, of all four gates: *Shape:* (4 dim,). The input sums of all positions of a batch
+would need too much memory. So the steps are split into chunks, and the input sums of one chunk are computed just before
+its steps. In the first layer, the input sum of a word that occurs several times is computed once for all chunks.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +18,24 @@ from .packing import Index, Packing
 
 
 class Chunk(NamedTuple):
-    """Some steps, and which of the plan's fresh rows have their products taken for them."""
+    """Consecutive steps whose input sums are computed together.
+
+    steps: the steps.
+    fresh: the part of the plan's `fresh` rows whose input sums are computed for these steps.
+    """
 
     steps: slice
     fresh: slice
 
 
 class Plan(NamedTuple):
-    """kept: *Shape:* (n_kept,), rows of the layer's input whose products are taken once for all chunks; fresh: the
-    others', chunk after chunk, or None: the input's rows as they are; places: (positions,), int32, where each
-    position's product stands among those kept and, behind them, its chunk's; chunks: in the order of steps.
+    """When a layer computes its input sums.
+
+    kept: *Shape:* (n_kept,), rows of the layer's input whose input sums are computed once for all chunks.
+    fresh: *Shape:* (n,), the other rows, chunk by chunk; None: all rows of the input, in their order.
+    places: *Shape:* (positions,), int32, the index of each position's input sum in an array that contains the input
+        sums of `kept`, followed by those of the position's chunk.
+    chunks: in the order of steps.
     """
 
     kept: Tensor
@@ -32,27 +45,34 @@ class Plan(NamedTuple):
 
     @property
     def n_kept(self) -> int:
-        """Products kept for all chunks."""
+        """Number of input sums that are computed once for all chunks."""
         return self.kept.shape[0]
 
     @property
     def n_fresh(self) -> int:
-        """Products of the largest chunk."""
+        """Number of input sums that the largest chunk computes."""
         return max(int(chunk.fresh.stop - chunk.fresh.start) for chunk in self.chunks)
 
     @property
     def rows(self) -> int:
-        """How many products are there at a time."""
+        """Number of input sums that are in memory at a time, at most."""
         return self.n_kept + self.n_fresh
 
     def fresh_rows(self, x: Tensor, chunk: Chunk) -> Tensor:
-        """Of the layer's input x, those whose products a chunk takes."""
+        """Return the rows of a layer's input whose input sums a chunk computes, *Shape:* (n, input).
+
+        x: *Shape:* (rows, input), the layer's input.
+        chunk: one of `chunks`.
+        """
         return x[chunk.fresh] if self.fresh is None else x[self.fresh[chunk.fresh]]
 
     def table(self, backward: bool) -> Index:
-        """Of each chunk, in the order read: the first step and how many, the first of `fresh` and how many.
+        """Return the chunks as numbers, in the order in which they are read.
 
-        backward: the last step is read first, and counted as 0. Returns *Shape:* (chunks, 4).
+        backward: whether the last step is read first; that step then has the number 0.
+
+        Returns *Shape:* (chunks, 4): number of the first step, number of steps, index of the first row of `fresh`, and
+        number of rows.
         """
         n, order = self.chunks[-1].steps.stop, self.chunks[::-1] if backward else self.chunks
         begins = [n - steps.stop if backward else steps.start for steps, _ in order]
@@ -64,17 +84,25 @@ class Plan(NamedTuple):
 
 
 class Plans(NamedTuple):
-    """Of the first layer, and of the others."""
+    """The plans of all layers.
+
+    first: the plan of the first layer, in which equal words share an input sum.
+    further: the plan of every other layer.
+    """
 
     first: Plan
     further: Plan
 
 
 def plan_words(packing: Packing, words: Index, limit: int, most: int, device: torch.device) -> Plan:
-    """Of the first layer, whose products depend on the word alone.
+    """Return the plan of the first layer, whose input depends on the word alone.
 
-    words: *Shape:* (positions,), packed: the row of each in the layer's input. Products of words that occur more than
-    once are kept, the most frequent first and at most `limit` of them. most: fresh rows of a chunk.
+    packing: the order of the positions.
+    words: *Shape:* (positions,), the row of each position in the layer's input, in the order of the packing.
+    limit: number of words, at most, whose input sums are computed once for all chunks. These are the most frequent
+        words that occur more than once.
+    most: number of input sums, at most, that a chunk computes. A chunk of one step may compute more.
+    device: where the plan's tensors are.
     """
     times = np.bincount(words)
     kept = np.flatnonzero(times > 1)
@@ -84,7 +112,7 @@ def plan_words(packing: Packing, words: Index, limit: int, most: int, device: to
     row_of[kept] = np.arange(len(kept))
     places = row_of[words]
     is_fresh = places < 0
-    numbers = np.concatenate([[0], np.cumsum(is_fresh)])  # of fresh ones before each position
+    numbers = np.concatenate([[0], np.cumsum(is_fresh)])  # of fresh rows before each position
     bounds = np.append(packing.offsets, len(words))
     chunks = []
     for steps in _chunks(np.diff(numbers[bounds]), most):
@@ -98,7 +126,12 @@ def plan_words(packing: Packing, words: Index, limit: int, most: int, device: to
 
 
 def plan_positions(packing: Packing, most: int, device: torch.device) -> Plan:
-    """Of a further layer, whose input has a row for each position. most: rows of a chunk."""
+    """Return the plan of a layer after the first, whose input has a row for each position.
+
+    packing: the order of the positions, which is the order of the input's rows.
+    most: number of rows of a chunk, at most. A chunk of one step may have more.
+    device: where the plan's tensors are.
+    """
     bounds = np.append(packing.offsets, len(packing.source)).tolist()
     places = np.arange(bounds[-1], dtype=np.int32)
     chunks = []
@@ -110,7 +143,11 @@ def plan_positions(packing: Packing, most: int, device: torch.device) -> Plan:
 
 
 def _chunks(counts: npt.NDArray[np.integer], most: int) -> list[slice]:
-    """Consecutive steps with at most so many rows together (a longer step alone)."""
+    """Split steps into consecutive ones that have at most `most` rows together.
+
+    counts: *Shape:* (steps,), rows of each step. A step with more than `most` rows is alone.
+    most: number of rows.
+    """
     begins, total = [0], 0
     for step, n in enumerate(counts.tolist()):
         if total + n > most and step > begins[-1]:

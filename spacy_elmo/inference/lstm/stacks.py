@@ -1,4 +1,7 @@
-"""What runs the LSTM layers of one direction, and which of them this machine gets: chosen here and nowhere else."""
+"""The interface that runs the LSTM layers of one direction, and the choice between its implementations.
+
+No other module chooses.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,20 @@ class Stack(Protocol):
     """The LSTM layers of one direction."""
 
     def add(self, weights: LayerWeights, lossless: bool) -> None:
-        """Lay out the next layer.
+        """Add the next layer.
 
-        weights: of one direction; they are left as they are.
-        lossless: whether `matrices` can be asked for them: in bfloat16 what rounding takes away is stored too.
+        weights: the layer's weights of one direction. They are copied and not changed.
+        lossless: whether `matrices` must be able to return the weights. If the engine computes in bfloat16, the
+            remainders of the rounding are then stored as well.
         """
         ...
 
     def matrices(self, number: int) -> list[Tensor]:
-        """Copies of the matrices of a layer that was added without loss, float32, bit for bit.
+        """Return copies of the matrices of a layer that was added with `lossless`, bit for bit.
 
-        number: of the layer, from 0 on. Returns them in the order of LayerWeights.matrices.
+        number: number of the layer, from 0.
+
+        Returns float32 matrices in the order of `LayerWeights.matrices`.
         """
         ...
 
@@ -45,12 +51,20 @@ class Stack(Protocol):
         ends: LstmState | None,
         backward: bool,
     ) -> list[Tensor]:
-        """Each layer's outputs (with its skip connection), *Shape:* (positions, projection_dim), float32, in the packed
-        order; another call in the same thread overwrites them.
+        """Run all layers over a batch, and return the outputs of each layer, with its skip connection.
 
-        words: *Shape:* (words, projection_dim), layer 0; plans: whose products are taken when.
-        state: to start from, (layers, rows, projection_dim) and (layers, rows, dim), rows in the packing's order, with
-            any strides; ends: None, or filled in with the states at the end. All float32.
+        All tensors are float32, except those of `plans`.
+
+        words: *Shape:* (words, projection_dim), the input of the first layer, a row for each distinct word.
+        plans: when the input sums of which rows are computed.
+        packing: the order of the positions.
+        state: the state to start from, h *Shape:* (layers, rows, projection_dim) and c *Shape:* (layers, rows, dim),
+            with any strides. The rows are in the order of `packing.order`.
+        ends: receives the state at the end of each row, of the same shapes; None: it is not needed.
+        backward: whether each row is read from its last position to its first.
+
+        Returns for each layer *Shape:* (positions, projection_dim), in the packed order. The next call in the same
+        thread overwrites them.
         """
         ...
 
@@ -63,10 +77,14 @@ def make_stack(
     buffers: Buffers,
     input_rows: int,
 ) -> Stack:
-    """One without layers.
+    """Return a stack that has no layers yet: compiled if this machine has compiled loops for it, else in torch.
 
-    projection: whether they have one; dtype: of the products; buffers: of all stacks of one engine, which take turns
-    in a thread; input_rows: how many rows' input products are taken at a time, at most.
+    options: the biLM's sizes.
+    projection: whether the layers have a projection.
+    dtype: type of the matrix multiplications.
+    device: where the layers run.
+    buffers: memory that all stacks of one engine share. A thread runs one stack at a time.
+    input_rows: number of rows, at most, whose input sums are computed at a time.
     """
     library = kernels.load() if device.type == "cpu" and projection else None
     kind = kind_of(options, dtype, library)

@@ -1,4 +1,4 @@
-"""One direction of all LSTM layers in torch's products, on any device and in any of the engine's types."""
+"""Runs the LSTM layers of one direction in torch, on any device and in any of the engine's types."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ from ..split import joined, split
 from .packing import Packing
 from .plan import Chunk, Plan, Plans
 
-STEP_ROWS = 128  # usual number of rows of a step
+STEP_ROWS = 128  # usual number of rows of a step, for which the weights are prepacked
 
 
 class _Layer(NamedTuple):
-    """Products of the input, of the state, and the projection; gates in the files' order i, j, f, o.
+    """The matrix multiplications of one layer.
 
-    remainders: what bfloat16 took away from their weights; None if it is not stored.
+    The gates are in the files' order: input gate, candidate, forget gate, output gate.
+
+    inputs: from the layer's input to its input sums, *Shape:* (4 dim,) for each row, bias included.
+    recurrent: from the previous state to its part of the gates' sums.
+    projection: of the cell's output; None: there is none.
+    remainders: of the three weights, if they were rounded to bfloat16 and can be asked for (see `split`); else None.
     """
 
     inputs: PrepackedLinear
@@ -34,8 +39,12 @@ class _Layer(NamedTuple):
 
 
 class TorchStack:
-    """dtype: of the products; buffers: of all stacks that take turns; input_rows: how many rows' input products are
-    taken at a time.
+    """The LSTM layers of one direction, run by torch. The methods do what `stacks.Stack` describes.
+
+    options: the biLM's sizes, clips and skip connections.
+    dtype: type of the matrix multiplications.
+    buffers: memory that all stacks of one engine share.
+    input_rows: number of rows, at most, whose input sums are computed at a time.
     """
 
     def __init__(self, options: BiLMOptions, dtype: torch.dtype, buffers: Buffers, input_rows: int) -> None:
@@ -43,7 +52,11 @@ class TorchStack:
         self.layers: list[_Layer] = []
 
     def add(self, weights: LayerWeights, lossless: bool) -> None:
-        """Lay out the next layer; see stacks.Stack."""
+        """Add the next layer.
+
+        weights: the layer's weights of one direction.
+        lossless: whether `matrices` must be able to return the weights.
+        """
         low, bias = self.dtype != torch.float32, with_forget_bias(weights.bias, torch.float32)
         pairs = [split(matrix.float().t()) if low else (matrix.float().t(), None) for matrix in weights.matrices]
         rows = [(self.input_rows, bias), (STEP_ROWS, None), (STEP_ROWS, None)]
@@ -53,7 +66,10 @@ class TorchStack:
         self.layers.append(_Layer(products[0], products[1], projection, remainders))
 
     def matrices(self, number: int) -> list[Tensor]:
-        """See stacks.Stack."""
+        """Return float32 copies of a layer's matrices, bit for bit if the layer was added with `lossless`.
+
+        number: number of the layer, from 0.
+        """
         *products, remainders = self.layers[number]
         plain = [product.plain for product in products if product is not None]
         if remainders is not None:
@@ -69,7 +85,15 @@ class TorchStack:
         ends: LstmState | None,
         backward: bool,
     ) -> list[Tensor]:
-        """Each layer's outputs, *Shape:* (positions, projection_dim); see stacks.Stack."""
+        """Run all layers, and return the outputs of each, *Shape:* (positions, projection_dim), in the packed order.
+
+        words: *Shape:* (words, projection_dim), the input of the first layer.
+        plans: when the input sums of which rows are computed.
+        packing: the order of the positions.
+        state: the state to start from.
+        ends: receives the state at the end of each row, if it is not None.
+        backward: whether each row is read from its last position to its first.
+        """
         outputs: list[Tensor] = []
         for k, layer in enumerate(self.layers):
             plan = plans.first if k == 0 else plans.further
@@ -87,7 +111,12 @@ class TorchStack:
         return outputs
 
     def _kept(self, layer: _Layer, x: Tensor, plan: Plan) -> Tensor | None:
-        """Sums of the inputs that are kept, *Shape:* (n_kept and room for a chunk's, 4 dim)."""
+        """Return an array that begins with the input sums of the plan's `kept` rows; None: there are no such rows.
+
+        The array has room for the input sums of a chunk after them: *Shape:* (plan.rows, 4 dim).
+
+        x: *Shape:* (rows, input), the layer's input.
+        """
         if not plan.n_kept:
             return None
         kept = self.buffers.empty("inputs", plan.rows, 4 * self.options.dim, device=x.device)
@@ -97,7 +126,12 @@ class TorchStack:
         return kept
 
     def _inputs(self, layer: _Layer, fresh: Tensor, kept: Tensor | None, n_kept: int) -> Tensor:
-        """The kept sums and those of a chunk's fresh rows, one after the other."""
+        """Return the input sums that a chunk reads, at the indices that `Plan.places` has.
+
+        fresh: *Shape:* (n, input), the rows whose input sums are computed now.
+        kept: as `_kept` returns it. The new input sums are written after its first `n_kept` rows.
+        n_kept: number of input sums that are in `kept` already.
+        """
         if kept is None:
             return layer.inputs(fresh)
         if len(fresh):
@@ -116,7 +150,14 @@ class TorchStack:
         out: Tensor,
         backward: bool,
     ) -> None:
-        """The steps of a chunk; h (rows, projection_dim) and c (rows, dim) are updated in place."""
+        """Run the steps of a chunk.
+
+        inputs: *Shape:* (rows of inputs, 4 dim), input sums.
+        places: *Shape:* (positions,), the index of each position's input sum in `inputs`.
+        h: *Shape:* (rows, projection_dim), the state before the chunk; it is overwritten with the state after it.
+        c: *Shape:* (rows, dim), the same for the cell state.
+        out: *Shape:* (positions, projection_dim), receives the outputs of these steps.
+        """
         library = loops(inputs)
         clip = Clips.of(self.options).proj
         order = range(chunk.steps.start, chunk.steps.stop)
@@ -130,7 +171,14 @@ class TorchStack:
             out[place : place + n] = hidden
 
     def _cell(self, library: ctypes.CDLL | None, sums: Tensor, inputs: Tensor, rows: Tensor, c: Tensor) -> Tensor:
-        """One step; c is updated. sums: *Shape:* (n, 4 dim), of the state; rows: (n,), into inputs."""
+        """Return the output of one step of the cell, *Shape:* (n, dim), before the projection.
+
+        library: the compiled loops; None: torch computes the step.
+        sums: *Shape:* (n, 4 dim), the previous state's part of the gates' sums. It may be overwritten.
+        inputs: *Shape:* (rows of inputs, 4 dim), input sums.
+        rows: *Shape:* (n,), int32, the index of each row's input sum in `inputs`.
+        c: *Shape:* (n, dim), the cell state. It is overwritten with the new one.
+        """
         n, dim = c.shape
         clip = Clips.of(self.options).cell
         if library is not None:
