@@ -1,7 +1,7 @@
-"""One direction of an LSTM layer over a window of steps, in bfloat16 on the tiles of AMX: one compiled call each way.
+"""One direction of an LSTM layer over a window of steps, in bfloat16 on the tiles of AMX.
 
-The arrays' layouts, and why, are described in layouts.h of the kernels. Sums, cells and gradients of weights are
-float32.
+The forward pass is one compiled call, and so is the backward pass. The layouts of the arrays, and their reasons, are
+described in layouts.h of the kernels. Sums, cell states and gradients of weights are float32.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ Gradients = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor]
 
 
 def fits(x: Tensor, h0: Tensor, c0: Tensor, w_p: Tensor | None, matmul_dtype: torch.dtype) -> bool:
-    """Whether there are compiled calls for such sizes and types on this machine."""
+    """Return whether this machine has compiled calls for these sizes and types.
+
+    x: *Shape:* (directions, steps, batch, input).
+    h0, c0: *Shape:* (directions, batch, projection_dim) and (directions, batch, dim), the state to start from.
+    w_p: weights of the projection; None: there is none, and then there is no compiled call.
+    matmul_dtype: type of the matrix multiplications.
+    """
     if matmul_dtype != LOW or w_p is None or any(size.shape[-1] % AMX_SIZE_MULTIPLE for size in (x, h0, c0)):
         return False
     if not all(tensor.dtype == REAL and tensor.device.type == "cpu" for tensor in (x, h0, c0)):
@@ -34,16 +40,18 @@ def fits(x: Tensor, h0: Tensor, c0: Tensor, w_p: Tensor | None, matmul_dtype: to
 
 
 def by_rows(cells: Tensor) -> Tensor:
-    """A tape's cells, or their gradients, row by row.
+    """Return a view of cell states, or of their gradients, with the rows in the usual order.
 
-    cells: *Shape:* (n, rows, dim), in the layout of the calls; returns a view, (n, rows, dim / 16, 16).
+    cells: *Shape:* (n, rows, dim), in the layout of the compiled calls.
+
+    Returns *Shape:* (n, rows, dim / 16, 16).
     """
     n, rows, dim = cells.shape
     return cells.view(n, dim // UNITS, rows, UNITS).transpose(1, 2)
 
 
 class _Sizes(NamedTuple):
-    """Of one call. rows: the batch, padded; both: widths of input and state together; width: of the state."""
+    """The sizes of one call. rows: of the batch, padded; width: projection_dim; both: width of the input + width."""
 
     steps: int
     rows: int
@@ -57,7 +65,7 @@ class _Sizes(NamedTuple):
         return cls(steps, rows, dim, tape.inputs.shape[2], tape.hidden.shape[2])
 
     def address(self, tape: Tape, name: str) -> int:
-        """That of one of the tape's arrays."""
+        """Return the address of one of the tape's arrays. name: its field."""
         steps, rows, dim, both, width = self
         shapes = {
             "inputs": (steps, rows, both),
@@ -80,7 +88,17 @@ def forward(
     batch: int,
     arrays: Arrays | None,
 ) -> None:
-    """Fill the tape, whose x and first states are there. bias: the forget bias included."""
+    """Run the forward pass, and fill the tape.
+
+    tape: x in `inputs` and index 0 of `cells` and `hidden` are set already.
+    weight: *Shape:* (input + projection_dim, 4 dim), bfloat16.
+    bias: *Shape:* (4 dim,), float32, with 1 added for the forget gate.
+    w_p: *Shape:* (dim, projection_dim), bfloat16.
+    keep: *Shape:* (steps, batch, 1), 0 if the state is forgotten before a step, else 1; None: it is never forgotten.
+    clips: bounds of the layer.
+    batch: number of rows without padding.
+    arrays: stored arrays, as in `tape.array`.
+    """
     library, sizes = _library(weight), _Sizes.of(tape)
     steps, _, dim, both, width = sizes
     tape.inputs[:, batch:] = 0
@@ -120,9 +138,12 @@ def backward(
     batch: int,
     arrays: Arrays | None,
 ) -> Gradients:
-    """Overwrite the tape's gates: d_x, d_weight, d_bias, d_w_p, d_h0, d_c0.
+    """Run the backward pass, and return the gradients. The tape's gates are overwritten.
 
-    d_hidden: *Shape:* (steps, batch, projection_dim); d_cells: (steps or 1, batch, dim), of the last steps.
+    d_hidden: *Shape:* (steps, batch, projection_dim), gradients of the outputs; None: 0.
+    d_cells: *Shape:* (steps or 1, batch, dim), gradients of all cell states, or of the last one; None: 0.
+
+    The other parameters are those of `forward`. Returns the gradients of x, weight, bias, w_p, h0 and c0.
     """
     library, sizes = _library(weight), _Sizes.of(tape)
     steps, rows, dim, both, width = sizes
@@ -170,11 +191,15 @@ def backward(
 def weight_gradient(
     library: ctypes.CDLL, left: Tensor, right: Tensor, arrays: Arrays | None, between: int, apart: int
 ) -> tuple[Tensor, Tensor]:
-    """left^T right over all steps, and the sum of right's rows.
+    """Return left^T right, summed over all steps, and the sum of right's rows: gradients of a weight and its bias.
 
-    left: *Shape:* (steps, rows, m), bfloat16; right: (steps, rows, n), each step blocked or in the layout of gates.
-    between, apart: columns of the result between the four tiles of a group of right's, and between groups.
-    Returns (m, n), (n,), float32.
+    left: *Shape:* (steps, rows, m), bfloat16.
+    right: *Shape:* (steps, rows, n), bfloat16; each step is blocked or in the layout of gates.
+    arrays: stored arrays, as in `tape.array`.
+    between: number of columns of the result from one tile of right to the next in a group of four.
+    apart: number of columns of the result from one group to the next.
+
+    Returns *Shape:* (m, n) and (n,), float32.
     """
     (steps, rows, m), n = left.shape, right.shape[2]
     tiles = array(arrays, f"left {m}", left, left.dtype, *left.shape)
@@ -193,18 +218,18 @@ def weight_gradient(
 
 
 def _packed(sizes: _Sizes, arrays: Arrays | None, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Arrays for the weight and the projection, packed."""
+    """Return arrays for the packed weight and the packed projection, whose values are not set."""
     packed = array(arrays, "packed", like, LOW, sizes.both, GATES * sizes.dim)
     return packed, array(arrays, "packed w_p", like, LOW, sizes.dim, sizes.width)
 
 
 def _addresses(sizes: _Sizes, weight: Tensor, w_p: Tensor) -> tuple[int, int]:
-    """Of the weight and of the projection, packed or not."""
+    """Return the addresses of the weight and of the projection, packed or not."""
     of_weight = address("weight", weight, LOW, (sizes.both, GATES * sizes.dim))
     return of_weight, address("w_p", w_p, LOW, (sizes.dim, sizes.width))
 
 
 def _library(weight: Tensor) -> ctypes.CDLL:
     library = loops(weight)
-    assert library is not None  # see fits
+    assert library is not None  # otherwise `fits` returns False
     return library

@@ -1,4 +1,4 @@
-"""One step of the LSTM cell and its gradient, in place on the tape's rows: in torch, or compiled where it was built.
+"""One step of the LSTM cell and its gradient: compiled if the compiled loops were built, else in torch.
 
 The gates are in the files' order: input gate i, candidate j, forget gate f, output gate o. Rows are contiguous. The
 cell state is float32 (float64 if all arrays are). What the matrix multiplications read and write may be bfloat16; sums
@@ -73,9 +73,10 @@ def _has_skip(options: BiLMOptions, layer: int) -> bool:
 
 
 def with_forget_bias(bias: Tensor, dtype: torch.dtype) -> Tensor:
-    """A copy of a layer's bias with 1 added to that of the forget gate.
+    """Return a copy of a layer's bias with 1 added to that of the forget gate.
 
-    bias: *Shape:* (..., 4 dim), as in the files; dtype: of the copy.
+    bias: *Shape:* (..., 4 dim), as in the files.
+    dtype: type of the copy.
     """
     bias = bias.to(dtype, copy=True)
     bias.unflatten(-1, (GATES, -1))[..., GATE_F, :] += FORGET_BIAS
@@ -92,10 +93,19 @@ def cell_forward(
     out: Tensor,
     clip: float | None,
 ) -> None:
-    """c' = clip(sigmoid(f) keep c + sigmoid(i) tanh(j)); out = sigmoid(o) tanh(c').
+    """Compute one step: c' = clip(sigmoid(f) keep c + sigmoid(i) tanh(j)) and out = sigmoid(o) tanh(c').
 
-    sums: *Shape:* (batch, 4 dim), of the gates, without bias; gates: the same shape, their activations, out; bias:
-    (4 dim,), the forget bias included; cell_in, cell_out, out: (batch, dim); keep: (batch, 1).
+    i, j, f and o are the sums of input gate, candidate, forget gate and output gate, bias included (Sak et al. 2014,
+    without peepholes).
+
+    sums: *Shape:* (batch, 4 dim), the sums without the bias.
+    gates: *Shape:* (batch, 4 dim), receives the activations.
+    bias: *Shape:* (4 dim,), with 1 added for the forget gate.
+    cell_in: *Shape:* (batch, dim), c, the previous cell state.
+    keep: *Shape:* (batch, 1), 0 if the state is forgotten before the step, else 1; None: it is not forgotten.
+    cell_out: *Shape:* (batch, dim), receives c', the new cell state.
+    out: *Shape:* (batch, dim), receives the output, before the projection.
+    clip: bound of the cell state; None: none.
     """
     library = loops(gates)
     batch, dim = out.shape
@@ -153,9 +163,12 @@ def cell_backward(
     d_cell: Tensor,
     clip: float | None,
 ) -> Tensor:
-    """The gradient of cell_in from those of cell_out, d_cell (overwritten), and of out.
+    """Return the gradient of the previous cell state, *Shape:* (batch, dim).
 
-    gates: *Shape:* (batch, 4 dim), activations in, the gradient of the sums out; the others as in cell_forward.
+    gates: *Shape:* (batch, 4 dim), the activations. They are overwritten with the gradients of the sums.
+    cell_in, keep, cell_out, clip: as in `cell_forward`.
+    d_out: *Shape:* (batch, dim), gradient of the output before the projection.
+    d_cell: *Shape:* (batch, dim), gradient of the new cell state. It may be overwritten.
     """
     library = loops(gates)
     batch, dim = d_out.shape

@@ -13,25 +13,41 @@ from .scan import Workspace, lstm_scan
 
 
 class LstmState(NamedTuple):
-    """State of all layers and directions.
+    """The state of all layers and directions.
 
-    h: *Shape:* (n_layers, 2, batch, projection_dim); c: *Shape:* (n_layers, 2, batch, dim).
+    h: *Shape:* (n_layers, 2, batch, projection_dim), the outputs of the layers without skip connections.
+    c: *Shape:* (n_layers, 2, batch, dim), the cell states.
     """
 
     h: Tensor
     c: Tensor
 
     def rows(self, batch: int, zero: "LstmState") -> "LstmState":
-        """The state of the first `batch` rows, where there are fewer filled up from `zero`, of `batch` rows."""
+        """Return the state of the first `batch` rows. If there are fewer rows, the others come from `zero`.
+
+        batch: number of rows.
+        zero: a state of `batch` rows.
+        """
         return LstmState(*(torch.cat([s[:, :, :batch], z[:, :, s.shape[2] :]], 2) for s, z in zip(self, zero)))
 
     def followed_by(self, before: "LstmState") -> "LstmState":
-        """This state, then the further rows of `before` unchanged, as a smaller batch leaves them (AllenNLP)."""
+        """Return this state, followed by the rows of `before` that a smaller batch did not change, as in AllenNLP.
+
+        before: the state before the batch, of at least as many rows.
+        """
         return LstmState(*(torch.cat([s, b[:, :, s.shape[2] :]], 2) for s, b in zip(self, before)))
 
 
 class LayerWeights(NamedTuple):
-    """One layer's parameters, of one direction or both; shapes: see lstm_scan. projection: None where there is none."""
+    """The parameters of one layer.
+
+    The shapes are those of both directions. Those of one direction have no first axis, or one of size 1.
+
+    input_weight: *Shape:* (2, projection_dim, 4 dim).
+    recurrent_weight: *Shape:* (2, projection_dim, 4 dim), weights of the previous state.
+    bias: *Shape:* (2, 4 dim), without the forget bias.
+    projection: *Shape:* (2, dim, projection_dim); None: there is none.
+    """
 
     input_weight: Tensor
     recurrent_weight: Tensor
@@ -40,7 +56,7 @@ class LayerWeights(NamedTuple):
 
     @property
     def matrices(self) -> list[Tensor]:
-        """All but the bias, in this order."""
+        """Input weight, recurrent weight and, if there is one, the projection."""
         return [matrix for matrix in (self.input_weight, self.recurrent_weight, self.projection) if matrix is not None]
 
 
@@ -55,18 +71,21 @@ def scan_layers(
     matmul_dtype: torch.dtype | None = None,
     workspaces: Sequence[Workspace] | None = None,
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """Run a stack of layers over steps, each direction in its own reading order.
+    """Run a stack of layers over a window of steps.
 
     options: clips and skip connections.
     layers: the weights of each layer, for these directions.
-    x: *Shape:* (directions, steps, batch, projection_dim), the input of the first layer.
-    state: before the first step, of the same directions.
-    keep, matmul_dtype: as in lstm_scan.
-    drop: dropout, for the input of each layer; None: no dropout.
-    workspaces: for each layer its workspace, as in lstm_scan.
-    Returns three lists, an item a layer: the layer's output (with its skip connection) and the state h, both
-    (directions, steps, batch, projection_dim), and the state c (directions, steps, batch, dim), after each step; with
-    workspaces c after the last step alone, (directions, 1, batch, dim).
+    x: *Shape:* (directions, steps, batch, projection_dim), the input of the first layer. Each direction is in the order
+        in which it reads.
+    state: the state before the first step, of the same directions.
+    keep: *Shape:* (steps, batch, 1), 0 if the state is forgotten before a step, else 1; None: it is never forgotten.
+    drop: applies dropout to the input of each layer; None: no dropout.
+    matmul_dtype: type of the matrix multiplications; None: the type of x.
+    workspaces: memory for each layer that the next call uses again, as in `lstm_scan`; None: new memory.
+
+    Returns three lists with an item for each layer, of the values after each step: the layer's output with its skip
+    connection and the state h, *Shape:* (directions, steps, batch, projection_dim) both, and the cell state c, *Shape:*
+    (directions, steps, batch, dim). With workspaces, c is that after the last step only, (directions, 1, batch, dim).
     """
     clips = Clips.of(options)
     outputs, hs, cs = [], [], []
@@ -74,7 +93,7 @@ def scan_layers(
         workspace = None if workspaces is None else workspaces[k]
         given = x if drop is None else drop(x)
         h, c = lstm_scan(given, *layer, state.h[k], state.c[k], keep, clips, matmul_dtype, workspace, workspace is None)
-        x = add_skip(options, k, h, given)  # with dropout it is the input after dropout that is added, as in bilm-tf
+        x = add_skip(options, k, h, given)  # as in bilm-tf, the input is added after dropout
         outputs.append(x)
         hs.append(h)
         cs.append(c)
@@ -82,7 +101,11 @@ def scan_layers(
 
 
 class LstmLayer(nn.Module):
-    """One layer's parameters, as in the files but with the directions stacked: index 0 forward, 1 backward."""
+    """The parameters of one layer, with the directions stacked: index 0 is forward, 1 is backward.
+
+    options: the biLM's sizes.
+    projection: whether the layer has a projection.
+    """
 
     def __init__(self, options: BiLMOptions, projection: bool) -> None:
         super().__init__()
@@ -93,7 +116,12 @@ class LstmLayer(nn.Module):
         self.projection = nn.Parameter(torch.empty(2, dim, width)) if projection else None
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """TensorFlow's default: Glorot uniform over the whole of W_0 and over W_P_0; biases 0."""
+        """Initialise as TensorFlow does by default: Glorot uniform, biases 0.
+
+        In bilm-tf's files the weights of input and previous state are one matrix, W_0. So its size gives their bound.
+
+        generator: source of the random numbers; None: torch's default generator.
+        """
         _, width, gates = self.input_weight.shape
         bound = math.sqrt(6.0 / (2 * width + gates))
         nn.init.uniform_(self.input_weight, -bound, bound, generator=generator)
@@ -105,9 +133,10 @@ class LstmLayer(nn.Module):
 
 
 class BiLstm(nn.Module):
-    """n_layers of both directions.
+    """The stack of LSTM layers of both directions.
 
-    projection: whether the cells' outputs are projected; None: only where dim != projection_dim.
+    options: the biLM's sizes, clips and skip connections.
+    projection: whether the cells' outputs are projected; None: only if dim != projection_dim.
     """
 
     def __init__(self, options: BiLMOptions, projection: bool | None = None) -> None:
@@ -118,19 +147,22 @@ class BiLstm(nn.Module):
         self.layers = nn.ModuleList(LstmLayer(options, projection) for _ in range(options.n_layers))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Initialise all layers."""
+        """Initialise all layers for training.
+
+        generator: source of the random numbers; None: torch's default generator.
+        """
         for layer in self.layers:
             assert isinstance(layer, LstmLayer)
             layer.reset_parameters(generator)
 
     def zero_state(self, batch: int) -> LstmState:
-        """The state before anything was read."""
+        """Return the state before the first word, all zeros. batch: number of rows."""
         weight = self.get_parameter("layers.0.bias")
         layers, dim, width = self.options.n_layers, self.options.dim, self.options.projection_dim
         return LstmState(weight.new_zeros(layers, 2, batch, width), weight.new_zeros(layers, 2, batch, dim))
 
     def weights(self) -> list[LayerWeights]:
-        """Each layer's parameters, as scan_layers takes them."""
+        """Return the parameters of each layer, as `scan_layers` expects them."""
         return [
             LayerWeights(layer.input_weight, layer.recurrent_weight, layer.bias, layer.projection)
             for layer in self.layers
@@ -140,15 +172,24 @@ class BiLstm(nn.Module):
     def scan(
         self, x: Tensor, state: LstmState, keep: Tensor | None = None
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-        """Run the stack over steps; see scan_layers."""
+        """Run all layers over a window of steps, as `scan_layers` does, and return what it returns.
+
+        x: *Shape:* (2, steps, batch, projection_dim), each direction in the order in which it reads.
+        state: the state before the first step.
+        keep: *Shape:* (steps, batch, 1), 0 if the state is forgotten before a step, else 1; None: it never is.
+        """
         return scan_layers(self.options, self.weights(), x, state, keep)
 
     def forward(self, x: Tensor, lengths: Tensor, state: LstmState) -> tuple[list[Tensor], LstmState]:
-        """Run over rows of different lengths, the backward direction from each row's own end.
+        """Run all layers over rows of different lengths. The backward direction starts at each row's own end.
 
-        x: *Shape:* (batch, steps, projection_dim); lengths: *Shape:* (batch,).
-        Returns each layer's output (batch, steps, 2 * projection_dim), forward and backward side by side (what lies
-        behind a row's length means nothing), and the state at each row's own end; a row of length 0 keeps its state.
+        x: *Shape:* (batch, steps, projection_dim).
+        lengths: *Shape:* (batch,), number of steps of each row.
+        state: the state to start from.
+
+        Returns each layer's output, *Shape:* (batch, steps, 2 * projection_dim), forward and then backward, and the
+        state at each row's own end. Outputs after a row's end have no meaning. The state of a row of length 0 does not
+        change.
         """
         batch, steps, _ = x.shape
         reverse = reversing_index(lengths, steps)
@@ -167,7 +208,13 @@ class BiLstm(nn.Module):
 
 
 def reversing_index(lengths: Tensor, steps: int) -> Tensor:
-    """*Shape:* (batch, steps): position t of a row reads length - 1 - t; positions behind the end read themselves."""
+    """Return an index that reverses rows of different lengths, *Shape:* (batch, steps).
+
+    It is length - 1 - t at position t of a row, and t at positions after the row's end.
+
+    lengths: *Shape:* (batch,), number of steps of each row.
+    steps: number of steps of the longest row, at least.
+    """
     positions = torch.arange(steps, device=lengths.device)[None, :]
     reversed_ = lengths[:, None] - 1 - positions
     return torch.where(reversed_ >= 0, reversed_, positions)

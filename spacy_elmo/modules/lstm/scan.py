@@ -1,7 +1,7 @@
 """The LSTM with projection and clips as one differentiable operation over a window of steps.
 
-The directions run side by side; the backward pass is written out, so that the weights' gradients are a few
-large matrix multiplications instead of a small one per step.
+The backward pass is not left to autograd. So the gradients of the weights are a few large matrix multiplications
+instead of a small one for each step.
 """
 
 from collections.abc import Sequence
@@ -20,17 +20,22 @@ from .tape import Arrays, Tape, array
 def _stop_where_clipped(gradient: Tensor, clipped: Tensor, bound: float | None) -> Tensor:
     if bound is None:
         return gradient
-    bound = torch.tensor(bound, dtype=clipped.dtype).item()  # as it stands in what it clipped
+    bound = torch.tensor(bound, dtype=clipped.dtype).item()  # rounded to the type that was clipped
     stopped: Tensor = torch.ops.aten.hardtanh_backward(gradient, clipped, -bound, bound)
     return stopped
 
 
 def _forward(tape: Tape, weight: Tensor, bias: Tensor, w_p: Tensor | None, keep: Tensor | None, clips: Clips) -> None:
-    """Run one direction: fill the tape, whose x and first states are there. bias: the forget bias included.
+    """Run the forward pass of one direction, and fill the tape.
 
-    Input and state go through one matrix multiplication per step, whose sums are still in the cache when the cell reads
-    them. To multiply the inputs of all steps at once, and to add the sums of the state to them, takes 1.1 to 1.9 times
-    as long at 256 rows (measured).
+    x and the previous state are multiplied in one matrix multiplication for each step. Its sums are still in the cache
+    when the cell reads them. One matrix multiplication for the x of all steps, whose sums are then added, takes 1.1 to
+    1.9 times as long with 256 rows (measured).
+
+    tape: x in `inputs` and index 0 of `cells` and `hidden` are set already.
+    weight: *Shape:* (input + projection_dim, 4 dim).
+    bias: *Shape:* (4 dim,), with 1 added for the forget gate.
+    w_p, keep, clips: as in `lstm_scan`, w_p of this direction alone.
     """
     steps, width = len(tape.outs), tape.hidden.shape[2]
     sums = torch.empty_like(tape.gates[0])
@@ -46,13 +51,15 @@ def _forward(tape: Tape, weight: Tensor, bias: Tensor, w_p: Tensor | None, keep:
 
 
 def _weight_gradient(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """left^T right over all steps, and the sum of right's rows.
+    """Return left^T right, summed over all steps, and the sum of right's rows: gradients of a weight and its bias.
 
-    left, right: *Shape:* (steps, batch, n), (steps, batch, m); returns (n, m), (m,).
+    left, right: *Shape:* (steps, batch, n) and (steps, batch, m).
+
+    Returns *Shape:* (n, m) and (m,).
     """
     right = right.flatten(0, 1)
-    # a copy, because a multiplication with a transposed view runs at two thirds of the speed; the row of ones sums far
-    # faster than sum()
+    # The transposed matrix is copied, because multiplication by a transposed view has two thirds of the speed. The row
+    # of ones gives the sum of right's rows, much faster than sum() does.
     rows = right.new_ones(left.shape[2] + 1, len(right))
     rows[:-1] = left.flatten(0, 1).t()
     gradient = rows @ right
@@ -68,9 +75,12 @@ def _backward(
     d_hidden: Tensor | None,
     d_cells: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor]:
-    """Run one direction back, overwriting the tape's gates: d_x, d_weight, d_bias, d_w_p, d_h0, d_c0.
+    """Run the backward pass of one direction, and return the gradients. The tape's gates are overwritten.
 
-    d_hidden: *Shape:* (steps, batch, projection_dim); d_cells: (steps or 1, batch, dim), of the last steps.
+    d_hidden: *Shape:* (steps, batch, projection_dim), gradients of the outputs; None: 0.
+    d_cells: *Shape:* (steps or 1, batch, dim), gradients of all cell states, or of the last one; None: 0.
+
+    The other parameters are those of `_forward`. Returns the gradients of x, weight, bias, w_p, h0 and c0.
     """
     steps, width = len(tape.gates), tape.hidden.shape[2]
     d_gates, d_proj = tape.gates, torch.empty_like(tape.hidden[1:])
@@ -196,21 +206,25 @@ def lstm_scan(
     workspace: Workspace | None = None,
     all_cells: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """Run one layer's directions over a window of steps.
+    """Run one layer over a window of steps, and return its states. It can be differentiated once.
 
-    x: *Shape:* (directions, steps, batch, input), each direction in its own reading order.
-    w_x, w_h: *Shape:* (directions, input, 4 dim), (directions, projection_dim, 4 dim); bias: (directions, 4 dim);
-        w_p: (directions, dim, projection_dim) or None, where the cell's output is not projected (proj clip then does
-        nothing).
-    h0, c0: *Shape:* (directions, batch, projection_dim), (directions, batch, dim): the state to start from.
-    keep: *Shape:* (steps, batch, 1), 0 where the state is forgotten before a step, else 1; None: kept throughout.
-    matmul_dtype: type of the matrix multiplications and of the values between them; bfloat16 is far faster on
-        processors that have it. The cell state, the sums and the weights keep their own type. None: the type of x.
-    workspace: arrays that calls of the same sizes share, filled by the first: large fresh ones cost more time than
-        what is done with them. What a call returned, and its one backward pass, are then over when the next begins.
-    Returns h (directions, steps, batch, projection_dim) and c (directions, steps, batch, dim) after each step, or c
-    (directions, 1, batch, dim) after the last alone, unless all_cells: they lie scattered, and gathering takes time.
-    Differentiable once.
+    x: *Shape:* (directions, steps, batch, input), each direction in the order in which it reads.
+    w_x: *Shape:* (directions, input, 4 dim), weights of the input.
+    w_h: *Shape:* (directions, projection_dim, 4 dim), weights of the previous state.
+    bias: *Shape:* (directions, 4 dim), as in the files. The forget bias is added here.
+    w_p: *Shape:* (directions, dim, projection_dim), the projection; None: the cell's output is neither projected nor
+        clipped.
+    h0, c0: *Shape:* (directions, batch, projection_dim) and (directions, batch, dim), the state to start from.
+    keep: *Shape:* (steps, batch, 1), 0 if the state is forgotten before a step, else 1; None: it is never forgotten.
+    clips: bounds of the layer.
+    matmul_dtype: type of the matrix multiplications and of the values between them; None: the type of x. bfloat16 is
+        much faster on processors that support it. Cell state, sums and weights have their own type in any case.
+    workspace: arrays that all calls of the same sizes use, because new memory costs more time than the computation.
+        The next call overwrites what this one returned, and its backward pass must come before; None: new memory.
+    all_cells: whether c is returned for all steps. The rows of c are not contiguous, and copying them takes time.
+
+    Returns h, *Shape:* (directions, steps, batch, projection_dim), and c, *Shape:* (directions, steps, batch, dim),
+    after each step; without all_cells c after the last step only, *Shape:* (directions, 1, batch, dim).
     """
     result: tuple[Tensor, Tensor] = _LstmScan.apply(
         x, w_x, w_h, bias, w_p, h0, c0, keep, clips, matmul_dtype or x.dtype, workspace, all_cells

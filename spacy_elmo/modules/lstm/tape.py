@@ -1,4 +1,4 @@
-"""What one direction of an LSTM layer keeps for its backward pass."""
+"""The values that one direction of an LSTM layer stores for its backward pass."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,16 @@ Arrays = dict[str, Tensor]
 
 
 class Tape(NamedTuple):
-    """Rows are the batch, or more: see lstm_amx.py, which lays out the middle three in its own way.
+    """The values of a window of steps.
 
-    inputs: *Shape:* (steps, rows, input + projection_dim), x beside the state that it met; gates: (steps, rows, 4 dim),
-    activated; outs: (steps, rows, dim), before the projection; cells, hidden: (steps + 1, rows, dim or projection_dim),
-    row 0 is the state before the first step.
+    In torch the rows are those of the batch, and the arrays are row-major. In the compiled calls of `amx` the rows are
+    padded, and gates, outs and cells have the layouts that layouts.h of the kernels describes.
+
+    inputs: *Shape:* (steps, rows, input + projection_dim), at each step x followed by the previous state.
+    gates: *Shape:* (steps, rows, 4 dim), the activations of the gates.
+    outs: *Shape:* (steps, rows, dim), the outputs of the cell before the projection.
+    cells: *Shape:* (steps + 1, rows, dim), the cell states; index 0 is the one before the first step.
+    hidden: *Shape:* (steps + 1, rows, projection_dim), the states h; index 0 is the one before the first step.
     """
 
     inputs: Tensor
@@ -24,7 +29,14 @@ class Tape(NamedTuple):
 
 
 def array(arrays: Arrays | None, name: str, like: Tensor, dtype: torch.dtype, *shape: int) -> Tensor:
-    """An empty array, on the device of `like`; that of the call before, where there are `arrays` that have it."""
+    """Return an array whose values are not set, and store it for the next call.
+
+    arrays: the stored arrays by name; None: nothing is stored. A stored array of the same shape and type is used again.
+    name: name of the array.
+    like: a tensor on the same device.
+    dtype: type of the array.
+    shape: shape of the array.
+    """
     kept = None if arrays is None else arrays.get(name)
     if kept is None or kept.shape != shape or kept.dtype != dtype:
         kept = like.new_empty(shape, dtype=dtype)
