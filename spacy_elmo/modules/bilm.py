@@ -1,4 +1,4 @@
-"""The bidirectional language model: character CNN, two stacks of LSTMs, all layers."""
+"""The bidirectional language model: character CNN and two stacks of LSTM layers, with the outputs of all layers."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,8 +15,11 @@ from .lstm.layers import BiLstm, LstmState
 
 
 class BiLMOutput(NamedTuple):
-    """layers: *Shape:* (n_layers + 1, batch, tokens + 2, width), with `<S>` and `</S>`; 0 behind a row's end.
-    mask: *Shape:* (batch, tokens + 2), true at words and boundaries. state: at each row's end, of all rows known.
+    """What the biLM returns for a batch of sentences.
+
+    layers: *Shape:* (n_layers + 1, batch, tokens + 2, width), with `<S>` and `</S>`; 0 after the end of a sentence.
+    mask: *Shape:* (batch, tokens + 2), true at words and boundaries.
+    state: the state at the end of each sentence. If the state at the start had more rows, they follow unchanged.
     """
 
     layers: Tensor
@@ -25,9 +28,11 @@ class BiLMOutput(NamedTuple):
 
 
 class BiLM(nn.Module):
-    """The network of Peters et al. 2018, as bilm-tf trains and AllenNLP reads it.
+    """The network of Peters et al. 2018, as bilm-tf trains it and AllenNLP reads it.
 
-    options: sizes; char_projection, lstm_projection: see CharCnn and BiLstm.
+    options: the biLM's sizes.
+    char_projection: whether there is a projection after the highway layers; None: only if n_filters != projection_dim.
+    lstm_projection: whether the outputs of the LSTM cells are projected; None: only if dim != projection_dim.
     """
 
     boundary: Tensor
@@ -44,9 +49,9 @@ class BiLM(nn.Module):
     @classmethod
     @torch.inference_mode(False)
     def from_arrays(cls, options: BiLMOptions, arrays: Mapping[str, np.ndarray]) -> "BiLM":
-        """A network with the weights that formats.read_weights returned.
+        """Return a network with the weights that `formats.read_weights` returned.
 
-        options: the sizes.
+        options: the biLM's sizes.
         arrays: the weights by parameter name; the network shares their memory if torch could have made them.
         """
         bilm = cls(
@@ -58,28 +63,31 @@ class BiLM(nn.Module):
         return bilm
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Copies of the weights, as formats.write_weights takes them."""
+        """Return copies of the weights by parameter name, as `formats.write_weights` expects them."""
         return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.state_dict().items()}
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Initialise for training."""
+        """Initialise for training.
+
+        generator: source of the random numbers; None: torch's default generator.
+        """
         self.char_cnn.reset_parameters(generator)
         self.lstm.reset_parameters(generator)
 
     def train_from_top(self, parts: int) -> None:
-        """Let training reach the topmost parts alone.
+        """Let training change only the topmost parts of the network.
 
-        parts: how many: LSTM layers, and below them the character encoder.
+        parts: number of parts, from the top. Each LSTM layer is a part, and the character encoder is the lowest one.
         """
         for number, part in enumerate([*reversed(self.lstm.layers), self.char_cnn]):
             part.requires_grad_(number < parts)
 
     def forward(self, character_ids: Tensor, state: LstmState | None = None) -> BiLMOutput:
-        """Run sentences.
+        """Compute all layers of sentences.
 
-        character_ids: *Shape:* (batch, tokens, characters), 0 behind a sentence's end (see batch_to_ids).
-        state: rows to start from; None: the zero state. Where it has more rows than the batch, the further rows are
-            handed on unchanged; where it has fewer, the further sentences start from zero (AllenNLP's carried state).
+        character_ids: *Shape:* (batch, tokens, characters), as `batch_to_ids` returns them; 0 after a sentence's end.
+        state: the state to start from; None: zeros. As in AllenNLP it may be that of another number of sentences:
+            additional rows are returned unchanged, and sentences without a row start from zeros.
         """
         lengths = (character_ids > 0).any(2).sum(1)
         index, ids = self._with_boundaries(character_ids, lengths)
@@ -88,11 +96,12 @@ class BiLM(nn.Module):
         return self.read(x, lengths, state)
 
     def read(self, x: Tensor, lengths: Tensor, state: LstmState | None = None) -> BiLMOutput:
-        """Run sentences from layer 0 on.
+        """Compute all layers of sentences from layer 0, the vectors of the character encoder.
 
-        x: *Shape:* (batch, tokens + 2, projection_dim), the character encoder's vectors, `<S>` before a sentence's
-            words and `</S>` behind them.
-        lengths: *Shape:* (batch,), words of each sentence; state: see forward.
+        x: *Shape:* (batch, tokens + 2, projection_dim), layer 0, with `<S>` before a sentence's words and `</S>` after
+            them.
+        lengths: *Shape:* (batch,), number of words of each sentence, without the boundaries.
+        state: as in `forward`.
         """
         batch, positions, _ = x.shape
         start = self.lstm.zero_state(batch)
@@ -107,7 +116,13 @@ class BiLM(nn.Module):
         return BiLMOutput(stacked * mask[None, :, :, None], mask, end)
 
     def _with_boundaries(self, character_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Index (batch, tokens + 2) into distinct words' ids (words, characters): `<S>`, `</S>`, then the others."""
+        """Return each position's index into the distinct words, and the distinct words' character ids.
+
+        character_ids: *Shape:* (batch, tokens, characters).
+        lengths: *Shape:* (batch,), number of words of each sentence.
+
+        Returns *Shape:* (batch, tokens + 2) and (distinct words, characters). `<S>` and `</S>` are the first two words.
+        """
         batch, tokens, characters = character_ids.shape
         words, inverse = torch.unique(character_ids.reshape(-1, characters), dim=0, return_inverse=True)
         index = torch.ones(batch, tokens + 2, dtype=torch.int64, device=lengths.device)
@@ -118,12 +133,15 @@ class BiLM(nn.Module):
 
 
 def _own_precision(tensor: Tensor) -> torch.autocast:
-    """Leave autocast: the LSTM's state must keep its precision over the steps."""
+    """Return a context without autocast, which would round the LSTM's state at each step.
+
+    tensor: a tensor on the device that is used.
+    """
     return torch.autocast(tensor.device.type, enabled=False)
 
 
 def as_tensor(array: np.ndarray) -> Tensor:
-    """The array's own memory if it could be torch's, else a float32 copy.
+    """Return a float32 tensor that shares the array's memory if torch could have allocated it, else a copy.
 
     array: of any shape.
     """

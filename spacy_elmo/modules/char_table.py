@@ -1,8 +1,9 @@
-"""Convolution over characters and maximum over positions, by table.
+"""Convolution over characters and maximum over positions, computed with tables.
 
-A character's embedding times one slice of a filter is the same wherever the character stands. So the products are
-taken once per character, and a window's sum is an addition of `width` rows: exact, and several times faster than
-products over all windows, as a batch has many more windows than there are characters.
+A character's embedding times one slice of a filter does not depend on the position of the character. So each of these
+dot products is computed once for each character, in a table. The sum of a window is then the sum of `width` rows of the
+table. This is several times faster than a matrix multiplication over all windows, because a batch has many more windows
+than there are characters.
 """
 
 import ctypes
@@ -17,7 +18,12 @@ from .loops import address, address_of_rows
 
 
 def _read(ids: Tensor, lengths: Tensor, table: Tensor) -> tuple[int, int, int]:
-    """Addresses of what the convolutions read; see maxima."""
+    """Return the addresses of the arrays that the compiled convolutions read.
+
+    ids: *Shape:* (words, positions), int16.
+    lengths: *Shape:* (words,), int32.
+    table: *Shape:* (width, characters, filters), float32.
+    """
     return (
         address("ids", ids, torch.int16, tuple(ids.shape)),
         address("lengths", lengths, torch.int32, (len(ids),)),
@@ -60,20 +66,27 @@ class _Convolve(torch.autograd.Function):
 
 
 def character_table(embedding: Tensor, weight: Tensor) -> Tensor:
-    """Each character's embedding times each slice of the filters, *Shape:* (width, characters, filters).
+    """Return the dot products of each character's embedding and each slice of the filters.
 
-    embedding: *Shape:* (characters, char_dim); weight: (filters, char_dim, width), as nn.Conv1d has it. Row 0 of
-    embedding, the mask, gets no gradient.
+    embedding: *Shape:* (characters, char_dim). Row 0, the mask, gets no gradient.
+    weight: *Shape:* (filters, char_dim, width), the weight of nn.Conv1d.
+
+    Returns *Shape:* (width, characters, filters).
     """
     learned = torch.cat([embedding[:1].detach(), embedding[1:]])  # the mask is no character and stays 0
     return torch.einsum("cd,fdk->kcf", learned, weight).contiguous()
 
 
 def maxima(tables: Sequence[Tensor], ids: Tensor, lengths: Sequence[Tensor], library: ctypes.CDLL) -> Tensor:
-    """The maximum over windows of each filter's sums, without bias, those of all tables side by side.
+    """Return the maximum over all windows of each filter's sum, without the bias.
 
-    tables: see character_table; ids: *Shape:* (words, positions), int16, at most 256 positions; lengths: for each table
-    (words,), int32: positions that count, at least width. Returns *Shape:* (words, filters), float32.
+    tables: as `character_table` returns them, float32, one for each width of filters.
+    ids: *Shape:* (words, positions), int16, character ids, at most 256 positions.
+    lengths: for each table *Shape:* (words,), int32, number of positions of each word that are convolved, at least the
+        table's width.
+    library: the compiled loops.
+
+    Returns *Shape:* (words, filters), float32, the filters of all tables in their order.
     """
     ids, lengths = ids.contiguous(), [array.contiguous() for array in lengths]
     if torch.is_grad_enabled():

@@ -1,8 +1,8 @@
-"""Loss and gradients of one batch, its parts spread over threads.
+"""Computes loss and gradients of one batch, whose parts run in several threads.
 
-Each thread runs one direction of one group of streams on one core. Two threads that share a matrix multiplication wait
-for each other, and become many times slower when another process needs a core. Sums are computed in a fixed order, so
-that the same seed and number of threads give the same bits.
+Each thread runs one direction of one group of streams on one core. If two threads shared a matrix multiplication, they
+would wait for each other, and would be many times slower whenever another process needs a core. Sums are computed in a
+fixed order. So the same seed and number of threads give the same bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,8 +22,12 @@ CHARACTERS = "char_cnn."  # parameters of the character encoder
 
 
 class Batch(NamedTuple):
-    """characters: *Shape:* (distinct words, characters); inputs, targets: (2, steps, streams), inputs index the
-    distinct words, targets the vocabulary; keep: (steps, streams, 1), 0 where the state is forgotten before a step.
+    """One batch of training. A stream is one row of it, which the next batch continues.
+
+    characters: *Shape:* (distinct words, characters), character ids.
+    inputs: *Shape:* (2, steps, streams), indices of the distinct words, forward and backward.
+    targets: *Shape:* (2, steps, streams), ids of the vocabulary.
+    keep: *Shape:* (steps, streams, 1), 0 if the state is forgotten before a step, else 1.
     """
 
     characters: Tensor
@@ -33,8 +37,12 @@ class Batch(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """loss: the batch's; dense: of the biLM's parameters, in their order, none where it is frozen; scored: of the
-    scorer's leaves; state: after the batch.
+    """Loss and gradients of a batch.
+
+    loss: sum of the losses, times the scale.
+    dense: gradients of the biLM's parameters, in their order; empty if the biLM is frozen.
+    scored: gradients of the scorer's leaves.
+    state: the LSTM's state after the batch.
     """
 
     loss: float
@@ -44,6 +52,14 @@ class Gradients(NamedTuple):
 
 
 class _Part(NamedTuple):
+    """What one thread computes: loss and gradients of one direction of one group of streams.
+
+    x: gradient of the LSTM's input, *Shape:* (steps, streams, projection_dim); None if the biLM is frozen.
+    layers: gradients of the LSTM layers' parameters; empty if the biLM is frozen.
+    h, c: *Shape:* (layers, 1, streams, projection_dim) and (layers, 1, streams, dim), the state after the batch.
+    loss, scored: as in `Gradients`, of this part.
+    """
+
     loss: float
     x: Tensor | None
     layers: tuple[Tensor, ...]
@@ -57,8 +73,9 @@ def _one_thread() -> None:
 
 
 class Workers:
-    """Threads that take a batch's gradients.
+    """Threads that compute the gradients of batches.
 
+    bilm: the network. Its weights are read at each call, and not changed.
     n_threads: 1, or an even number: two directions for each group of streams.
     matmul_dtype: type of the matrix multiplications; weights and sums stay float32.
     dropout: share of each LSTM layer's inputs and of the top layer's outputs that is set to 0.
@@ -79,9 +96,13 @@ class Workers:
     def gradients(
         self, batch: Batch, scorer: Scorer, state: LstmState, scale: float, seed: int, frozen: bool = False
     ) -> Gradients:
-        """The sum of the losses of all predictions times `scale`, and its gradients.
+        """Return the sum of the losses of all predictions, times `scale`, and its gradients.
 
-        seed: of the dropout; frozen: whether only the scorer's gradients are wanted.
+        scorer: computes the losses.
+        state: the LSTM's state before the batch.
+        scale: factor of the loss.
+        seed: of the dropout.
+        frozen: whether the biLM is not trained, so that only the gradients of the scorer are computed.
         """
         encoded = list(self.executor.map(lambda c: self._encode(c, frozen), batch.characters.chunk(self.n_threads)))
         x = torch.cat([part.detach() for part in encoded])
@@ -108,7 +129,7 @@ class Workers:
         return Gradients(sum(part.loss for part in parts), dense, scored, self._state(parts))
 
     def _spaces(self, task: int) -> list[Workspace]:
-        """A task's workspaces, one for each layer, from step to step."""
+        """Return the workspaces of a task, one for each layer. Each batch uses the same ones."""
         return self.workspaces.setdefault(task, [{} for _ in self.bilm.lstm.layers])
 
     def _groups(self, streams: int) -> list[slice]:
@@ -167,7 +188,12 @@ class Workers:
     def _collect(
         self, of_characters: Sequence[tuple[Tensor, ...]], directions: Sequence[int], parts: Sequence[_Part]
     ) -> list[Tensor]:
-        """The gradients of all parameters in their order."""
+        """Return the gradients of all parameters of the biLM, in their order.
+
+        of_characters: for each thread, the gradients of the character encoder's parameters.
+        directions: direction of each part, 0 or 1.
+        parts: what the threads computed.
+        """
         found = {name: _sum([part[k] for part in of_characters]) for k, name in enumerate(self.of_characters)}
         of_layers = [name for name in self.named if name not in found]
         halves = [[part.layers for part, d in zip(parts, directions) if d == direction] for direction in (0, 1)]
@@ -205,7 +231,13 @@ def _sum(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def _dropout(rate: float, seed: int) -> Callable[[Tensor], Tensor] | None:
-    """Inverted dropout whose masks the seed alone decides, in whichever thread it runs."""
+    """Return a function that applies inverted dropout; None: the rate is 0.
+
+    The masks depend on the seed alone, not on the thread.
+
+    rate: share of the values that is set to 0.
+    seed: of the masks.
+    """
     if not rate:
         return None
     generator = torch.Generator().manual_seed(seed)
