@@ -1,8 +1,10 @@
-"""Compiled loops over plain arrays, optional: if they were not built, or SPACY_ELMO_KERNELS=0, torch does the same.
+"""Compiled loops over plain arrays. They are optional.
 
-training/ and inference/ have the loops of each, common/ what both use. They are built with the package (setup.py). Each
-loop's arrays are described above it in the C source, or in calls.h; who calls one passes each array through `address`,
-which checks it. A loop runs in the calling thread, which gives up Python's lock meanwhile.
+If they were not built, or if the environment variable SPACY_ELMO_KERNELS is 0, torch computes the same.
+
+training/ and inference/ have the loops of each. common/ has what both use. setup.py builds them with the package. The
+arrays of a loop are described above it in the C source, or in calls.h. The caller passes each array through `address`,
+which checks it. A loop runs in the calling thread, which releases Python's lock meanwhile.
 """
 
 import ctypes
@@ -38,7 +40,7 @@ SIGNATURES: dict[str, list[type]] = {
     "adagrad_rows": [_INT64, _INT, *[_ADDRESS] * 4, *[_REAL] * 2],
 }
 
-# only if has_amx()
+# the library has these functions only if has_amx()
 AMX_SIGNATURES: dict[str, list[type]] = {
     "amx_pack": [*[_INT] * 4, *[_ADDRESS] * 2],
     "amx_pack_transposed": [*[_INT] * 2, *[_ADDRESS] * 2],
@@ -50,26 +52,35 @@ AMX_SIGNATURES: dict[str, list[type]] = {
     "amx_backward": [ctypes.POINTER(AmxBackwardCall)],
 }
 
-# only if has_avx512(), has_avx512_bf16()
+# the library has these functions only if has_avx512() and has_avx512_bf16()
 AVX512_SIGNATURES: dict[str, list[type]] = {"avx512_layer": _LAYER}
 AVX512_BF16_SIGNATURES: dict[str, list[type]] = {"avx512_bf16_layer": _LAYER}
 
 
 def fingerprint(folder: Path = FOLDER) -> str:
-    """Of all sources, as setup.py writes it into the library."""
+    """The hash of all C sources. setup.py writes the same hash into the library.
+
+    folder: has the folders of the sources.
+    """
     names = sorted(path.as_posix() for pattern in ("*/*.c", "*/*.h", "*/*.inc") for path in folder.glob(pattern))
     parts = [Path(name).read_bytes().replace(b"\r\n", b"\n") for name in names]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
 def library_path(folder: Path = FOLDER) -> Path | None:
-    """The built library for this Python, or None."""
+    """The path of the library that was built for this Python, or None if there is none.
+
+    folder: where the library is.
+    """
     paths = [folder / f"_loops{suffix}" for suffix in EXTENSION_SUFFIXES]
     return next((path for path in paths if path.exists()), None)
 
 
 def open_library(path: Path) -> ctypes.CDLL | None:
-    """The library with its signatures set; None if it can't be loaded or was built from other sources."""
+    """The library at this path, with the signatures of its functions set.
+
+    Returns None if it can't be loaded, or if it was built from other sources.
+    """
     try:
         library = ctypes.CDLL(str(path))
         library.fingerprint.restype = ctypes.c_char_p
@@ -90,21 +101,21 @@ def open_library(path: Path) -> ctypes.CDLL | None:
 
 @lru_cache(maxsize=1)
 def load() -> ctypes.CDLL | None:
-    """The compiled loops, or None."""
+    """The library of compiled loops, or None if torch must do their work. It is loaded once."""
     path = None if os.environ.get(SWITCH) == "0" else library_path()
     return None if path is None else open_library(path)
 
 
 def has_amx(library: ctypes.CDLL | None) -> bool:
-    """Whether the library has loops on AMX, and the processor and the system let this process use them."""
+    """Whether the library has loops on AMX, and the processor and the operating system let this process run them."""
     return library is not None and bool(library.has_amx())
 
 
 def has_avx512(library: ctypes.CDLL | None) -> bool:
-    """Whether the library has loops on AVX-512, and the processor and the system have it."""
+    """Whether the library has loops on AVX-512, and the processor and the operating system support it."""
     return library is not None and bool(library.has_avx512())
 
 
 def has_avx512_bf16(library: ctypes.CDLL | None) -> bool:
-    """Whether the library has loops on AVX-512 in bfloat16, and the processor and the system have them."""
+    """Whether the library has loops on AVX-512 in bfloat16, and the processor and the operating system support them."""
     return library is not None and bool(library.has_avx512_bf16())

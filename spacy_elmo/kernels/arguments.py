@@ -1,4 +1,7 @@
-"""Arguments of the compiled loops, checked: they read and write memory by address, and check nothing themselves."""
+"""Checks of the arguments of compiled loops.
+
+The loops read and write memory by address, and check nothing themselves.
+"""
 
 import math
 from typing import Any
@@ -9,16 +12,17 @@ from ..errors import Errors, KernelError
 
 
 def address(name: str, array: Any, dtype: Any, shape: tuple[int | None, ...], alignment: int = 1) -> int:
-    """The address of an array's first value. Every array that a compiled loop is given goes through here.
+    """The address of the first value of an array. Every array for a compiled loop must pass through this function.
 
-    The caller holds the array until the loop has run. The checks are written for speed: a layer call has ten of them.
+    The caller must hold a reference to the array until the loop has run. The checks are written for speed, because a
+    call for a layer has ten of them.
 
-    name: what the error calls the array.
-    array: a numpy array, or a tensor of torch on the CPU; contiguous.
-    dtype: expected, the array's own kind: numpy's or torch's.
-    shape: expected; the first size may be None: any.
-    alignment: bytes of which the address must be a multiple.
-    Raises KernelError for an array that is anything else.
+    name: what the error message calls the array.
+    array: a numpy array, or a tensor of torch on the CPU; it must be contiguous.
+    dtype: the expected type: a dtype of numpy for a numpy array, of torch for a tensor.
+    shape: the expected shape; if its first size is None, the array may have any first size.
+    alignment: the address must be a multiple of this number of bytes.
+    Raises KernelError if the array is not as expected.
     """
     first: int
     if isinstance(array, np.ndarray):
@@ -33,7 +37,15 @@ def address(name: str, array: Any, dtype: Any, shape: tuple[int | None, ...], al
 
 
 def address_of_rows(name: str, array: Any, dtype: Any, shape: tuple[int, int]) -> int:
-    """As address, of a tensor of torch whose rows each are contiguous, any number of values apart."""
+    """The address of the first value of a tensor of torch with two dimensions.
+
+    Each row must be contiguous, but there may be gaps between the rows.
+
+    name, dtype: as for `address`.
+    array: a tensor on the CPU.
+    shape: the expected shape.
+    Raises KernelError if the tensor is not as expected.
+    """
     first: int = array.data_ptr()
     size = array.shape
     is_dense = array.dim() == 2 and (array.stride(1) == 1 or size[1] == 1) and array.is_cpu
@@ -43,7 +55,10 @@ def address_of_rows(name: str, array: Any, dtype: Any, shape: tuple[int, int]) -
 
 
 def bound(clip: float | None) -> float:
-    """The bound of values that are clipped at `clip`; infinite if there is none."""
+    """The bound that a loop clips values to.
+
+    clip: the bound, or None if values are not clipped; the bound is infinite then.
+    """
     return math.inf if clip is None else clip
 
 

@@ -1,4 +1,7 @@
-"""The structs of calls.h, which describes their fields: arguments of the calls that have many. A test compares them."""
+"""Structs for the arguments of compiled functions that have many.
+
+They are the structs of calls.h, which describes their fields. A test compares the two.
+"""
 
 import ctypes
 from typing import ClassVar
@@ -13,7 +16,7 @@ def _fields(sizes: str, addresses: str) -> list[tuple[str, type]]:
 
 
 class LayerCall(ctypes.Structure):
-    """One direction of one layer, forward alone."""
+    """One direction of one layer over rows of different lengths, only forward."""
 
     _fields_: ClassVar = _fields(
         "batch dim width n_kept n_inputs n_chunks h_stride c_stride",
@@ -23,7 +26,7 @@ class LayerCall(ctypes.Structure):
 
 
 class AmxForwardCall(ctypes.Structure):
-    """One direction of one layer over a window of steps, for training."""
+    """One direction of one layer over a window of steps, forward, for training."""
 
     _fields_: ClassVar = _fields(
         "steps batch dim n_in width", "inputs packed packed_w_p bias keep cells hidden gates outs"
@@ -31,7 +34,7 @@ class AmxForwardCall(ctypes.Structure):
 
 
 class AmxBackwardCall(ctypes.Structure):
-    """The same back."""
+    """One direction of one layer over a window of steps, backward, for training."""
 
     _fields_: ClassVar = _fields(
         "steps batch dim n_in width",

@@ -1,16 +1,18 @@
-/* Matrix multiplications in bfloat16 on the tiles of AMX (Intel, 2023 on). A tile is 16 rows of 64 bytes. Sums are
- * float32, in a fixed order. Layouts of the arrays: layouts.h. */
+/* Matrix multiplications in bfloat16 on the tiles of AMX (Intel's processors from 2023 on).
+ * A tile is a register of 16 rows of 64 bytes: 32 values of bfloat16 a row, or 16 of float32.
+ * Sums are float32. They are added in a fixed order. layouts.h describes the layouts of the arrays. */
 #ifndef SPACY_ELMO_AMX_H
 #define SPACY_ELMO_AMX_H
 #include "avx512.h"
 #include "layouts.h"
 
 #ifdef COMPILES_BF16
-#define TILE 512              /* bfloat16 values in one */
-#define GROUP (4 * TILE)      /* of a packed right operand */
-#define BARRIER() __asm__ volatile("" ::: "memory") /* gcc does not know that a tile load reads memory */
+#define TILE 512              /* bfloat16 values in one tile */
+#define GROUP (4 * TILE)      /* values in a group of a packed right operand: 32 of k by 64 columns, four tiles */
+/* Stops the compiler from moving loads and stores past this point: gcc does not know that a tile load reads memory. */
+#define BARRIER() __asm__ volatile("" ::: "memory")
 
-/* All tiles have their full size; the configuration is the thread's. */
+/* Gives all tiles their full size. Each thread has a configuration of its own. */
 ALWAYS_INLINE FOR_AMX void tiles_begin(void) {
     struct { uint8_t palette, start, reserved[14]; uint16_t bytes[16]; uint8_t rows[16]; } config;
     memset(&config, 0, sizeof config);
@@ -29,7 +31,7 @@ ALWAYS_INLINE FOR_AMX void tiles_zero(void) {
     _tile_zero(3);
 }
 
-/* sums: four tiles of 16 rows and 16 float32 columns. */
+/* Loads tiles 0 to 3. sums ([4][16][16]): of each tile 16 rows of 16 float32 columns. */
 ALWAYS_INLINE FOR_AMX void tiles_load(const float *sums) {
     _tile_loadd(0, sums, 64);
     _tile_loadd(1, sums + 256, 64);
@@ -45,7 +47,9 @@ ALWAYS_INLINE FOR_AMX void tiles_store(float *sums) {
     BARRIER();
 }
 
-/* The tiles' sums += left right, for 32 of k. left: rows of 32 values, `stride` bytes apart; right: a group. */
+/* Adds left times right to tiles 0 to 3, for 32 values of k.
+ * left: the first of 16 rows of 32 values; the rows begin `stride` bytes apart.
+ * right: a group of the packed right operand. */
 ALWAYS_INLINE FOR_AMX void tiles_multiply(const bfloat16 *left, size_t stride, const bfloat16 *right) {
     _tile_loadd(4, left, stride);
     _tile_loadd(5, right, 64);
@@ -58,21 +62,21 @@ ALWAYS_INLINE FOR_AMX void tiles_multiply(const bfloat16 *left, size_t stride, c
     _tile_dpbf16ps(3, 4, 5);
 }
 
-/* Two rows of 16 values as pairs. */
+/* Interleaves two rows of 16 values: 16 pairs of a value of `even` and the value of `odd` in the same column. */
 ALWAYS_INLINE FOR_AMX __m512i pairs(const bfloat16 *even, const bfloat16 *odd) {
     __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)even));
     __m512i high = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)odd));
     return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
 }
 
-/* 16 values of bfloat16 to float32: the first or the second of a row of 32. */
+/* Converts 16 values of bfloat16 to float32. widen_first and widen_second read the first and the second half of 32. */
 ALWAYS_INLINE FOR_AMX __m512 widen(__m256i values) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(values), 16));
 }
 ALWAYS_INLINE FOR_AMX __m512 widen_first(__m512i row) { return widen(_mm512_castsi512_si256(row)); }
 ALWAYS_INLINE FOR_AMX __m512 widen_second(__m512i row) { return widen(_mm512_extracti64x4_epi64(row, 1)); }
 
-/* Which are not stopped at a bound; a NaN is not. */
+/* Marks the values that lie inside the bound, so that clipping did not change them. A NaN counts as inside. */
 ALWAYS_INLINE FOR_AMX __mmask16 within16(__m512 x, float bound) {
     return _mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(bound), _CMP_NGE_UQ);
 }

@@ -1,18 +1,21 @@
-/* AVX-512 with what it knows of bfloat16: roundings, and activations as exact as operands of bfloat16 need, 16 at a
- * time. */
+/* Rounding and activations on AVX-512 with its instructions for bfloat16, 16 values at a time.
+ * The activations are only as exact as operands of bfloat16 need. */
 #ifndef SPACY_ELMO_AVX512_H
 #define SPACY_ELMO_AVX512_H
 #include "processors.h"
 
 #ifdef COMPILES_BF16
 
-/* To nearest, ties to even; denormal numbers become 0; a NaN stays one. */
+/* Rounds float32 to bfloat16: to nearest, ties to even. A denormal number becomes 0. A NaN stays a NaN.
+ * narrow_two gives the 16 values of `first`, then the 16 of `second`. */
 ALWAYS_INLINE FOR_AVX512_BF16 __m512i narrow_two(__m512 first, __m512 second) { return (__m512i)_mm512_cvtne2ps_pbh(second, first); }
 ALWAYS_INLINE FOR_AVX512_BF16 __m256i narrow(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
 
-/* z = 1 / (1 + 2^z), n registers in step: of one the processor would see the next operations, each waiting for the one
- * before, and few of the next. 2^z: a polynomial on [0, 1), exact at both ends, relative error 3.4e-6 (fitted, least
- * maximum); the reciprocal: 14 bits and one step of Newton's. A NaN stays one. */
+/* z = 1 / (1 + 2^z), for n registers. Each operation is done on all registers before the next operation. The operations
+ * on one register wait for each other, and the processor does not look far enough ahead to start the next register.
+ * 2^z is a polynomial on [0, 1). It is exact at both ends, and its relative error is at most 3.4e-6 (it was fitted for
+ * the least maximum error). The reciprocal is an estimate of 14 bits and one step of Newton's method.
+ * A NaN stays a NaN. */
 ALWAYS_INLINE FOR_AVX512_BF16 void logistics(const int n, __m512 *z) {
     __m512 f[MOST_TOGETHER], y[MOST_TOGETHER];
     UNROLLED for (int k = 0; k < n; k++) z[k] = _mm512_min_ps(_mm512_set1_ps(120.0f), z[k]);
@@ -36,14 +39,15 @@ ALWAYS_INLINE FOR_AVX512_BF16 __m512 tanh16(__m512 x) {
     return _mm512_fnmadd_ps(r, _mm512_set1_ps(2.0f), _mm512_set1_ps(1.0f));
 }
 
-ALWAYS_INLINE FOR_AVX512_BF16 __m512 clamp16(__m512 x, float bound) { /* a NaN stays one: these give their second operand then */
+/* Clips to [-bound, bound]. A NaN stays a NaN: min and max return their second operand if one operand is a NaN. */
+ALWAYS_INLINE FOR_AVX512_BF16 __m512 clamp16(__m512 x, float bound) {
     x = _mm512_min_ps(_mm512_set1_ps(bound), x);
     return _mm512_max_ps(_mm512_set1_ps(-bound), x);
 }
 
-#define MOST_HALF 6e4f /* below float16's largest; any gate is saturated long before */
+#define MOST_HALF 6e4f /* just below the largest float16; every gate is saturated at far smaller values */
 
-/* 16 values of float16. */
+/* Loads 16 values of float16 as float32. half_of rounds 16 values to float16; the bound prevents infinities. */
 ALWAYS_INLINE FOR_AVX512_BF16 __m512 load_half(const uint16_t *from) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from)); }
 ALWAYS_INLINE FOR_AVX512_BF16 __m256i half_of(__m512 x) {
     return _mm512_cvtps_ph(clamp16(x, MOST_HALF), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

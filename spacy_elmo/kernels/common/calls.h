@@ -1,43 +1,47 @@
-/* Arguments of the calls that have many. calls.py mirrors these structs; a test compares the two.
+/* Arguments of the functions that have many. calls.py has the same structs, and a test compares the two.
  *
- * Shapes are those of the arrays before they are laid out; layouts: see layouts.h. rows: the batch, padded. A bound is
- * infinite where nothing is clipped. Operands are bfloat16 or float32, by the call. */
+ * Shapes are those of the plain arrays; layouts.h describes how the arrays are laid out.
+ * rows: the batch, padded to a multiple of ROW_MULTIPLE.
+ * Operands are the values that are multiplied: bfloat16 or float32, which depends on the function.
+ * The sums of an input are the input times its weight, bias included: one value for each gate of each unit.
+ * A bound is infinite if nothing is clipped. */
 #ifndef SPACY_ELMO_CALLS_H
 #define SPACY_ELMO_CALLS_H
 #include <stdint.h>
 
-/* One direction of one layer over rows of different lengths, forward alone: amx_layer, avx512_layer,
- * avx512_bf16_layer. */
+/* One direction of one layer over rows of different lengths, only forward: amx_layer, avx512_layer, avx512_bf16_layer.
+ *
+ * A place is the number of a row of `inputs`. Several positions may have the same place: those of the same word. */
 typedef struct {
-    int32_t batch;    /* rows that are there; the work arrays have room for them padded */
-    int32_t dim;      /* units */
-    int32_t width;    /* of the layer's input, of the state h and of the output */
-    int32_t n_kept;   /* rows of x whose sums are taken once, for all steps */
-    int32_t n_inputs; /* rows of inputs */
-    int32_t n_chunks;
+    int32_t batch;    /* rows in use; the work arrays have room for the padded number */
+    int32_t dim;      /* units of the cell */
+    int32_t width;    /* columns of the layer's input, of the state h and of the output */
+    int32_t n_kept;   /* rows of x whose sums are computed once, before the first step */
+    int32_t n_inputs; /* rows of inputs: n_kept and those of the largest chunk */
+    int32_t n_chunks; /* a chunk is some steps in a row, whose sums of inputs are computed together */
     int32_t h_stride; /* values from one row of h to the next */
-    int32_t c_stride;
-    const int64_t *chunks;  /* (n_chunks, 4): the first step and how many; the first of fresh and how many */
-    const int64_t *kept;    /* (n_kept): rows of x */
-    const int64_t *fresh;   /* rows of x whose sums are taken chunk after chunk; NULL: those of x itself */
-    const int32_t *active;  /* (steps): rows of each step; steps in the order in which they are read */
-    const int64_t *offsets; /* (steps): where a step's positions begin in places and out */
-    const int32_t *places;  /* (positions): into the sums kept and, after them, a chunk's */
+    int32_t c_stride; /* values from one row of c to the next */
+    const int64_t *chunks;  /* (n_chunks, 4): first step, number of steps, first entry of fresh, number of entries */
+    const int64_t *kept;    /* (n_kept): the rows of x whose sums are computed once */
+    const int64_t *fresh;   /* rows of x whose sums are computed chunk by chunk; NULL: every row of x, in order */
+    const int32_t *active;  /* (steps): number of rows that have this step; steps in the order in which they are read */
+    const int64_t *offsets; /* (steps): the first position of the step in places and out */
+    const int32_t *places;  /* (positions): row of inputs; first the n_kept rows, after them the rows of the chunk */
     const float *x;         /* (any, width): the layer's input */
-    const float *h;         /* (batch, width): the state to start from */
-    const float *c;         /* (batch, dim) */
+    const float *h;         /* (batch, width): the state before the first step */
+    const float *c;         /* (batch, dim): the cells before the first step */
     const void *packed_inputs;    /* operands: the weight of the input (width, 4 dim), packed */
     const void *packed_recurrent; /* operands: the weight of the state (width, 4 dim), packed */
     const void *packed_w_p;       /* operands: the projection (dim, width), packed */
-    const float *bias;            /* (4 dim), the forget bias included */
-    void *blocked; /* work, operands (as many rows as are kept or are a chunk's, padded, width) */
+    const float *bias;            /* (4 dim): the forget bias is included */
+    void *blocked; /* work, operands (n_kept or the rows of the largest chunk, the greater of the two, padded; width) */
     void *inputs;  /* work, float16 or float32 (n_inputs, 4 dim), at a multiple of INPUTS_ALIGNMENT */
-    float *cells;  /* (rows, dim): those at the end, out */
+    float *cells;  /* (rows, dim): out, the cells after the last step */
     void *state;   /* work, operands (rows, width), blocked */
-    void *outs;    /* work, operands (rows, dim), blocked: of the cells, before the projection */
-    float *out;    /* (positions, width): projected and clipped, out */
-    float cell_bound;
-    float proj_bound;
+    void *outs;    /* work, operands (rows, dim), blocked: outputs of the cells, before the projection */
+    float *out;    /* (positions, width): out, the projected and clipped outputs */
+    float cell_bound; /* of the cells */
+    float proj_bound; /* of the projected outputs */
 } LayerCall;
 
 /* One direction of one layer over a window of steps, in bfloat16 on AMX, for training: amx_forward. */
@@ -45,41 +49,41 @@ typedef struct {
     int32_t steps;
     int32_t batch;
     int32_t dim;
-    int32_t n_in;  /* width of the layer's input */
-    int32_t width; /* of the state h */
-    uint16_t *inputs;           /* (steps, rows, n_in + width): x, zeros in the padding; the state is written beside */
-    const uint16_t *packed;     /* the weight (n_in + width, 4 dim), packed */
-    const uint16_t *packed_w_p; /* the projection (dim, width), packed */
-    const float *bias;          /* (4 dim), the forget bias included */
-    const float *keep;          /* (steps, batch): 0 where the state is forgotten before a step; or NULL */
-    float *cells;               /* (steps + 1, rows, dim): step 0 in, the rest out */
-    uint16_t *hidden;           /* (steps + 1, rows, width): step 0 in, the rest out */
-    uint16_t *gates;            /* (steps, rows, 4 dim), at a multiple of INPUTS_ALIGNMENT: activated, out */
-    uint16_t *outs;             /* (steps, rows, dim), blocked: before the projection, out */
+    int32_t n_in;  /* columns of the layer's input */
+    int32_t width; /* columns of the state h */
+    uint16_t *inputs;           /* (steps, rows, n_in + width): x, 0 in padding; the loop writes h after x */
+    const uint16_t *packed;     /* (n_in + width, 4 dim), packed: the weight of input and state */
+    const uint16_t *packed_w_p; /* (dim, width), packed: the projection */
+    const float *bias;          /* (4 dim): the forget bias is included */
+    const float *keep;          /* (steps, batch): factor of the state before a step, 0 resets it; or NULL */
+    float *cells;               /* (steps + 1, rows, dim): in: before the first step; out: after each step */
+    uint16_t *hidden;           /* (steps + 1, rows, width): the states, as cells */
+    uint16_t *gates;            /* (steps, rows, 4 dim), at a multiple of INPUTS_ALIGNMENT: out, the activations */
+    uint16_t *outs;             /* (steps, rows, dim), blocked: out, before the projection */
     float cell_bound;
     float proj_bound;
 } AmxForwardCall;
 
-/* The same back: amx_backward. */
+/* The backward pass of amx_forward: amx_backward. Sizes are as in AmxForwardCall. */
 typedef struct {
     int32_t steps;
     int32_t batch;
     int32_t dim;
     int32_t n_in;
     int32_t width;
-    const uint16_t *packed;     /* the weight's transpose, as amx_pack_gates_transposed gives it */
-    const uint16_t *packed_w_p; /* the projection's transpose, as amx_pack_transposed gives it */
-    const float *keep;          /* as forward */
-    const float *cells;         /* as forward left them */
-    const uint16_t *hidden;     /* as forward left them */
-    const float *d_hidden;      /* (steps, batch, width): from above; or NULL */
-    const float *d_cells;       /* (steps, batch, dim): from above, row by row; or NULL */
-    uint16_t *gates;            /* as forward left them; the gradients of the sums, out */
-    float *d_x;                 /* (steps, batch, n_in): out */
-    uint16_t *d_proj;           /* (steps, rows, width): the gradients before the clip, out */
-    float *d_h;                 /* (batch, width): the gradient of the last state in, that of the first out */
-    float *d_c;                 /* (rows, dim), as cells: the same */
-    float *work;                /* (rows, n_in + width + 64) */
+    const uint16_t *packed;     /* the transpose of the weight, from amx_pack_gates_transposed */
+    const uint16_t *packed_w_p; /* the transpose of the projection, from amx_pack_transposed */
+    const float *keep;          /* as in AmxForwardCall */
+    const float *cells;         /* as amx_forward left them */
+    const uint16_t *hidden;     /* as amx_forward left them */
+    const float *d_hidden;      /* (steps, batch, width): gradients of hidden from outside the loop; or NULL */
+    const float *d_cells;       /* (steps, batch, dim), rows in plain order: the same for cells; or NULL */
+    uint16_t *gates;            /* in: as amx_forward left them; out: the gradients of the sums */
+    float *d_x;                 /* (steps, batch, n_in): out, the gradients of the input */
+    uint16_t *d_proj;           /* (steps, rows, width): out, gradients of the projected, unclipped outputs */
+    float *d_h;                 /* (batch, width): in: gradient of the last state; out: gradient of the first state */
+    float *d_c;                 /* (rows, dim), laid out as cells: the same for the cells */
+    float *work;                /* (rows, n_in + width + 64): scratch */
     float cell_bound;
     float proj_bound;
 } AmxBackwardCall;

@@ -1,13 +1,15 @@
-/* Convolutions over characters as additions of table rows: table[k][c] is character c's embedding times the k-th
- * slice of the filters, so that a window's sums are `width` row additions. Exact but for the order of additions. */
+/* Convolutions over characters, computed as additions of table rows. table[k][c] is the embedding of character c times
+ * the filters' weights at position k of a window. So the sums of a window are the sum of `width` rows of the table.
+ * The result is exact, except that the additions have another order. */
 #include "common.h"
 
-#define TOGETHER 64 /* filters at once: sums and maxima stay in registers */
+#define TOGETHER 64 /* filters that are computed at once, so that their sums and maxima stay in registers */
 
 ALWAYS_INLINE void convolve_(int words, int stride, int width, int n_ids, int filters, int out_stride,
                              const int16_t *restrict ids, const int32_t *restrict lengths, const float *restrict table,
                              float *restrict out, uint8_t *restrict where, const int wants_where) {
-    for (int start = 0; start < filters; start += TOGETHER) { /* their part of the table stays in the cache */
+    /* Filters in the outer loop: the part of the table that TOGETHER filters need stays in the cache. */
+    for (int start = 0; start < filters; start += TOGETHER) {
         int n = filters - start < TOGETHER ? filters - start : TOGETHER;
         for (int word = 0; word < words; word++) {
             const int16_t *restrict x = ids + (size_t)word * stride;
@@ -33,7 +35,7 @@ ALWAYS_INLINE void convolve_(int words, int stride, int width, int n_ids, int fi
                     }
                 }
                 for (int q = 0; q < TOGETHER; q++) {
-                    int more = (sum[q] > best[q]) | (sum[q] != sum[q]); /* a NaN comes through, as with torch */
+                    int more = (sum[q] > best[q]) | (sum[q] != sum[q]); /* a NaN becomes the maximum, as in torch */
                     best[q] = more ? sum[q] : best[q];
                     if (wants_where) at[q] = more ? p : at[q];
                 }
@@ -45,7 +47,8 @@ ALWAYS_INLINE void convolve_(int words, int stride, int width, int n_ids, int fi
     }
 }
 
-/* Where the width is known the sums stay in registers from one row of the table to the next. */
+/* Calls convolve_ with a width that the compiler knows, if it is small: the sums then stay in registers from one row of
+ * the table to the next. */
 ALWAYS_INLINE void convolve_width_(int words, int stride, int width, int n_ids, int filters, int out_stride,
                                    const int16_t *restrict ids, const int32_t *restrict lengths,
                                    const float *restrict table, float *restrict out, uint8_t *restrict where,
@@ -59,22 +62,28 @@ ALWAYS_INLINE void convolve_width_(int words, int stride, int width, int n_ids, 
     }
 }
 
-/* ids (words, stride), the first lengths[word] of which count (at least width); table (width, n_ids, filters); out
- * (words, out_stride): maxima over the windows; where (words, out_stride): the first window that has it. */
+/* The maximum of each filter over the windows of each word.
+ * ids (words, stride): characters
+ * lengths (words): how many characters of each row count, at least `width`
+ * table (width, n_ids, filters): as described above
+ * out (words, out_stride): out, the maxima
+ * where (words, out_stride): out, the first window that has the maximum */
 EXPORT LOOP void convolve(int words, int stride, int width, int n_ids, int filters, int out_stride,
                           const int16_t *restrict ids, const int32_t *restrict lengths, const float *restrict table,
                           float *restrict out, uint8_t *restrict where) {
     convolve_width_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, where, 1);
 }
 
-/* The same without `where`, which only a backward pass needs. */
+/* The same without `where`, which only the backward pass needs. */
 EXPORT LOOP void convolve_maxima(int words, int stride, int width, int n_ids, int filters, int out_stride,
                                  const int16_t *restrict ids, const int32_t *restrict lengths,
                                  const float *restrict table, float *restrict out) {
     convolve_width_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, NULL, 0);
 }
 
-/* d_table (width, n_ids, filters) is added to. */
+/* The backward pass of convolve.
+ * d_out (words, out_stride): gradients of the maxima
+ * d_table (width, n_ids, filters): the gradients of the table are added to it */
 EXPORT void convolve_backward(int words, int stride, int width, int n_ids, int filters, int out_stride,
                               const int16_t *restrict ids, const float *restrict d_out,
                               const uint8_t *restrict where, float *restrict d_table) {
@@ -83,7 +92,7 @@ EXPORT void convolve_backward(int words, int stride, int width, int n_ids, int f
         const float *restrict dy = d_out + (size_t)word * out_stride;
         const uint8_t *restrict w = where + (size_t)word * out_stride;
         for (int q = 0; q < filters; q++) {
-            if (dy[q] == 0.0f) continue; /* relu stops most */
+            if (dy[q] == 0.0f) continue; /* most gradients are 0, because relu stops them */
             for (int k = 0; k < width; k++) d_table[((size_t)k * n_ids + x[w[q] + k]) * filters + q] += dy[q];
         }
     }

@@ -1,4 +1,4 @@
-/* What all loops share. Plain arrays, one thread; nothing here knows Python or torch. */
+/* What all loops share. They work on plain arrays in one thread. Nothing here depends on Python or torch. */
 #ifndef SPACY_ELMO_COMMON_H
 #define SPACY_ELMO_COMMON_H
 #include <math.h>
@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* One body compiled for several processors; the loader takes the best that the machine has. It needs glibc's loader,
- * and gcc knows these names from 12 on. */
+/* Compiles a function once for each of several processors. When the library is loaded, the best one that the machine
+ * supports is selected. This needs the loader of glibc. gcc has these names of processors from version 12 on. */
 #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 #define LOOP __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -23,11 +23,11 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #endif
 
-/* Called in few places: inlined a loop would lose what `restrict` says. */
+/* For functions that few places call. If the compiler inlined them, it would lose what `restrict` says. */
 #define NOT_INLINED static __attribute__((noinline))
-/* Before a loop over so few registers that all its turns are written out. */
+/* Before a loop over a few registers: the compiler writes out all its iterations. */
 #define UNROLLED _Pragma("GCC unroll 8")
-#define MOST_TOGETHER 8 /* registers that go through logistics in step */
+#define MOST_TOGETHER 8 /* the most registers that one call of logistics handles */
 #define LOG2E 1.44269504088896341f
 
 typedef uint16_t bfloat16;
@@ -39,7 +39,7 @@ ALWAYS_INLINE float from_bfloat16(bfloat16 x) {
     return y;
 }
 
-/* Rounded to nearest, ties to even, and every NaN the same, as torch does: rounding could make a number of one. */
+/* Rounds to nearest, ties to even. Every NaN becomes the same NaN, as in torch: rounding could make it a number. */
 ALWAYS_INLINE bfloat16 to_bfloat16(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -50,7 +50,7 @@ ALWAYS_INLINE bfloat16 to_bfloat16(float x) {
 ALWAYS_INLINE float from_float32(float x) { return x; }
 ALWAYS_INLINE float to_float32(float x) { return x; }
 
-/* Cephes' expf: relative error below 2e-7 for |x| <= 87; vectorises. */
+/* The expf of the Cephes library. Its relative error is below 2e-7 for |x| <= 87. The compiler can vectorise it. */
 ALWAYS_INLINE float exp_within_(float x) {
     float n = rintf(x * 1.44269504088896341f);
     float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -67,7 +67,7 @@ ALWAYS_INLINE float exp_within_(float x) {
     return y * scale;
 }
 
-/* A NaN stays one: it is neither below nor above. */
+/* Clips to [-bound, bound]. A NaN stays a NaN: it is neither below nor above. */
 ALWAYS_INLINE float clamp_(float x, float bound) {
     x = x < -bound ? -bound : x;
     return x > bound ? bound : x;

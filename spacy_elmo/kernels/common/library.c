@@ -1,4 +1,4 @@
-/* What the library says of itself. */
+/* Functions that describe the library: which sources it was built from, and its constants. */
 #include "calls.h"
 #include "common.h"
 #include "layouts.h"
@@ -10,7 +10,8 @@ typedef struct {
     int64_t value;
 } Constant;
 
-/* What Python shares: constants.py has the same names, calls.py the structs. The last name is NULL. */
+/* The constants that Python must have too, and the sizes of the structs: constants.py has the same names, calls.py has
+ * the structs. A name that is NULL ends the list. */
 EXPORT const Constant *constants(void) {
     static const Constant all[] = {
         {"GATE_I", GATE_I},

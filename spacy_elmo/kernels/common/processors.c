@@ -1,4 +1,5 @@
-/* Whether this machine runs each kind of loop: the compiler knew it, and the processor and the system have it. */
+/* Whether this machine can run each kind of loop. It can if the compiler had the instructions, and if the processor and
+ * the operating system support them. */
 #include "processors.h"
 
 #ifdef COMPILES_AVX512
@@ -16,7 +17,7 @@ static int supports_avx512(void) { return 0; }
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define ARCH_REQ_XCOMP_PERM 0x1023 /* Linux 5.16 on: the process asks for the tiles' state */
+#define ARCH_REQ_XCOMP_PERM 0x1023 /* from Linux 5.16 on: a process must ask for permission to use tiles */
 #define XFEATURE_XTILEDATA 18
 
 static int supports_bf16(void) { return supports_avx512() && __builtin_cpu_supports("avx512bf16"); }
@@ -37,7 +38,7 @@ EXPORT int has_avx512(void) { return supports_avx512(); }
 EXPORT int has_avx512_bf16(void) { return supports_bf16(); }
 
 EXPORT int has_amx(void) {
-    static int answer = -1; /* asking takes long in a virtual machine; every thread gets the same */
+    static int answer = -1; /* remembered: asking is slow in a virtual machine; all threads get the same answer */
     if (answer < 0) answer = supports_amx();
     return answer;
 }

@@ -1,14 +1,17 @@
-/* One direction of one LSTM layer, forward alone, over rows of different lengths: nothing is kept for a backward pass.
+/* One direction of one LSTM layer on AMX, only forward, over rows of different lengths. It stores nothing for a
+ * backward pass.
  *
- * The inputs are multiplied before, for all positions of some steps or once for each distinct word: their sums are
- * float16. A step multiplies the state alone. */
+ * The inputs are multiplied by their weight before the steps: for all positions of some steps together, or once for
+ * each distinct word. Their sums are float16. A step only multiplies the state by its weight. */
 #include "../common/amx.h"
 #include "../common/calls.h"
 
 #ifdef COMPILES_BF16
-#define SUMS 2048 /* floats: two tiles of rows, four of gates */
+#define SUMS 2048 /* floats in the sums of 32 rows and 64 columns: two tiles of rows by four tiles of gates */
 
-/* Tiles 0 to 3 += left right for 32 of k: two tiles of rows by two of columns. right: the first of the two. */
+/* Adds left times right to tiles 0 to 3, for 32 values of k: two tiles of rows by two tiles of columns.
+ * left: the first of two tiles of rows, one after the other
+ * right: the first of two tiles of columns, one after the other */
 ALWAYS_INLINE FOR_AMX void multiply_2_2(const bfloat16 *left, const bfloat16 *right) {
     _tile_loadd(4, left, 64);
     _tile_loadd(6, right, 64);
@@ -20,15 +23,16 @@ ALWAYS_INLINE FOR_AMX void multiply_2_2(const bfloat16 *left, const bfloat16 *ri
     _tile_dpbf16ps(3, 5, 7);
 }
 
-/* What follows the multiplication of 32 rows and 64 columns, one row a call, between those of the next ones. */
+/* What computes the cells of 16 units and at most 32 rows, after their matrix multiplication. Each call of `cell` does
+ * one row. These calls run between the tile multiplications for the next rows or units, so that both overlap. */
 typedef struct {
-    const float *sums; /* of gate or column tile g, row r: 512 g + 16 r */
-    size_t count;      /* rows that are there */
-    const uint16_t *inputs;
-    const int32_t *places;
-    float *cells;
-    bfloat16 *outs;
-    float bound;
+    const float *sums; /* the state times its weight: gate g of row r begins at 512 g + 16 r */
+    size_t count;      /* rows in use */
+    const uint16_t *inputs; /* sums of inputs for these units */
+    const int32_t *places;  /* (count): the row of inputs for each row */
+    float *cells;           /* (count, 16): in: the previous cells; out: the new cells */
+    bfloat16 *outs;         /* (count, 16), rows 32 values apart: out, before the projection */
+    float bound;            /* of the cells */
 } Cells;
 
 ALWAYS_INLINE FOR_AMX __m512 sum_with_input(const float *sums, const uint16_t *x, enum Gate gate) {
@@ -48,8 +52,13 @@ ALWAYS_INLINE FOR_AMX void cell(const Cells *u, size_t row) {
     _mm256_storeu_si256((__m256i *)(u->outs + row * 32), narrow(_mm512_mul_ps(o, tanh16(c))));
 }
 
-/* sums = left right: 32 rows (16, where no more are there) by 64 columns over k. left: the first row; right: a
- * group. Meanwhile the cells of `before`, all of them by the end. */
+/* sums = left times right, for 32 rows (16 if count is at most 16) and 64 columns. All cells of `before` are computed
+ * meanwhile.
+ * left: the first row, blocked; the array has `rows` rows
+ * right: the first of k / 32 groups
+ * count: rows in use
+ * sums: out; column tile g of row r begins at 512 g + 16 r
+ * next: memory that a later call reads; it is prefetched, `lines` cache lines of 64 bytes for each group */
 ALWAYS_INLINE FOR_AMX void multiply_32_64(const bfloat16 *left, size_t rows, size_t k, const bfloat16 *right,
                                           size_t count, float *sums, const Cells *before, const bfloat16 *next,
                                           size_t lines) {
@@ -75,13 +84,17 @@ ALWAYS_INLINE FOR_AMX void multiply_32_64(const bfloat16 *left, size_t rows, siz
                 size_t at = pass * blocks + b + 1;
                 for (; done < before->count && done * 2 * blocks < before->count * at; done++) cell(before, done);
             }
-            tiles_store(sums + pass * 1024); /* rows 0 to 15 and 16 to 31 of a gate lie side by side */
+            tiles_store(sums + pass * 1024); /* rows 0 to 15 of a gate, and after them rows 16 to 31 */
         }
     }
     BARRIER();
 }
 
-/* Sums of inputs: x (n, width), blocked; packed: the weight of the input. n rows of inputs, from `begin` on. */
+/* Computes the sums of n inputs.
+ * begin: the first row of `inputs` that is written
+ * x (n, width), blocked: the inputs
+ * packed (width, 4 dim): the weight of the input
+ * inputs: out, rows begin to begin + n */
 NOT_INLINED FOR_AMX void amx_inputs(const LayerCall *call, size_t n, size_t begin, const bfloat16 *restrict x,
                                     const bfloat16 *restrict packed, uint16_t *restrict inputs) {
     _Alignas(64) float sums[SUMS];
@@ -104,7 +117,7 @@ NOT_INLINED FOR_AMX void amx_inputs(const LayerCall *call, size_t n, size_t begi
     tiles_end();
 }
 
-/* `steps` steps from the step `first` on. */
+/* Computes `steps` steps, the first of which is step `first`. The other arguments are arrays of the call. */
 NOT_INLINED FOR_AMX void amx_scan(const LayerCall *call, size_t first, size_t steps, const uint16_t *restrict inputs,
                                   const bfloat16 *restrict packed, const bfloat16 *restrict packed_w_p,
                                   float *restrict cells, bfloat16 *restrict state, bfloat16 *restrict outs,
@@ -119,7 +132,7 @@ NOT_INLINED FOR_AMX void amx_scan(const LayerCall *call, size_t first, size_t st
     for (size_t t = 0; t < steps; t++) {
         const int32_t *of_step = places + offsets[t];
         size_t here = active[t], turn = 0, lines = 64 / ((here + 31) / 32);
-        Cells before = none; /* its cells run between the multiplications of those after it */
+        Cells before = none; /* its cells are computed between the multiplications for the next rows */
         for (size_t unit = 0; unit < dim; unit += 16)
             for (size_t row = 0; row < here; row += 32, turn ^= 1) {
                 size_t count = here - row < 32 ? here - row : 32;

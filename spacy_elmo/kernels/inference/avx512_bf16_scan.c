@@ -1,5 +1,5 @@
-/* avx512_scan.inc in bfloat16, where pairs are multiplied and added by one instruction (AMD from Zen 4 on, Intel from Cooper
- * Lake on); the sums of inputs are float16. */
+/* avx512_scan.inc in bfloat16: one instruction multiplies pairs of operands and adds them to a sum (AMD from Zen 4 on,
+ * Intel from Cooper Lake on). The sums of inputs are float16. */
 #include "../common/avx512.h"
 #include "../common/calls.h"
 #include "../common/layouts.h"

@@ -1,9 +1,14 @@
-/* The LSTM cell of one step, forward alone: sums of the state's products and of the input's in, nothing kept. The torch
- * twin is in inference/lstm/torch.py. */
+/* The LSTM cell of one step, only forward: it stores nothing for a backward pass. The matrix multiplications of the
+ * state and of the input are done before. The version in torch is in inference/lstm/torch.py. */
 #include "../common/common.h"
 
-/* sums (n, 4 dim): of the state, gates in the order i, j, f, o; inputs (any, 4 dim): of the inputs, biases included;
- * index (n): each row's row of inputs; cells (n, dim): in and out; out (n, dim). bound is infinite where nothing is clipped. */
+/* The gates are in the order input gate (i), candidate (j), forget gate (f), output gate (o).
+ * sums (n, 4 dim): the state times its weight
+ * inputs (any, 4 dim): the inputs times their weight, biases included
+ * index (n): the row of `inputs` that belongs to each row
+ * cells (n, dim): in: the previous cells; out: the new cells
+ * out (n, dim): out, outputs of the cells before the projection
+ * bound: of the cells; infinite if they are not clipped */
 EXPORT LOOP void cell_step(int n, int dim, const float *restrict sums, const float *restrict inputs,
                            const int32_t *restrict index, float *restrict cells, float *restrict out, float bound) {
     for (int row = 0; row < n; row++) {

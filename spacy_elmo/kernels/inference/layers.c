@@ -1,9 +1,12 @@
-/* What the engine returns. The numpy twin is in inference/layers.py. */
+/* Copies the results of inference into the arrays that the engine returns. The version in numpy is in
+ * inference/layers.py. */
 #include "../common/common.h"
 
-/* Rows of source (any, width), side by side in the sentences' own arrays. targets (sentences): where each one's first
- * row goes; the next stand target_width values apart. lengths (sentences): their positions; `boundary` at both ends of
- * each are left out. places (all positions): into source. */
+/* Copies rows of `source` into an array for each sentence.
+ * lengths (sentences): number of positions of each sentence; `boundary` positions at both of its ends are left out
+ * places (all positions of all sentences): the row of `source` for each position
+ * source (any, width): the rows
+ * targets (sentences): address of the first value for each sentence; its rows begin target_width values apart */
 EXPORT void fill_rows(int sentences, int boundary, int width, int target_width, const int64_t *restrict lengths,
                       const int64_t *restrict places, const float *restrict source, float *const *restrict targets) {
     for (int s = 0; s < sentences; s++) {

@@ -1,10 +1,11 @@
-/* One direction of one LSTM layer back over a window of steps. */
+/* One direction of one LSTM layer over a window of steps, backward. */
 #include "../common/amx.h"
 #include "../common/calls.h"
 
 #ifdef COMPILES_BF16
-/* The cells of 64 units: addresses of the first row's first 16. d_cells (batch, dim) and keep may be NULL. d_out:
- * [rows / 16][4][16][16], the gradients of the cells' outputs. */
+/* The cells of 64 units. The addresses are those of the first row and the first unit, in the arrays of the call.
+ * d_cells (batch, dim): may be NULL, as may keep
+ * d_out ([rows / 16][4][16][16]): the gradients of the outputs of the cells, before the projection */
 typedef struct {
     const float *cell_in, *cell_out, *d_cells, *keep, *d_out;
     float *d_cell;
@@ -13,7 +14,8 @@ typedef struct {
     float bound;
 } Chunk;
 
-/* One row of 16 of the units: activations in, gradients of the sums out. */
+/* Computes the backward pass of the cell for one row of 16 units. It replaces the activations in `gates` by the
+ * gradients of the sums. */
 ALWAYS_INLINE FOR_AMX void cell_row_back(const Chunk *u, size_t row, size_t unit) {
     bfloat16 *first_two = u->gates + unit * 4 * u->rows + row * 32, *last_two = first_two + u->rows * 32;
     if (row >= u->batch) {
@@ -44,8 +46,11 @@ ALWAYS_INLINE FOR_AMX void cell_row_back(const Chunk *u, size_t row, size_t unit
     _mm512_storeu_si512(last_two, narrow_two(d_f, d_o));
 }
 
-/* d_proj (rows, width): the gradient of the projected outputs, stopped where they were clipped; zeros in the padding.
- * d_h: of the state that the next step started from; d_hidden: from above, or NULL. */
+/* Computes the gradients of the projected outputs. A gradient is 0 if its output was clipped.
+ * d_h (batch, width): gradients of this state that come from the next step
+ * d_hidden (batch, width): gradients of this state from outside the loop, or NULL
+ * hidden (batch, width): the clipped outputs
+ * d_proj (rows, width): out; zeros in the padding */
 ALWAYS_INLINE FOR_AMX void stop_clipped(size_t batch, size_t rows, size_t width, const float *d_h, const float *d_hidden,
                          const bfloat16 *hidden, float bound, bfloat16 *d_proj) {
     for (size_t k = 0; k < batch * width; k += 16) {
@@ -56,7 +61,11 @@ ALWAYS_INLINE FOR_AMX void stop_clipped(size_t batch, size_t rows, size_t width,
     memset(d_proj + batch * width, 0, (rows - batch) * width * sizeof *d_proj);
 }
 
-/* The sums, [(n_in + width) / 64][rows / 16][4][16][16], as d_x (batch, n_in) and, kept, d_h (batch, width). */
+/* Splits the gradients of input and state.
+ * sums ([(n_in + width) / 64][rows / 16][4][16][16]): the gradients of both
+ * keep (batch): factor of the state before this step, or NULL
+ * d_x (batch, n_in): out, the gradients of the input
+ * d_h (batch, width): out, the gradients of the previous state, multiplied by keep */
 ALWAYS_INLINE FOR_AMX void split(size_t batch, size_t rows, size_t n_in, size_t width, const float *sums, const float *keep,
                   float *d_x, float *d_h) {
     for (size_t column = 0; column < n_in + width; column += 16) {
@@ -82,7 +91,7 @@ EXPORT FOR_AMX void amx_backward(const AmxBackwardCall *call) {
     const float *restrict d_hidden = call->d_hidden, *restrict d_cells = call->d_cells;
     bfloat16 *restrict gates = call->gates, *restrict d_proj = call->d_proj;
     float *restrict d_h = call->d_h, *restrict d_c = call->d_c, *restrict work = call->work, *d_out = work + rows * both;
-    const float proj_bound = from_bfloat16(to_bfloat16(call->proj_bound)); /* as hidden has it */
+    const float proj_bound = from_bfloat16(to_bfloat16(call->proj_bound)); /* rounded as the values in hidden are */
     tiles_begin();
     for (size_t t = (size_t)call->steps; t-- > 0;) {
         const float *kept = keep ? keep + t * batch : NULL, *above = d_cells ? d_cells + t * batch * dim : NULL;
@@ -91,7 +100,7 @@ EXPORT FOR_AMX void amx_backward(const AmxBackwardCall *call) {
         stop_clipped(batch, rows, width, d_h, d_hidden ? d_hidden + t * batch * width : NULL,
                      hidden + (t + 1) * rows * width, proj_bound, d_projected);
         BARRIER();
-        /* One chunk's cells run between the multiplications of the one before. */
+        /* The cells of a chunk of 64 units are computed between the multiplications for the previous chunk. */
         for (size_t chunk = 0; chunk <= (size_t)dim; chunk += 64) {
             size_t n_cells = chunk < (size_t)dim ? rows * 4 : 0, done = 0, step = 0, all = both * rows / 128;
             Chunk now = {cell_in + chunk * rows, cell_out + chunk * rows, above ? above + chunk : NULL, kept, d_out,

@@ -1,10 +1,13 @@
-/* One direction of one LSTM layer over a window of steps: the matrix multiplications, the cell and the
- * projection. */
+/* One direction of one LSTM layer over a window of steps, forward, for training: the matrix multiplications, the cell
+ * and the projection. */
 #include "../common/amx.h"
 #include "../common/calls.h"
 
 #ifdef COMPILES_BF16
-/* 16 rows of 16 units. sums: four tiles, one a gate; the other addresses: the first row's. */
+/* 16 rows of 16 units.
+ * sums: four tiles, one for each gate
+ * valid: how many of the rows are not padding
+ * The other addresses are those of the first row and the first unit, in the arrays of the call. */
 typedef struct {
     const float *sums, *bias, *cell_in, *keep;
     float *cell_out;
@@ -13,12 +16,13 @@ typedef struct {
     float bound;
 } Units;
 
-/* A gate's sums of one row of 16 units. */
+/* The sums of one gate, bias included, for one row of 16 units. */
 ALWAYS_INLINE FOR_AMX __m512 sum_with_bias(const float *sums, const float *bias, enum Gate gate, size_t dim) {
     return _mm512_add_ps(_mm512_load_ps(sums + 256 * gate), _mm512_loadu_ps(bias + gate * dim));
 }
 
-/* Gates go past the caches: nothing reads them before the backward pass. */
+/* Computes the cells of one row of 16 units. The gates are written to memory without the caches, because nothing reads
+ * them before the backward pass. */
 ALWAYS_INLINE FOR_AMX void cell_row(const Units *u, size_t row) {
     const float *bias = u->bias, *sums = u->sums + row * 16;
     __m256i *out = (__m256i *)(u->outs + row * 32);
@@ -39,7 +43,9 @@ ALWAYS_INLINE FOR_AMX void cell_row(const Units *u, size_t row) {
     _mm256_storeu_si256(out, narrow(_mm512_mul_ps(o, tanh16(c))));
 }
 
-/* The sums of 16 rows and 64 columns, clipped, into out (rows, n). */
+/* Clips the sums of 16 rows and 64 columns and stores them as bfloat16.
+ * sums ([4][16][16]): four tiles
+ * out (rows, n): out, from its first row and column on */
 ALWAYS_INLINE FOR_AMX void store_clipped(const float *sums, bfloat16 *out, size_t n, float bound) {
     for (int row = 0; row < 16; row++)
         for (int tile = 0; tile < 4; tile++) {
@@ -68,7 +74,7 @@ EXPORT FOR_AMX void amx_forward(const AmxForwardCall *call) {
             }
         float *cell_out = cells + rows * dim;
         BARRIER();
-        Units before = {0}; /* its cells run between the multiplications of those after it */
+        Units before = {0}; /* its cells are computed between the multiplications for the next rows */
         for (size_t unit = 0; unit < (size_t)dim; unit += 16) {
             const bfloat16 *right = packed + unit * 4 * both;
             for (size_t row = 0; row < rows; row += 16) {

@@ -1,10 +1,14 @@
-/* Gradients of weights: the transpose of a layer's inputs times the gradients of its outputs, over all rows. */
+/* Gradients of weights: the transpose of the inputs of a layer times the gradients of its outputs, summed over all rows
+ * of all steps. */
 #include "../common/amx.h"
 
 #ifdef COMPILES_BF16
-#define DEEP 8 /* tiles of 32 rows that are multiplied at once: 32 KB of the right operand, a core's nearest memory */
+/* Blocks of 32 rows that are multiplied at once. Their right operand is 32 KB, which fits the first-level cache. */
+#define DEEP 8
 
-/* The transpose of a matrix (rows, n) as tiles of a left operand: [rows / 256][n / 16][256 / 32][16][32]. */
+/* Packs the transpose of a matrix as tiles of a left operand.
+ * matrix (rows, n)
+ * packed ([rows / 256][n / 16][256 / 32][16][32]): out */
 EXPORT FOR_AMX void amx_pack_left(int64_t rows, int n, const bfloat16 *restrict matrix, bfloat16 *restrict packed) {
     _Alignas(64) uint32_t tile[256];
     const __m512i at = _mm512_slli_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), 4);
@@ -20,7 +24,10 @@ EXPORT FOR_AMX void amx_pack_left(int64_t rows, int n, const bfloat16 *restrict 
             }
 }
 
-/* 32 rows of a group of 64 columns as tiles of a right operand; their sums are added to totals (4, 16). */
+/* Packs 32 rows of 64 columns as a group of a right operand.
+ * from: the first row, in a blocked array of `rows` rows
+ * packed: out, the group
+ * totals (4, 16): the sum of each column over the rows is added to it */
 ALWAYS_INLINE FOR_AMX void pack_right(const bfloat16 *restrict from, size_t rows, bfloat16 *restrict packed, __m512 totals[4]) {
     const __m512bh ones = (__m512bh)_mm512_set1_epi16(0x3f80);
     __m512 sums[4] = {totals[0], totals[1], totals[2], totals[3]};
@@ -34,9 +41,14 @@ ALWAYS_INLINE FOR_AMX void pack_right(const bfloat16 *restrict from, size_t rows
     for (int tile = 0; tile < 4; tile++) totals[tile] = sums[tile];
 }
 
-/* gradient (m, n) = left^T right; left (steps * rows, m): packed; right: (steps, ...), each step's blocked (rows, n) or
- * gates. Of n's 64 columns, a group's four tiles are `between` columns apart in the gradient, the groups `apart`.
- * totals (n): the sums of right's rows. work: GRADIENT_GROUPS * 64 * m floats, scratch. */
+/* gradient = the transpose of left times right.
+ * between, apart: the four tiles of a group of 64 columns of right begin `between` columns of the gradient apart; the
+ * groups begin `apart` columns apart
+ * left (steps * rows, m): from amx_pack_left
+ * right (steps, rows, n): for each step an array with the layout blocked or gates
+ * gradient (m, n): out
+ * totals (n): out, the sum of each column of right over all rows
+ * work (GRADIENT_GROUPS * 64 * m): scratch */
 EXPORT FOR_AMX void amx_weight_gradient(int steps, int rows, int m, int n, int between, int apart,
                                        const bfloat16 *restrict left, const bfloat16 *restrict right,
                                        float *restrict gradient, float *restrict totals, float *restrict work) {

@@ -1,9 +1,10 @@
-/* Right operands in the order in which the tiles want them. */
+/* Packs right operands: copies them into the layout from which tiles are loaded (see layouts.h). */
 #include "../common/amx.h"
 
 #ifdef COMPILES_BF16
-/* A (k, n) matrix, packed. Of its 64 columns, a group's four tiles begin `between` columns apart and the groups
- * `apart`: (16, 64) where the columns keep their order, (dim, 16) where a group is 16 units' gates. */
+/* Packs a matrix (k, n). The four tiles of a group begin `between` columns of the matrix apart. The groups begin
+ * `apart` columns apart. (between, apart) is (16, 64) if the columns stay in their order, and (dim, 16) if a group is
+ * the four gates of 16 units. */
 EXPORT FOR_AMX void amx_pack(int k, int n, int between, int apart, const bfloat16 *restrict matrix,
                          bfloat16 *restrict packed) {
     for (int group = 0; group < n / 64; group++)
@@ -16,7 +17,10 @@ EXPORT FOR_AMX void amx_pack(int k, int n, int between, int apart, const bfloat1
                 }
 }
 
-/* 16 rows of 32 values as a tile of a right operand; the rows' second 16 begin at `second`. */
+/* Transposes 16 rows of 32 values into a tile of a right operand.
+ * lower: the first 16 values of the first row
+ * second: the last 16 values of the first row
+ * stride: distance in values from one row to the next */
 ALWAYS_INLINE FOR_AMX void transpose(const bfloat16 *restrict lower, const bfloat16 *restrict second, size_t stride,
                       bfloat16 *restrict tile) {
     __m512i at = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
@@ -27,7 +31,7 @@ ALWAYS_INLINE FOR_AMX void transpose(const bfloat16 *restrict lower, const bfloa
     }
 }
 
-/* The transpose (k, n) of a matrix (n, k), packed. */
+/* Packs the transpose (k, n) of a matrix (n, k). */
 EXPORT FOR_AMX void amx_pack_transposed(int k, int n, const bfloat16 *restrict matrix, bfloat16 *restrict packed) {
     for (int group = 0; group < n; group += 64)
         for (int column = 0; column < k; column += 32)
@@ -38,8 +42,8 @@ EXPORT FOR_AMX void amx_pack_transposed(int k, int n, const bfloat16 *restrict m
             }
 }
 
-/* The transpose (4 dim, n) of a weight (n, 4 dim), each 64 units' 256 rows packed by themselves; the rows in the order
- * of the gates' layout. */
+/* Packs the transpose (4 dim, n) of a weight (n, 4 dim). The 256 rows of each 64 units are packed as a matrix of their
+ * own. The rows are in the order of the columns of the array `gates` (see layouts.h). */
 EXPORT FOR_AMX void amx_pack_gates_transposed(int dim, int n, const bfloat16 *restrict weight,
                                           bfloat16 *restrict packed) {
     for (int chunk = 0; chunk < dim; chunk += 64)

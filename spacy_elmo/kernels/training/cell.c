@@ -1,4 +1,4 @@
-/* The LSTM cell for matrix multiplications in float32 and in bfloat16. */
+/* Compiles the LSTM cell twice: for matrix multiplications in float32 and in bfloat16. */
 #include "../common/common.h"
 
 #define BODY "cell.inc"

@@ -1,9 +1,14 @@
-/* Updates of single rows of a table that is far larger than the rows of one step. The torch twin is
+/* Updates of some rows of a table. The table has far more rows than one training step uses. The version in torch is
  * pretraining/training/row_updates.py. */
 #include "../common/common.h"
 
-/* Adam (Kingma and Ba 2015) on the rows named alone: weight, first, second (all rows, width); d_rows (n, width).
- * step_size is the rate over 1 - beta1^t; correction is sqrt(1 - beta2^t). */
+/* Adam (Kingma and Ba 2015). Only the given rows are updated.
+ * rows (n): which rows of the table
+ * d_rows (n, width): their gradients
+ * weight (all rows, width): the table, updated
+ * first, second (all rows, width): the moments of the gradients, updated
+ * step_size: the learning rate divided by 1 - beta1^t, after t steps
+ * correction: sqrt(1 - beta2^t) */
 EXPORT LOOP void adam_rows(int64_t n, int width, const int64_t *restrict rows, const float *restrict d_rows,
                            float *restrict weight, float *restrict first, float *restrict second, float step_size,
                            float correction, float beta1, float beta2, float epsilon) {
@@ -19,7 +24,8 @@ EXPORT LOOP void adam_rows(int64_t n, int width, const int64_t *restrict rows, c
     }
 }
 
-/* Adagrad (Duchi et al. 2011) on the rows named alone. */
+/* Adagrad (Duchi et al. 2011). Only the given rows are updated. rows, d_rows and weight are as in adam_rows.
+ * squares (all rows, width): the sums of the squared gradients, updated */
 EXPORT LOOP void adagrad_rows(int64_t n, int width, const int64_t *restrict rows, const float *restrict d_rows,
                               float *restrict weight, float *restrict squares, float rate, float epsilon) {
     for (int64_t i = 0; i < n; i++) {

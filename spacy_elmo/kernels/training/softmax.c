@@ -1,4 +1,4 @@
-/* The sampled softmax for matrix multiplications in float32 and in bfloat16. */
+/* Compiles the sampled softmax twice: for matrix multiplications in float32 and in bfloat16. */
 #include "../common/common.h"
 
 #define BODY "softmax.inc"
