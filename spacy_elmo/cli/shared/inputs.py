@@ -1,4 +1,4 @@
-"""What commands read: texts, and the biLMs of saved pipelines."""
+"""Opens what commands read: texts, and the biLMs of saved pipelines."""
 
 import io
 import sys
@@ -21,13 +21,18 @@ STANDARD_INPUT = Path("-")
 
 @contextmanager
 def open_text(path: Path) -> Iterator[IO[str]]:
-    """A text in UTF-8, with or without a byte order mark; "-" is standard input. Raises CommandError."""
+    """Open a text in UTF-8, with or without a byte order mark.
+
+    path: the file; "-" is standard input, which stays open afterwards.
+
+    Raises CommandError if the file does not exist or can't be opened.
+    """
     if path == STANDARD_INPUT:
         text = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
         try:
             yield text
         finally:
-            text.detach()  # it would close standard input
+            text.detach()  # otherwise it would close standard input
         return
     expected = "text, one sentence a line"
     if path.is_dir():
@@ -43,7 +48,7 @@ def open_text(path: Path) -> Iterator[IO[str]]:
 
 
 def source_of(path: Path) -> str:
-    """What messages call a text."""
+    """Return what messages call a text. path: as in `open_text`."""
     return "standard input" if path == STANDARD_INPUT else str(path)
 
 
@@ -59,7 +64,14 @@ def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
 
 
 def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPipe]:
-    """A saved pipeline, and its elmo pipe of that name, or the only one. Raises CommandError."""
+    """Return a saved pipeline and one of its elmo pipes.
+
+    pipeline: folder or package of the pipeline.
+    name: name of the elmo pipe; None: the pipeline must have only one.
+
+    Raises CommandError if the pipeline can't be loaded, if it has no such elmo pipe, or if it has several and `name` is
+    None.
+    """
     nlp, pipes = _load(pipeline)
     if name is not None and name not in pipes:
         raise CommandError(Errors.PIPE_NAME.format(pipeline=pipeline, got=name, expected=", ".join(pipes)))
@@ -69,16 +81,24 @@ def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPip
 
 
 def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOptions, Arrays]:
-    """The sizes and the weights of a saved pipeline's biLM; see load_pipe for the name.
+    """Return the sizes and the weights of a saved pipeline's biLM.
 
-    Raises CommandError if the pipe has no biLM of this package.
+    pipeline: folder or package of the pipeline.
+    name: name of the elmo pipe; None: the pipeline must have only one.
+
+    Raises CommandError as `load_pipe` does, or if the pipe has no biLM of this package.
     """
     shim = _shim_of(pipeline, load_pipe(pipeline, name)[1])
     return shim.options, shim.to_arrays()
 
 
 def pipeline_options(pipeline: str) -> list[tuple[str, BiLMOptions]]:
-    """The names of a saved pipeline's elmo pipes, and the sizes of their biLMs. Raises as pipeline_weights does."""
+    """Return the name of each elmo pipe of a saved pipeline, and the sizes of its biLM.
+
+    pipeline: folder or package of the pipeline.
+
+    Raises CommandError if the pipeline can't be loaded, or if it or a pipe has no biLM of this package.
+    """
     return [(name, _shim_of(pipeline, pipe).options) for name, pipe in _load(pipeline)[1].items()]
 
 

@@ -24,39 +24,48 @@ class Reader(Protocol):
     """Splits lines into words, and embeds them."""
 
     def words(self, line: str) -> list[str]:
-        """The words of a line."""
+        """Return the words of a line. line: its text."""
 
     def layers(self, lines: list[str]) -> list[Layers]:
-        """*Shape:* (layers, tokens, width) for each line."""
+        """Return the vectors of all words, *Shape:* (layers, words, width) for each line. lines: their texts."""
 
 
 class BiLMReader:
-    """Words separated by blanks, embedded by a biLM."""
+    """Splits lines at blanks, and embeds the words with a biLM.
+
+    bilm: the biLM.
+    """
 
     def __init__(self, bilm: BiLM) -> None:
         self.embedder = ElmoEmbedder.from_bilm(bilm)
 
     def words(self, line: str) -> list[str]:
-        """The words of a line."""
+        """Return the words of a line. line: its text."""
         return line.split()
 
     def layers(self, lines: list[str]) -> list[Layers]:
-        """*Shape:* (layers, tokens, width) for each line."""
+        """Return the vectors of all words, *Shape:* (layers, words, width) for each line. lines: their texts."""
         return self.embedder.embed_batch([line.split() for line in lines])
 
 
 class PipelineReader:
-    """A pipeline's tokenizer and its elmo pipe; its other pipes do not run."""
+    """Splits lines with a pipeline's tokenizer, and embeds the tokens with its elmo pipe. Its other pipes do not run.
+
+    pipeline: folder or package of the pipeline.
+    pipe: name of the elmo pipe; None: the pipeline must have only one.
+
+    Raises CommandError as `load_pipe` does.
+    """
 
     def __init__(self, pipeline: str, pipe: str | None) -> None:
         self.nlp, self.pipe = load_pipe(pipeline, pipe)
 
     def words(self, line: str) -> list[str]:
-        """The words of a line."""
+        """Return the words of a line. line: its text."""
         return [token.text for token in self.nlp.tokenizer(line)]
 
     def layers(self, lines: list[str]) -> list[Layers]:
-        """*Shape:* (layers, tokens, width) for each line."""
+        """Return the vectors of all words, *Shape:* (layers, words, width) for each line. lines: their texts."""
         embedded = self.pipe.predict([self.nlp.tokenizer(line) for line in lines])
         return [np.asarray(self.pipe.model.ops.to_numpy(layers), np.float32) for layers in embedded]
 
@@ -105,7 +114,8 @@ class Occurrence(NamedTuple):
             shorten(after, _SIDE, placeholder=f" {_DOTS}"),
         )
         text = " ".join(part for part in parts if part)
-        return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)  # no codes
+        # a control character could change how the terminal works
+        return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def find_occurrences(
@@ -132,6 +142,7 @@ def find_occurrences(
 def _embed(
     batch: list[tuple[int, str, list[str]]], reader: Reader, is_word: Callable[[str], bool]
 ) -> Iterator[Occurrence]:
+    """Yield all occurrences of a word in a batch of lines. batch: number, text and words of each line."""
     for (number, _, words), layers in zip(batch, reader.layers([line for _, line, _ in batch])):
         for place, word in enumerate(words):
             if is_word(word):

@@ -1,1 +1,1 @@
-"""Configs of spaCy pipelines whose components listen to an elmo pipe; `elmo init-config` alone calls it."""
+"""Configs of spaCy pipelines whose components listen to an elmo pipe. Only `elmo init-config` uses them."""

@@ -1,4 +1,4 @@
-"""Which components can be in a pipeline whose components listen to an elmo pipe."""
+"""Checks which components can be in a pipeline whose components listen to an elmo pipe."""
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
@@ -13,12 +13,19 @@ from ...errors import CommandError, Errors
 
 ELMO, LINKER, SENTENCIZER = "elmo", "entity_linker", "sentencizer"
 EMBEDDERS = ("tok2vec", "transformer", "curated_transformer")
-PARTS_OF_OTHERS = ("nn_labeller",)  # has a tok2vec, but is no component of its own
+PARTS_OF_OTHERS = ("nn_labeller",)  # they have a tok2vec, but only other components use them
 SENTENCES = {"doc.sents", "token.is_sent_start"}
 
 
 def check_names(nlp: Language, pipeline: Sequence[str]) -> None:
-    """Raises CommandError for components that can't be in one pipeline with elmo, or that are none."""
+    """Check that components can be in one pipeline with elmo.
+
+    nlp: a pipeline of the language.
+    pipeline: names of the components, in order.
+
+    Raises CommandError if a name is unknown, occurs twice or is no trainable component, if there is no trainable
+    component, or if sentence boundaries are set twice or are missing for the entity linker.
+    """
     if not pipeline:
         raise CommandError(Errors.INIT_EMPTY.format(expected=_known(nlp)))
     for number, name in enumerate(pipeline):
@@ -45,7 +52,13 @@ def check_names(nlp: Language, pipeline: Sequence[str]) -> None:
 
 
 def check_knowledge_base(nlp: Language, path: Path) -> None:
-    """Raises CommandError where the folder holds no entities."""
+    """Check that a folder contains a knowledge base with entities.
+
+    nlp: a pipeline, whose vocabulary is used.
+    path: the folder.
+
+    Raises CommandError if the knowledge base can't be read or is empty.
+    """
     knowledge_base = InMemoryLookupKB(nlp.vocab, entity_vector_length=1)
     try:
         knowledge_base.from_disk(path)
@@ -56,29 +69,41 @@ def check_knowledge_base(nlp: Language, path: Path) -> None:
 
 
 def default_model(nlp: Language, name: str) -> dict[str, Any]:
-    """Of a component's factory; {} where it has none."""
+    """Return the default model of a component, as a block of a config; {} if it has no model.
+
+    nlp: a pipeline.
+    name: name of the component's factory.
+    """
     return dict((nlp.get_factory_meta(name).default_config or {}).get("model") or {})
 
 
 def _is_task(nlp: Language, name: str) -> bool:
-    """Whether a component is trained, on a tok2vec of its own."""
+    """Return whether a component is trained and has a tok2vec. name: name of its factory."""
     model = default_model(nlp, name)
     return name not in PARTS_OF_OTHERS and with_tok2vec(model, {}) != model
 
 
 def _known(nlp: Language) -> str:
-    """Names of all components that can be asked for."""
+    """Return the names of all components that a user can choose, for messages."""
     names = [name for name in registry.factories.get_all() if "." not in name and nlp.has_factory(name)]
     return ", ".join(sorted(name for name in names if name == SENTENCIZER or _is_task(nlp, name)))
 
 
 def sentence_setters(nlp: Language, names: Iterable[str]) -> list[str]:
-    """Those that set the sentences' boundaries."""
+    """Return the components that set sentence boundaries, in their order.
+
+    nlp: a pipeline.
+    names: names of the components' factories.
+    """
     return [name for name in names if SENTENCES & set(nlp.get_factory_meta(name).assigns)]
 
 
 def with_tok2vec(block: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:
-    """The block with `tok2vec` wherever it has one, however deep."""
+    """Return a copy of a config block in which each value of the key "tok2vec" is replaced, at any depth.
+
+    block: the block.
+    tok2vec: the block that is put there.
+    """
     return {
         key: deepcopy(tok2vec)
         if key == "tok2vec"

@@ -1,4 +1,4 @@
-"""Training configs of pipelines whose components listen to an elmo pipe."""
+"""Creates training configs of pipelines whose components listen to an elmo pipe."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -27,7 +27,12 @@ ROWS = [5000, 1000, 2500, 2500]
 
 
 class Size(NamedTuple):
-    """Of a component's own network, as spaCy's quickstart has it."""
+    """The size of a component's own network. The values in SIZES are those of spaCy's quickstart.
+
+    width: width of the vectors.
+    depth: number of convolution layers.
+    output_elmo: whether ELMo vectors are also concatenated to the output of the network.
+    """
 
     width: int
     depth: int
@@ -38,7 +43,11 @@ SIZES = {"efficiency": Size(96, 4, False), "accuracy": Size(256, 8, True)}
 
 
 class Files(NamedTuple):
-    """What a config names: the biLM's files, both None for the embedded one, and entity_linker's knowledge base."""
+    """The files that a config names.
+
+    options_file, weight_file: of the biLM; both None: the biLM that is part of this package.
+    knowledge_base: folder of the entity linker's knowledge base; None: there is no entity linker.
+    """
 
     options_file: Path | None = None
     weight_file: Path | None = None
@@ -46,15 +55,20 @@ class Files(NamedTuple):
 
 
 def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files) -> Config:
-    """A filled and validated config, with the train and dev paths alone left open.
+    """Return a complete and validated config, in which only the paths of the training and development data are missing.
 
-    pipeline: spaCy's names of trainable components, in order; "sentencizer" too, which is put before elmo.
-    optimize: a key of SIZES.
-    Raises CommandError, or ElmoError for the biLM's files.
+    lang: spaCy's code of the language.
+    pipeline: spaCy's names of trainable components, in order. It may also contain "sentencizer", which is put before
+        elmo.
+    optimize: "efficiency" or "accuracy", the keys of SIZES.
+    files: the files that the config names.
+
+    Raises CommandError if the language, the components or the knowledge base are wrong, and ElmoError if the biLM's
+    files are.
     """
     try:
         nlp = spacy.blank(lang)
-    except (ImportError, ValueError, AttributeError) as error:  # the last: a module of spacy.lang that is no language
+    except (ImportError, ValueError, AttributeError) as error:  # the last: the module of spacy.lang is no language
         raise CommandError(Errors.INIT_LANGUAGE.format(got=lang, reason=error)) from error
     check_names(nlp, pipeline)
     tasks = [name for name in pipeline if name != SENTENCIZER]
@@ -70,7 +84,9 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
     listener = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": ELMO}
     for name in tasks:
         tok2vec = _elmo_tok2vec(size, listener)
-        if name == LINKER:  # it works on copies of the docs, without the layers; a second place would be a second biLM
+        # entity_linker works on copies of the docs, which have no layers to listen to. So it has a biLM of its own;
+        # with output_elmo it would have two.
+        if name == LINKER:
             tok2vec = _elmo_tok2vec(size._replace(output_elmo=False), bilm | {"width": width})
         components[name] = {"factory": name, "model": with_tok2vec(default_model(nlp, name), tok2vec)}
     config: dict[str, Any] = {
@@ -78,7 +94,7 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
         "nlp": {"lang": nlp.lang, "pipeline": list(components)},
         "components": components,
     }
-    # elmo and entity_linker are to read the same sentences in training and later
+    # so that elmo and entity_linker read the same sentences in training as they do later
     annotating = before + (sentence_setters(nlp, tasks) if LINKER in tasks else [])
     if annotating:
         config["training"] = {"annotating_components": annotating}
@@ -86,7 +102,7 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
         loader = {"@misc": "spacy.KBFromFile.v1", "kb_path": "${paths.knowledge_base}"}
         config["initialize"] = {"components": {LINKER: {"kb_loader": loader}}}
     filled = load_model_from_config(Config(config), auto_fill=True).config
-    return load_model_from_config(load_config_from_str(filled.to_str()), validate=True).config  # as train reads it
+    return load_model_from_config(load_config_from_str(filled.to_str()), validate=True).config  # as `spacy train` does
 
 
 def _paths(files: Files) -> dict[str, str]:
@@ -99,7 +115,7 @@ def _paths(files: Files) -> dict[str, str]:
 
 
 def _bilm(files: Files) -> dict[str, Any]:
-    """The biLM's block."""
+    """Return the config block of the biLM. files: the files that the config names."""
     given = files.options_file is not None
     return {
         "@architectures": "spacy-elmo.BiLM.v1",
@@ -109,7 +125,11 @@ def _bilm(files: Files) -> dict[str, Any]:
 
 
 def _elmo_tok2vec(size: Size, source: dict[str, Any]) -> dict[str, Any]:
-    """The block of a component's own network over x and ELMo."""
+    """Return the config block of a component's own network, which reads hash embeddings and ELMo vectors.
+
+    size: of the network.
+    source: the block that the ELMo vectors come from, a listener or a biLM.
+    """
     elmo = {
         "@architectures": "spacy-elmo.Tok2Vec.v1",
         "source": source,
