@@ -32,6 +32,8 @@ def _read(ids: Tensor, lengths: Tensor, table: Tensor) -> tuple[int, int, int]:
 
 
 class _Convolve(torch.autograd.Function):
+    """The maximum over windows of one table's sums, with the gradient of the table."""
+
     @staticmethod
     def forward(ctx: Any, table: Tensor, ids: Tensor, lengths: Tensor, library: ctypes.CDLL) -> Tensor:
         width, n_ids, filters = table.shape

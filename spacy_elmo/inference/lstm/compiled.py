@@ -59,6 +59,7 @@ class _Steps(NamedTuple):
 
     @classmethod
     def of(cls, packing: Packing, backward: bool) -> _Steps:
+        """Return the steps of a packing. backward: whether the last step is read first."""
         if not backward:
             return cls(packing.active, packing.offsets)
         return cls(packing.active[::-1].copy(), packing.offsets[::-1].copy())
@@ -110,6 +111,7 @@ class CompiledStack:
         self.layers.append(_Layer(packed[0], packed[1], packed[2], bias, remainders, self._addresses(packed, bias)))
 
     def _addresses(self, packed: list[Tensor], bias: Tensor) -> tuple[int, ...]:
+        """Return the addresses of the packed input, recurrent and projection weights, and of the bias."""
         dim, width, operands = self.options.dim, self.options.projection_dim, self.kind.operands
         inputs, recurrent, projection = packed
         return (

@@ -61,6 +61,7 @@ class _Sizes(NamedTuple):
 
     @classmethod
     def of(cls, tape: Tape) -> _Sizes:
+        """Return the sizes of a tape's arrays."""
         steps, rows, dim = tape.outs.shape
         return cls(steps, rows, dim, tape.inputs.shape[2], tape.hidden.shape[2])
 

@@ -18,6 +18,7 @@ from .tape import Arrays, Tape, array
 
 
 def _stop_where_clipped(gradient: Tensor, clipped: Tensor, bound: float | None) -> Tensor:
+    """Return the gradient of values before they were clipped to [-bound, bound]: 0 if they were clipped."""
     if bound is None:
         return gradient
     bound = torch.tensor(bound, dtype=clipped.dtype).item()  # rounded to the type that was clipped
@@ -116,6 +117,8 @@ def _stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 class _LstmScan(torch.autograd.Function):
+    """The operation of `lstm_scan`. It uses the compiled calls of `amx` if they fit the sizes and types."""
+
     @staticmethod
     def forward(
         ctx: Any,
