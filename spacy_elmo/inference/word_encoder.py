@@ -1,7 +1,6 @@
 """The character encoder with convolution tables computed once, and matrices in the type of their multiplication."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -9,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..formats.options import BiLMOptions
-from ..modules.char_cnn import CharCnn
+from ..modules.convolutions import Convolutions
 from ..modules.highway import highway_sum_in_place
 from .linear import PrepackedLinear
 from .split import joined, split
@@ -91,9 +90,7 @@ class WordEncoder:
         return (x if self._projection is None else self._projection(x))[: len(ids)]
 
 
-def _convolutions(options: BiLMOptions, weights: dict[str, Tensor]) -> CharCnn:
-    """Return the network without highway layers and projection. It shares the weights."""
-    with torch.device("meta"):  # allocates no memory, and draws no random numbers
-        cnn = CharCnn(replace(options, n_highway=0), char_projection=False)
-    cnn.load_state_dict({name: weights[PREFIX + name] for name in cnn.state_dict()}, assign=True)
-    return cnn.requires_grad_(False)
+def _convolutions(options: BiLMOptions, weights: dict[str, Tensor]) -> Convolutions:
+    names = [f"{PREFIX}convolutions.{k}" for k in range(len(options.filters))]
+    filters = [(weights[f"{name}.weight"], weights[f"{name}.bias"]) for name in names]
+    return Convolutions(options, weights[f"{PREFIX}embedding.weight"], filters)

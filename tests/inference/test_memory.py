@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -110,3 +111,20 @@ def test_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory.sys, "platform", "darwin")
     monkeypatch.setattr(memory.ctypes, "CDLL", None)
     trim()
+
+
+# Modules
+
+
+def test_the_first_doc_imports_no_part_of_torch() -> None:
+    """torch loads some of its parts only when they are used, and they take up to 70 MB."""
+    script = """
+import sys, spacy, spacy_elmo
+nlp = spacy.blank("en")
+nlp.add_pipe("elmo")
+before = set(sys.modules)
+assert nlp("A bank .")[0]._.elmo.any()
+print([name for name in set(sys.modules) - before if name.split(".")[0] in ("torch", "sympy")])
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr

@@ -14,7 +14,7 @@ from torch import Tensor
 from spacy_elmo import kernels
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
-from spacy_elmo.modules import char_cnn
+from spacy_elmo.modules import convolutions
 from spacy_elmo.modules.char_cnn import CharCnn
 
 OPTIONS = BiLMOptions(
@@ -99,8 +99,8 @@ def test_table_equals_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiled path is taken, and gives what the other one does."""
     made, ids = encoder(), ids_of(OPTIONS)
     calls = []
-    original = char_cnn.maxima
-    monkeypatch.setattr(char_cnn, "maxima", lambda *arguments: calls.append(1) or original(*arguments))
+    original = convolutions.maxima
+    monkeypatch.setattr(convolutions, "maxima", lambda *arguments: calls.append(1) or original(*arguments))
     got = made(ids)
     assert len(calls) == 1
     monkeypatch.setattr(kernels, "load", lambda: None)
@@ -170,4 +170,4 @@ def test_without_gradients_the_same() -> None:
     expected = made(ids).detach()
     with torch.no_grad():
         assert torch.equal(made(ids), expected)
-        assert torch.equal(made.project(made.pool(ids, made.tables())), expected)
+        assert torch.equal(made.project(made.pool(ids)), expected)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM, LstmState
-from spacy_elmo.modules.char_cnn import N_IDS
+from spacy_elmo.modules.convolutions import N_IDS
 from spacy_elmo.modules.lstm.cell import Clips
 from spacy_elmo.modules.lstm.scan import lstm_scan
 
