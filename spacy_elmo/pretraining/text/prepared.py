@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import CorpusError, Errors, SettingsError, shown
+from ...formats.npy import read_npy
 from .prepared_meta import LENGTHS, OFFSETS, TEXT, Meta, read_meta
 
 Lengths = npt.NDArray[np.int32]
@@ -35,30 +36,40 @@ class PreparedCorpus:
     def __init__(self, folder: Path, meta: Meta, start: int, stop: int) -> None:
         self.folder, self.meta, self.start, self.stop = folder, meta, start, stop
         try:
-            self._offsets = np.load(folder / OFFSETS, mmap_mode="r")
-            self._lengths = np.load(folder / LENGTHS, mmap_mode="r")
+            self._offsets = read_npy(folder / OFFSETS, np.int64)
+            self._lengths = read_npy(folder / LENGTHS, np.int32)
+            if (folder / TEXT).exists() and not (folder / TEXT).is_file():  # opening a pipe could wait for ever
+                self._damaged(f"{TEXT} is a folder or a special file")
             with (folder / TEXT).open("rb") as file:
                 self._text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError, EOFError) as error:
+        except CorpusError:
+            raise
+        except (OSError, ValueError) as error:
             raise CorpusError(Errors.PREPARED_DAMAGED.format(folder=folder, reason=error)) from error
         n = meta.report.sentences
-        if (self._offsets.dtype, self._offsets.shape) != (np.int64, (n + 1,)):
-            self._damaged(f"{OFFSETS} has {self._offsets.shape} numbers of {self._offsets.dtype}")
-        if (self._lengths.dtype, self._lengths.shape) != (np.int32, (n,)):
-            self._damaged(f"{LENGTHS} has {self._lengths.shape} numbers of {self._lengths.dtype}")
+        if len(self._offsets) != n + 1:
+            self._damaged(f"{OFFSETS} has {len(self._offsets):,} numbers, not {n + 1:,}")
+        if len(self._lengths) != n:
+            self._damaged(f"{LENGTHS} has {len(self._lengths):,} numbers, not {n:,}")
         if self._offsets[-1] != len(self._text):
             self._damaged(f"{TEXT} has {len(self._text):,} bytes, not {self._offsets[-1]:,}")
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> PreparedCorpus:
-        """Return all sentences of a folder. The sizes of the files are checked, the words are not (see `verify`).
+        """Return all sentences of a folder. The sizes of the files and the numbers of words are checked, the words are
+        not (see `verify`).
 
         folder: as `prepare` wrote it.
 
         Raises CorpusError if the folder holds no prepared corpus, or a damaged one.
         """
         meta = read_meta(Path(folder))
-        return cls(Path(folder), meta, 0, meta.report.sentences)
+        corpus = cls(Path(folder), meta, 0, meta.report.sentences)
+        if corpus.lengths.min(initial=1) < 1:
+            corpus._damaged(f"{LENGTHS} has {corpus.lengths.min()}, but each sentence has a word")
+        if corpus.n_tokens != meta.report.tokens:
+            corpus._damaged(f"{LENGTHS} sums to {corpus.n_tokens:,} words, not {meta.report.tokens:,}")
+        return corpus
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -93,8 +104,11 @@ class PreparedCorpus:
             raise IndexError(number)
         number += self.start
         begin, end = self._offsets[number], self._offsets[number + 1]
+        line = self._text[begin:end] if 0 <= begin < end else b""
+        if line.find(b"\n") != len(line) - 1:
+            self._damaged(f"sentence {number} is not one line")
         try:
-            words = self._text[begin:end].decode("utf8").split()
+            words = line.decode("utf8").split()
         except UnicodeDecodeError as error:
             self._damaged(f"sentence {number} is no text: {error}")
         if len(words) != self._lengths[number]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...errors import CorpusError, Errors, shown
 from ...formats.atomic import replacing, writing
+from ...formats.npy import read_npy
 from ...formats.unpacking import lines_of
 
 START, END, UNKNOWN = 0, 1, 2  # ids of the special words
@@ -72,14 +73,12 @@ def read_counts(path: Path, n_words: int) -> Counts | None:
     file = counts_path(path)
     if not file.exists():
         return None
-    _check_regular(file, "the counts of a vocabulary")
     try:
-        counts = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        counts = np.array(read_npy(file, np.int64))
+    except (OSError, ValueError) as error:
         raise CorpusError(Errors.VOCABULARY_COUNTS.format(source=file, reason=error, n=n_words)) from error
     check_counts(str(file), counts, n_words)
-    result: Counts = counts
-    return result
+    return counts
 
 
 def check_counts(source: str, counts: object, n_words: int) -> None:

@@ -250,6 +250,34 @@ def test_arrays_of_another_type_or_shape(corpus: PreparedCorpus) -> None:
             PreparedCorpus.open(corpus.folder)
 
 
+def test_numbers_that_cannot_be(corpus: PreparedCorpus) -> None:
+    for lengths in ([3, 2, 5], [9, 1, -1], [9, 0, 0]):  # they must be above 0, and sum to the 9 words of meta.json
+        np.save(corpus.folder / "lengths.npy", np.array(lengths, np.int32))
+        with pytest.raises(CorpusError, match=r"damaged \(lengths\.npy"):
+            PreparedCorpus.open(corpus.folder)
+
+
+@pytest.mark.parametrize(
+    "offsets", [[0, 11, 6, 21], [-9, 6, 11, 21], [0, 6, 10, 21], [0, 11, 11, 21], [0, 6, 2**62, 21]]
+)
+def test_offsets_that_do_not_divide_the_lines(offsets: list[int], corpus: PreparedCorpus) -> None:
+    np.save(corpus.folder / "offsets.npy", np.array(offsets, np.int64))
+    opened = PreparedCorpus.open(corpus.folder)
+    with pytest.raises(CorpusError, match="damaged"):
+        list(opened)
+
+
+def test_special_files(corpus: PreparedCorpus) -> None:
+    for name in ("sentences.txt", "offsets.npy", "lengths.npy"):
+        content = (corpus.folder / name).read_bytes()
+        (corpus.folder / name).unlink()
+        os.mkfifo(corpus.folder / name)
+        with pytest.raises(CorpusError, match=rf"damaged \({name} is a folder or a special file"):
+            PreparedCorpus.open(corpus.folder)
+        (corpus.folder / name).unlink()
+        (corpus.folder / name).write_bytes(content)
+
+
 @pytest.mark.parametrize(
     "change",
     [
