@@ -101,3 +101,20 @@ def test_plain_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     linear = PrepackedLinear(WEIGHT, None, 128)
     assert not linear.prepacked
     check(linear, None)
+
+
+@pytest.mark.parametrize("columns", [512, 2048, 700])
+def test_rounding_errors_are_those_of_plain_linear_layers(columns: int) -> None:
+    """AllenNLP runs torch's linear layers. At the width of the official files ours had twice their error."""
+    rng = np.random.default_rng(0)
+    weight, x = rng.normal(size=(64, columns)) / columns**0.5, np.abs(rng.normal(size=(256, columns)))
+    weight32, x32 = torch.from_numpy(weight.astype(np.float32)), torch.from_numpy(x.astype(np.float32))
+    exact = x32.double().numpy() @ weight32.double().numpy().T
+
+    def error(result: Tensor) -> float:
+        return float(np.sqrt(np.mean((result.double().numpy() - exact) ** 2)))
+
+    plain = torch.nn.functional.linear(x32, weight32)
+    linear = PrepackedLinear(weight32, None, 128)
+    assert error(linear(x32)) <= 1.3 * error(plain)
+    assert torch.equal(linear.plain, weight32)
