@@ -77,6 +77,9 @@ class CommandMessages:
     VECTORS_KEY = "the key {got} can't name a dataset: {reason}. Use another key, or none: then a number is used."
     VECTORS_KEY_TWICE = "{path}: the key {got} was written before. Expected each key once: change it, or use none."
 
+    # --version
+    JSON_ALONE = "--json was given before a command's name. Expected it after --version, or after the command's name."
+
     # info
     INFO_OPTIONS_TWICE = (
         "{got} options files were given with weights: {paths}. Expected one options file, and the weight files that "

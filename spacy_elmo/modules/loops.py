@@ -9,6 +9,7 @@ from .. import kernels
 from ..kernels import address as address
 from ..kernels import address_of_rows as address_of_rows
 from ..kernels import bound as bound
+from ..kernels.state import loops_state as loops_state
 
 NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}  # suffixes of loops that exist for both types
 
