@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run quick test docs bench clean
+.PHONY: run quick test docs bench dist clean
 
 run: $(VENV)/installed
 	$(BIN)/python -m spacy elmo demo out
@@ -39,6 +39,17 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.speed.busy_neighbour
 	$(BIN)/python -m benchmarks.speed.without_parts
 
+# the wheel is built from the sdist. auditwheel refuses one without compiled loops
+dist: $(VENV)/installed-release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist/plain .
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m auditwheel repair --strip --wheel-dir dist dist/plain/*.whl
+	mv dist/plain/*.tar.gz dist
+	rm -r dist/plain
+	$(BIN)/python -m build --outdir dist packages/en_mini_softmax
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python scripts/check_dist.py dist
+
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -q -c constraints.txt torch
@@ -49,5 +60,9 @@ $(VENV)/installed-dev: $(VENV)/installed
 	$(PIP) install -q -c constraints.txt -e .[dev]
 	touch $@
 
+$(VENV)/installed-release: $(VENV)/installed
+	$(PIP) install -q -c constraints.txt -e .[release]
+	touch $@
+
 clean:
-	rm -rf $(VENV) out build docs/_build *.egg-info
+	rm -rf $(VENV) out build dist docs/_build *.egg-info

@@ -1,9 +1,11 @@
 """Builds the compiled loops, which are optional: without a compiler the package installs and torch does the same."""
 
 import hashlib
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 FOLDER = Path("spacy_elmo/kernels")
@@ -35,8 +37,20 @@ class BuildLoops(build_ext):
 
         return flags if platform.machine().lower() in ("x86_64", "amd64") else []
 
+    # a plain library that ctypes loads, no Python module: it has no PyInit function, and one file is for all Pythons
+
     def get_export_symbols(self, ext: Extension) -> list[str]:
-        return []  # a plain library that ctypes loads, no Python module
+        return []
+
+    def get_ext_filename(self, fullname: str) -> str:
+        return fullname.replace(".", "/") + EXTENSION_SUFFIXES[-1]
+
+
+class WheelForAllPythons(bdist_wheel):
+    """The wheel's tags: any Python 3, this platform."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
 
 
 setup(
@@ -49,5 +63,5 @@ setup(
             optional=True,
         )
     ],
-    cmdclass={"build_ext": BuildLoops},
+    cmdclass={"build_ext": BuildLoops, "bdist_wheel": WheelForAllPythons},
 )

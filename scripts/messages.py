@@ -23,6 +23,17 @@ class Messages:
     )
     ASSET_MISSING = "  {path} (MD5 {md5}), from {url}"
 
+    # Releases
+    DIST_FILES = "{folder}: the files {pattern} are {got}. Expected one: run make dist again."
+    DIST_FAILED = "a step failed: {command}\nIts output:\n{output}"
+    DIST_LOOPS = (
+        "{file}: its compiled loops are not used ({reason}). Expected a file with compiled loops: build it with gcc 12 "
+        "or newer."
+    )
+    DIST_PLACE = (
+        "the package was imported from {place}. Expected a place in {folder}: unset what changes Python's path."
+    )
+
     # Runs
     SEEDS = "--seeds is {got!r}. Expected whole numbers separated by blanks, like 0 1 2: change vars.seeds."
     TRAIN_FAILED = "{output}: training failed; what it said stands above. The command was: {command}"

@@ -68,11 +68,11 @@ def fingerprint(folder: Path = FOLDER) -> str:
 
 
 def library_path(folder: Path = FOLDER) -> Path | None:
-    """The path of the library that was built for this Python, or None if there is none.
+    """The path of the library, or None if there is none.
 
-    folder: where the library is.
+    folder: where the library is. setup.py gives it the last of Python's suffixes, which is for all versions of Python.
     """
-    paths = [folder / f"_loops{suffix}" for suffix in EXTENSION_SUFFIXES]
+    paths = [folder / f"_loops{suffix}" for suffix in reversed(EXTENSION_SUFFIXES)]
     return next((path for path in paths if path.exists()), None)
 
 
