@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..modules.lstm.cell import FORGET_BIAS
+from ..modules.lstm.cell import FORGET_BIAS, Gates
 
 _ENCODER = "_elmo_lstm._token_embedder."
 _LSTM = "_elmo_lstm._elmo_lstm."
@@ -96,14 +96,14 @@ def _lstms(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _reordered(tensor: Tensor, is_bias: bool) -> Tensor:
-    """Return the gates in the order i, j, f, o in place of i, f, j, o, and the bias without the forget bias.
+    """Return the gates in our order in place of i, f, j, o, and the bias without the forget bias.
 
     The forget bias is added when the LSTM runs.
 
     tensor: *Shape:* (4 * dim, ...).
     """
     i, f, j, o = tensor.unflatten(0, (4, -1))
-    return torch.cat([i, j, f - FORGET_BIAS if is_bias else f, o])
+    return torch.cat(Gates(input=i, candidate=j, forget=f - FORGET_BIAS if is_bias else f, output=o))
 
 
 def _mixes(theirs: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -22,9 +22,7 @@ STEP_ROWS = 128  # usual number of rows of a step, for which the weights are pre
 
 
 class _Layer(NamedTuple):
-    """The matrix multiplications of one layer.
-
-    The gates are in the files' order: input gate, candidate, forget gate, output gate.
+    """The matrix multiplications of one layer. `Gates` in modules/lstm/cell.py has the order of the gates.
 
     inputs: from the layer's input to its input sums, *Shape:* (4 dim,) for each row, bias included.
     recurrent: from the previous state to its part of the gates' sums.

@@ -1,8 +1,8 @@
 """One step of the LSTM cell and its gradient: compiled if the compiled loops were built, else in torch.
 
-The gates are in the files' order: input gate i, candidate j, forget gate f, output gate o. Rows are contiguous. The
-cell state is float32 (float64 if all arrays are). What the matrix multiplications read and write may be bfloat16; sums
-and activations are then computed in float32.
+`Gates` states the order of the gates, which is that of the files. Rows are contiguous. The cell state is float32
+(float64 if all arrays are). What the matrix multiplications read and write may be bfloat16; sums and activations are
+then computed in float32.
 """
 
 from typing import NamedTuple
@@ -15,6 +15,29 @@ from ...kernels.constants import GATE_F, GATES
 from ..loops import NAMES, address, bound, loops, optional_address
 
 FORGET_BIAS = 1.0  # TensorFlow's LSTMCell(forget_bias=1.0), with which all ELMo files were trained; it is in no file
+
+
+class Gates(NamedTuple):
+    """The parts of an array that has values of all gates. The fields are in the order of the files.
+
+    input: of the input gate i.
+    candidate: of the candidate j.
+    forget: of the forget gate f.
+    output: of the output gate o.
+    """
+
+    input: Tensor
+    candidate: Tensor
+    forget: Tensor
+    output: Tensor
+
+    @classmethod
+    def of(cls, values: Tensor) -> "Gates":
+        """Return views of the gates' parts, *Shape:* (..., dim) each.
+
+        values: *Shape:* (..., 4 dim), all gates.
+        """
+        return cls(*values.chunk(GATES, -1))
 
 
 class Clips(NamedTuple):
@@ -79,7 +102,7 @@ def with_forget_bias(bias: Tensor, dtype: torch.dtype) -> Tensor:
     dtype: type of the copy.
     """
     bias = bias.to(dtype, copy=True)
-    bias.unflatten(-1, (GATES, -1))[..., GATE_F, :] += FORGET_BIAS
+    Gates.of(bias).forget.add_(FORGET_BIAS)
     return bias
 
 
@@ -146,9 +169,8 @@ def cell_in_torch(
 
     Returns *Shape:* (batch, dim).
     """
-    dim = cell.shape[1]
-    i, j, f, o = sums.split(dim, 1)
-    for gates in (i, sums[:, 2 * dim :]) if one_sigmoid else (i, f, o):
+    i, j, f, o = Gates.of(sums)
+    for gates in (i, sums[:, GATE_F * cell.shape[1] :]) if one_sigmoid else (i, f, o):
         gates.sigmoid_()
     torch.mul(previous, f, out=cell).addcmul_(i, j.tanh_())
     return torch.tanh(clip_in_place(cell, clip)).mul_(o)
@@ -188,8 +210,8 @@ def cell_backward(
         )
         return d_cell
     sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
-    i, j, f, o = gates.to(cell_out.dtype, copy=True).split(dim, 1)
-    d_i, d_j, d_f, d_o = gates.split(dim, 1)
+    i, j, f, o = Gates.of(gates.to(cell_out.dtype, copy=True))
+    d_i, d_j, d_f, d_o = Gates.of(gates)
     d_out, tanh_c = d_out.to(cell_out.dtype), torch.tanh(cell_out)
     d_o.copy_(sigmoid_backward(d_out * tanh_c, o))
     d_cell = d_cell + tanh_backward(d_out * o, tanh_c)
