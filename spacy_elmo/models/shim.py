@@ -27,8 +27,8 @@ if hasattr(os, "register_at_fork"):
 class BiLMShim(Shim):
     """Holds the one owner of a biLM's weights.
 
-    At first the owner is a FrozenBiLM. `unfreeze` hands the weights over to a torch network, which can be trained;
-    `freeze` hands them over to a FrozenBiLM again.
+    At first the owner is a FrozenBiLM. `unfreeze` hands the weights over to a torch network, which can be trained.
+    The network stays the owner until `from_bytes` loads other weights.
 
     In training, gradients may arrive after spaCy has asked for the update (see pipeline/listening). So each method
     that needs the current weights first settles: it applies the gradients that the open training step has summed.
@@ -122,8 +122,8 @@ class BiLMShim(Shim):
     def unfreeze(self) -> BiLM:
         """Hand the weights over to a torch network, which then owns them, and return it. Settles.
 
-        Until `freeze`, the engine has copies of the weights, so that they are in memory twice. A new engine is made
-        after `finish_update`, `use_params` and `from_bytes`, but not after other changes of the network.
+        From then on the engine has copies of the weights, so that they are in memory twice. A new engine is made after
+        `finish_update`, `use_params` and `from_bytes`, but not after other changes of the network.
         """
         with self._lock:
             self.settle()
@@ -131,13 +131,6 @@ class BiLMShim(Shim):
             if isinstance(owner, FrozenBiLM):
                 self._model = owner = owner.to_network()
             return owner
-
-    def freeze(self) -> None:
-        """Hand the weights over from the torch network to a FrozenBiLM. Settles. Any other gradients are lost."""
-        with self._lock:
-            self.settle()
-            if isinstance(self._model, BiLM):
-                self._set_owner(FrozenBiLM(self._model.options, self._model.to_arrays(), self._device))
 
     def to_arrays(self) -> Arrays:
         """Return copies of the current weights by parameter name. Settles."""
