@@ -16,7 +16,8 @@ from spacy_elmo import kernels
 pytestmark = pytest.mark.slow
 
 TILES = Path(__file__).parent / "emulated_tiles.h"
-TESTS = [ROOT / "tests" / name for name in ("kernels/training/test_amx.py", "inference/lstm/test_stacks.py")]
+FILES = ("kernels/training/test_amx.py", "inference/lstm/test_stacks.py", "modules/lstm/test_scan_combinations.py")
+TESTS = [ROOT / "tests" / name for name in FILES]
 
 
 def test_on_emulated_tiles(project: Path, compiled: ctypes.CDLL) -> None:
