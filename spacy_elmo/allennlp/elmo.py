@@ -40,7 +40,8 @@ class Elmo(nn.Module):
     options_file: path of the official options file; None: the embedded biLM, unless there is a module.
     weight_file: path of the official weight file; None: the embedded biLM, unless there is a module.
     num_output_representations: number of mixes of the layers that are returned, each with separate weights.
-    requires_grad: whether the biLM is trained, too.
+    requires_grad: whether the biLM is trained, too. Exempt its biases from your optimizer's weight decay: AllenNLP
+        stores the bias of the LSTM's forget gates with 1 added, this package without, so decay pulls them elsewhere.
     do_layer_norm: whether each layer is normalised before the mix, with one mean and variance over all its values in
         the batch, including those at `<S>` and `</S>`.
     dropout: share of the mixed values that is set to 0 in training.

@@ -1,6 +1,7 @@
 """An optimizer's update of a torch network inside a Thinc shim."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import cast
 
 from thinc.api import Optimizer
@@ -12,11 +13,14 @@ from torch import nn
 def apply_gradients(
     network: nn.Module, shim_id: int, optimizer: Optimizer, learn_rate_factor: float, changed: Callable[[], None]
 ) -> None:
-    """Apply the gradients of a network's weights, and clear them.
+    """Apply the gradients of a network's weights, and clear them. The optimizer's L2 is not used for biases.
+
+    The LSTM adds 1 to the stored bias of its forget gate, so L2 would pull the sum to 1, where it pulls to 0 in
+    AllenNLP, which stores the sum.
 
     network: the network. Weights without a gradient are left as they are.
     shim_id: id of the shim that holds the network. An optimizer stores its state under this id and the weight's name.
-    optimizer: Thinc's optimizer, or any callable with the same signature.
+    optimizer: Thinc's optimizer, or any callable with the same signature. The L2 of another callable is its own affair.
     learn_rate_factor: factor of the optimizer's learning rate.
     changed: called after each weight that was updated.
     """
@@ -24,8 +28,22 @@ def apply_gradients(
         if parameter.grad is not None:
             weights = cast(FloatsXd, torch2xp(parameter.data))
             gradient = cast(FloatsXd, torch2xp(parameter.grad))
-            updated, _ = optimizer((shim_id, name), weights, gradient, lr_scale=learn_rate_factor)
+            with _l2_of(optimizer, name):
+                updated, _ = optimizer((shim_id, name), weights, gradient, lr_scale=learn_rate_factor)
             if updated is not weights:  # Thinc's optimizers write into `weights`, others may not
                 parameter.data.copy_(xp2torch(updated, device=parameter.device))
             parameter.grad = None
             changed()
+
+
+@contextmanager
+def _l2_of(optimizer: Optimizer, name: str) -> Iterator[None]:
+    """Have the optimizer use no L2 while the weight of this name is updated, if it is a bias."""
+    if not (name.endswith("bias") and isinstance(optimizer, Optimizer)):
+        yield
+        return
+    before, optimizer.L2 = optimizer.L2, 0.0
+    try:
+        yield
+    finally:
+        optimizer.L2 = before

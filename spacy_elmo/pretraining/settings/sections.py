@@ -130,7 +130,7 @@ class OptimizerSettings(Section):
         default=1e-8, metadata=real(above=0) | help_text("added to the denominator of an update; AdamW's")
     )
     weight_decay: float = field(
-        default=0.0, metadata=real(0) | help_text("of the matrices of the biLM, not of the softmax; AdamW's")
+        default=0.0, metadata=real(0) | help_text("of the biLM's weights, not of its biases or the softmax; AdamW's")
     )
     initial_accumulator: float = field(
         default=1.0, metadata=real(0, 1e30) | help_text("first value of the sums of squared gradients; Adagrad's")

@@ -37,7 +37,7 @@ class AdaptiveObjective:
 
     def __init__(self, softmax: AdaptiveSoftmax, settings: OptimizerSettings) -> None:
         self.softmax, self.parameters = softmax, list(softmax.parameters())
-        self.optimizer = dense_optimizer(self.parameters, replace(settings, weight_decay=0.0))
+        self.optimizer = dense_optimizer(softmax.named_parameters(), replace(settings, weight_decay=0.0))
         self._sums: list[Tensor] = []
 
     def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:

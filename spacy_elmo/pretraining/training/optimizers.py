@@ -1,6 +1,7 @@
 """Optimizers: torch's for the parameters that each update changes, and row optimizers for the softmax."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,24 @@ from .row_updates import AdagradRows, AdamRows
 ADAGRAD_EPSILON = 1e-10  # torch's default; TensorFlow's Adagrad has no epsilon
 
 
-def dense_optimizer(parameters: Sequence[nn.Parameter], settings: OptimizerSettings) -> torch.optim.Optimizer:
+def dense_optimizer(named: Iterable[tuple[str, nn.Parameter]], settings: OptimizerSettings) -> torch.optim.Optimizer:
     """Return an optimizer of parameters that each update changes completely.
 
-    parameters: what it changes. Weight decay is applied to those with two or more axes only.
+    named: what it changes, with the names that torch's modules give. Weight decay is applied to all but the biases: the
+        LSTM adds 1 to the stored bias of its forget gate, so decay would pull the sum to 1.
     settings: name and hyperparameters.
     """
     if settings.name == "adagrad":
         return torch.optim.Adagrad(
-            parameters, lr=settings.learning_rate, initial_accumulator_value=settings.initial_accumulator
+            [parameter for _, parameter in named],
+            lr=settings.learning_rate,
+            initial_accumulator_value=settings.initial_accumulator,
         )
+    # a checkpoint stores the parameters' state by their numbers in this order
+    ordered = sorted(named, key=lambda pair: pair[1].dim() <= 1)
     groups = [
-        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+        {"params": [parameter for _, parameter in run], "weight_decay": 0.0 if is_bias else settings.weight_decay}
+        for is_bias, run in groupby(ordered, key=lambda pair: pair[0].endswith("bias"))
     ]
     betas = (settings.beta1, settings.beta2)
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)

@@ -70,7 +70,7 @@ class Trainer:
         model.bilm.to(self.group.device)
         model.softmax.to(self.group.device)
         self.parameters = list(model.bilm.parameters())
-        self.optimizer = dense_optimizer(self.parameters, settings.optimizer)
+        self.optimizer = dense_optimizer(model.bilm.named_parameters(), settings.optimizer)
         self.objective = _objective(settings, model)
         self.state = model.bilm.lstm.zero_state(share)
         self.from_zero = _evenly_true(settings.zero_state_share, settings.streams)[self.local_streams]

@@ -138,6 +138,31 @@ def test_applied_in_the_same_step_under_nlp_update() -> None:
     assert not gradients(nlp)
 
 
+@pytest.mark.parametrize("decay", [True, False], ids=["weight decay", "L2"])
+def test_l2_leaves_the_biases_alone(decay: bool) -> None:
+    """The formulas of Thinc's SGD, without the term of L2 for biases."""
+    nlp = tuned("tagger", learn_rate_factor=1.0)
+    gold = examples(nlp)
+    before = weights(nlp)
+    nlp.update(gold, sgd=False)
+    gradient = gradients(nlp)
+    shim_of(nlp).unfreeze().zero_grad()
+    nlp.get_pipe("tagger").model.finish_update(SGD(0.0))
+    optimizer = SGD(0.5, grad_clip=0.0, L2=0.1, L2_is_weight_decay=decay)
+    nlp.update(gold, sgd=optimizer)
+    assert optimizer.L2 == 0.1
+    biases = 0
+    for name, after in weights(nlp).items():
+        l2 = 0.0 if "bias" in name else 0.1
+        biases += l2 == 0
+        if decay:
+            expected = (before[name] - 0.5 * gradient[name]) * (1 - 0.5 * l2)
+        else:
+            expected = before[name] - 0.5 * (gradient[name] + l2 * before[name])
+        np.testing.assert_allclose(after, expected, atol=1e-5)
+    assert 0 < biases < len(before)
+
+
 def test_applied_in_the_same_step_as_spacy_train_does() -> None:
     nlp = tuned("tagger", "ner")
     gold = examples(nlp)
