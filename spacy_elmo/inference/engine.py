@@ -160,7 +160,7 @@ class Engine:
                 outputs = self._run_stack(d, encoded, batch, _select(state, d, rows), group_ends)
                 places = batch.packing.places
                 layer_rows = [(encoded, group_index), *((output, places) for output in outputs)]
-                fill(layers[rows], layer_rows, batch.packing.given, boundary, d)
+                fill(layers[rows], layer_rows, batch.packing.unsorted_lengths, boundary, d)
 
             return [partial(part, d) for d in range(DIRECTIONS)]
 

@@ -19,8 +19,8 @@ class LayerCall(ctypes.Structure):
     """One direction of one layer over rows of different lengths, only forward."""
 
     _fields_: ClassVar = _fields(
-        "batch dim width n_kept n_inputs n_chunks h_stride c_stride",
-        "chunks kept fresh active offsets places x h c packed_inputs packed_recurrent packed_w_p bias"
+        "batch dim width n_precomputed n_inputs n_chunks h_stride c_stride",
+        "chunks precomputed by_chunk active offsets places x h c packed_inputs packed_recurrent packed_w_p bias"
         " blocked inputs cells state outs out",
     )
 

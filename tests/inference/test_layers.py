@@ -28,7 +28,7 @@ def test_each_position_gets_its_own_row(
         for k in range(OPTIONS.layers):
             rows = (1000 * d + 100 * k + names[packing.source])[:, None] + np.arange(width) / 100
             outputs.append((torch.from_numpy(rows.astype(np.float32)), packing.places))
-        fill(arrays, outputs, packing.given, boundary, d)
+        fill(arrays, outputs, packing.unsorted_lengths, boundary, d)
     for s, array in enumerate(arrays):
         for k, t, column in np.ndindex(array.shape):
             d, at = divmod(column, width)

@@ -153,7 +153,7 @@ class CompiledStack:
         call = self._call(steps, work)
         outputs: list[Tensor] = []
         for k, layer in enumerate(self.layers):
-            plan = plans.first if k == 0 else plans.further
+            plan = plans.first if k == 0 else plans.later
             x = outputs[-1] if k else words
             out = self.buffers.empty(f"out {k}", len(packing.source), self.options.projection_dim)
             self._run_layer(call, layer, x, LstmState(_rows(state.h[k]), _rows(state.c[k])), plan, backward, out)
@@ -207,20 +207,22 @@ class CompiledStack:
         """
         empty, dim, width, n = self.buffers.empty, self.options.dim, self.options.projection_dim, call.batch
         chunks = plan.table(backward)
-        blocked = empty("blocked", padded(max(plan.n_kept, plan.n_fresh)), width, dtype=self.kind.operands)
-        inputs = empty("inputs", plan.rows, GATES * dim, dtype=self.kind.sums)
-        call.n_kept, call.n_inputs, call.n_chunks = plan.n_kept, plan.rows, len(chunks)
+        blocked = empty(
+            "blocked", padded(max(plan.n_precomputed, plan.n_largest_chunk)), width, dtype=self.kind.operands
+        )
+        inputs = empty("inputs", plan.n_sums, GATES * dim, dtype=self.kind.sums)
+        call.n_precomputed, call.n_inputs, call.n_chunks = plan.n_precomputed, plan.n_sums, len(chunks)
         call.h_stride, call.c_stride = start.h.stride(0), start.c.stride(0)
         call.chunks = address("chunks", chunks, np.int64, (None, 4))
-        call.kept = address("kept", plan.kept, torch.int64, (plan.n_kept,))
-        call.fresh = None if plan.fresh is None else address("fresh", plan.fresh, torch.int64, (None,))
+        call.precomputed = address("precomputed", plan.precomputed, torch.int64, (plan.n_precomputed,))
+        call.by_chunk = None if plan.by_chunk is None else address("by_chunk", plan.by_chunk, torch.int64, (None,))
         call.places = address("places", plan.places, torch.int32, out.shape[:1])
         call.x = address("x", x, torch.float32, (None, width))
         call.h = address_of_rows("h", start.h, torch.float32, (n, width))
         call.c = address_of_rows("c", start.c, torch.float32, (n, dim))
         call.packed_inputs, call.packed_recurrent, call.packed_w_p, call.bias = layer.addresses
         call.blocked = address("blocked", blocked, self.kind.operands, (None, width))
-        call.inputs = address("inputs", inputs, self.kind.sums, (plan.rows, GATES * dim), INPUTS_ALIGNMENT)
+        call.inputs = address("inputs", inputs, self.kind.sums, (plan.n_sums, GATES * dim), INPUTS_ALIGNMENT)
         call.out = address("out", out, torch.float32, (None, width))
         getattr(self.library, f"{self.kind.name}_layer")(ctypes.byref(call))
 

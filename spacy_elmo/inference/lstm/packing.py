@@ -18,15 +18,15 @@ BOUNDARIES = 2  # number of the boundaries, `<S>` and `</S>`; their indices are 
 class Packing(NamedTuple):
     """The packed order of rows: step t has position t of the `active[t]` longest rows.
 
-    given: *Shape:* (rows,), the rows' lengths in positions, in the order of the caller.
+    unsorted_lengths: *Shape:* (rows,), the rows' lengths in positions, in the caller's order.
     order: *Shape:* (rows,), indices of the rows from the longest to the shortest.
-    lengths: *Shape:* (rows,), the rows' lengths in that order.
+    lengths: *Shape:* (rows,), the rows' lengths in positions, in the order of `order`.
     active: *Shape:* (steps,), number of rows that have a position at each step.
     offsets: *Shape:* (steps,), index of each step's first position in the packed order.
     source: *Shape:* (positions,), index of each packed position if all rows are concatenated in the caller's order.
     """
 
-    given: npt.NDArray[np.int64]
+    unsorted_lengths: npt.NDArray[np.int64]
     order: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]
     active: npt.NDArray[np.int32]
@@ -39,15 +39,15 @@ class Packing(NamedTuple):
 
         lengths: *Shape:* (rows,), number of positions of each row, at least 1.
         """
-        given = np.asarray(lengths, np.int64)
-        order = np.argsort(-given, kind="stable")
-        ended = np.cumsum(np.bincount(given))  # how many rows have at most that many positions
-        active = len(given) - ended[: given.max()]
+        unsorted = np.asarray(lengths, np.int64)
+        order = np.argsort(-unsorted, kind="stable")
+        ended = np.cumsum(np.bincount(unsorted))  # how many rows have at most that many positions
+        active = len(unsorted) - ended[: unsorted.max()]
         offsets = np.concatenate([[0], np.cumsum(active)[:-1]])
-        begins = np.concatenate([[0], np.cumsum(given)[:-1]])[order]
+        begins = np.concatenate([[0], np.cumsum(unsorted)[:-1]])[order]
         steps = np.repeat(np.arange(len(active)), active)
         ranks = np.arange(len(steps)) - offsets[steps]
-        return cls(given, order, given[order], active.astype(np.int32), offsets, begins[ranks] + steps)
+        return cls(unsorted, order, unsorted[order], active.astype(np.int32), offsets, begins[ranks] + steps)
 
     @property
     def places(self) -> Index:

@@ -21,77 +21,79 @@ class Chunk(NamedTuple):
     """Consecutive steps whose input sums are computed together.
 
     steps: the steps.
-    fresh: the part of the plan's `fresh` rows whose input sums are computed for these steps.
+    rows: the part of the plan's `by_chunk` whose input sums are computed for these steps.
     """
 
     steps: slice
-    fresh: slice
+    rows: slice
 
 
 class Plan(NamedTuple):
     """When a layer computes its input sums.
 
-    kept: *Shape:* (n_kept,), rows of the layer's input whose input sums are computed once for all chunks.
-    fresh: *Shape:* (n,), the other rows, chunk by chunk; None: all rows of the input, in their order.
+    precomputed: *Shape:* (n_precomputed,), rows of the layer's input whose input sums are computed before the first
+        chunk.
+    by_chunk: *Shape:* (n,), rows of the layer's input whose input sums are computed with their chunk, chunk by chunk;
+        None: all rows of the input, in their order.
     places: *Shape:* (positions,), int32, the index of each position's input sum in an array that contains the input
-        sums of `kept`, followed by those of the position's chunk.
+        sums of `precomputed`, followed by those of the position's chunk.
     chunks: in the order of steps.
     """
 
-    kept: Tensor
-    fresh: Tensor | None
+    precomputed: Tensor
+    by_chunk: Tensor | None
     places: Tensor
     chunks: list[Chunk]
 
     @property
-    def n_kept(self) -> int:
-        """Number of input sums that are computed once for all chunks."""
-        return self.kept.shape[0]
+    def n_precomputed(self) -> int:
+        """Number of input sums that are computed before the first chunk."""
+        return self.precomputed.shape[0]
 
     @property
-    def n_fresh(self) -> int:
+    def n_largest_chunk(self) -> int:
         """Number of input sums that the largest chunk computes."""
-        return max(int(chunk.fresh.stop - chunk.fresh.start) for chunk in self.chunks)
+        return max(int(chunk.rows.stop - chunk.rows.start) for chunk in self.chunks)
 
     @property
-    def rows(self) -> int:
+    def n_sums(self) -> int:
         """Number of input sums that are in memory at a time, at most."""
-        return self.n_kept + self.n_fresh
+        return self.n_precomputed + self.n_largest_chunk
 
-    def fresh_rows(self, x: Tensor, chunk: Chunk) -> Tensor:
+    def rows_of(self, x: Tensor, chunk: Chunk) -> Tensor:
         """Return the rows of a layer's input whose input sums a chunk computes, *Shape:* (n, input).
 
         x: *Shape:* (rows, input), the layer's input.
         chunk: one of `chunks`.
         """
-        return x[chunk.fresh] if self.fresh is None else x[self.fresh[chunk.fresh]]
+        return x[chunk.rows] if self.by_chunk is None else x[self.by_chunk[chunk.rows]]
 
     def table(self, backward: bool) -> Index:
         """Return the chunks as numbers, in the order in which they are read.
 
         backward: whether the last step is read first; that step then has the number 0.
 
-        Returns *Shape:* (chunks, 4): number of the first step, number of steps, index of the first row of `fresh`, and
-        number of rows.
+        Returns *Shape:* (chunks, 4): number of the first step, number of steps, index of the first row in `by_chunk`,
+        and number of rows.
         """
         n, order = self.chunks[-1].steps.stop, self.chunks[::-1] if backward else self.chunks
         begins = [n - steps.stop if backward else steps.start for steps, _ in order]
-        rows = [
-            (begin, steps.stop - steps.start, fresh.start, fresh.stop - fresh.start)
-            for begin, (steps, fresh) in zip(begins, order)
+        numbers = [
+            (begin, steps.stop - steps.start, rows.start, rows.stop - rows.start)
+            for begin, (steps, rows) in zip(begins, order)
         ]
-        return np.array(rows, np.int64)
+        return np.array(numbers, np.int64)
 
 
 class Plans(NamedTuple):
     """The plans of all layers.
 
     first: the plan of the first layer, in which equal words share an input sum.
-    further: the plan of every other layer.
+    later: the plan of every other layer.
     """
 
     first: Plan
-    further: Plan
+    later: Plan
 
 
 def plan_words(packing: Packing, words: Index, limit: int, most: int, device: torch.device) -> Plan:
@@ -99,28 +101,28 @@ def plan_words(packing: Packing, words: Index, limit: int, most: int, device: to
 
     packing: the order of the positions.
     words: *Shape:* (positions,), the row of each position in the layer's input, in the order of the packing.
-    limit: number of words, at most, whose input sums are computed once for all chunks. These are the most frequent
+    limit: number of words, at most, whose input sums are computed before the first chunk. These are the most frequent
         words that occur more than once.
     most: number of input sums, at most, that a chunk computes. A chunk of one step may compute more.
     device: where the plan's tensors are.
     """
     times = np.bincount(words)
-    kept = np.flatnonzero(times > 1)
-    if len(kept) > limit:
-        kept = kept[np.argsort(-times[kept], kind="stable")[:limit]]
-    row_of = np.full(len(times), -1)
-    row_of[kept] = np.arange(len(kept))
-    places = row_of[words]
-    is_fresh = places < 0
-    numbers = np.concatenate([[0], np.cumsum(is_fresh)])  # of fresh rows before each position
+    repeated = np.flatnonzero(times > 1)
+    if len(repeated) > limit:
+        repeated = repeated[np.argsort(-times[repeated], kind="stable")[:limit]]
+    place_of = np.full(len(times), -1)
+    place_of[repeated] = np.arange(len(repeated))
+    places = place_of[words]
+    is_by_chunk = places < 0
+    numbers = np.concatenate([[0], np.cumsum(is_by_chunk)])  # how many of them are before each position
     bounds = np.append(packing.offsets, len(words))
     chunks = []
     for steps in _chunks(np.diff(numbers[bounds]), most):
         here = slice(bounds[steps.start], bounds[steps.stop])
-        fresh = slice(int(numbers[here.start]), int(numbers[here.stop]))
-        places[here][is_fresh[here]] = len(kept) + np.arange(fresh.stop - fresh.start)
-        chunks.append(Chunk(steps, fresh))
-    arrays = (kept, words[is_fresh], places.astype(np.int32))
+        rows = slice(int(numbers[here.start]), int(numbers[here.stop]))
+        places[here][is_by_chunk[here]] = len(repeated) + np.arange(rows.stop - rows.start)
+        chunks.append(Chunk(steps, rows))
+    arrays = (repeated, words[is_by_chunk], places.astype(np.int32))
     on_device = [torch.from_numpy(array).to(device) for array in arrays]
     return Plan(on_device[0], on_device[1], on_device[2], chunks)
 

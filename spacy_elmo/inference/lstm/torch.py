@@ -58,20 +58,20 @@ class TorchStack:
         low, bias = self.dtype != torch.float32, with_forget_bias(weights.bias, torch.float32)
         pairs = [split(matrix.float().t()) if low else (matrix.float().t(), None) for matrix in weights.matrices]
         rows = [(self.input_rows, bias), (STEP_ROWS, None), (STEP_ROWS, None)]
-        products = [PrepackedLinear(matrix, b, n, self.dtype) for (matrix, _), (n, b) in zip(pairs, rows)]
-        remainders = [left for _, left in pairs if left is not None] if lossless and low else None
-        projection = products[2] if len(products) > 2 else None
-        self.layers.append(_Layer(products[0], products[1], projection, remainders))
+        linears = [PrepackedLinear(matrix, b, n, self.dtype) for (matrix, _), (n, b) in zip(pairs, rows)]
+        remainders = [low_part for _, low_part in pairs if low_part is not None] if lossless and low else None
+        projection = linears[2] if len(linears) > 2 else None
+        self.layers.append(_Layer(linears[0], linears[1], projection, remainders))
 
     def matrices(self, number: int) -> list[Tensor]:
         """Return float32 copies of a layer's matrices, bit for bit if the layer was added with `lossless`.
 
         number: number of the layer, from 0.
         """
-        *products, remainders = self.layers[number]
-        plain = [product.plain for product in products if product is not None]
+        *linears, remainders = self.layers[number]
+        plain = [linear.plain for linear in linears if linear is not None]
         if remainders is not None:
-            plain = [joined(high, rest) for high, rest in zip(plain, remainders)]
+            plain = [joined(high, remainder) for high, remainder in zip(plain, remainders)]
         return [matrix.float().t() for matrix in plain]
 
     def run(
@@ -94,13 +94,13 @@ class TorchStack:
         """
         outputs: list[Tensor] = []
         for k, layer in enumerate(self.layers):
-            plan = plans.first if k == 0 else plans.further
+            plan = plans.first if k == 0 else plans.later
             x = outputs[-1] if k else words
             out = self.buffers.empty(f"out {k}", len(packing.source), self.options.projection_dim, device=words.device)
             h, c = (part[k].clone(memory_format=torch.contiguous_format) for part in state)
-            kept = self._kept(layer, x, plan)
+            precomputed = self._precomputed(layer, x, plan)
             for chunk in plan.chunks[::-1] if backward else plan.chunks:
-                inputs = self._inputs(layer, plan.fresh_rows(x, chunk), kept, plan.n_kept)
+                inputs = self._inputs(layer, plan.rows_of(x, chunk), precomputed, plan.n_precomputed)
                 self._scan(layer, inputs, chunk, plan.places, packing, h, c, out, backward)
             if ends is not None:
                 ends.h[k], ends.c[k] = h, c
@@ -108,33 +108,33 @@ class TorchStack:
             outputs.append(out)
         return outputs
 
-    def _kept(self, layer: _Layer, x: Tensor, plan: Plan) -> Tensor | None:
-        """Return an array that begins with the input sums of the plan's `kept` rows; None: there are no such rows.
+    def _precomputed(self, layer: _Layer, x: Tensor, plan: Plan) -> Tensor | None:
+        """Return an array that begins with the input sums of the plan's `precomputed` rows; None: there are none.
 
-        The array has room for the input sums of a chunk after them: *Shape:* (plan.rows, 4 dim).
+        The array has room for the input sums of a chunk after them: *Shape:* (plan.n_sums, 4 dim).
 
         x: *Shape:* (rows, input), the layer's input.
         """
-        if not plan.n_kept:
+        if not plan.n_precomputed:
             return None
-        kept = self.buffers.empty("inputs", plan.rows, 4 * self.options.dim, device=x.device)
-        parts = kept[: plan.n_kept].split(self.input_rows), x[plan.kept].split(self.input_rows)
+        inputs = self.buffers.empty("inputs", plan.n_sums, 4 * self.options.dim, device=x.device)
+        parts = inputs[: plan.n_precomputed].split(self.input_rows), x[plan.precomputed].split(self.input_rows)
         for sums, rows in zip(*parts):
             sums.copy_(layer.inputs(rows))
-        return kept
+        return inputs
 
-    def _inputs(self, layer: _Layer, fresh: Tensor, kept: Tensor | None, n_kept: int) -> Tensor:
+    def _inputs(self, layer: _Layer, rows: Tensor, precomputed: Tensor | None, n_precomputed: int) -> Tensor:
         """Return the input sums that a chunk reads, at the indices that `Plan.places` has.
 
-        fresh: *Shape:* (n, input), the rows whose input sums are computed now.
-        kept: as `_kept` returns it. The new input sums are written after its first `n_kept` rows.
-        n_kept: number of input sums that are in `kept` already.
+        rows: *Shape:* (n, input), the rows whose input sums are computed now.
+        precomputed: as `_precomputed` returns it. The new input sums are written after its first `n_precomputed` rows.
+        n_precomputed: number of input sums that are in `precomputed` already.
         """
-        if kept is None:
-            return layer.inputs(fresh)
-        if len(fresh):
-            kept[n_kept : n_kept + len(fresh)] = layer.inputs(fresh)
-        return kept
+        if precomputed is None:
+            return layer.inputs(rows)
+        if len(rows):
+            precomputed[n_precomputed : n_precomputed + len(rows)] = layer.inputs(rows)
+        return precomputed
 
     def _scan(
         self,

@@ -13,28 +13,28 @@
  *
  * A place is the number of a row of `inputs`. Several positions may have the same place: those of the same word. */
 typedef struct {
-    int32_t batch;    /* rows in use; the work arrays have room for the padded number */
-    int32_t dim;      /* units of the cell */
-    int32_t width;    /* columns of the layer's input, of the state h and of the output */
-    int32_t n_kept;   /* rows of x whose sums are computed once, before the first step */
-    int32_t n_inputs; /* rows of inputs: n_kept and those of the largest chunk */
-    int32_t n_chunks; /* a chunk is some steps in a row, whose sums of inputs are computed together */
-    int32_t h_stride; /* values from one row of h to the next */
-    int32_t c_stride; /* values from one row of c to the next */
-    const int64_t *chunks;  /* (n_chunks, 4): first step, number of steps, first entry of fresh, number of entries */
-    const int64_t *kept;    /* (n_kept): the rows of x whose sums are computed once */
-    const int64_t *fresh;   /* rows of x whose sums are computed chunk by chunk; NULL: every row of x, in order */
-    const int32_t *active;  /* (steps): number of rows that have this step; steps in the order in which they are read */
-    const int64_t *offsets; /* (steps): the first position of the step in places and out */
-    const int32_t *places;  /* (positions): row of inputs; first the n_kept rows, after them the rows of the chunk */
-    const float *x;         /* (any, width): the layer's input */
-    const float *h;         /* (batch, width): the state before the first step */
-    const float *c;         /* (batch, dim): the cells before the first step */
+    int32_t batch;         /* rows in use; the work arrays have room for the padded number */
+    int32_t dim;           /* units of the cell */
+    int32_t width;         /* columns of the layer's input, of the state h and of the output */
+    int32_t n_precomputed; /* rows of x whose sums are computed once, before the first step */
+    int32_t n_inputs;      /* rows of inputs: n_precomputed and those of the largest chunk */
+    int32_t n_chunks;      /* a chunk is some consecutive steps, whose sums of inputs are computed together */
+    int32_t h_stride;      /* values from one row of h to the next */
+    int32_t c_stride;      /* values from one row of c to the next */
+    const int64_t *chunks;      /* (n_chunks, 4): first step, number of steps, first entry of by_chunk, number of entries */
+    const int64_t *precomputed; /* (n_precomputed): the rows of x whose sums are computed once */
+    const int64_t *by_chunk;    /* rows of x whose sums are computed chunk by chunk; NULL: every row of x, in order */
+    const int32_t *active;      /* (steps): number of rows that have this step; steps in the order in which they are read */
+    const int64_t *offsets;     /* (steps): the first position of the step in places and out */
+    const int32_t *places;      /* (positions): row of inputs. The n_precomputed rows come first, then the chunk's. */
+    const float *x;             /* (any, width): the layer's input */
+    const float *h;             /* (batch, width): the state before the first step */
+    const float *c;             /* (batch, dim): the cells before the first step */
     const void *packed_inputs;    /* operands: the weight of the input (width, 4 dim), packed */
     const void *packed_recurrent; /* operands: the weight of the state (width, 4 dim), packed */
     const void *packed_w_p;       /* operands: the projection (dim, width), packed */
     const float *bias;            /* (4 dim): the forget bias is included */
-    void *blocked; /* work, operands (n_kept or the rows of the largest chunk, the greater of the two, padded; width) */
+    void *blocked; /* work, operands (the greater of n_precomputed and the rows of the largest chunk, padded; width) */
     void *inputs;  /* work, float16 or float32 (n_inputs, 4 dim), at a multiple of INPUTS_ALIGNMENT */
     float *cells;  /* (rows, dim): out, the cells after the last step */
     void *state;   /* work, operands (rows, width), blocked */

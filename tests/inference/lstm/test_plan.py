@@ -1,4 +1,4 @@
-"""Which input products are taken when: all positions get their own row's, and none is taken too often."""
+"""Each position gets the input sum of its own row, and no input sum is computed more often than the plan allows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ texts = st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=9), min_size=1
 
 
 def sources(plan: Plan, packing: Packing, rows: torch.Tensor) -> list[int]:
-    """What each position multiplies, were the products the rows themselves."""
+    """Return the row of the input whose input sum each position reads.
+
+    rows: *Shape:* (rows,), numbers of the rows, which stand for their input sums.
+    """
     bounds = np.append(packing.offsets, len(packing.source))
-    found: list[int] = []
+    read: list[int] = []
     for chunk, (first, steps, begin, count) in zip(plan.chunks, plan.table(False).tolist(), strict=True):
-        assert (chunk.steps, chunk.fresh) == (slice(first, first + steps), slice(begin, begin + count))
-        products = torch.cat([rows[plan.kept], plan.fresh_rows(rows, chunk)])
-        assert len(products) <= plan.rows
+        assert (chunk.steps, chunk.rows) == (slice(first, first + steps), slice(begin, begin + count))
+        sums = torch.cat([rows[plan.precomputed], plan.rows_of(rows, chunk)])
+        assert len(sums) <= plan.n_sums
         here = slice(*(int(bounds[step]) for step in (chunk.steps.start, chunk.steps.stop)))
-        found += products[plan.places[here]].tolist()
-    return found
+        read += sums[plan.places[here]].tolist()
+    return read
 
 
 def steps_of(plan: Plan) -> list[int]:
@@ -32,29 +35,29 @@ def steps_of(plan: Plan) -> list[int]:
 
 
 @given(texts, st.integers(0, 4), st.integers(1, 20))
-def test_words(text: list[list[int]], limit: int, most: int) -> None:
+def test_plan_of_words(text: list[list[int]], limit: int, most: int) -> None:
     packing = Packing.of([len(sentence) for sentence in text])
     words = np.concatenate(text)[packing.source]
     plan = plan_words(packing, words, limit, most, CPU)
     assert sources(plan, packing, torch.arange(7)) == words.tolist()
     assert steps_of(plan) == list(range(len(packing.active)))
-    kept = np.asarray(plan.kept).tolist()
+    precomputed = np.asarray(plan.precomputed).tolist()
     times = np.bincount(words, minlength=7)
     repeated = [word for word in range(7) if times[word] > 1]
-    assert len(kept) == plan.n_kept == min(limit, len(repeated))
-    assert set(kept) <= set(repeated)
-    assert all(times[word] <= min(times[kept], default=99) for word in set(repeated) - set(kept))
-    assert plan.fresh is not None
-    assert plan.n_kept + len(plan.fresh) == len(kept) + sum(1 for word in words if word not in kept)
+    assert len(precomputed) == plan.n_precomputed == min(limit, len(repeated))
+    assert set(precomputed) <= set(repeated)
+    assert all(times[word] <= min(times[precomputed], default=99) for word in set(repeated) - set(precomputed))
+    assert plan.by_chunk is not None
+    assert len(plan.by_chunk) == sum(1 for word in words if word not in precomputed)
 
 
 @given(texts, st.integers(1, 20))
-def test_positions(text: list[list[int]], most: int) -> None:
+def test_plan_of_positions(text: list[list[int]], most: int) -> None:
     packing = Packing.of([len(sentence) for sentence in text])
     plan = plan_positions(packing, most, CPU)
     assert sources(plan, packing, torch.arange(len(packing.source))) == list(range(len(packing.source)))
     assert steps_of(plan) == list(range(len(packing.active)))
-    assert plan.fresh is None
+    assert plan.by_chunk is None
     for chunk in plan.chunks:
         active = packing.active[chunk.steps]
         assert len(active) == 1 or active.sum() <= most
@@ -63,10 +66,10 @@ def test_positions(text: list[list[int]], most: int) -> None:
 
 
 @given(texts, st.integers(1, 20))
-def test_read_backward(text: list[list[int]], most: int) -> None:
+def test_table_of_chunks_read_backward(text: list[list[int]], most: int) -> None:
     packing = Packing.of([len(sentence) for sentence in text])
     plan = plan_positions(packing, most, CPU)
     forward, backward = (plan.table(way).tolist() for way in (False, True))
     n = len(packing.active)
-    assert backward == [[n - first - steps, steps, *fresh] for first, steps, *fresh in forward[::-1]]
+    assert backward == [[n - first - steps, steps, *rows] for first, steps, *rows in forward[::-1]]
     assert [first for first, *_ in backward] == np.cumsum([0, *(steps for _, steps, *_ in backward)])[:-1].tolist()
