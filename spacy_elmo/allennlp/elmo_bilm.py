@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ..errors import ElmoError, Errors, SettingsError, shown
 from ..formats.characters import words_to_ids
 from ..modules.bilm import BiLM, BiLMOutput
-from ..modules.lstm.layers import LstmState
+from ..modules.lstm.state import LstmState
 
 
 class _Cached(NamedTuple):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..formats.options import BiLMOptions
-from ..modules.lstm.layers import LayerWeights
+from ..modules.lstm.weights import LayerWeights
 from .lstm.stacks import make_stack
 from .memory import Buffers, trim
 from .word_encoder import WordEncoder

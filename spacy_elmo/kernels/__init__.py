@@ -15,7 +15,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from .arguments import address, address_of_rows, bound
-from .calls import AmxBackwardCall, AmxForwardCall, LayerCall
+from .calls import AmxBackwardCall, AmxForwardCall, AmxGradientCall, LayerCall
 
 __all__ = ["address", "address_of_rows", "bound", "has_amx", "has_avx512", "has_avx512_bf16", "load"]
 
@@ -47,7 +47,7 @@ AMX_SIGNATURES: dict[str, list[type]] = {
     "amx_pack_gates_transposed": [*[_INT] * 2, *[_ADDRESS] * 2],
     "amx_pack_left": [_INT64, _INT, *[_ADDRESS] * 2],
     "amx_layer": _LAYER,
-    "amx_weight_gradient": [*[_INT] * 6, *[_ADDRESS] * 5],
+    "amx_weight_gradient": [ctypes.POINTER(AmxGradientCall)],
     "amx_forward": [ctypes.POINTER(AmxForwardCall)],
     "amx_backward": [ctypes.POINTER(AmxBackwardCall)],
 }

@@ -9,8 +9,7 @@ from typing import ClassVar
 _INT, _ADDRESS, _REAL = ctypes.c_int32, ctypes.c_void_p, ctypes.c_float
 
 
-def _fields(sizes: str, addresses: str) -> list[tuple[str, type]]:
-    reals = "cell_bound proj_bound"
+def _fields(sizes: str, addresses: str, reals: str = "cell_bound proj_bound") -> list[tuple[str, type]]:
     kinds = ((sizes, _INT), (addresses, _ADDRESS), (reals, _REAL))
     return [(name, kind) for names, kind in kinds for name in names.split()]
 
@@ -40,3 +39,9 @@ class AmxBackwardCall(ctypes.Structure):
         "steps batch dim n_in width",
         "packed packed_w_p keep cells hidden d_hidden d_cells gates d_x d_proj d_h d_c work",
     )
+
+
+class AmxGradientCall(ctypes.Structure):
+    """The gradient of a weight over a window of steps."""
+
+    _fields_: ClassVar = _fields("steps rows m n tile_stride group_stride", "left right gradient totals work", reals="")

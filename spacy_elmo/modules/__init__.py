@@ -5,7 +5,7 @@ May be imported by inference, models, allennlp, pretraining and cli.
 
 from .bilm import BiLM, BiLMOutput
 from .loading import Arrays, check_files, load_arrays, load_bilm, load_options
-from .lstm.layers import LstmState
+from .lstm.state import LstmState
 
 __all__ = [
     "Arrays",

@@ -11,7 +11,8 @@ from ..formats.characters import boundary_ids
 from ..formats.options import BiLMOptions
 from ..formats.weights.hdf5 import ALIGNMENT
 from .char_cnn import CharCnn
-from .lstm.layers import BiLstm, LstmState
+from .lstm.layers import BiLstm
+from .lstm.state import LstmState
 
 
 class BiLMOutput(NamedTuple):

@@ -11,7 +11,7 @@ from spacy_elmo import kernels
 from spacy_elmo.kernels import calls, constants
 
 KINDS = {"int32_t": ctypes.c_int32, "float": ctypes.c_float}
-STRUCTS = [calls.LayerCall, calls.AmxForwardCall, calls.AmxBackwardCall]
+STRUCTS = [calls.LayerCall, calls.AmxForwardCall, calls.AmxBackwardCall, calls.AmxGradientCall]
 
 
 class Constant(ctypes.Structure):

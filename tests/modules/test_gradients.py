@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import numpy as np
@@ -17,6 +17,7 @@ from spacy_elmo.modules import BiLM, LstmState
 from spacy_elmo.modules.convolutions import N_IDS
 from spacy_elmo.modules.lstm.cell import Clips
 from spacy_elmo.modules.lstm.scan import lstm_scan
+from spacy_elmo.modules.lstm.weights import LayerWeights
 
 STEPS, BATCH, INPUT, DIM, WIDTH = 4, 2, 2, 3, 2
 OPTIONS = BiLMOptions(
@@ -53,6 +54,19 @@ def scan_inputs(projection: bool, dtype: torch.dtype = torch.float64) -> list[Te
     return [None if x is None else x.requires_grad_() for x in made]
 
 
+def scan(
+    inputs: Sequence[Tensor | None],
+    keep: Tensor | None,
+    clips: Clips,
+    products: torch.dtype | None = None,
+    workspace: dict[str, Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """h and c of `lstm_scan`, for inputs in the order of `scan_inputs`."""
+    x, w_x, w_h, bias, w_p, h0, c0 = cast("list[Tensor]", inputs)
+    weights, state = LayerWeights(w_x, w_h, bias, w_p), LstmState(h0, c0)
+    return lstm_scan(x, weights, state, keep, clips, matmul_dtype=products, workspace=workspace)
+
+
 def scan_by_autograd(*given: Tensor | None, keep: Tensor | None, clips: Clips) -> tuple[Tensor, Tensor]:
     """The same scan from torch's own operations."""
     x, w_x, w_h, bias, w_p, h, c = cast("list[Tensor]", given)
@@ -86,7 +100,7 @@ def assert_same_gradients(got: list[Tensor | None], expected: list[Tensor | None
 def test_scan(projection: bool, keep: Tensor | None, clips: Clips) -> None:
     """Values and gradients against torch's own."""
     inputs, same = scan_inputs(projection), scan_inputs(projection)
-    hidden, cells = lstm_scan(*inputs, keep, clips)  # type: ignore[arg-type]
+    hidden, cells = scan(inputs, keep, clips)
     expected = scan_by_autograd(*same, keep=keep, clips=clips)
     for got, wanted in zip((hidden, cells), expected, strict=True):
         assert largest_difference(got.detach(), wanted.detach()) <= 1e-12
@@ -112,7 +126,7 @@ def test_scan(projection: bool, keep: Tensor | None, clips: Clips) -> None:
 )
 def test_scan_by_numeric_gradients(projection: bool, keep: Tensor | None, clips: Clips) -> None:
     def function(*given: Tensor | None) -> tuple[Tensor, Tensor]:
-        return lstm_scan(*given, keep, clips)  # type: ignore[arg-type]
+        return scan(given, keep, clips)
 
     assert torch.autograd.gradcheck(function, scan_inputs(projection))
 
@@ -121,7 +135,7 @@ def test_scan_by_numeric_gradients(projection: bool, keep: Tensor | None, clips:
 @pytest.mark.parametrize("output", [0, 1], ids=["h", "c"])
 def test_scan_where_only_one_output_is_used(output: int) -> None:
     def function(*given: Tensor | None) -> Tensor:
-        return lstm_scan(*given, KEEP, Clips(0.5, 0.3))[output]  # type: ignore[arg-type]
+        return scan(given, KEEP, Clips(0.5, 0.3))[output]
 
     assert torch.autograd.gradcheck(function, scan_inputs(True))
 
@@ -133,7 +147,7 @@ def test_scan_in_float32(projection: bool, keep: Tensor | None) -> None:
     """The path of training, with and without compiled loops, against autograd in float64."""
     clips = Clips(0.5, 0.3)
     inputs, exact = scan_inputs(projection, torch.float32), scan_inputs(projection)
-    got = lstm_scan(*inputs, keep, clips)  # type: ignore[arg-type]
+    got = scan(inputs, keep, clips)
     wanted = scan_by_autograd(*exact, keep=None if keep is None else keep.double(), clips=clips)
     (got[0].sin().sum() + got[1].cos().sum()).backward()
     (wanted[0].sin().sum() + wanted[1].cos().sum()).backward()
@@ -162,7 +176,7 @@ def test_scan_with_bfloat16_products(forget: bool) -> None:
     inputs, same = large_inputs(), large_inputs()
     keep = alternating(10, 16) if forget else None
     clips = Clips(3.0, 3.0)
-    hidden, cells = lstm_scan(*inputs, keep, clips, matmul_dtype=torch.bfloat16)  # type: ignore[misc]
+    hidden, cells = scan(inputs, keep, clips, products=torch.bfloat16)
     expected = scan_by_autograd(*same, keep=keep, clips=clips)
     assert hidden.dtype == cells.dtype == torch.float32
     for got, wanted in zip((hidden, cells), expected, strict=True):
@@ -188,7 +202,7 @@ def test_scan_with_bfloat16_products_without_a_projection(forget: bool) -> None:
     given = (x, w_x, w_h, bias, None, h0, c0)
     inputs, same = ([None if part is None else part.clone().requires_grad_() for part in given] for _ in range(2))
     keep, clips = alternating(10, 16) if forget else None, Clips(3.0, None)
-    hidden, cells = lstm_scan(*inputs, keep, clips, matmul_dtype=torch.bfloat16)  # type: ignore[misc, arg-type]
+    hidden, cells = scan(inputs, keep, clips, products=torch.bfloat16)
     expected = scan_by_autograd(*same, keep=keep, clips=clips)
     (hidden.sin().sum() + cells.cos().sum()).backward()
     (expected[0].sin().sum() + expected[1].cos().sum()).backward()
@@ -216,7 +230,7 @@ def test_scan_in_a_workspace_gives_the_same_bits(products: torch.dtype, directio
             x, h0, c0 = (inputs[k][..., :rows, :] * scale for k in (0, 5, 6))
             leaves = [given.requires_grad_() for given in (x, *inputs[1:5], h0, c0)]
             keep = alternating(10, 16)[:, :rows].contiguous()
-            hidden, cells = lstm_scan(*leaves, keep, Clips(1.0, 0.5), products, used)  # type: ignore[misc]
+            hidden, cells = scan(leaves, keep, Clips(1.0, 0.5), products, used)
             values = [hidden.detach().clone(), cells.detach().clone()]
             results.append([*values, *torch.autograd.grad(hidden.sin().sum() + cells.cos().sum(), leaves)])
         for got, expected in zip(*results, strict=True):
@@ -229,7 +243,7 @@ def test_scan_in_a_workspace_gives_the_same_bits(products: torch.dtype, directio
 def test_scan_goes_back_twice(products: torch.dtype) -> None:
     """The first pass must leave the tape as it was."""
     inputs = large_inputs()
-    hidden, cells = lstm_scan(*inputs, alternating(10, 16), Clips(1.0, 0.5), products)  # type: ignore[misc]
+    hidden, cells = scan(inputs, alternating(10, 16), Clips(1.0, 0.5), products)
     loss = hidden.sin().sum() + cells.cos().sum()
     first = torch.autograd.grad(loss, inputs, retain_graph=True)
     for got, expected in zip(torch.autograd.grad(loss, inputs), first, strict=True):
@@ -239,14 +253,14 @@ def test_scan_goes_back_twice(products: torch.dtype) -> None:
 def test_keep_starts_anew_from_zero() -> None:
     with torch.no_grad():
         inputs = scan_inputs(True)
-        hidden, cells = lstm_scan(*inputs, KEEP, Clips(None, None))  # type: ignore[arg-type]
+        hidden, cells = scan(inputs, KEEP, Clips(None, None))
         x, *weights = inputs[:5]
         assert x is not None
         zero = [x.new_zeros(2, BATCH, WIDTH), x.new_zeros(2, BATCH, DIM)]
-        rest = lstm_scan(x[:, 1:3], *weights, *zero, None, Clips(None, None))  # type: ignore[arg-type]
+        anew = scan([x[:, 1:3], *weights, *zero], None, Clips(None, None))
     # row 0 forgets before steps 1 and 3
-    assert largest_difference(hidden[:, 1:3, 0], rest[0][:, :, 0]) <= 1e-12
-    assert largest_difference(cells[:, 1:3, 0], rest[1][:, :, 0]) <= 1e-12
+    assert largest_difference(hidden[:, 1:3, 0], anew[0][:, :, 0]) <= 1e-12
+    assert largest_difference(cells[:, 1:3, 0], anew[1][:, :, 0]) <= 1e-12
 
 
 def check(module: nn.Module, ids: Tensor, state: LstmState | None = None) -> None:

@@ -20,7 +20,8 @@ from ...kernels.calls import LayerCall
 from ...kernels.constants import GATES, INPUTS_ALIGNMENT, UNITS, padded
 from ...modules.loops import address, address_of_rows, bound
 from ...modules.lstm.cell import Clips, add_skip_in_place, with_forget_bias
-from ...modules.lstm.layers import LayerWeights, LstmState
+from ...modules.lstm.state import LstmState
+from ...modules.lstm.weights import LayerWeights
 from ..memory import Buffers, in_large_pages
 from ..split import joined, split
 from .kinds import Kind
@@ -207,9 +208,8 @@ class CompiledStack:
         """
         empty, dim, width, n = self.buffers.empty, self.options.dim, self.options.projection_dim, call.batch
         chunks = plan.table(backward)
-        blocked = empty(
-            "blocked", padded(max(plan.n_precomputed, plan.n_largest_chunk)), width, dtype=self.kind.operands
-        )
+        blocked_rows = padded(max(plan.n_precomputed, plan.n_largest_chunk))
+        blocked = empty("blocked", blocked_rows, width, dtype=self.kind.operands)
         inputs = empty("inputs", plan.n_sums, GATES * dim, dtype=self.kind.sums)
         call.n_precomputed, call.n_inputs, call.n_chunks = plan.n_precomputed, plan.n_sums, len(chunks)
         call.h_stride, call.c_stride = start.h.stride(0), start.c.stride(0)

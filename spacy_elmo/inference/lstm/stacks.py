@@ -12,7 +12,8 @@ from torch import Tensor
 
 from ... import kernels
 from ...formats.options import BiLMOptions
-from ...modules.lstm.layers import LayerWeights, LstmState
+from ...modules.lstm.state import LstmState
+from ...modules.lstm.weights import LayerWeights
 from ..memory import Buffers
 from .compiled import CompiledStack
 from .kinds import kind_of

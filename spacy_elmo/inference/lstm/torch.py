@@ -11,7 +11,8 @@ from torch import Tensor
 from ...formats.options import BiLMOptions
 from ...modules.loops import address, bound, loops
 from ...modules.lstm.cell import Clips, add_skip_in_place, cell_in_torch, clip_in_place, with_forget_bias
-from ...modules.lstm.layers import LayerWeights, LstmState
+from ...modules.lstm.state import LstmState
+from ...modules.lstm.weights import LayerWeights
 from ..linear import PrepackedLinear
 from ..memory import Buffers
 from ..split import joined, split

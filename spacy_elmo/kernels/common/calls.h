@@ -21,10 +21,10 @@ typedef struct {
     int32_t n_chunks;      /* a chunk is some consecutive steps, whose sums of inputs are computed together */
     int32_t h_stride;      /* values from one row of h to the next */
     int32_t c_stride;      /* values from one row of c to the next */
-    const int64_t *chunks;      /* (n_chunks, 4): first step, number of steps, first entry of by_chunk, number of entries */
+    const int64_t *chunks;      /* (n_chunks, 4): first step, how many steps, first entry of by_chunk, how many */
     const int64_t *precomputed; /* (n_precomputed): the rows of x whose sums are computed once */
     const int64_t *by_chunk;    /* rows of x whose sums are computed chunk by chunk; NULL: every row of x, in order */
-    const int32_t *active;      /* (steps): number of rows that have this step; steps in the order in which they are read */
+    const int32_t *active;      /* (steps): how many rows have this step; steps in the order in which they are read */
     const int64_t *offsets;     /* (steps): the first position of the step in places and out */
     const int32_t *places;      /* (positions): row of inputs. The n_precomputed rows come first, then the chunk's. */
     const float *x;             /* (any, width): the layer's input */
@@ -87,5 +87,21 @@ typedef struct {
     float cell_bound;
     float proj_bound;
 } AmxBackwardCall;
+
+/* The gradient of a weight: the transpose of `left` times `right`, summed over all rows of all steps:
+ * amx_weight_gradient. */
+typedef struct {
+    int32_t steps;
+    int32_t rows;              /* of a step, padding included */
+    int32_t m;                 /* rows of the gradient */
+    int32_t n;                 /* columns of the gradient */
+    int32_t tile_stride;       /* columns of the gradient from one tile of right to the next in a group of four */
+    int32_t group_stride;      /* columns of the gradient from one group of four tiles to the next */
+    const uint16_t *left;      /* (steps * rows, m), from amx_pack_left */
+    const uint16_t *right;     /* (steps, rows, n): each step is blocked or in the layout of gates */
+    float *gradient;           /* (m, n): out */
+    float *totals;             /* (n): out, the sum of each column of right over all rows */
+    float *work;               /* (GRADIENT_GROUPS * 64, m): scratch */
+} AmxGradientCall;
 
 #endif

@@ -29,6 +29,7 @@ EXPORT const Constant *constants(void) {
         {"LayerCall", sizeof(LayerCall)},
         {"AmxForwardCall", sizeof(AmxForwardCall)},
         {"AmxBackwardCall", sizeof(AmxBackwardCall)},
+        {"AmxGradientCall", sizeof(AmxGradientCall)},
         {NULL, 0},
     };
     return all;

@@ -94,7 +94,8 @@ EXPORT FOR_AMX void amx_backward(const AmxBackwardCall *call) {
     const float proj_bound = from_bfloat16(to_bfloat16(call->proj_bound)); /* rounded as the values in hidden are */
     tiles_begin();
     for (size_t t = (size_t)call->steps; t-- > 0;) {
-        const float *kept = keep ? keep + t * batch : NULL, *above = d_cells ? d_cells + t * batch * dim : NULL;
+        const float *keep_step = keep ? keep + t * batch : NULL;
+        const float *above = d_cells ? d_cells + t * batch * dim : NULL;
         const float *cell_in = cells + t * rows * dim, *cell_out = cell_in + rows * dim;
         bfloat16 *d_projected = d_proj + t * rows * width, *of_step = gates + t * rows * 4 * dim;
         stop_clipped(batch, rows, width, d_h, d_hidden ? d_hidden + t * batch * width : NULL,
@@ -103,8 +104,8 @@ EXPORT FOR_AMX void amx_backward(const AmxBackwardCall *call) {
         /* The cells of a chunk of 64 units are computed between the multiplications for the previous chunk. */
         for (size_t chunk = 0; chunk <= (size_t)dim; chunk += 64) {
             size_t n_cells = chunk < (size_t)dim ? rows * 4 : 0, done = 0, step = 0, all = both * rows / 128;
-            Chunk now = {cell_in + chunk * rows, cell_out + chunk * rows, above ? above + chunk : NULL, kept, d_out,
-                         d_c + chunk * rows, of_step + chunk * 4 * rows, dim, rows, batch, call->cell_bound};
+            Chunk now = {cell_in + chunk * rows, cell_out + chunk * rows, above ? above + chunk : NULL, keep_step,
+                         d_out, d_c + chunk * rows, of_step + chunk * 4 * rows, dim, rows, batch, call->cell_bound};
             for (size_t row = 0; row < rows && n_cells; row += 16) {
                 tiles_zero();
                 for (int k = 0; k < width; k += 32)
@@ -130,7 +131,7 @@ EXPORT FOR_AMX void amx_backward(const AmxBackwardCall *call) {
                     tiles_store(total);
                 }
         }
-        split(batch, rows, n_in, width, work, kept, call->d_x + t * batch * n_in, d_h);
+        split(batch, rows, n_in, width, work, keep_step, call->d_x + t * batch * n_in, d_h);
     }
     tiles_end();
 }

@@ -65,11 +65,11 @@ EXPORT FOR_AMX void amx_forward(const AmxForwardCall *call) {
     float *restrict cells = call->cells;
     tiles_begin();
     for (int t = 0; t < steps; t++) {
-        const float *kept = keep ? keep + (size_t)t * batch : NULL;
+        const float *keep_step = keep ? keep + (size_t)t * batch : NULL;
         for (int row = 0; row < batch; row++)
             for (int k = 0; k < width; k += 16) {
                 __m512 h = widen(_mm256_loadu_si256((const __m256i *)(hidden + row * (size_t)width + k)));
-                if (kept) h = _mm512_mul_ps(h, _mm512_set1_ps(kept[row]));
+                if (keep_step) h = _mm512_mul_ps(h, _mm512_set1_ps(keep_step[row]));
                 _mm256_storeu_si256((__m256i *)(inputs + row * both + n_in + k), narrow(h));
             }
         float *cell_out = cells + rows * dim;
@@ -79,7 +79,7 @@ EXPORT FOR_AMX void amx_forward(const AmxForwardCall *call) {
             const bfloat16 *right = packed + unit * 4 * both;
             for (size_t row = 0; row < rows; row += 16) {
                 float *of_tile = sums[row / 16 % 2];
-                Units now = {of_tile, bias + unit, cells + unit * rows + row * 16, kept ? kept + row : NULL,
+                Units now = {of_tile, bias + unit, cells + unit * rows + row * 16, keep_step ? keep_step + row : NULL,
                              cell_out + unit * rows + row * 16, gates + unit * 4 * rows + row * 32,
                              outs + unit / 32 * 32 * rows + row * 32 + unit % 32, dim, rows,
                              row < (size_t)batch ? batch - row : 0, call->cell_bound};

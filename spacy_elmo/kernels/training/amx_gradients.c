@@ -1,6 +1,7 @@
 /* Gradients of weights: the transpose of the inputs of a layer times the gradients of its outputs, summed over all rows
  * of all steps. */
 #include "../common/amx.h"
+#include "../common/calls.h"
 
 #ifdef COMPILES_BF16
 /* Blocks of 32 rows that are multiplied at once. Their right operand is 32 KB, which fits the first-level cache. */
@@ -41,19 +42,13 @@ ALWAYS_INLINE FOR_AMX void pack_right(const bfloat16 *restrict from, size_t rows
     for (int tile = 0; tile < 4; tile++) totals[tile] = sums[tile];
 }
 
-/* gradient = the transpose of left times right.
- * between, apart: the four tiles of a group of 64 columns of right begin `between` columns of the gradient apart; the
- * groups begin `apart` columns apart
- * left (steps * rows, m): from amx_pack_left
- * right (steps, rows, n): for each step an array with the layout blocked or gates
- * gradient (m, n): out
- * totals (n): out, the sum of each column of right over all rows
- * work (GRADIENT_GROUPS * 64 * m): scratch */
-EXPORT FOR_AMX void amx_weight_gradient(int steps, int rows, int m, int n, int between, int apart,
-                                       const bfloat16 *restrict left, const bfloat16 *restrict right,
-                                       float *restrict gradient, float *restrict totals, float *restrict work) {
+/* gradient = the transpose of left times right. */
+EXPORT FOR_AMX void amx_weight_gradient(const AmxGradientCall *call) {
     _Alignas(64) bfloat16 packed[DEEP * GROUP];
-    size_t depth = (size_t)steps * rows, groups = n / 64;
+    const int rows = call->rows, m = call->m, n = call->n;
+    const bfloat16 *restrict left = call->left, *restrict right = call->right;
+    float *restrict gradient = call->gradient, *restrict totals = call->totals, *restrict work = call->work;
+    size_t depth = (size_t)call->steps * rows, groups = n / 64;
     tiles_begin();
     for (size_t begin = 0; begin < groups; begin += GRADIENT_GROUPS) {
         size_t end = begin + GRADIENT_GROUPS < groups ? begin + GRADIENT_GROUPS : groups;
@@ -80,7 +75,7 @@ EXPORT FOR_AMX void amx_weight_gradient(int steps, int rows, int m, int n, int b
         }
         for (size_t group = begin; group < end; group++)
             for (int tile = 0; tile < 4; tile++) {
-                size_t column = group * apart + tile * between;
+                size_t column = group * call->group_stride + tile * call->tile_stride;
                 const float *from = work + (group - begin) * 64 * m + tile * 256;
                 _mm512_storeu_ps(totals + column, sums[group - begin][tile]);
                 for (int row = 0; row < m; row++)

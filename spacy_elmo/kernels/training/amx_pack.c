@@ -2,16 +2,18 @@
 #include "../common/amx.h"
 
 #ifdef COMPILES_BF16
-/* Packs a matrix (k, n). The four tiles of a group begin `between` columns of the matrix apart. The groups begin
- * `apart` columns apart. (between, apart) is (16, 64) if the columns stay in their order, and (dim, 16) if a group is
- * the four gates of 16 units. */
-EXPORT FOR_AMX void amx_pack(int k, int n, int between, int apart, const bfloat16 *restrict matrix,
+/* Packs a matrix (k, n).
+ * tile_stride: columns of the matrix from one tile to the next in a group of four. It is 16 if the columns stay in their
+ * order, and dim if a group is the four gates of 16 units.
+ * group_stride: columns of the matrix from one group to the next: 64 or 16 in these cases */
+EXPORT FOR_AMX void amx_pack(int k, int n, int tile_stride, int group_stride, const bfloat16 *restrict matrix,
                          bfloat16 *restrict packed) {
     for (int group = 0; group < n / 64; group++)
         for (int row = 0; row < k; row += 32)
             for (int tile = 0; tile < 4; tile++)
                 for (int pair = 0; pair < 16; pair++) {
-                    const bfloat16 *even = matrix + (size_t)(row + 2 * pair) * n + group * apart + tile * between;
+                    const bfloat16 *from = matrix + group * group_stride + tile * tile_stride;
+                    const bfloat16 *even = from + (size_t)(row + 2 * pair) * n;
                     _mm512_storeu_si512(packed, pairs(even, even + n));
                     packed += 32;
                 }

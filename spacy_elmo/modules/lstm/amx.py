@@ -14,8 +14,9 @@ from torch import Tensor
 
 from ... import kernels
 from ...kernels.calls import AmxBackwardCall, AmxForwardCall
-from ...kernels.constants import AMX_SIZE_MULTIPLE, GATES, GRADIENT_GROUPS, INPUTS_ALIGNMENT, UNITS
+from ...kernels.constants import AMX_SIZE_MULTIPLE, GATES, INPUTS_ALIGNMENT, UNITS
 from ..loops import address, bound, loops, optional_address
+from .amx_gradient import IN_ORDER, Columns, weight_gradient
 from .cell import Clips
 from .tape import Arrays, Tape, array
 
@@ -105,8 +106,8 @@ def forward(
     tape.inputs[:, batch:] = 0
     packed = _packed(sizes, arrays, weight)
     (of_weight, of_w_p), (of_packed, of_packed_w_p) = _addresses(sizes, weight, w_p), _addresses(sizes, *packed)
-    library.amx_pack(both, GATES * dim, dim, UNITS, of_weight, of_packed)
-    library.amx_pack(dim, width, UNITS, AMX_SIZE_MULTIPLE, of_w_p, of_packed_w_p)
+    library.amx_pack(both, GATES * dim, *Columns.of_gates(dim), of_weight, of_packed)
+    library.amx_pack(dim, width, *IN_ORDER, of_w_p, of_packed_w_p)
     call = AmxForwardCall(
         steps=steps,
         batch=batch,
@@ -160,7 +161,7 @@ def backward(
     if d_cells is not None and len(d_cells) == 1:
         by_rows(d_c)[0, :batch] = d_cells[0].unflatten(1, (-1, UNITS))
         d_cells = None
-    above = [None if given is None else given.to(like.dtype).contiguous() for given in (d_hidden, d_cells)]
+    above = [None if d is None else d.to(like.dtype).contiguous() for d in (d_hidden, d_cells)]
     call = AmxBackwardCall(
         steps=steps,
         batch=batch,
@@ -184,38 +185,9 @@ def backward(
         proj_bound=bound(clips.proj),
     )
     library.amx_backward(ctypes.byref(call))
-    d_weight, d_bias = weight_gradient(library, tape.inputs, tape.gates, arrays, dim, UNITS)
-    d_w_p, _ = weight_gradient(library, d_proj, tape.outs, arrays, UNITS, AMX_SIZE_MULTIPLE)
+    d_weight, d_bias = weight_gradient(library, tape.inputs, tape.gates, Columns.of_gates(dim), arrays)
+    d_w_p, _ = weight_gradient(library, d_proj, tape.outs, IN_ORDER, arrays)
     return d_x, d_weight, d_bias, d_w_p.t(), d_h, by_rows(d_c)[0, :batch].flatten(1)
-
-
-def weight_gradient(
-    library: ctypes.CDLL, left: Tensor, right: Tensor, arrays: Arrays | None, between: int, apart: int
-) -> tuple[Tensor, Tensor]:
-    """Return left^T right, summed over all steps, and the sum of right's rows: gradients of a weight and its bias.
-
-    left: *Shape:* (steps, rows, m), bfloat16.
-    right: *Shape:* (steps, rows, n), bfloat16; each step is blocked or in the layout of gates.
-    arrays: stored arrays, as in `tape.array`.
-    between: number of columns of the result from one tile of right to the next in a group of four.
-    apart: number of columns of the result from one group to the next.
-
-    Returns *Shape:* (m, n) and (n,), float32.
-    """
-    (steps, rows, m), n = left.shape, right.shape[2]
-    tiles = array(arrays, f"left {m}", left, left.dtype, *left.shape)
-    gradient, totals = (left.new_empty(*shape, dtype=REAL) for shape in ((m, n), (n,)))
-    work = array(arrays, f"work {m}", left, REAL, GRADIENT_GROUPS * AMX_SIZE_MULTIPLE, m)
-    of_tiles = address("tiles", tiles, LOW, (steps, rows, m))
-    library.amx_pack_left(steps * rows, m, address("left", left, LOW, (steps, rows, m)), of_tiles)
-    library.amx_weight_gradient(
-        *(steps, rows, m, n, between, apart, of_tiles),
-        address("right", right, LOW, (steps, rows, n)),
-        address("gradient", gradient, REAL, (m, n)),
-        address("totals", totals, REAL, (n,)),
-        address("work", work, REAL, (GRADIENT_GROUPS * AMX_SIZE_MULTIPLE, m)),
-    )
-    return gradient, totals
 
 
 def _packed(sizes: _Sizes, arrays: Arrays | None, like: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,54 +9,8 @@ from torch import Tensor, nn
 from ...formats.options import BiLMOptions
 from .cell import Clips, add_skip
 from .scan import Workspace, lstm_scan
-
-
-class LstmState(NamedTuple):
-    """The state of all layers and directions.
-
-    h: *Shape:* (n_layers, 2, batch, projection_dim), the outputs of the layers without skip connections.
-    c: *Shape:* (n_layers, 2, batch, dim), the cell states.
-    """
-
-    h: Tensor
-    c: Tensor
-
-    def rows(self, batch: int, zero: "LstmState") -> "LstmState":
-        """Return the state of the first `batch` rows. If there are fewer rows, the others come from `zero`.
-
-        batch: number of rows.
-        zero: a state of `batch` rows.
-        """
-        return LstmState(*(torch.cat([s[:, :, :batch], z[:, :, s.shape[2] :]], 2) for s, z in zip(self, zero)))
-
-    def followed_by(self, before: "LstmState") -> "LstmState":
-        """Return this state, followed by the rows of `before` that a smaller batch did not change, as in AllenNLP.
-
-        before: the state before the batch, of at least as many rows.
-        """
-        return LstmState(*(torch.cat([s, b[:, :, s.shape[2] :]], 2) for s, b in zip(self, before)))
-
-
-class LayerWeights(NamedTuple):
-    """The parameters of one layer.
-
-    The shapes are those of both directions. Those of one direction have no first axis, or one of size 1.
-
-    input_weight: *Shape:* (2, projection_dim, 4 dim).
-    recurrent_weight: *Shape:* (2, projection_dim, 4 dim), weights of the previous state.
-    bias: *Shape:* (2, 4 dim), without the forget bias.
-    projection: *Shape:* (2, dim, projection_dim); None: there is none.
-    """
-
-    input_weight: Tensor
-    recurrent_weight: Tensor
-    bias: Tensor
-    projection: Tensor | None
-
-    @property
-    def matrices(self) -> list[Tensor]:
-        """Input weight, recurrent weight and, if there is one, the projection."""
-        return [matrix for matrix in (self.input_weight, self.recurrent_weight, self.projection) if matrix is not None]
+from .state import LstmState
+from .weights import LayerWeights
 
 
 def scan_layers(
@@ -91,9 +44,18 @@ def scan_layers(
     outputs, hs, cs = [], [], []
     for k, layer in enumerate(layers):
         workspace = None if workspaces is None else workspaces[k]
-        given = x if drop is None else drop(x)
-        h, c = lstm_scan(given, *layer, state.h[k], state.c[k], keep, clips, matmul_dtype, workspace, workspace is None)
-        x = add_skip(options, k, h, given)  # as in bilm-tf, the input is added after dropout
+        layer_input = x if drop is None else drop(x)
+        h, c = lstm_scan(
+            layer_input,
+            layer,
+            LstmState(state.h[k], state.c[k]),
+            keep,
+            clips,
+            matmul_dtype=matmul_dtype,
+            workspace=workspace,
+            all_cells=workspace is None,
+        )
+        x = add_skip(options, k, h, layer_input)  # as in bilm-tf, the input is added after dropout
         outputs.append(x)
         hs.append(h)
         cs.append(c)

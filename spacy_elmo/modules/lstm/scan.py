@@ -5,7 +5,7 @@ instead of a small one for each step.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,7 +14,9 @@ from torch.autograd.function import once_differentiable
 from ...kernels.constants import padded
 from . import amx as lstm_amx
 from .cell import Clips, cell_backward, cell_forward, clip_in_place, with_forget_bias
+from .state import LstmState
 from .tape import Arrays, Tape, array
+from .weights import LayerWeights
 
 
 def _stop_where_clipped(gradient: Tensor, clipped: Tensor, bound: float | None) -> Tensor:
@@ -36,15 +38,16 @@ def _forward(tape: Tape, weight: Tensor, bias: Tensor, w_p: Tensor | None, keep:
     tape: x in `inputs` and index 0 of `cells` and `hidden` are set already.
     weight: *Shape:* (input + projection_dim, 4 dim).
     bias: *Shape:* (4 dim,), with 1 added for the forget gate.
-    w_p, keep, clips: as in `lstm_scan`, w_p of this direction alone.
+    w_p: *Shape:* (dim, projection_dim), the projection; None: there is none.
+    keep, clips: as in `lstm_scan`.
     """
     steps, width = len(tape.outs), tape.hidden.shape[2]
     sums = torch.empty_like(tape.gates[0])
     for t in range(steps):
-        kept, met = None if keep is None else keep[t], tape.inputs[t][:, -width:]
-        met.copy_(tape.hidden[t] if kept is None else tape.hidden[t] * kept)
+        keep_step, previous = None if keep is None else keep[t], tape.inputs[t][:, -width:]
+        previous.copy_(tape.hidden[t] if keep_step is None else tape.hidden[t] * keep_step)
         torch.mm(tape.inputs[t], weight, out=sums)
-        cell_forward(sums, tape.gates[t], bias, tape.cells[t], kept, tape.cells[t + 1], tape.outs[t], clips.cell)
+        cell_forward(sums, tape.gates[t], bias, tape.cells[t], keep_step, tape.cells[t + 1], tape.outs[t], clips.cell)
         if w_p is None:
             tape.hidden[t + 1] = tape.outs[t]
         else:
@@ -90,7 +93,7 @@ def _backward(
     w_p_transposed = None if w_p is None else w_p.t().contiguous()
     d_h, d_c = torch.zeros_like(tape.hidden[0]), torch.zeros_like(tape.cells[0])
     for t in range(steps - 1, -1, -1):
-        kept = None if keep is None else keep[t]
+        keep_step = None if keep is None else keep[t]
         if d_hidden is not None:
             d_h = d_h + d_hidden[t]
         if d_cells is not None and t >= steps - len(d_cells):
@@ -100,16 +103,25 @@ def _backward(
         else:
             d_proj[t] = _stop_where_clipped(d_h, tape.hidden[t + 1], clips.proj)
             d_out = d_proj[t] @ w_p_transposed
-        d_c = cell_backward(tape.gates[t], tape.cells[t], kept, tape.cells[t + 1], d_out, d_c, clips.cell)
+        d_c = cell_backward(tape.gates[t], tape.cells[t], keep_step, tape.cells[t + 1], d_out, d_c, clips.cell)
         d_h = torch.mm(d_gates[t], transposed, out=d_inputs[t])[:, -width:]
-        if kept is not None:
-            d_h = d_h * kept
+        if keep_step is not None:
+            d_h = d_h * keep_step
     d_weight, d_bias = _weight_gradient(tape.inputs, d_gates)
     d_w_p = None if w_p is None else _weight_gradient(d_proj, tape.outs)[0].t()
     return d_inputs[..., :-width], d_weight, d_bias, d_w_p, d_h, d_c
 
 
 Workspace = Arrays
+
+
+class _Settings(NamedTuple):
+    """The arguments of `lstm_scan` that have no gradient."""
+
+    clips: Clips
+    matmul_dtype: torch.dtype
+    workspace: Workspace | None
+    all_cells: bool
 
 
 def _stack(tensors: Sequence[Tensor]) -> Tensor:
@@ -130,11 +142,9 @@ class _LstmScan(torch.autograd.Function):
         h0: Tensor,
         c0: Tensor,
         keep: Tensor | None,
-        clips: Clips,
-        matmul_dtype: torch.dtype,
-        workspace: Workspace | None,
-        all_cells: bool,
+        settings: _Settings,
     ) -> tuple[Tensor, Tensor]:
+        clips, matmul_dtype, workspace, all_cells = settings
         directions, steps, batch, n_in = x.shape
         dim, width = c0.shape[2], h0.shape[2]
         weight = torch.cat([w_x.to(matmul_dtype), w_h.to(matmul_dtype)], 1)
@@ -179,32 +189,31 @@ class _LstmScan(torch.autograd.Function):
             tape = Tape(*saved[d * n : (d + 1) * n])
             if not ctx.once:
                 tape = tape._replace(gates=tape.gates.clone())
-            d_h, d_c = (None if given is None else given[d] for given in (d_hidden, d_cells))
+            d_h, d_c = (None if gradient is None else gradient[d] for gradient in (d_hidden, d_cells))
             if ctx.amx:
-                found = lstm_amx.backward(tape, weight[d], w_p[d], keep, ctx.clips, d_h, d_c, ctx.batch, ctx.workspace)
+                of_direction = lstm_amx.backward(
+                    tape, weight[d], w_p[d], keep, ctx.clips, d_h, d_c, ctx.batch, ctx.workspace
+                )
             else:
                 low_d_h, low_w_p = None if d_h is None else d_h.to(weight.dtype), None if w_p is None else w_p[d]
-                found = _backward(tape, weight[d], low_w_p, keep, ctx.clips, low_d_h, d_c)
-            gradients.append(found)
+                of_direction = _backward(tape, weight[d], low_w_p, keep, ctx.clips, low_d_h, d_c)
+            gradients.append(of_direction)
         d_x, d_weight, d_bias, d_w_p, d_h0, d_c0 = (
             None if parts[0] is None else _stack([part for part in parts if part is not None]).to(ctx.dtype)
             for parts in zip(*gradients)
         )
         assert d_weight is not None
         d_w_x, d_w_h = d_weight[:, : ctx.n_in], d_weight[:, ctx.n_in :]
-        return d_x, d_w_x, d_w_h, d_bias, d_w_p, d_h0, d_c0, None, None, None, None, None
+        return d_x, d_w_x, d_w_h, d_bias, d_w_p, d_h0, d_c0, None, None
 
 
 def lstm_scan(
     x: Tensor,
-    w_x: Tensor,
-    w_h: Tensor,
-    bias: Tensor,
-    w_p: Tensor | None,
-    h0: Tensor,
-    c0: Tensor,
+    weights: LayerWeights,
+    state: LstmState,
     keep: Tensor | None,
     clips: Clips,
+    *,
     matmul_dtype: torch.dtype | None = None,
     workspace: Workspace | None = None,
     all_cells: bool = True,
@@ -212,12 +221,9 @@ def lstm_scan(
     """Run one layer over a window of steps, and return its states. It can be differentiated once.
 
     x: *Shape:* (directions, steps, batch, input), each direction in the order in which it reads.
-    w_x: *Shape:* (directions, input, 4 dim), weights of the input.
-    w_h: *Shape:* (directions, projection_dim, 4 dim), weights of the previous state.
-    bias: *Shape:* (directions, 4 dim), as in the files. The forget bias is added here.
-    w_p: *Shape:* (directions, dim, projection_dim), the projection; None: the cell's output is neither projected nor
-        clipped.
-    h0, c0: *Shape:* (directions, batch, projection_dim) and (directions, batch, dim), the state to start from.
+    weights: of these directions. The input may have another width than projection_dim. The forget bias is added here.
+        Without a projection the cell's output is not clipped either.
+    state: the state to start from, *Shape:* (directions, batch, projection_dim) and (directions, batch, dim).
     keep: *Shape:* (steps, batch, 1), 0 if the state is forgotten before a step, else 1; None: it is never forgotten.
     clips: bounds of the layer.
     matmul_dtype: type of the matrix multiplications and of the values between them; None: the type of x. bfloat16 is
@@ -229,7 +235,6 @@ def lstm_scan(
     Returns h, *Shape:* (directions, steps, batch, projection_dim), and c, *Shape:* (directions, steps, batch, dim),
     after each step; without all_cells c after the last step only, *Shape:* (directions, 1, batch, dim).
     """
-    result: tuple[Tensor, Tensor] = _LstmScan.apply(
-        x, w_x, w_h, bias, w_p, h0, c0, keep, clips, matmul_dtype or x.dtype, workspace, all_cells
-    )
+    settings = _Settings(clips, matmul_dtype or x.dtype, workspace, all_cells)
+    result: tuple[Tensor, Tensor] = _LstmScan.apply(x, *weights, *state, keep, settings)
     return result

@@ -37,9 +37,9 @@ def array(arrays: Arrays | None, name: str, like: Tensor, dtype: torch.dtype, *s
     dtype: type of the array.
     shape: shape of the array.
     """
-    kept = None if arrays is None else arrays.get(name)
-    if kept is None or kept.shape != shape or kept.dtype != dtype:
-        kept = like.new_empty(shape, dtype=dtype)
+    stored = None if arrays is None else arrays.get(name)
+    if stored is None or stored.shape != shape or stored.dtype != dtype:
+        stored = like.new_empty(shape, dtype=dtype)
         if arrays is not None:
-            arrays[name] = kept
-    return kept
+            arrays[name] = stored
+    return stored

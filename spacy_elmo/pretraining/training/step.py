@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...modules import BiLM, LstmState
-from ...modules.lstm.layers import LayerWeights, scan_layers
+from ...modules.lstm.layers import scan_layers
 from ...modules.lstm.scan import Workspace
+from ...modules.lstm.weights import LayerWeights
 from .objective import Scorer
 
 CHARACTERS = "char_cnn."  # parameters of the character encoder
@@ -180,10 +181,10 @@ class Workers:
         with torch.enable_grad():
             total = scorer.loss(of_scorer, top if drop is None else drop(top), direction, part, self.matmul_dtype)
             loss = total * scale
-        found = torch.autograd.grad(loss, [*of_scorer, *leaves])
-        of_bilm = found[len(of_scorer) :]
+        gradients = torch.autograd.grad(loss, [*of_scorer, *leaves])
+        of_bilm = gradients[len(of_scorer) :]
         h, c = (torch.stack([values[:, -1] for values in kind]).detach() for kind in (hs, cs))
-        return _Part(loss.item(), of_bilm[0] if of_bilm else None, of_bilm[1:], found[: len(of_scorer)], h, c)
+        return _Part(loss.item(), of_bilm[0] if of_bilm else None, of_bilm[1:], gradients[: len(of_scorer)], h, c)
 
     def _collect(
         self, of_characters: Sequence[tuple[Tensor, ...]], directions: Sequence[int], parts: Sequence[_Part]
@@ -194,12 +195,12 @@ class Workers:
         directions: direction of each part, 0 or 1.
         parts: what the threads computed.
         """
-        found = {name: _sum([part[k] for part in of_characters]) for k, name in enumerate(self.of_characters)}
-        of_layers = [name for name in self.named if name not in found]
+        by_name = {name: _sum([part[k] for part in of_characters]) for k, name in enumerate(self.of_characters)}
+        of_layers = [name for name in self.named if name not in by_name]
         halves = [[part.layers for part, d in zip(parts, directions) if d == direction] for direction in (0, 1)]
         for k, name in enumerate(of_layers):
-            found[name] = torch.cat([_sum([layers[k] for layers in half]) for half in halves])
-        return [found[name] for name in self.named]
+            by_name[name] = torch.cat([_sum([layers[k] for layers in half]) for half in halves])
+        return [by_name[name] for name in self.named]
 
     def _state(self, parts: Sequence[_Part]) -> LstmState:
         both = [

@@ -15,8 +15,11 @@ from spacy_elmo import kernels
 from spacy_elmo.kernels.constants import GRADIENT_GROUPS, padded
 from spacy_elmo.modules.lstm import amx as lstm_amx
 from spacy_elmo.modules.lstm import scan as lstm_scan
+from spacy_elmo.modules.lstm.amx_gradient import IN_ORDER, weight_gradient
 from spacy_elmo.modules.lstm.cell import Clips
+from spacy_elmo.modules.lstm.state import LstmState
 from spacy_elmo.modules.lstm.tape import Tape
+from spacy_elmo.modules.lstm.weights import LayerWeights
 
 LOW = torch.bfloat16
 # (steps, batch, dim, input, projection)
@@ -84,7 +87,17 @@ def run(
 ) -> list[Tensor]:
     """h, c and the gradients of x, w_x, w_h, bias, w_p, h0, c0."""
     inputs = [tensor.clone().requires_grad_() for tensor in given[:7]]
-    h, c = lstm_scan.lstm_scan(*inputs, given.keep, clips, products, workspace, all_c)  # type: ignore[arg-type]
+    x, *weights, h0, c0 = inputs
+    h, c = lstm_scan.lstm_scan(
+        x,
+        LayerWeights(*weights),
+        LstmState(h0, c0),
+        given.keep,
+        clips,
+        matmul_dtype=products,
+        workspace=workspace,
+        all_cells=all_c,
+    )
     loss = (h * given.d_hidden).sum() + (c * given.d_cells[:, -c.shape[1] :]).sum()
     return [h.detach(), c.detach(), *torch.autograd.grad(loss, inputs)]
 
@@ -169,7 +182,7 @@ def test_weight_gradient(amx: ctypes.CDLL, steps: int, rows: int, m: int, n: int
     left, right = (torch.from_numpy(rng.normal(size=(steps * rows, k))).to(LOW) for k in (m, n))
     blocked = right.view(steps, rows, n // 32, 32).transpose(1, 2).reshape(steps, rows, n)
     arrays = {f"work {m}": torch.full((64 * GRADIENT_GROUPS, m), torch.nan)}
-    gradient, totals = lstm_amx.weight_gradient(amx, left.view(steps, rows, m), blocked, arrays, 16, 64)
+    gradient, totals = weight_gradient(amx, left.view(steps, rows, m), blocked, IN_ORDER, arrays)
     assert arrays[f"work {m}"].isfinite().any()  # it was used
     expected = left.double().numpy().T @ right.double().numpy()
     np.testing.assert_allclose(gradient.numpy(), expected, rtol=0, atol=1e-4)

@@ -1,4 +1,4 @@
-"""Where the projected outputs were clipped no gradient passes, whatever bfloat16 makes of the bound."""
+"""The gradient of a clipped output is 0, also if bfloat16 rounds the bound."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import torch
 from spacy_elmo.modules.lstm import amx as lstm_amx
 from spacy_elmo.modules.lstm.cell import Clips
 from spacy_elmo.modules.lstm.scan import lstm_scan
+from spacy_elmo.modules.lstm.state import LstmState
+from spacy_elmo.modules.lstm.weights import LayerWeights
 
 STEPS, BATCH, SIZE = 3, 4, 64
 
@@ -22,10 +24,10 @@ def test_no_gradient_passes_a_bound(monkeypatch: pytest.MonkeyPatch, bound: floa
     shapes = [(1, STEPS, BATCH, SIZE), (1, SIZE, 4 * SIZE), (1, SIZE, 4 * SIZE), (1, 4 * SIZE), (1, SIZE, SIZE)]
     x, w_x, w_h, bias, w_p = (torch.randn(shape, generator=generator) for shape in shapes)
     x.requires_grad_()
-    state = torch.zeros(1, BATCH, SIZE)
+    state = LstmState(torch.zeros(1, BATCH, SIZE), torch.zeros(1, BATCH, SIZE))
     for scale, passes in ((1e4, False), (1e-4, True)):
-        given = (x, w_x / 8, w_h / 8, bias, w_p * scale, state, state, None, Clips(None, bound), torch.bfloat16)
-        hidden, _ = lstm_scan(*given)
+        weights = LayerWeights(w_x / 8, w_h / 8, bias, w_p * scale)
+        hidden, _ = lstm_scan(x, weights, state, None, Clips(None, bound), matmul_dtype=torch.bfloat16)
         assert ((hidden.abs() - bound).abs() < 0.02).all() is not passes
         (gradient,) = torch.autograd.grad(hidden.sum(), x)
         assert bool(gradient.any()) is passes
