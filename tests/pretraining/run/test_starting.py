@@ -21,6 +21,7 @@ from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import read_config
+from spacy_elmo.pretraining.settings.help import commented
 from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
 from spacy_elmo.pretraining.text.preparing import prepare
@@ -310,6 +311,9 @@ def test_the_tuning_configuration(old: Path, tmp_path: Path) -> None:
     assert config.training.optimizer.learning_rate == 1e-3
     schedule = config.training.schedule
     assert (schedule.kind, schedule.warmup_steps, schedule.decay_share) == ("linear", 100, 1.0)
-    lines = path.read_text(encoding="utf8").splitlines()
-    assert [line.startswith("# ") for line in lines[:3]] == [True, True, False]
+    header, settings = path.read_text(encoding="utf8").split("\n\n", 1)
+    lines = header.splitlines()
+    assert [line.startswith("# ") for line in lines] == [True, True]
     assert lines[1] == "# python -m spacy elmo pretrain configs/tune.cfg runs/novels"
+    without_comments = "\n".join(line for line in settings.splitlines() if not line.startswith("#"))
+    assert settings == commented(without_comments)  # as init-pretrain-config writes them
