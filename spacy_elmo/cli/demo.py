@@ -9,7 +9,7 @@ import typer
 from wasabi import msg
 
 from ..formats.hdf5_vectors import VectorsWriter
-from .shared.errors import errors_told
+from .shared.errors import printing_errors
 from .views.senses_plot import Occurrence, plot_senses, similarities
 
 
@@ -34,7 +34,7 @@ def demo(
     ),
 ) -> None:
     """Embed sentences with words of several senses, and show how well each layer separates the senses."""
-    with errors_told():
+    with printing_errors():
         output.mkdir(parents=True, exist_ok=True)
         occurrences = embed_sample(output / "vectors.hdf5")
     layers, width = occurrences[0].layers.shape
@@ -54,7 +54,7 @@ def demo(
     msg.text("Layer 0 sees the word alone: all its occurrences are equal. The layers above see the sentence:")
     msg.text("the further the first number is above the second, the better a layer tells that word's senses apart.")
     msg.good(f"{output / 'vectors.hdf5'}: all layers of all tokens")
-    with errors_told():
+    with printing_errors():
         drawn = plot_senses(occurrences, output / "senses.png")
     if drawn:
         msg.good(f"{output / 'senses.png'}: the picture of it")

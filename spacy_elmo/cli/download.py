@@ -10,7 +10,7 @@ from wasabi import msg
 
 from ..errors import CommandError, Errors, shown
 from .shared.checksums import sha256_of
-from .shared.errors import errors_told
+from .shared.errors import printing_errors
 from .shared.fetching import fetch
 
 
@@ -54,7 +54,7 @@ def download(
 
     A download that was interrupted is resumed. The file appears when its SHA-256 is right.
     """
-    with errors_told(Errors.DOWNLOAD_STOPPED.format(folder=to)):
+    with printing_errors(Errors.DOWNLOAD_STOPPED.format(folder=to)):
         if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
             raise CommandError(Errors.DOWNLOAD_SHA256.format(got=shown(sha256)))
         name, sha256 = file_name(url), sha256.lower()

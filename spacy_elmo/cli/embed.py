@@ -11,7 +11,7 @@ from ..allennlp.embedder import ElmoEmbedder, OutputFormat
 from ..errors import CommandError, Errors, TruncatedWordsWarning
 from ..formats.sentences import read_sentences
 from ..modules.precision import Precision
-from .shared.errors import errors_told
+from .shared.errors import printing_errors
 from .shared.inputs import open_text, pipeline_weights, source_of
 from .shared.outputs import refuse_inputs
 
@@ -85,7 +85,7 @@ def embed(
     must have a sentence.
     """
     source = source_of(input_file)
-    with errors_told(Errors.EMBED_STOPPED.format(path=output_file)):
+    with printing_errors(Errors.EMBED_STOPPED.format(path=output_file)):
         chosen = output_format(all_=all_, top=top, average=average)
         refuse_inputs(output_file, [input_file, *(Path(name) for name in (options_file, weight_file) if name)])
         with open_text(input_file) as file:

@@ -16,9 +16,9 @@ from ..pretraining.scoring import STREAMS, Evaluation, evaluate_text
 from ..pretraining.text.reading import Report, read_sentences
 from ..pretraining.text.sources import find_files, refuse_inside
 from .shared.console import escaped, show_all
-from .shared.errors import errors_told
+from .shared.errors import printing_errors
 from .shared.outputs import refuse_inputs
-from .shared.paths import given_path
+from .shared.paths import path_argument
 from .views.evaluation import Subject, print_json, print_table, write_scores
 
 
@@ -61,7 +61,7 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="MODEL",
-            parser=given_path,
+            parser=path_argument,
             help="Folder of a biLM with its softmax, like model-best in the folder of a pretraining run, or en_mini",
         ),
     ],
@@ -69,7 +69,7 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="TEXT",
-            parser=given_path,
+            parser=path_argument,
             help="Text, one sentence a line: plain, .gz, .xz or .zst; .jsonl or .spacy files; a folder or a pattern",
         ),
     ],
@@ -89,7 +89,7 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            parser=given_path,
+            parser=path_argument,
             help="Write losses and perplexities of each sentence (zero state) as TSV",
         ),
     ] = None,
@@ -101,7 +101,7 @@ def evaluate(
     rows without <UNK> leave out the predictions of these. The mean is exp of the mean of both directions' losses.
     """
     show_all()
-    with errors_told(Errors.SCORE_STOPPED):
+    with printing_errors(Errors.SCORE_STOPPED):
         subject, evaluation = read_and_evaluate(model, text, language, sentences, streams, per_sentence)
     if json_:
         print_json(subject, evaluation)

@@ -8,7 +8,7 @@ from spacy.cli._util import string_to_list
 from spacy.cli.init_config import Optimizations
 from wasabi import msg
 
-from .shared.errors import errors_told
+from .shared.errors import printing_errors
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
 from .task_configs.configs import Files, task_config
 
@@ -33,7 +33,7 @@ def init_config(
 
     Each component has its features, its network and its mix of the biLM's layers. Other settings are spaCy's defaults.
     """
-    with errors_told():
+    with printing_errors():
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
         names = [name.strip() for name in string_to_list(pipeline)]

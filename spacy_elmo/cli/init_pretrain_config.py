@@ -12,9 +12,9 @@ from ..pretraining.settings.help import commented
 from ..pretraining.settings.sections import PathSettings
 from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
 from ..pretraining.text.splitting import splitter
-from .shared.errors import errors_told
+from .shared.errors import printing_errors
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
-from .shared.paths import given_path
+from .shared.paths import path_argument
 
 _LATER = "train"  # instead of a path that is not known yet
 
@@ -47,7 +47,7 @@ def config_text(
 
 def init_pretrain_config(
     output_file: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The config to write; - is standard output", parser=given_path)
+        Path, typer.Argument(metavar="OUT", help="The config to write; - is standard output", parser=path_argument)
     ],
     train: Annotated[
         str | None, typer.Option(help="Text, one sentence a line: a file, a folder or a pattern", metavar="TEXT")
@@ -69,7 +69,7 @@ def init_pretrain_config(
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists")] = False,
 ) -> None:
     """Write a config for spacy elmo pretrain, with a comment on each setting."""
-    with errors_told():
+    with printing_errors():
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
         text = config_text(size, train, heldout, language, init)

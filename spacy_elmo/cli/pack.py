@@ -12,7 +12,7 @@ from ..formats.rounding import MANTISSA_BITS
 from ..pretraining.model.files import SOFTMAX
 from ..pretraining.model.pack import Packed
 from ..pretraining.model.pack import pack as pack_model
-from .shared.errors import errors_told
+from .shared.errors import printing_errors
 
 
 class Stored(str, Enum):
@@ -53,7 +53,7 @@ def pack(
 
     The weights are still stored as float32, so AllenNLP, bilm-tf and other programs can read them through HDF5.
     """
-    with errors_told(Errors.PACK_STOPPED.format(path=output)):
+    with printing_errors(Errors.PACK_STOPPED.format(path=output)):
         packed = pack_model(model, output, mantissa_bits, softmax.value, force)
     show(packed)
     if SOFTMAX not in packed.sizes and softmax is not Stored.none:

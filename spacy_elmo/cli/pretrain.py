@@ -15,7 +15,7 @@ from ..pretraining.run.starting import check_paths
 from ..pretraining.settings.config_file import read_config
 from ..pretraining.training.torchrun import environment, local_rank
 from .shared.console import escaped, show_all
-from .shared.paths import given_folder
+from .shared.paths import folder_argument
 from .views.progress import ConsoleReporter
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings
@@ -71,7 +71,7 @@ def pretrain(
     output: Annotated[
         Path,
         typer.Argument(
-            metavar="OUT", help="Folder of the run; a run that was stopped there is resumed", parser=given_folder
+            metavar="OUT", help="Folder of the run; a run that was stopped there is resumed", parser=folder_argument
         ),
     ],
     restart: Annotated[

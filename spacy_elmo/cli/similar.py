@@ -9,7 +9,7 @@ from wasabi import msg
 
 from ..errors import CommandError, Errors
 from ..formats.sentences import listed, read_lines
-from .shared.errors import errors_told
+from .shared.errors import printing_errors
 from .shared.inputs import open_text, source_of
 from .shared.occurrences import Occurrence, find_occurrences, reader_of
 from .shared.ranking import most_alike
@@ -103,7 +103,7 @@ def similar(
 
     One occurrence, the first or that in line --sentence, is compared with all others, layer by layer.
     """
-    with errors_told():
+    with printing_errors():
         occurrences = read_occurrences(model, pipe, text, word, ignore_case)
         query = occurrences.pop(choose_query(occurrences, sentence, source_of(text), word))
     show(query, occurrences, top)

@@ -14,7 +14,7 @@ from ..pretraining.text.vocabulary import Vocabulary, WordCounts, count_words
 from ..pretraining.text.vocabulary_file import SPECIAL, counts_path
 from .shared.console import escaped, show_all
 from .shared.outputs import refuse_existing
-from .shared.paths import given_path
+from .shared.paths import path_argument
 
 
 def show(report: Report, counted: WordCounts, vocabulary: Vocabulary) -> None:
@@ -53,12 +53,12 @@ def vocab(
         Path,
         typer.Argument(
             metavar="TEXT",
-            parser=given_path,
+            parser=path_argument,
             help="Text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, folder or pattern",
         ),
     ],
     output_file: Annotated[
-        Path, typer.Argument(metavar="OUT", help="vocabulary.txt, one word a line", parser=given_path)
+        Path, typer.Argument(metavar="OUT", help="vocabulary.txt, one word a line", parser=path_argument)
     ],
     size: Annotated[
         int | None,

@@ -11,7 +11,7 @@ from wasabi import msg
 
 from ..errors import CommandError, Errors
 from ..pipeline.mixes import LearnedMix, learned_mixes
-from .shared.errors import errors_told
+from .shared.errors import printing_errors
 from .views.weights_plot import plot_weights
 
 
@@ -58,7 +58,7 @@ def weights(
 
     A row for each component and place (input and output of its network): the layers' weights and gamma.
     """
-    with errors_told():
+    with printing_errors():
         mixes = read_mixes(pipeline)
         if plot is not None:
             plot_weights(mixes, plot)

@@ -10,7 +10,7 @@ from .console import escaped
 
 
 @contextmanager
-def errors_told(stopped: str | None = None) -> Iterator[None]:
+def printing_errors(stopped: str | None = None) -> Iterator[None]:
     """Print an ElmoError or OSError of the block, and exit with code 1.
 
     stopped: message if a signal ends the block; None: nothing is printed. stopping.py sets the exit code.

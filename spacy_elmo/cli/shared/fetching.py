@@ -186,17 +186,17 @@ def _get(session: requests.Session, url: str, start: int) -> requests.Response:
 
 
 def _continues(headers: CaseInsensitiveDict[str], start: int) -> bool:
-    found = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
-    if not found or int(found[1]) != start or int(found[2]) < start:
+    content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
+    if not content_range or int(content_range[1]) != start or int(content_range[2]) < start:
         return False
-    return found[3] == "*" or int(found[3]) > int(found[2])
+    return content_range[3] == "*" or int(content_range[3]) > int(content_range[2])
 
 
 def _total(headers: CaseInsensitiveDict[str], start: int) -> int | None:
     """Return the size of the complete file in bytes; None if the server does not tell it."""
-    found = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
-    if start and found and found[3] != "*":
-        return int(found[3])
+    content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
+    if start and content_range and content_range[3] != "*":
+        return int(content_range[3])
     length = re.fullmatch(r"\d{1,18}", headers.get("Content-Length", ""))
     return start + int(length[0]) if length and "Transfer-Encoding" not in headers else None
 

@@ -57,7 +57,7 @@ def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
         nlp = spacy.load(pipeline)
     except (OSError, ValueError, ImportError) as error:
         raise CommandError(Errors.PIPE_LOAD.format(pipeline=pipeline, reason=error)) from error
-    pipes = {found: pipe for found, pipe in nlp.components if isinstance(pipe, ElmoPipe)}
+    pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, ElmoPipe)}
     if not pipes:
         raise CommandError(Errors.PIPE_NONE.format(pipeline=pipeline, got=", ".join(nlp.pipe_names) or "no pipes"))
     return nlp, pipes

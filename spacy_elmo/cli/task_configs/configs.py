@@ -116,11 +116,11 @@ def _paths(files: Files) -> dict[str, str]:
 
 def _bilm(files: Files) -> dict[str, Any]:
     """Return the config block of the biLM. files: the files that the config names."""
-    given = files.options_file is not None
+    own_files = files.options_file is not None
     return {
         "@architectures": "spacy-elmo.BiLM.v1",
-        "options_file": "${paths.elmo_options}" if given else None,
-        "weight_file": "${paths.elmo_weights}" if given else None,
+        "options_file": "${paths.elmo_options}" if own_files else None,
+        "weight_file": "${paths.elmo_weights}" if own_files else None,
     }
 
 

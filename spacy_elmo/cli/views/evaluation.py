@@ -46,9 +46,9 @@ def print_table(subject: Subject, evaluation: Evaluation) -> None:
     score, bad = evaluation.zero, subject.report
     msg.text(f"{score.sentences:,} sentences, {score.tokens:,} tokens, vocabulary {subject.n_words:,}")
     msg.text(f"out of vocabulary: {score.unknown_share:.2%} of the tokens")
-    known = [(TITLES[name], found) for name, found in _scores(evaluation).items() if found is not None]
-    rows = [_row(title, found.perplexities) for title, found in known]
-    rows += [_row(f"{title}, without <UNK>", found.known_perplexities) for title, found in known]
+    known = [(TITLES[name], scored) for name, scored in _scores(evaluation).items() if scored is not None]
+    rows = [_row(title, scored.perplexities) for title, scored in known]
+    rows += [_row(f"{title}, without <UNK>", scored.known_perplexities) for title, scored in known]
     header, aligns = ("perplexity", "forward", "backward", "mean"), ("l", "r", "r", "r")
     msg.table(rows, header=header, divider=True, aligns=aligns, max_col=max(len(row[0]) for row in rows))
     msg.text(f"{score.predictions:,} predictions a direction, boundaries counted; full softmax")
@@ -74,8 +74,8 @@ def print_json(subject: Subject, evaluation: Evaluation) -> None:
         "streams": evaluation.streams,
         "bad_lines": subject.report.n_bad,
     }
-    for name, found in _scores(evaluation).items():
-        record[name] = found and _json(found.perplexities) | {"without_unknown": _json(found.known_perplexities)}
+    for name, scored in _scores(evaluation).items():
+        record[name] = scored and _json(scored.perplexities) | {"without_unknown": _json(scored.known_perplexities)}
     print(json.dumps(record, indent=2))
 
 

@@ -108,12 +108,12 @@ def _model(options: BiLMOptions | None, sha256: str | None) -> str:
     """Return the name of the published model with this SHA-256, or else with these sizes."""
     if embedded := _embedded("weights.hdf5", sha256):
         return embedded
-    found = find_official(options, sha256)
-    if found and found[1]:
-        return f"the official {found[0].name} model, by the SHA-256 that is quoted for it"
+    published = find_official(options, sha256)
+    if published and published[1]:
+        return f"the official {published[0].name} model, by the SHA-256 that is quoted for it"
     if options is None:
         return "not known by its SHA-256"
-    return _by_sizes(options) + ("; the SHA-256 is not one that this version knows" if found else "")
+    return _by_sizes(options) + ("; the SHA-256 is not one that this version knows" if published else "")
 
 
 def _embedded(name: str, sha256: str | None) -> str:
@@ -122,5 +122,5 @@ def _embedded(name: str, sha256: str | None) -> str:
 
 
 def _by_sizes(options: BiLMOptions) -> str:
-    found = find_official(options)
-    return f"the sizes of the official {found[0].name} model" if found else "not an official model"
+    published = find_official(options)
+    return f"the sizes of the official {published[0].name} model" if published else "not an official model"

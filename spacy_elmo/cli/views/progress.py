@@ -69,16 +69,16 @@ class ConsoleReporter(Reporter):
             self._bar = tqdm(
                 total=total_tokens, initial=tokens, unit="tok", unit_scale=True, leave=False, disable=hidden
             )
-        told = f"{self._loss} {loss:.3f}, rate {rate:.2g}"
+        status = f"{self._loss} {loss:.3f}, rate {rate:.2g}"
         if not self._bar.disable:
-            self._bar.set_postfix_str(told, refresh=False)
+            self._bar.set_postfix_str(status, refresh=False)
             self._bar.update(tokens - self._bar.n)
         elif time.monotonic() - self._told >= self._every:
             self._told = time.monotonic()
             left = tqdm.format_interval((total_tokens - tokens) / max(tokens_per_second, 1e-9))
             share = tokens / max(1, total_tokens)
             speed = f"{tokens_per_second:,.0f} tokens/s"
-            self._write(f"step {step:,}, {tokens:,} tokens ({share:.1%}), {speed}, {left} left, {told}")
+            self._write(f"step {step:,}, {tokens:,} tokens ({share:.1%}), {speed}, {left} left, {status}")
 
     def evaluated(self, row: EvaluationRow) -> None:
         """Print a row of the table, the first time with its header."""

@@ -44,7 +44,7 @@ def softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
     words = path.with_name(WORDS)
     if not words.exists():
         return [*rows, (WORDS, "not there: the softmax can't be used without its words")]
-    found = len(read_words(words))
-    if found != layer.n_words:
-        raise WeightsError(Errors.MODEL_WORDS.format(source=path.parent, words=found, rows=layer.n_words))
-    return [*rows, (WORDS, f"{found:,} words")]
+    n_words = len(read_words(words))
+    if n_words != layer.n_words:
+        raise WeightsError(Errors.MODEL_WORDS.format(source=path.parent, words=n_words, rows=layer.n_words))
+    return [*rows, (WORDS, f"{n_words:,} words")]

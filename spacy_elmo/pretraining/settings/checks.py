@@ -1,4 +1,4 @@
-"""What the settings of a run may be, told beside each field of their dataclasses."""
+"""What values the settings of a run may have, stated beside each field of their dataclasses."""
 
 import math
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Metadata = dict[str, Any]
 
 
 def whole(least: int, most: int | None = None, optional: bool = False) -> Metadata:
-    """A whole number from least to most; None too where it is optional."""
+    """A whole number from least to most; None too if it is optional."""
     bound = f"{least:,} or more" if most is None else f"from {least:,} to {most:,}"
     highest = _MOST if most is None else most
 
@@ -128,7 +128,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _number(value: object) -> float | None:
-    """The value as a float; None for what is no finite number."""
+    """The value as a float; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

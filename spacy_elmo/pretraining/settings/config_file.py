@@ -57,25 +57,25 @@ def to_config(config: PretrainConfig) -> Config:
 
 
 def to_text(config: Config) -> str:
-    """A configuration as it stands in a file, each section followed by those inside it."""
+    """The text of a configuration file. Each section is followed by those inside it."""
     return "\n\n".join(Config({name: section}).to_str() for name, section in config.items()) + "\n"
 
 
 def text_without_folders(config: PretrainConfig) -> str:
-    """All settings as they stand in a file, each path by its last part alone, which tells nothing of the machine."""
+    """The text of a configuration file in which paths have only their last part, which says nothing of the machine."""
     tree = to_config(config)
     tree["paths"] = {name: path and name_of(path) for name, path in tree["paths"].items()}
     return to_text(tree)
 
 
 def write_config(config: PretrainConfig, path: str | os.PathLike[str]) -> None:
-    """Write all settings, whole or not at all; read_config gives the same again. Raises SettingsError."""
+    """Write all settings. The file is complete or not written at all. Raises SettingsError."""
     with replacing(path, SettingsError) as temporary, writing(path, SettingsError):
         temporary.write_text(to_text(to_config(config)), encoding="utf8")
 
 
 def _defaults(section: type) -> Tree:
-    """What a section has where nothing is given; settings without a default are left out."""
+    """The defaults of a section; settings without a default are not in it."""
     tree: Tree = {}
     hints = get_type_hints(section)
     for field in fields(section):
@@ -89,7 +89,7 @@ def _defaults(section: type) -> Tree:
 
 
 def _merged(below: Tree, above: Mapping[str, Any]) -> Tree:
-    """Both trees, with the values of `above` where both have some."""
+    """Both trees. If both have a value, that of `above` counts."""
     result = dict(below)
     for name, value in above.items():
         old = result.get(name)
@@ -98,7 +98,7 @@ def _merged(below: Tree, above: Mapping[str, Any]) -> Tree:
 
 
 def _unescaped(tree: Mapping[str, Any]) -> Tree:
-    """A dollar is doubled in a file, since it begins a variable; writing the tree again doubles it again."""
+    """The tree with single dollars: a file has two for one, because a dollar begins a variable."""
     result: Tree = {}
     for name, value in tree.items():
         if isinstance(value, dict):

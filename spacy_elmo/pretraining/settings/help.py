@@ -1,4 +1,4 @@
-"""What settings do, told to people: comments of a config, lines of `--help`, rows of the reference."""
+"""What settings do, in words: comments of a config, lines of `--help`, rows of the reference."""
 
 import json
 import re
@@ -50,8 +50,8 @@ def commented(text: str) -> str:
 
 def command_help() -> str:
     """A paragraph for each setting, as `pretrain --help` shows them."""
-    told = [f"--{key}: {text} (default: {default or 'none'})" for key, default, text in settings() if "." in key]
-    return "\n\n".join(["Settings, which can be given as options:", *told])
+    lines = [f"--{key}: {text} (default: {default or 'none'})" for key, default, text in settings() if "." in key]
+    return "\n\n".join(["Settings, which can be given as options:", *lines])
 
 
 def reference_table() -> str:
