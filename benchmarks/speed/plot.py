@@ -1,4 +1,4 @@
-"""The picture of what tokens_per_second.py measured: tokens a second by batch, a panel for each size."""
+"""The plot of tokens_per_second.py: tokens a second by batch size, a panel for each size of the network."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +10,11 @@ LINES = {"float32": "-", "bfloat16": "--"}
 
 
 def plot(cells: Sequence[Cell], path: Path) -> None:
-    """Write a .png."""
+    """Draw the measurements, and write them to a .png file.
+
+    cells: the measurements.
+    path: the file.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -52,5 +56,5 @@ def _of_limit(precision: str) -> Callable[[Cell], Rounds | None]:
 
 
 def _curve(cells: Sequence[Cell], of: Callable[[Cell], Rounds | None]) -> tuple[list[int], list[float]]:
-    found = [(cell.batch, rate(rounds)) for cell in cells if (rounds := of(cell))]
-    return [batch for batch, _ in found], [value for _, value in found]
+    points = [(cell.batch, rate(rounds)) for cell in cells if (rounds := of(cell))]
+    return [batch for batch, _ in points], [value for _, value in points]

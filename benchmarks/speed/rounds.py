@@ -1,4 +1,4 @@
-"""The measurements of tokens_per_second.py at one size: all sides load, take turns, and end."""
+"""Measure all sides of tokens_per_second.py at one size: they are loaded, measured in turns, and ended."""
 
 from __future__ import annotations
 
@@ -31,9 +31,15 @@ FIRST = 32  # sentences whose vectors are compared
 
 @dataclass(frozen=True)
 class Plan:
-    """rounds; sentences in a measurement; least: seconds of a measurement, in whole passes over the sentences; pause:
-    seconds between measurements, the other side's threads come to rest; warm_up: sentences; matrices: seconds of a
-    measurement of the limit; roberta: batches at which it is measured.
+    """How much is measured.
+
+    rounds: how often each side is measured.
+    sentences: number of sentences of a measurement.
+    least: seconds that a measurement lasts at least. The sentences are read again until then.
+    pause: seconds before each measurement, in which the threads of the other sides become idle.
+    warm_up: number of sentences that each side reads before the first round.
+    matrices: seconds of a measurement of the limits.
+    roberta: batch sizes at which RoBERTa is measured.
     """
 
     rounds: int
@@ -45,12 +51,21 @@ class Plan:
     roberta: tuple[int, ...]
 
     def count(self, batch: int) -> int:
-        """Sentences in a pass: full batches, fewer at batch 1."""
+        """Return how many sentences are read at a batch size: full batches, and fewer if the batch size is 1."""
         return max(1, self.sentences // 8) if batch == 1 else max(1, self.sentences // batch) * batch
 
 
 class SizeRun:
-    """A size's sides. peers: names; one that fails is left out, notes say why."""
+    """All sides at one size, loaded.
+
+    size: of the network.
+    sentences: the words of each.
+    peers: names of the other programs. One that fails is left out, and a note says why.
+    precisions: of the engine.
+    largest: the largest batch size.
+    threads: of each peer.
+    plan: how much is measured.
+    """
 
     def __init__(
         self,
@@ -97,12 +112,15 @@ class SizeRun:
             peer.close()
 
     def note(self, text: str) -> None:
-        """For the reader of the table."""
+        """Print a note, and store it for the page that has the table."""
         self.notes.append(text)
         print(f"{self.size}: {text}", file=sys.stderr, flush=True)
 
     def difference(self, peer: Peer) -> str:
-        """Of the mean of the layers, in the first batch that the peer sees: only there does it start from zero."""
+        """Return how much the means of the layers differ from a peer's, in words; empty if it has another network.
+
+        They are compared in the first batch that the peer reads, because only there its state is zero.
+        """
         if not peer.kind.elmo or not self.engines:
             return ""
         precision, engine = next(iter(self.engines.items()))
@@ -114,7 +132,7 @@ class SizeRun:
         return f"; largest difference in the first {len(part)} sentences, {precision}: {largest:.1e}"
 
     def cell(self, batch: int) -> Cell:
-        """All rounds at a batch size: ours, a peer, ours, a peer and so on, then the limit."""
+        """Measure all rounds at a batch size: in turn one of our sides and a peer, and then the limits."""
         sides = dict(self.ours)
         n = self.plan.count(batch)
         part = self.sentences[:n]
@@ -133,43 +151,54 @@ class SizeRun:
                 limit = self.measured(partial(self.limit, precision, tokens, distinct))
                 cell.limits.setdefault(precision, []).append(limit)
                 if batch == 1:
-                    found = self.measured(partial(self.vectors[precision].tokens_a_second, self.plan.matrices))
-                    cell.vectors.setdefault(precision, []).append(found)
+                    vectors = self.measured(partial(self.vectors[precision].tokens_a_second, self.plan.matrices))
+                    cell.vectors.setdefault(precision, []).append(vectors)
         return cell
 
     def is_measured(self, side: Side, batch: int) -> bool:
-        """Whether a peer takes part."""
+        """Return whether a peer is measured at this batch size."""
         return batch <= LARGEST_PEER_BATCH if side.elmo else batch in self.plan.roberta
 
     def attempt(self, cell: Cell, side: Side, run: Seconds, n: int, batch: int, tokens: int | None) -> None:
-        """A measurement; tokens None: a warm-up. A peer that ends is left out from here on."""
+        """Measure a side once. A peer that fails is left out from now on.
+
+        cell: receives the result.
+        run: returns the seconds for the first n sentences in batches.
+        n: number of sentences.
+        tokens: number of tokens of these sentences; None: this is a warm-up, and nothing is measured.
+        """
         try:
             if tokens is None:
                 run(n, batch)
                 return
-            found = self.measured(partial(rate_of, partial(run, n, batch), tokens, self.plan.least))
-            cell.sides[side].append(found)
+            measured = self.measured(partial(rate_of, partial(run, n, batch), tokens, self.plan.least))
+            cell.sides[side].append(measured)
             name = f"{self.size}, batch {batch}, {side.title}, {side.precision}"
-            print(f"{name}: {found.rate:,.0f} tokens/s; load {found.load}", file=sys.stderr, flush=True)
+            print(f"{name}: {measured.rate:,.0f} tokens/s; load {measured.load}", file=sys.stderr, flush=True)
         except PeerError as error:
             self.note(f"{side.title} is left out from batch {batch} on: {error}")
             self.peers.pop(side).close()
             del cell.sides[side]
 
     def limit(self, precision: str, tokens: int, distinct: int) -> float:
-        """Tokens a second that the rate of large matrix multiplications allows."""
+        """Return the tokens a second that the rate of large matrix multiplications allows."""
         return tokens_at_rate(self.options, tokens, distinct, large_matrix_rate(precision, self.plan.matrices))
 
     def measured(self, run: Callable[[], float]) -> Measured:
-        """A rate and the load meanwhile."""
+        """Run a measurement, and return its rate and the load of the machine meanwhile."""
         time.sleep(self.plan.pause)
         meter = LoadMeter([os.getpid(), *(peer.process.pid for peer in self.peers.values())])
-        found = run()
-        return Measured(found, meter.stop())
+        rate = run()
+        return Measured(rate, meter.stop())
 
 
 def rate_of(run: Callable[[], float], tokens: int, least: float) -> float:
-    """Tokens a second in as many passes of so many tokens as take this long at least; run returns its seconds."""
+    """Return the tokens a second of a run that is repeated until it has lasted long enough.
+
+    run: runs once, and returns its seconds.
+    tokens: number of tokens of a run.
+    least: seconds that all runs last together, at least.
+    """
     seconds, passes = run(), 1
     while seconds < least:
         seconds, passes = seconds + run(), passes + 1

@@ -1,4 +1,4 @@
-"""The programs we are measured beside: their environments, and their subprocesses."""
+"""The programs that the engine is compared with: their environments and their processes."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ import torch
 
 from ...common.model_sizes import RUNS
 
-TORCH = f"torch=={torch.__version__.split('+')[0]}"  # ours, and first: other packages must not choose another
+TORCH = f"torch=={torch.__version__.split('+')[0]}"  # installed first, so that no other package chooses another version
 # what allennlp.modules.elmo imports of allennlp's requirements; it names releases of 2022, which no longer install
 OF_ALLENNLP = (
     *("base58", "cached-path", "dill", "h5py", "lmdb", "more-itertools", "pillow", "scipy", "spacy"),
@@ -20,8 +20,11 @@ OF_ALLENNLP = (
 
 
 class Kind(NamedTuple):
-    """title: in tables; installs: arguments of pip install, one call after another; elmo: whether it runs the biLM
-    of our files.
+    """A program.
+
+    title: its name in tables.
+    installs: arguments of pip install, for each of its calls.
+    elmo: whether it runs our biLM.
     """
 
     title: str
@@ -37,7 +40,7 @@ KINDS = {
     ),
     "allennlp": Kind(
         "AllenNLP",
-        # torchvision 0.15.2: the last whose import does without its compiled operators, which want another torch
+        # torchvision 0.15.2 is the last that can be imported without its compiled operators, which need another torch
         ((TORCH,), ("--no-deps", "allennlp==2.10.1", "fairscale==0.4.6", "torchvision==0.15.2"), OF_ALLENNLP),
         True,
     ),
@@ -50,11 +53,11 @@ KINDS = {
 
 
 class PeerError(Exception):
-    """A peer that can't be installed or does not run."""
+    """A peer can't be installed, or does not run."""
 
 
 def environment(name: str) -> Path:
-    """The interpreter of the peer's environment, which is made where it is not complete. Raises PeerError."""
+    """Return the interpreter of a peer's environment, which is made if it is not complete. Raises PeerError."""
     folder = RUNS / f"peer_venv_{name}"
     python, done = folder / "bin" / "python", folder / "installed.json"
     wanted = json.dumps(KINDS[name].installs)
@@ -75,9 +78,14 @@ def environment(name: str) -> Path:
 
 
 class Peer:
-    """A subprocess with one model (see peer_worker.py). Raises PeerError where it does not start or ends early.
+    """A process that runs a peer with one model (see peer_worker.py).
 
-    folder: what model_sizes.write_model wrote; largest: batch.
+    name: one of KINDS.
+    folder: what model_sizes.write_model wrote.
+    largest: the largest batch size.
+    threads: of the process.
+
+    Raises PeerError if it does not start, or ends early.
     """
 
     def __init__(self, name: str, folder: Path, largest: int, threads: int) -> None:
@@ -93,11 +101,11 @@ class Peer:
         self.about = self._reply()
 
     def seconds(self, n: int, batch: int) -> float:
-        """For the first n sentences, in batches."""
+        """Return the seconds for the first n sentences, in batches."""
         return float(self._ask(f"run {n} {batch}")["seconds"])
 
     def first(self, n: int, file: Path) -> None:
-        """Vectors of the first n sentences as one batch, to a .npy file: before anything else is asked."""
+        """Write the vectors of the first n sentences, as one batch, to a .npy file. This must be the first request."""
         self._ask(f"first {n} {file.resolve()}")
 
     def close(self) -> None:

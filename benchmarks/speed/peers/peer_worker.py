@@ -1,4 +1,4 @@
-"""What the peers' workers have in common. Runs in the peers' environments: the standard library alone, and numpy.
+"""What all workers have in common. It runs in the peers' environments, with the standard library and numpy only.
 
     python worker_NAME.py FOLDER LARGEST_BATCH THREADS
 
@@ -19,16 +19,23 @@ Sentences = Sequence[Sequence[str]]
 
 
 class Embedder(NamedTuple):
-    """embed: vectors of a batch, anything that can be indexed by sentence; about: what is running."""
+    """A model that is loaded.
+
+    embed: returns the vectors of a batch, which can be indexed by sentence.
+    about: versions and other facts for the notes.
+    """
 
     embed: Callable[[Sentences], Any]
     about: dict[str, Any]
 
 
 def serve(load: Callable[[Path, Sentences, int, int], Embedder]) -> None:
-    """load: of the folder, its sentences, the largest batch and the threads."""
+    """Load a model, and answer requests from stdin.
+
+    load: loads it. Its arguments are the folder, the sentences, the largest batch size and the number of threads.
+    """
     replies = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # whatever the libraries print must not be taken for an answer
+    os.dup2(2, 1)  # what the libraries print must not look like an answer
 
     def reply(**values: Any) -> None:
         print(json.dumps(values), file=replies)
@@ -51,7 +58,7 @@ def serve(load: Callable[[Path, Sentences, int, int], Embedder]) -> None:
 
 
 def run(embed: Callable[[Sentences], Any], sentences: Sentences, batch: int) -> float:
-    """Seconds. A number of each batch's vectors is read."""
+    """Return the seconds of a run. One number of each batch's vectors is read."""
     checksum = 0.0
     begin = time.perf_counter()
     for k in range(0, len(sentences), batch):
