@@ -17,13 +17,14 @@ from .init_config import init_config
 from .init_pretrain_config import init_pretrain_config
 from .pack import pack
 from .pretrain import CONTEXT, pretrain
+from .shared.paths import Arguments
 from .shared.stopping import with_exit_codes
 from .similar import similar
 from .version import version
 from .vocab import vocab
 from .weights import weights
 
-app = typer.Typer(name="elmo", help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
+app = typer.Typer(name="elmo", cls=Arguments, help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
 app.callback(invoke_without_command=True)(version)
 commands = (demo, embed, similar, info, download, evaluate, init_config, init_pretrain_config, pack, vocab, weights)
 for command in commands:

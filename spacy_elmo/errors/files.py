@@ -9,6 +9,7 @@ class FileMessages:
     FILE_NOT_REGULAR = "{path}: a folder or a special file. Expected {expected}."
     FILE_UNREADABLE = "{path}: can't be read ({reason}). Expected {expected}."
     FILE_UNWRITABLE = "{path}: can't be written ({reason})."
+    FILE_NUL = "{path} has a NUL character, which no path can have. Remove the character."
     FILE_ADDRESS = (
         "{path}: an address on the network. Expected a file: this package downloads nothing by itself. Download it "
         "first with python -m spacy elmo download {path} --sha256 HEX, and give the path of the file."

@@ -1,22 +1,25 @@
-"""Network addresses in places that need a path to a file."""
+"""Network addresses, and text that no path can be, in places that need a path to a file."""
 
 from __future__ import annotations
 
 import os
 import re
 
-from ..errors import ElmoError, Errors
+from ..errors import ElmoError, Errors, shown
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None:
-    """Refuse an address on the network, such as http://... or s3://...
+    """Refuse an address on the network, such as http://... or s3://..., and a path with a NUL character.
 
     path: what the user gave as a path.
     error: class of the exception; its message names the command that downloads.
 
-    Raises `error` if `path` begins with a scheme of two letters or more (one letter is a Windows drive).
+    Raises `error` if `path` begins with a scheme of two letters or more (one letter is a Windows drive), or has a NUL
+    character.
     """
+    if "\0" in os.fspath(path):
+        raise error(Errors.FILE_NUL.format(path=shown(os.fspath(path))))
     if _SCHEME.match(os.fspath(path)):
         raise error(Errors.FILE_ADDRESS.format(path=path))

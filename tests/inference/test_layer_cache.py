@@ -128,7 +128,7 @@ def test_max_bytes_must_be_a_whole_number(bad: object) -> None:
 
 
 def test_a_bad_path_is_refused(tmp_path: Path) -> None:
-    for path in ("https://example.org/layers", str(tmp_path), ""):
+    for path in ("https://example.org/layers", str(tmp_path), "", "a\0b"):
         with pytest.raises(CacheError):
             LayerCache(0, path)
 

@@ -1,10 +1,27 @@
-"""Parsers of path arguments."""
+"""Checks of arguments: that none has a NUL character, and parsers of paths."""
 
 from pathlib import Path
 
+import click
 import typer
+from typer.core import TyperGroup
 
-from ...errors import Errors
+from ...errors import Errors, shown
+
+
+class Arguments(TyperGroup):
+    """The group of all commands, which refuses an argument with a NUL character, because no path can have one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return the arguments that are left for the command. Raises BadParameter if one has a NUL character.
+
+        ctx: of the group.
+        args: the name of the command, and its arguments.
+        """
+        for arg in args:
+            if "\0" in arg:
+                raise typer.BadParameter(Errors.FILE_NUL.format(path=shown(arg)))
+        return super().parse_args(ctx, args)
 
 
 def path_argument(value: str) -> Path:
