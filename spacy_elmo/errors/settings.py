@@ -36,6 +36,14 @@ class SettingMessages:
         "attr is {attr!r}, but the pipe {other!r} has the same. Set attr of one of them to another name: a doc has "
         "one set of layers under each name."
     )
+    PIPE_TWICE = (
+        "{name!r} is twice in the pipeline: add_pipe(..., source=...) adds the same pipe, not a copy. Remove one of "
+        "them, or source the second from a pipeline that you load again."
+    )
+    MODEL_SHARED = (
+        "the elmo pipe {name!r} has the same model as the pipe {other!r}, and a model has the settings of one pipe. "
+        "Give it a model of its own, for example model.copy()."
+    )
     STORE = "store is {got!r}. Expected one of {expected}."
     STORE_FLOAT16 = (
         'store is "layers_float16", but this biLM gives values beyond 65504, the largest of float16. '

@@ -1,13 +1,44 @@
 """Checks of the component's settings."""
 
+import gc
 import math
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
+from weakref import WeakValueDictionary
 
 from ..errors import Errors, SettingsError, shown
 from ..models.types import BiLMModel
 
 Store = Literal["layers", "layers_float16", "mix"]
+
+
+class HasModel(Protocol):
+    """What an elmo pipe is to `refuse_shared_model`."""
+
+    name: str
+    model: BiLMModel
+
+
+# The pipe of each model, by id(model). A copy of a model is another model. A pipe holds its model, so the id is not of
+# another object as long as the pipe exists.
+_PIPES: WeakValueDictionary[int, HasModel] = WeakValueDictionary()
+
+
+def refuse_shared_model(pipe: HasModel) -> None:
+    """Raise SettingsError if another elmo pipe has the same model: the model has the settings of one pipe.
+
+    pipe: the pipe that is made.
+    """
+
+    def is_shared() -> bool:
+        other = _PIPES.get(id(pipe.model))
+        return other is not None and other is not pipe and other.model is pipe.model
+
+    if is_shared():
+        gc.collect()  # nobody may hold that pipe any more
+    if is_shared():
+        raise SettingsError(Errors.MODEL_SHARED.format(name=pipe.name, other=_PIPES[id(pipe.model)].name))
+    _PIPES[id(pipe.model)] = pipe
 
 
 def check_settings(

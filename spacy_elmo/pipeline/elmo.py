@@ -19,7 +19,7 @@ from ..models.cached import LayerCache
 from ..models.shim import bilm_shims
 from ..models.types import BiLMModel
 from .attributes import annotate, mix_parameters, register
-from .checks import Store, check_settings
+from .checks import Store, check_settings, refuse_shared_model
 from .listening.listeners import Listening
 from .listening.tuning import Tuning
 from .vectors import set_vector_hooks
@@ -52,6 +52,7 @@ class ElmoPipe(Listening, TrainablePipe):
         self.scalar_mix_parameters = scalar_mix_parameters
         self.max_batch_tokens, self.learn_rate_factor = max_batch_tokens, learn_rate_factor
         self.cache = LayerCache(cache_mb * 2**20, cache_file)
+        refuse_shared_model(self)
         self._listen_as(self.attr)
         self._connect()
 
@@ -220,6 +221,7 @@ class ElmoPipe(Listening, TrainablePipe):
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
         register(self.attr)  # a new process has no extensions yet
+        refuse_shared_model(self)
         self._connect()
 
 

@@ -1,5 +1,8 @@
 """The component on text."""
 
+import copy
+import dataclasses
+import pickle
 from itertools import count
 from pathlib import Path
 
@@ -7,6 +10,7 @@ import numpy as np
 import pytest
 import spacy
 from golden_files import GOLDEN_NAMES, read_golden
+from pipelines import pipeline
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -201,6 +205,47 @@ def test_two_pipes_with_one_attr_are_refused() -> None:
     nlp.add_pipe("elmo")
     with pytest.raises(SettingsError, match="the pipe 'elmo' has the same"):
         nlp.add_pipe("elmo", name="second")
+
+
+def test_sourced_pipes_with_one_attr_are_refused() -> None:
+    nlp, other = pipeline(), pipeline()
+    with pytest.raises(SettingsError, match="the pipe 'elmo' has the same"):
+        nlp.add_pipe("elmo", name="second", source=other)
+
+
+def test_a_pipe_that_is_sourced_twice_is_refused() -> None:
+    """spaCy's add_pipe(source=...) adds the pipe itself."""
+    nlp, other = spacy.blank("en"), pipeline()
+    nlp.add_pipe("elmo", source=other)
+    with pytest.raises(SettingsError, match=r"'second' is twice in the pipeline.*source the second"):
+        nlp.add_pipe("elmo", name="second", source=other)
+    nlp.remove_pipe("second")
+    assert nlp("the bank")._.elmo.shape == (2, 32)
+
+
+def test_pipes_that_share_a_model_are_refused(nlp: Language) -> None:
+    first = pipeline().get_pipe("elmo")
+    model, attrs = first.model, dict(first.model.attrs)
+    settings = dataclasses.replace(model.attrs["settings"])
+    with pytest.raises(SettingsError, match=r"'second' has the same model as the pipe 'elmo'.*model\.copy\(\)"):
+        ElmoPipe(nlp.vocab, model, "second", attr="other", frozen=False, learn_rate_factor=0.5)
+    assert model.attrs == attrs
+    assert model.attrs["settings"] == settings
+    assert model.shims[0].learn_rate_factor == 0.1
+    second = ElmoPipe(nlp.vocab, model.copy(), "second", attr="other", frozen=False, learn_rate_factor=0.5)
+    assert (first.model.shims[0].learn_rate_factor, second.model.shims[0].learn_rate_factor) == (0.1, 0.5)
+    assert (first.model.attrs["settings"].tuned, second.model.attrs["settings"].tuned) == (False, True)
+
+
+def test_a_model_may_be_used_again_after_its_pipe_is_gone(nlp: Language) -> None:
+    first = pipeline().get_pipe("elmo")
+    model = first.model
+    for copied in (copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
+        with pytest.raises(SettingsError, match="the same model"):
+            ElmoPipe(nlp.vocab, copied.model, attr="other")
+    del first, copied
+    pipe = ElmoPipe(nlp.vocab, model, attr="other")
+    assert model.attrs["settings"].cache is pipe.cache
 
 
 def test_update_annotates_and_learns_nothing(nlp: Language) -> None:

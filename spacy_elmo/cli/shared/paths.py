@@ -1,8 +1,8 @@
 """Checks of arguments: that none has a NUL character, and parsers of paths."""
 
 from pathlib import Path
+from typing import Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -12,7 +12,7 @@ from ...errors import Errors, shown
 class Arguments(TyperGroup):
     """The group of all commands, which refuses an argument with a NUL character, because no path can have one."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Return the arguments that are left for the command. Raises BadParameter if one has a NUL character.
 
         ctx: of the group.

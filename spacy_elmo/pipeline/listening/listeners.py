@@ -142,8 +142,14 @@ class Listening:
         """Feed the listeners of a component that ask for this pipe.
 
         component: any component. If it is an elmo pipe, it is told that this pipe is before it.
+
+        Raises SettingsError if it is an elmo pipe with the same attr, or this pipe, which spaCy lets a user source.
         """
+        if component is self:
+            raise SettingsError(Errors.PIPE_TWICE.format(name=self.name))
         if isinstance(component, Listening):
+            if component.source.attr == self.source.attr:
+                raise SettingsError(Errors.ATTR_TWICE.format(attr=self.source.attr, other=self.name))
             component._found_by.append(self.name)
         model = getattr(component, "model", None)
         if isinstance(model, Model):
