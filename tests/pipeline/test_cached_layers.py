@@ -1,6 +1,9 @@
 """While a biLM is frozen, what it reads in training is read once."""
 
+import gc
+import os
 import shutil
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +225,30 @@ def test_loaded_bytes_are_another_bilm(read: list[list[str]]) -> None:
     shim.from_bytes(shim.to_bytes())
     nlp.update(gold)
     assert len(read) == 3
+
+
+def test_the_file_is_not_left_open_and_memory_goes_with_the_pipe(tmp_path: Path, read: list[list[str]]) -> None:
+    path = tmp_path / "layers"
+    nlp, pipe = pipe_of(cache_file=str(path))
+
+    def check_closed() -> None:
+        opened = Path("/proc/self/fd")
+        names = [os.readlink(link) for link in opened.iterdir() if link.is_symlink()] if opened.exists() else []
+        assert not any(name.startswith(str(path)) for name in names)
+        assert [found.name for found in tmp_path.iterdir()] == ["layers"]  # no -journal, -wal or -shm
+
+    update(nlp, pipe, TEXTS)
+    check_closed()
+    layers = weakref.ref(next(iter(pipe.cache._memory.values())))
+    assert layers() is not None
+    pipe.cache.close()
+    assert layers() is None
+    nlp(TEXTS[0])
+    assert len(pipe.cache) == 0
+    assert read[3:] == [TEXTS[0].split()]  # a closed cache reads no file either
+    update(nlp, pipe, TEXTS)  # opens it again
+    layers = weakref.ref(next(iter(pipe.cache._memory.values())))
+    del nlp, pipe
+    gc.collect()
+    assert layers() is None
+    check_closed()
