@@ -1,15 +1,13 @@
 """project.yml: its steps fit together, and a part of it runs on a tiny corpus as a user runs it."""
 
 import hashlib
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import srsly
+from commands import run
 from spacy.util import load_config
 from weasel.cli.run import check_rerun
 from weasel.util import load_project_config
@@ -88,18 +86,13 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
-def run(clone: Path, what: str, *more: str) -> None:
-    """`spacy project run`, which must succeed."""
-    command = [sys.executable, "-m", "spacy", "project", "run", what, str(clone), *more]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.slow
-def test_a_tiny_corpus_from_assets_to_results(clone: Path) -> None:
+def test_a_tiny_corpus_from_assets_to_results(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each script of a step is a process of its own."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     given = ("--vars.data", str(clone.parent / "data"), "--vars.seeds", "3")
-    run(clone, "tiny", *given)
+    run("project", "run", "tiny", clone, *given)
     for kind in ("baseline", "random"):
         assert 0 <= srsly.read_json(clone / f"metrics/ner/{kind}/seed-3.json")["ents_f"] <= 1
         trained = clone / f"training/ner/{kind}/seed-3"

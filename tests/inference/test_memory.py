@@ -116,6 +116,7 @@ def test_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 # Modules
 
 
+@pytest.mark.slow
 def test_the_first_doc_imports_no_part_of_torch() -> None:
     """torch loads some of its parts only when they are used, and they take up to 70 MB."""
     script = """

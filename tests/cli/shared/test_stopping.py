@@ -83,6 +83,7 @@ def test_exit_codes(command: str, name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert [signal.getsignal(signal.Signals[one]) for one in CODES] == before
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize(("command", "name"), [("pack", "SIGTERM"), ("download", "SIGINT"), ("info", "SIGTERM")])
 def test_exit_codes_of_processes(command: str, name: str) -> None:
