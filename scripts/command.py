@@ -12,7 +12,7 @@ from spacy_elmo.errors import ElmoError
 
 
 def run_command(function: Callable[..., None], **settings: Any) -> None:
-    """Run a function on the command line's arguments; of the project's own errors a user sees the message alone.
+    """Run a function on the command line's arguments. For the project's own errors only the message is printed.
 
     settings: of Click's context.
     """

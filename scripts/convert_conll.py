@@ -1,4 +1,4 @@
-"""Entities in CoNLL's two columns (word, tab, BIO tag) to a .spacy file, a doc a sentence or tweet.
+"""Convert entities in two columns (word, tab, BIO tag) to a .spacy file, a doc for each sentence or tweet.
 
 `spacy convert` is not used here: it joins sentences whose separator is not quite empty (WNUT-17's training part has a
 tab in it), and stops at lines without a word (Broad Twitter has some). Words keep the blanks inside them; a line
@@ -26,7 +26,7 @@ _TAG = re.compile(r"O|[BI]-[^\s,]+")
 
 
 def read_sentences(path: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Words and BIO tags of each sentence. Raises CorpusError, which names the line."""
+    """Return words and BIO tags of each sentence. Raises CorpusError, which names the line."""
     words: list[str] = []
     tags: list[str] = []
     for number, line in enumerate([*read_lines(path), ""], 1):
@@ -53,7 +53,7 @@ def _word_and_tag(line: str, path: Path, number: int) -> tuple[str, str]:
 
 
 def to_docs(path: Path) -> Iterator[Doc]:
-    """A doc a sentence. Its spaces are unknown, so that spaCy trains on these words and does not tokenise again."""
+    """Return a doc for each sentence. Its spaces are marked as unknown, so that spaCy does not tokenise it again."""
     vocab = Vocab()
     for words, tags in read_sentences(path):
         starts: list[bool | int | None] = [True, *[False] * (len(words) - 1)]

@@ -1,4 +1,6 @@
-"""Sentiment as fastText has it (`__label__N`, tab, words separated by blanks) to a .spacy file, a doc a line.
+"""Convert sentiment in fastText's format (`__label__N`, tab, words separated by blanks) to a .spacy file.
+
+Each line becomes a doc.
 
 python scripts/convert_sst.py sst_train.txt corpus/textcat/train.spacy
 """
@@ -21,7 +23,7 @@ _LINE = re.compile(r"__label__(\S+)\t(.*)")
 
 
 def read_examples(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Label and words of each line; empty lines are left out. Raises CorpusError, which names the line."""
+    """Return label and words of each line that is not empty. Raises CorpusError, which names the line."""
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
@@ -34,7 +36,7 @@ def read_examples(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def to_docs(path: Path) -> Iterator[Doc]:
-    """A doc a line, with 1.0 for its label and 0.0 for the others of the file."""
+    """Return a doc for each line, with 1.0 for its label and 0.0 for the file's other labels."""
     vocab = Vocab()
     examples = list(read_examples(path))
     labels = sorted({label for label, _ in examples})

@@ -1,4 +1,4 @@
-"""Lines read and docs written, for the scripts that convert corpora."""
+"""Reads lines and writes docs, for the scripts that convert corpora."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from spacy_elmo.formats.atomic import replacing
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file; only the line feed ends one, as tokens may hold other separators.
+    """Return the lines of a file. Only a line feed ends a line, because tokens may contain other separators.
 
-    Raises CorpusError where it can't be read.
+    Raises CorpusError if the file can't be read.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -25,7 +25,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def write_docs(source: Path, docs: Iterable[Doc], target: Path) -> None:
-    """Write the docs of a source as a DocBin, whole or not at all. Raises CorpusError where there are none."""
+    """Write docs to a DocBin, which is complete or not written at all. Raises CorpusError if there are none."""
     binary = DocBin(docs=docs, store_user_data=False)
     if not len(binary):
         raise CorpusError(Messages.CORPUS_EMPTY.format(path=source))

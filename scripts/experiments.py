@@ -10,14 +10,20 @@ from typing import NamedTuple
 
 
 class Measure(NamedTuple):
-    """key: in spaCy's metrics. name: in tables."""
+    """A score. key: its name in spaCy's metrics. name: its name in tables."""
 
     key: str
     name: str
 
 
 class Task(NamedTuple):
-    """name: of the folders. kinds: of networks, the baseline first. measures: the first one is drawn."""
+    """A task.
+
+    name: of its folders.
+    title: in the page of results.
+    kinds: of networks, the baseline first.
+    measures: its scores. The first one is plotted.
+    """
 
     name: str
     title: str

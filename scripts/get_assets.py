@@ -1,7 +1,7 @@
-"""The files named under `assets` in project.yml: from a folder that has them, else from their address.
+"""Get the files named under `assets` in project.yml: from a folder that has them, else from their addresses.
 
-A file counts where its MD5 is the one in project.yml. Those found in the folder, or in folders inside it, are copied;
-the rest is fetched as `spacy project assets` does it.
+A file is used only if it has the MD5 in project.yml. Files in the folder, or in folders inside it, are copied. The
+others are fetched as `spacy project assets` does it.
 
     python scripts/get_assets.py --data FOLDER
 """
@@ -24,28 +24,28 @@ from spacy_elmo.formats.atomic import replacing
 
 
 def is_right(path: Path, asset: dict[str, Any]) -> bool:
-    """Whether there is a file, and the one that was meant."""
+    """Return whether a file exists and has the MD5 of the asset."""
     return path.is_file() and get_checksum(path) == asset["checksum"]
 
 
 def copy_present(project: Path, assets: Iterable[dict[str, Any]], data: Path) -> None:
-    """Copy what the folder data has to where the project wants it. Raises CommandError where it is no folder."""
+    """Copy the assets that the folder `data` has to their places. Raises CommandError if it is not a folder."""
     if not data.is_dir():
         raise CommandError(Messages.DATA_FOLDER.format(path=data))
     for asset in assets:
         target = project / asset["dest"]
         if is_right(target, asset):
             continue
-        found = next((path for path in sorted(data.rglob(target.name)) if is_right(path, asset)), None)
-        if found is not None:
+        source = next((path for path in sorted(data.rglob(target.name)) if is_right(path, asset)), None)
+        if source is not None:
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target, CommandError) as temporary:
-                shutil.copyfile(found, temporary)
-            print(f"{found} -> {asset['dest']}")
+                shutil.copyfile(source, temporary)
+            print(f"{source} -> {asset['dest']}")
 
 
 def get_assets(project: Path, data: Path | None) -> None:
-    """Make all assets be there. Raises DownloadError, which names those that are not, or are other files."""
+    """Get all assets. Raises DownloadError, which names those that are missing or have another MD5."""
     assets = load_project_config(project)["assets"]
     if data is not None:
         copy_present(project, assets, data)

@@ -1,4 +1,4 @@
-"""A biLM of given sizes with random weights, as training initialises it: the control of the experiments.
+"""Write a biLM with random weights, as training initialises it. The experiments compare with it.
 
 python scripts/random_bilm.py assets/random_bilm --seed 0          # sizes of the embedded biLM
 """

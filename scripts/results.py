@@ -37,14 +37,14 @@ task differ only in ELMo. The biLM with random weights shows what the architectu
 
 
 def task_page(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
-    """Paragraphs on a task; draws its plots beside the output."""
+    """Return the paragraphs on a task, and draw its plots beside the output."""
     parts = [f"## {task.title}"]
-    if runs.found:
+    if runs.complete:
         plot = output.with_name(f"{output.stem}_{task.name}.png")
         plot_scores(plot, task, runs)
         parts += [scores_table(task, runs), minutes_table(task, runs), f"![{task.title}]({plot.name})"]
         parts += _mixes_part(task, runs, output)
-    if not runs.found:
+    if not runs.complete:
         parts.append("There was no run of this task when this page was written.")
     elif runs.missing:
         listed = "\n".join(f"- `{path.relative_to(project).as_posix()}`" for path in runs.missing)
@@ -54,9 +54,9 @@ def task_page(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
 
 def _mixes_part(task: Task, runs: Runs, output: Path) -> list[str]:
     mixes: list[tuple[Run, Sequence[LearnedMix]]] = []
-    for run in runs.found:
-        if run.model is not None and (found := learned_mixes(spacy.load(run.model))):
-            mixes.append((run, found))
+    for run in runs.complete:
+        if run.model is not None and (of_run := learned_mixes(spacy.load(run.model))):
+            mixes.append((run, of_run))
     if not mixes:
         return []
     plot = output.with_name(f"{output.stem}_{task.name}_weights.png")
@@ -65,10 +65,10 @@ def _mixes_part(task: Task, runs: Runs, output: Path) -> list[str]:
 
 
 def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Path]:
-    """Write the page and its plots and give the files that were missing. Raises CommandError where no run is there."""
+    """Write the page and its plots, and return the files that were missing. Raises CommandError if there is no run."""
     runs = {task: read_runs(project, task, seeds) for task in TASKS}
-    missing = [path for found in runs.values() for path in found.missing]
-    if not any(found.found for found in runs.values()):
+    missing = [path for of_task in runs.values() for path in of_task.missing]
+    if not any(of_task.complete for of_task in runs.values()):
         raise CommandError(Messages.NO_METRICS.format(path=project / "metrics"))
     output.parent.mkdir(parents=True, exist_ok=True)
     parts = [_INTRODUCTION]

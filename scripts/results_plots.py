@@ -21,7 +21,7 @@ _DPI = 120
 
 
 def plot_scores(path: Path, task: Task, runs: Runs) -> None:
-    """The first measure: a dot a run, a line at the mean, a column a kind."""
+    """Plot the first measure of a task: a dot for each run, a line at the mean, a column for each kind."""
     measure = task.measures[0]
     kinds = [kind for kind in task.kinds if runs.of(kind)]
     figure, axes = plt.subplots(figsize=(1.2 + 1.8 * len(kinds), 3.2), layout="constrained")
@@ -37,6 +37,6 @@ def plot_scores(path: Path, task: Task, runs: Runs) -> None:
 
 
 def plot_mixes(path: Path, mixes: Sequence[tuple[Run, Sequence[LearnedMix]]]) -> None:
-    """Softmax weights: a row a mix, a column a layer, darker for more."""
-    rows = [replace(mix, component=f"{run.kind}, seed {run.seed}") for run, found in mixes for mix in found]
+    """Plot the weights of mixes: a row for each mix, a column for each layer, darker for larger weights."""
+    rows = [replace(mix, component=f"{run.kind}, seed {run.seed}") for run, of_run in mixes for mix in of_run]
     plot_weights(rows, path)

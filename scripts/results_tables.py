@@ -12,13 +12,13 @@ from spacy_elmo.pipeline.mixes import LearnedMix
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Return a table in Markdown."""
     lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
     return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean, sample standard deviation and range, of values between 0 and 1 in percent."""
+    """Return mean, sample standard deviation and range in percent, as text. values: between 0 and 1."""
     percents = [100 * value for value in values]
     mean = f"{statistics.mean(percents):.2f}"
     if len(percents) == 1:
@@ -27,13 +27,13 @@ def spread(values: Sequence[float]) -> str:
 
 
 def error_cut(baseline: Sequence[float], values: Sequence[float]) -> float | None:
-    """Share of the baseline's error that is gone, of the means: 1 - (1 - F) / (1 - F of the baseline)."""
+    """Return how much smaller the mean error is than the baseline's: 1 - (1 - F) / (1 - F of the baseline)."""
     left = 1 - statistics.mean(baseline) if baseline else 0.0
     return 1 - (1 - statistics.mean(values)) / left if left else None
 
 
 def scores_table(task: Task, runs: Runs) -> str:
-    """Mean, spread and relative error cut of each measure and kind, and the minutes of training."""
+    """Return a table with a row for each measure and kind: mean, spread, relative error cut and number of runs."""
     rows = []
     for measure in task.measures:
         base = [run.scores[measure.key] for run in runs.of(BASELINE)]
@@ -47,7 +47,7 @@ def scores_table(task: Task, runs: Runs) -> str:
 
 
 def minutes_table(task: Task, runs: Runs) -> str:
-    """Minutes of training: mean and range."""
+    """Return a table of the minutes of training: mean and range."""
     rows = []
     for kind in task.kinds:
         minutes = [run.seconds / 60 for run in runs.of(kind) if run.seconds is not None]
@@ -58,11 +58,11 @@ def minutes_table(task: Task, runs: Runs) -> str:
 
 
 def mixes_table(mixes: Iterable[tuple[Run, Sequence[LearnedMix]]]) -> str:
-    """Softmax weights and gamma of each run's mixes."""
+    """Return a table of the mixes of each run: softmax weights and gamma."""
     rows = [
         [KINDS[run.kind], str(run.seed), mix.component, mix.place, _numbers(mix.weights), f"{mix.gamma:.3f}"]
-        for run, found in mixes
-        for mix in found
+        for run, of_run in mixes
+        for mix in of_run
     ]
     head = ["network", "seed", "component", "place", "weights of the layers, from 0 on", "gamma"]
     return table(head, rows) if rows else ""

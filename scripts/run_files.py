@@ -1,4 +1,4 @@
-"""What the runs of a task left on the disk."""
+"""Reads the files that the runs of a task wrote."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from spacy_elmo.errors import CommandError
 
 
 class Run(NamedTuple):
-    """scores: of the test part. seconds: of training. model: folder of the pipeline; None: not there."""
+    """A training run.
+
+    kind: of the network, one of KINDS.
+    seed: of its random numbers.
+    scores: of the test part.
+    seconds: of training; None: there is no record.
+    model: folder of the pipeline; None: there is none.
+    """
 
     kind: str
     seed: int
@@ -24,18 +31,25 @@ class Run(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """found: runs whose test scores are there. missing: files that are not, but were expected."""
+    """The runs of a task.
 
-    found: list[Run]
+    complete: runs that have their test scores.
+    missing: files that were expected and do not exist.
+    """
+
+    complete: list[Run]
     missing: list[Path]
 
     def of(self, kind: str) -> list[Run]:
-        """The runs of a kind, by seed."""
-        return [run for run in self.found if run.kind == kind]
+        """Return the runs of a kind, in the order of seeds."""
+        return [run for run in self.complete if run.kind == kind]
 
 
 def read_runs(project: Path, task: Task, seeds: Iterable[int]) -> Runs:
-    """Runs of a task. Raises CommandError for a file that is no JSON, or without a score or the seconds."""
+    """Return the runs of a task.
+
+    Raises CommandError if a file is not JSON, or if a score or the seconds are missing in it.
+    """
     runs = Runs([], [])
     for kind in task.kinds:
         for seed in seeds:
@@ -46,7 +60,7 @@ def read_runs(project: Path, task: Task, seeds: Iterable[int]) -> Runs:
             if metrics.exists():
                 scores = _read(metrics, [measure.key for measure in task.measures])
                 seconds = _read(record, ["seconds"])["seconds"] if record.exists() else None
-                runs.found.append(Run(kind, seed, scores, seconds, model if model.exists() else None))
+                runs.complete.append(Run(kind, seed, scores, seconds, model if model.exists() else None))
     return runs
 
 

@@ -31,7 +31,7 @@ PACKAGE_FILES = (SOFTMAX, WORDS, COUNTS)
 
 
 def ship(model: Path, root: Path = ROOT, mantissa_bits: int = 10, most_bytes: int = MOST_BYTES) -> None:
-    """Pack a model and put its files into both packages under `root`. Raises ElmoError, and then none was changed."""
+    """Pack a model and put its files into both packages under `root`. Raises ElmoError; no file is changed then."""
     with tempfile.TemporaryDirectory() as name:
         packed = Path(name, "packed")
         pack(model, packed, mantissa_bits)

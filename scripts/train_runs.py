@@ -1,6 +1,7 @@
-"""Train a config once for each seed, with `spacy train`, and note minutes and dev score beside each model.
+"""Train a config once for each seed with `spacy train`, and write seconds and dev scores beside each model.
 
-A run that was trained before from the same config, corpora and biLM is left as it is, so a stopped command goes on.
+A run that was trained before from the same config, corpora and biLM is not trained again, so that a stopped command can
+be continued.
 
     python scripts/train_runs.py configs/ner_elmo.cfg training/ner/elmo --seeds "0 1 2" [--section.setting value ...]
 """
@@ -30,7 +31,7 @@ from spacy_elmo.formats.atomic import replacing
 
 
 def seeds_of(text: str) -> list[int]:
-    """The seeds in a text, separated by blanks. Raises CommandError."""
+    """Return the seeds in a text, which are separated by blanks. Raises CommandError if it has anything else."""
     seeds = text.split()
     if not seeds or not all(seed.isdecimal() for seed in seeds):
         raise CommandError(Messages.SEEDS.format(got=text))
@@ -38,12 +39,12 @@ def seeds_of(text: str) -> list[int]:
 
 
 def overrides_for(seed: int, more: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run; [system] seed is set too, as it is what spaCy saves and other parts may read."""
+    """Return the settings of a run. [system] seed is set too, because spaCy saves it and other parts may read it."""
     return {**more, "system.seed": seed, "training.seed": seed}
 
 
 def fingerprint(config: Config) -> str:
-    """MD5 of the settings of a run and of the contents of all files they name, the embedded biLM included."""
+    """Return the MD5 of a run's settings and of all files that they name, the embedded biLM included."""
     text = config.to_str()
     digest = hashlib.md5(text.encode())
     embedded = bilms.paths("en_mini") if "spacy-elmo.BiLM.v1" in text else ()
@@ -53,17 +54,17 @@ def fingerprint(config: Config) -> str:
 
 
 def _files(tree: Mapping[str, Any]) -> set[str]:
-    found: set[str] = set()
+    paths: set[str] = set()
     for value in tree.values():
         if isinstance(value, Mapping):
-            found |= _files(value)
+            paths |= _files(value)
         elif isinstance(value, str) and "/" in value and Path(value).is_file():
-            found.add(value)
-    return found
+            paths.add(value)
+    return paths
 
 
 def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id: int) -> None:
-    """Run `spacy train` and write run.json. Raises CommandError where training fails; run.json is written last."""
+    """Run `spacy train` and write run.json. run.json is written last. Raises CommandError if training fails."""
     mark = fingerprint(load_config(config_path, dict(overrides), interpolate=True))
     record = output / "run.json"
     if record.is_file() and json.loads(record.read_text(encoding="utf-8"))["fingerprint"] == mark:
@@ -92,7 +93,7 @@ def main(
     seeds: Annotated[str, typer.Option(help="Separated by blanks")] = "0 1 2",
     gpu_id: Annotated[int, typer.Option(help="-1: CPU")] = -1,
 ) -> None:
-    """Train CONFIG_PATH for each seed to OUTPUT/seed-N. Further options are settings, as `spacy train` takes them."""
+    """Train CONFIG_PATH for each seed to OUTPUT/seed-N. Other options are settings, as in `spacy train`."""
     more = parse_config_overrides(list(context.args), None)
     for seed in seeds_of(seeds):
         train(config_path, output / f"seed-{seed}", overrides_for(seed, more), gpu_id)
