@@ -15,8 +15,9 @@ PACKAGE = ROOT / "spacy_elmo"
 # "modules" stands for the files of that folder, "modules/" for its folders too
 ARROWS = {
     "errors": "",
-    "formats": "formats/weights",
+    "formats": "formats/weights formats/strict",
     "formats/weights": "formats",
+    "formats/strict": "",
     "kernels": "",
     "bilms": "",
     "modules": "modules/lstm formats/ kernels bilms",

@@ -13,6 +13,7 @@ from ..errors import Errors, OptionsError, shown
 from .addresses import refuse_address
 from .atomic import replacing, writing
 from .options_checks import KEYS, MAX_PARAMETERS, check_fields, check_n_characters
+from .strict.strict_json import TooDeepError, parse_json
 
 # Official files have about 500 bytes. A larger file than this is something else.
 MAX_OPTIONS_BYTES = 2**20
@@ -162,8 +163,8 @@ def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
     if len(raw) > MAX_OPTIONS_BYTES:
         raise OptionsError(Errors.OPTIONS_SIZE.format(path=path, limit=MAX_OPTIONS_BYTES))
     try:
-        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_refuse_duplicate_keys)
-    except RecursionError:
+        data = parse_json(raw, finite=False)  # the checks of the values name their keys
+    except TooDeepError:
         raise OptionsError(Errors.OPTIONS_TOO_DEEP.format(path=path)) from None
     except ValueError as exc:  # also raised for bytes that are not UTF-8, and for integers too long for Python
         raise OptionsError(Errors.OPTIONS_JSON.format(path=path, reason=exc)) from exc
@@ -181,15 +182,6 @@ def write_options(path: str | os.PathLike[str], options: BiLMOptions) -> None:
     text = json.dumps(options.to_dict(), indent=2) + "\n"
     with replacing(path, OptionsError) as temporary, writing(path, OptionsError):
         temporary.write_text(text, encoding="utf-8")
-
-
-def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise ValueError(Errors.OPTIONS_DUPLICATE.format(key=shown(key)))
-        result[key] = value
-    return result
 
 
 def _checked_object(value: object, key: str, expected: str, source: str) -> Mapping[str, Any]:

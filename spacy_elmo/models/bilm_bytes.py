@@ -9,7 +9,12 @@ import srsly
 from ..errors import Errors, WeightsError
 from ..formats.hdf5_checks import Floats
 from ..formats.options import BiLMOptions
+from ..formats.options_checks import MAX_FILTERS
+from ..formats.strict.messages import read_message
 from ..formats.weights.checks import check_arrays
+
+# More than the parameters of a biLM with the most layers, filters and highway layers that its options may have.
+_MAX_ARRAYS = 1024
 
 
 def to_message(options: BiLMOptions, arrays: Mapping[str, Floats]) -> bytes:
@@ -30,11 +35,16 @@ def from_message(message: bytes) -> tuple[BiLMOptions, dict[str, Floats]]:
     Raises WeightsError if the bytes are damaged, and ElmoError if the arrays do not have the sizes of the options.
     """
     try:
-        content = srsly.msgpack_loads(message)
-        saved_options, arrays = content["options"], dict(content["arrays"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error or type(error).__name__)) from error
-    options = BiLMOptions.from_dict(saved_options, Errors.SAVED)
+        content = read_message(message, longest_list=MAX_FILTERS, longest_map=_MAX_ARRAYS)
+    except ValueError as error:
+        raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error)) from error
+    if (
+        not isinstance(content, dict)
+        or set(content) != {"options", "arrays"}
+        or not isinstance(content["arrays"], dict)
+    ):
+        raise WeightsError(Errors.SAVED_DAMAGED.format(reason="it is not options and arrays"))
+    options, arrays = BiLMOptions.from_dict(content["options"], Errors.SAVED), content["arrays"]
     check_arrays(arrays, options, Errors.SAVED)
     return options, arrays
 

@@ -87,7 +87,7 @@ class BiLMShim(Shim):
             assert self._model is not None
             return self._model
 
-    def _set_owner(self, owner: FrozenBiLM | BiLM) -> None:
+    def _set_owner(self, owner: FrozenBiLM | BiLM | None) -> None:
         self._model = owner
         self._drop_derived()
 

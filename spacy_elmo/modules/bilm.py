@@ -149,4 +149,5 @@ def as_tensor(array: np.ndarray) -> Tensor:
     own = array.dtype == np.float32 and array.flags.c_contiguous and array.flags.writeable
     if own and array.ctypes.data % ALIGNMENT == 0:
         return torch.from_numpy(array)
-    return torch.tensor(array, dtype=torch.float32, device="cpu")
+    native = np.asarray(array, dtype=np.float32, order="C")  # torch reads no other byte order, and no negative strides
+    return torch.tensor(native, dtype=torch.float32, device="cpu")

@@ -1,7 +1,6 @@
 """The component `elmo`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,10 @@ from spacy.vocab import Vocab
 from thinc.api import Optimizer
 from thinc.types import Floats3d
 
-from ..errors import ElmoError, Errors, NotEmbeddedError, SettingsError, WeightsError
+from ..errors import Errors, NotEmbeddedError, SettingsError
 from ..models.bilm import serve_component
 from ..models.cached import LayerCache
+from ..models.saved_pipe import load_bytes, load_folder
 from ..models.shim import bilm_shims
 from ..models.types import BiLMModel
 from .attributes import annotate, mix_parameters, register
@@ -200,40 +200,26 @@ class ElmoPipe(Listening, TrainablePipe):
         return saved
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
-        """Load a biLM of any width, which `to_bytes` has saved. Raises WeightsError if it is damaged."""
-        self._forget_width()
-        with _loading():
-            loaded: ElmoPipe = super().from_bytes(bytes_data, exclude=exclude)
-        return loaded
+        """Load a biLM of any width, which `to_bytes` has saved.
+
+        Raises WeightsError if it is damaged. Then the pipe is as it was before.
+        """
+        self.cfg.update(load_bytes(self.vocab, self.model, bytes_data, exclude))
+        return self
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
-        """Load a biLM of any width, which `to_disk` has saved. Raises WeightsError if it is damaged."""
-        self._forget_width()
-        with _loading():
-            loaded: ElmoPipe = super().from_disk(path, exclude=exclude)
-        return loaded
+        """Load a biLM of any width, which `to_disk` has saved.
 
-    def _forget_width(self) -> None:
-        """Make the model's width unknown until it is loaded. A user's own model may never know it."""
-        if self.model.has_dim("nO") is not False:
-            self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]
+        Raises WeightsError if it is damaged. Then the pipe is as it was before.
+        """
+        self.cfg.update(load_folder(self.vocab, self.model, path, exclude))
+        return self
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
         register(self.attr)  # a new process has no extensions yet
         refuse_shared_model(self)
         self._connect()
-
-
-@contextmanager
-def _loading() -> Iterator[None]:
-    """Raise WeightsError in place of the errors that spaCy and srsly raise if data is damaged."""
-    try:
-        yield
-    except ElmoError:
-        raise
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error or type(error).__name__)) from error
 
 
 def _batches(stream: Iterable[Doc], batch_size: int, max_tokens: int) -> Iterator[list[Doc]]:

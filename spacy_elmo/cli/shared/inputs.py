@@ -55,7 +55,7 @@ def source_of(path: Path) -> str:
 def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
     try:
         nlp = spacy.load(pipeline)
-    except (OSError, ValueError, ImportError) as error:
+    except Exception as error:  # a damaged folder fails anywhere in spaCy
         raise CommandError(Errors.PIPE_LOAD.format(pipeline=pipeline, reason=error)) from error
     pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, ElmoPipe)}
     if not pipes:

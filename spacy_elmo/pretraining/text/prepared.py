@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import CorpusError, Errors, SettingsError, shown
-from ...formats.npy import read_npy
+from ...formats.strict.npy import read_npy
 from .prepared_meta import LENGTHS, OFFSETS, TEXT, Meta, read_meta
 
 Lengths = npt.NDArray[np.int32]

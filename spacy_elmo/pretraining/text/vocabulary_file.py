@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...errors import CorpusError, Errors, shown
 from ...formats.atomic import replacing, writing
-from ...formats.npy import read_npy
+from ...formats.strict.npy import read_npy
 from ...formats.unpacking import lines_of
 
 START, END, UNKNOWN = 0, 1, 2  # ids of the special words
