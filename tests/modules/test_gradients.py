@@ -68,7 +68,7 @@ def scan(
 
 
 def scan_by_autograd(*given: Tensor | None, keep: Tensor | None, clips: Clips) -> tuple[Tensor, Tensor]:
-    """The same scan from torch's own operations."""
+    """Return h and c of the same scan, computed with torch's own operations."""
     x, w_x, w_h, bias, w_p, h, c = cast("list[Tensor]", given)
     hs, cs = [], []
     for t in range(x.shape[1]):
@@ -98,7 +98,7 @@ def assert_same_gradients(got: list[Tensor | None], expected: list[Tensor | None
 @pytest.mark.parametrize("keep", [None, KEEP], ids=["kept", "forgotten"])
 @pytest.mark.parametrize("clips", [Clips(None, None), Clips(0.5, 0.3), Clips(0.5, None), Clips(None, 0.3)], ids=str)
 def test_scan(projection: bool, keep: Tensor | None, clips: Clips) -> None:
-    """Values and gradients against torch's own."""
+    """Values and gradients are compared with torch's autograd."""
     inputs, same = scan_inputs(projection), scan_inputs(projection)
     hidden, cells = scan(inputs, keep, clips)
     expected = scan_by_autograd(*same, keep=keep, clips=clips)
@@ -133,7 +133,7 @@ def test_scan_by_numeric_gradients(projection: bool, keep: Tensor | None, clips:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("output", [0, 1], ids=["h", "c"])
-def test_scan_where_only_one_output_is_used(output: int) -> None:
+def test_scan_with_a_gradient_of_one_output_only(output: int) -> None:
     def function(*given: Tensor | None) -> Tensor:
         return scan(given, KEEP, Clips(0.5, 0.3))[output]
 
@@ -221,7 +221,7 @@ def relative(got: Tensor, expected: Tensor) -> float:
 @pytest.mark.parametrize("products", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("directions", [1, 2])
 def test_scan_in_a_workspace_gives_the_same_bits(products: torch.dtype, directions: int) -> None:
-    """Call after call, with other values and other sizes between: nothing of a call before is left."""
+    """Calls with other values and other sizes in between leave nothing that a later call reads."""
     workspace: dict[str, Tensor] = {}
     for rows, scale in ((16, 1.0), (16, -2.0), (7, 1.0), (16, 0.5)):
         results = []
@@ -240,8 +240,8 @@ def test_scan_in_a_workspace_gives_the_same_bits(products: torch.dtype, directio
 
 @pytest.mark.usefixtures("cell")
 @pytest.mark.parametrize("products", [torch.float32, torch.bfloat16], ids=str)
-def test_scan_goes_back_twice(products: torch.dtype) -> None:
-    """The first pass must leave the tape as it was."""
+def test_scan_runs_backward_twice_over_one_graph(products: torch.dtype) -> None:
+    """The first backward pass must not change the tape."""
     inputs = large_inputs()
     hidden, cells = scan(inputs, alternating(10, 16), Clips(1.0, 0.5), products)
     loss = hidden.sin().sum() + cells.cos().sum()
@@ -250,7 +250,7 @@ def test_scan_goes_back_twice(products: torch.dtype) -> None:
         assert torch.equal(got, expected)
 
 
-def test_keep_starts_anew_from_zero() -> None:
+def test_keep_0_starts_a_row_from_the_zero_state() -> None:
     with torch.no_grad():
         inputs = scan_inputs(True)
         hidden, cells = scan(inputs, KEEP, Clips(None, None))

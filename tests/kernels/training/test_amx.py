@@ -1,4 +1,4 @@
-"""The LSTM on the tiles of AMX against its twins in torch and numpy."""
+"""The LSTM on the tiles of AMX gives what torch and numpy give."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BINDING = Clips(0.7, 0.3)  # neither is a number of bfloat16
 
 @pytest.fixture(autouse=True)
 def amx(compiled: ctypes.CDLL) -> ctypes.CDLL:
-    """The compiled loops, where AMX is there."""
+    """The compiled loops. The test is skipped if there is no AMX."""
     if not kernels.has_amx(compiled):
         pytest.skip("this processor or system has no AMX, or the compiler did not know it")
     return compiled
@@ -109,8 +109,8 @@ def relative(got: Tensor, expected: Tensor) -> float:
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("forget", [False, True])
 @pytest.mark.parametrize("clips", [Clips(None, None), Clips(3.0, 3.0), BINDING], ids=str)
-def test_values(sizes: tuple[int, ...], forget: bool, clips: Clips) -> None:
-    """Against float64, whose loops are torch's: what is between is bfloat16's rounding."""
+def test_values_and_gradients_are_near_those_of_float64(sizes: tuple[int, ...], forget: bool, clips: Clips) -> None:
+    """torch computes in float64, so the differences are the rounding to bfloat16."""
     given = drawn(*sizes, forget=forget)
     exact = given._replace(**{name: getattr(given, name).double() for name in Given._fields if name != "keep"})
     exact = exact._replace(keep=None if given.keep is None else given.keep.double())
@@ -121,7 +121,7 @@ def test_values(sizes: tuple[int, ...], forget: bool, clips: Clips) -> None:
     if clips == BINDING:
         assert (got[0].abs() >= 0.3).float().mean() > 0.1
         assert (got[1].abs() == torch.tensor(0.7)).float().mean() > 0.1
-        return  # what is near a bound may fall on either side: see test_gradients_of_its_own_tape
+        return  # what is near a bound may fall on either side: see test_backward_pass_over_the_same_tape
     for made, wanted in zip(got[2:], expected[2:], strict=True):
         assert made.shape == wanted.shape
         assert relative(made, wanted) <= 0.016
@@ -130,8 +130,8 @@ def test_values(sizes: tuple[int, ...], forget: bool, clips: Clips) -> None:
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("clips", [Clips(None, None), BINDING], ids=str)
 @pytest.mark.parametrize("above", ["hidden", "cells", "last cell", "all"])
-def test_gradients_of_its_own_tape(sizes: tuple[int, ...], clips: Clips, above: str) -> None:
-    """Against the twin in float64 over the same tape: only the gradients between are rounded."""
+def test_backward_pass_over_the_same_tape(sizes: tuple[int, ...], clips: Clips, above: str) -> None:
+    """torch runs the backward pass in float64 over the tape of AMX, so that only the gradients are rounded."""
     given = drawn(*sizes)
     steps, batch, dim, n_in, width = sizes
     rows = padded(batch)
@@ -177,7 +177,7 @@ def test_gradients_of_its_own_tape(sizes: tuple[int, ...], clips: Clips, above: 
 
 @pytest.mark.parametrize(("steps", "rows", "m", "n"), [(1, 32, 64, 64), (3, 64, 128, 192), (5, 96, 64, 1088)])
 def test_weight_gradient(amx: ctypes.CDLL, steps: int, rows: int, m: int, n: int) -> None:
-    """Exact but for float32's sums, whatever the work array held before."""
+    """Exact except for the rounding of sums in float32. What the work array contained before makes no difference."""
     rng = np.random.default_rng(n)
     left, right = (torch.from_numpy(rng.normal(size=(steps * rows, k))).to(LOW) for k in (m, n))
     blocked = right.view(steps, rows, n // 32, 32).transpose(1, 2).reshape(steps, rows, n)
@@ -190,8 +190,8 @@ def test_weight_gradient(amx: ctypes.CDLL, steps: int, rows: int, m: int, n: int
 
 
 @pytest.mark.parametrize("gate", ["i", "j", "o"])
-def test_activations(gate: str) -> None:
-    """Each alone, over all that it can meet: absolute error at most 1e-5, in bfloat16 its rounding more."""
+def test_errors_of_the_activations(gate: str) -> None:
+    """One gate at a time, for all sizes of sums: the absolute error is at most 1e-5, plus the rounding to bfloat16."""
     dim = 1024
     sums = torch.linspace(-30, 30, dim)
     sums[:4] = torch.tensor([-torch.inf, torch.inf, -1e30, 1e30])
@@ -212,8 +212,8 @@ def test_activations(gate: str) -> None:
         assert (c.flatten() - expected).abs().max() <= 1e-5
 
 
-def test_the_same_bits_each_time_and_beside_another_thread() -> None:
-    """Whatever the arrays held before."""
+def test_repeated_runs_and_other_threads_give_the_same_bits() -> None:
+    """The values that were in the work arrays before make no difference."""
     first, second = drawn(4, 33, 128, 64, 64), drawn(5, 16, 64, 64, 128)
     expected = [run(given, BINDING) for given in (first, second)]
     workspace: dict[str, Tensor] = {}
@@ -229,7 +229,7 @@ def test_the_same_bits_each_time_and_beside_another_thread() -> None:
                 assert all(torch.equal(got, wanted) for got, wanted in zip(*pairs, strict=True))
 
 
-def test_the_last_cell_alone() -> None:
+def test_all_cells_false_returns_the_last_cell_and_the_same_gradients() -> None:
     given = drawn(4, 33, 128, 64, 64)
     given.d_cells[:, :-1] = 0
     every, last = run(given, BINDING), run(given, BINDING, all_c=False)
@@ -238,7 +238,7 @@ def test_the_last_cell_alone() -> None:
         assert torch.equal(got, wanted)
 
 
-def test_rows_do_not_meet_and_nan_is_seen() -> None:
+def test_nan_spreads_to_its_own_row_only() -> None:
     given = drawn(4, 33, 64, 64, 64, forget=False)
     before = run(given, Clips(3.0, 3.0))
     given.x[0, 2, 7, 5] = torch.nan
@@ -265,7 +265,7 @@ def test_rows_do_not_meet_and_nan_is_seen() -> None:
     ],
     ids=str,
 )
-def test_where_it_runs(
+def test_which_sizes_and_types_use_amx(
     monkeypatch: pytest.MonkeyPatch, compiled: ctypes.CDLL, sizes: tuple[int, ...], products: torch.dtype, runs: bool
 ) -> None:
     called = set()
@@ -285,7 +285,7 @@ def test_where_it_runs(
     assert not called
 
 
-def test_its_functions_are_there_with_amx_alone(amx: ctypes.CDLL) -> None:
+def test_library_with_amx_has_all_its_functions(amx: ctypes.CDLL) -> None:
     assert not kernels.has_amx(None)
     for name in kernels.AMX_SIGNATURES:
         assert getattr(amx, name).restype is None

@@ -51,7 +51,7 @@ def assert_same(got: Arrays, expected: Arrays) -> None:
 
 
 def reports_of(checkpoints: Checkpoints, step: int) -> list[str]:
-    """What is reported on the way to the checkpoint of a step, whose arrays are those of `small`."""
+    """Return what is reported up to the checkpoint of a step. Its arrays are those of `small`."""
     reports: list[str] = []
     found = checkpoints.latest(reports.append)
     assert found is not None

@@ -1,4 +1,4 @@
-"""What is odd about a run that begins."""
+"""Warnings at the start of a run."""
 
 from dataclasses import replace
 from pathlib import Path
