@@ -15,6 +15,7 @@ from ..modules.loading import load_bilm
 from ..modules.scalar_mix import ScalarMix
 from .elmo_bilm import ElmoBiLM
 from .names import from_allennlp
+from .params import arguments_of
 
 File = str | os.PathLike[str]
 
@@ -46,6 +47,7 @@ class Elmo(nn.Module):
         the batch, including those at `<S>` and `</S>`.
     dropout: share of the mixed values that is set to 0 in training.
     vocab_to_cache: words whose vectors of layer 0 are cached (see forward); the first stands for padding. None: none.
+        Not together with requires_grad: AllenNLP would train the cached vectors in place of the character encoder.
     keep_sentence_boundaries: whether the vectors of `<S>` and `</S>` are returned, too.
     scalar_mix_parameters: weights of the layers before the softmax, which are not trained; None: the weights are
         trained, and start with zeros.
@@ -77,6 +79,8 @@ class Elmo(nn.Module):
             raise SettingsError(Errors.ELMO_OUTPUTS.format(got=num_output_representations))
         if not 0 <= dropout <= 1:
             raise SettingsError(Errors.ELMO_DROPOUT.format(got=dropout))
+        if requires_grad and module is None and vocab_to_cache is not None and vocab_to_cache != []:
+            raise SettingsError(Errors.ELMO_CACHED_AND_TRAINED)
         if module is None:
             bilm = load_bilm(options_file, weight_file).requires_grad_(requires_grad)
             module = ElmoBiLM(bilm, vocab_to_cache, stateful)
@@ -99,6 +103,22 @@ class Elmo(nn.Module):
             )
             self.add_module(f"scalar_mix_{k}", mix)
 
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any], **extras: Any) -> "Elmo":
+        """Return the module that a section of an AllenNLP configuration describes.
+
+        params: the arguments of this class by name: a dict, or AllenNLP's Params. It is not changed.
+        extras: arguments that no configuration can hold, such as `module`.
+
+        Raises SettingsError if a name is unknown or missing, or a value has another type than AllenNLP permits, and the
+        errors of the class.
+        """
+        return cls(**arguments_of(cls, params, extras))
+
+    @property
+    def _scalar_mixes(self) -> list[ScalarMix]:
+        return [getattr(self, f"scalar_mix_{k}") for k in range(self.num_output_representations)]
+
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # names are replaced before torch looks for those of this module's parts
         from_allennlp(state_dict, prefix, isinstance(self._elmo_lstm, ElmoBiLM))
@@ -111,7 +131,7 @@ class Elmo(nn.Module):
     def reset_states(self) -> None:
         """Let the next batch start from the zero state. Without `stateful` each batch does."""
         if isinstance(self._elmo_lstm, ElmoBiLM):
-            self._elmo_lstm.reset_states()
+            self._elmo_lstm.reset_states()  # in AllenNLP: elmo._elmo_lstm._elmo_lstm.reset_states()
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Embed sentences.
@@ -141,9 +161,7 @@ class Elmo(nn.Module):
             word_inputs = word_inputs.flatten(0, -2)
         output: Mapping[str, Any] = self._elmo_lstm(inputs, word_inputs)
         layers, mask = torch.stack(list(output["activations"])), output["mask"].bool()
-        representations = [
-            getattr(self, f"scalar_mix_{k}")(layers, mask) for k in range(self.num_output_representations)
-        ]
+        representations = [mix(layers, mask) for mix in self._scalar_mixes]
         if not self._keep_sentence_boundaries:
             # shifted by two, the mask has as many true positions as there are words, and </S> is masked
             mask = mask[:, 2:]

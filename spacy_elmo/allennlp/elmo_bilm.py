@@ -63,9 +63,27 @@ class ElmoBiLM(nn.Module):
         """Return the width of the vectors."""
         return self.bilm.options.width
 
-    def reset_states(self) -> None:
-        """Let the next batch start from the zero state."""
-        self._state = None
+    @property
+    def _elmo_lstm(self) -> "ElmoBiLM":
+        # what AllenNLP's users reset with elmo._elmo_lstm._elmo_lstm.reset_states(); here this module has the state
+        return self
+
+    def reset_states(self, mask: Tensor | None = None) -> None:
+        """Let the next batch start from the zero state.
+
+        mask: *Shape:* (batch,), bool, true at the rows that start from it; the others go on. None: all rows do.
+
+        Raises ElmoError if there is not a state for each row of the mask.
+        """
+        if mask is None:
+            self._state = None
+            return
+        rows = 0 if self._state is None else self._state.h.shape[2]
+        if mask.shape != (rows,):
+            raise ElmoError(Errors.ELMO_RESET.format(got=tuple(mask.shape), expected=(rows,)))
+        if self._state is not None:
+            places = mask.bool()[:, None]
+            self._state = LstmState(*(state.masked_fill(places.to(state.device), 0.0) for state in self._state))
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Run sentences.

@@ -35,3 +35,14 @@ class AllenNLPMessages:
         "vocab_to_cache was given, but module is not a BiLM of this package. Give the words to that module."
     )
     ELMO_VOCABULARY = "vocab_to_cache is {got}. Expected a list of at least one word (the first is for padding)."
+    ELMO_CACHED_AND_TRAINED = (
+        "requires_grad is true together with vocab_to_cache. Cached vectors can't change with the biLM. Set "
+        "vocab_to_cache to None, or requires_grad to false."
+    )
+    ELMO_PARAMS = "The parameters of Elmo are {got}. Expected a mapping of the arguments' names to values."
+    ELMO_PARAMS_UNKNOWN = "The parameters of Elmo have {got}, which is unknown. Expected some of: {expected}."
+    ELMO_PARAMS_MISSING = "The parameters of Elmo lack {missing}. Set it{hint}."
+    ELMO_PARAMS_VALUE = "The parameter {name} of Elmo is {got}. Expected {expected}."
+    ELMO_RESET = (
+        "The mask of reset_states has shape {got}. Expected {expected}, a value for each row whose state is carried."
+    )

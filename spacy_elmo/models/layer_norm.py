@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-EPSILON = 1e-12  # added to the variance, as in AllenNLP and bilm-tf
+EPSILON = 1e-12  # added to the variance, as in bilm-tf, and in AllenNLP before 1.0
 
 
 def normalise(xp: Any, layers: list[Any], kind: str) -> tuple[list[Any], Callable[[list[Any]], list[Any]]]:

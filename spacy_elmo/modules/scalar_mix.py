@@ -11,7 +11,11 @@ from torch import Tensor, nn
 from ..errors import Errors, SettingsError
 
 LayerNorm = Literal["none", "batch", "token"]
-EPSILON = 1e-12  # added to the variance, as in AllenNLP and bilm-tf
+# Added to the variance. "batch": AllenNLP's since 1.0 (tiny_value_of_dtype); before, it was 1e-12, as in bilm-tf.
+# AllenNLP has none for bfloat16, which can hold the same. "token": the component's.
+BATCH_EPSILON = {torch.float16: 1e-4}
+OTHER_BATCH_EPSILON = 1e-13
+TOKEN_EPSILON = 1e-12
 
 
 class ScalarMix(nn.Module):
@@ -70,17 +74,18 @@ class ScalarMix(nn.Module):
             layers = layers.masked_fill(padding, 0.0)
         if self.layer_norm == "token":
             mean = layers.mean(3, keepdim=True)
-            layers = _normalised(layers, mean, (layers - mean).square().mean(3, keepdim=True))
+            layers = _normalised(layers, mean, (layers - mean).square().mean(3, keepdim=True), TOKEN_EPSILON)
         elif self.layer_norm == "batch":
-            layers = _normalised(layers, *_batch_statistics(layers, padding))
+            epsilon = BATCH_EPSILON.get(layers.dtype, OTHER_BATCH_EPSILON)
+            layers = _normalised(layers, *_batch_statistics(layers, padding), epsilon)
         mixed = self.gamma * torch.tensordot(torch.softmax(self.w, 0), layers, 1)
         if padding is not None:
             mixed = mixed.masked_fill(padding, 0.0)
         return F.dropout(mixed, self.dropout, self.training)
 
 
-def _normalised(layers: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-    return (layers - mean) / torch.sqrt(variance + EPSILON)
+def _normalised(layers: Tensor, mean: Tensor, variance: Tensor, epsilon: float) -> Tensor:
+    return (layers - mean) / torch.sqrt(variance + epsilon)
 
 
 def _batch_statistics(layers: Tensor, padding: Tensor | None) -> tuple[Tensor, Tensor]:

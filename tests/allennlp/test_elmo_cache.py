@@ -24,7 +24,9 @@ def files(golden: Path) -> tuple[Path, Path]:
 
 def cached(files: tuple[Path, Path], requires_grad: bool = False) -> Elmo:
     """An Elmo that has its words' vectors."""
-    elmo = Elmo(*files, 1, requires_grad=requires_grad, dropout=0, vocab_to_cache=VOCABULARY)
+    elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=VOCABULARY)
+    if requires_grad:
+        elmo.requires_grad_()  # the argument is refused
     with torch.no_grad():
         elmo(IDS, WORDS)
     return elmo
@@ -88,7 +90,7 @@ def test_how_many_words_are_encoded(files: tuple[Path, Path], monkeypatch: pytes
     monkeypatch.setattr(CharCnn, "forward", lambda self, ids: (encoded.append(len(ids)), forward(self, ids))[1])
     vocabulary = [*VOCABULARY, *map(str, range(1000))]
     frozen = Elmo(*files, 1, vocab_to_cache=vocabulary)
-    trained = Elmo(*files, 1, requires_grad=True, vocab_to_cache=vocabulary)
+    trained = Elmo(*files, 1, vocab_to_cache=vocabulary).requires_grad_()
     for elmo in (frozen, frozen, trained, trained):
         elmo(IDS, WORDS)
     # training: <S>, </S>, the three words and the padding; not the whole vocabulary at each step

@@ -28,7 +28,9 @@ def files(golden: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize("cached", [True, False])
 def test_requires_grad(files: tuple[Path, Path], requires_grad: bool, cached: bool) -> None:
     vocabulary = ["pad", *"abc"]
-    elmo = Elmo(*files, 1, requires_grad=requires_grad, vocab_to_cache=vocabulary if cached else None)
+    elmo = Elmo(*files, 1, requires_grad=requires_grad and not cached, vocab_to_cache=vocabulary if cached else None)
+    if cached and requires_grad:
+        elmo.requires_grad_()  # the argument is refused
     sentences = [["a", "b", "other"], ["c"]]
     words = places(sentences, vocabulary) if cached else None
     elmo(batch_to_ids(sentences), words)["elmo_representations"][0].square().sum().backward()
@@ -161,6 +163,7 @@ def test_tensors_that_can_not_be_used(
         ({"scalar_mix_parameters": [1.0]}, "has 1 values. Expected 3"),
         ({"vocab_to_cache": "words"}, "vocab_to_cache is 'words'"),
         ({"vocab_to_cache": ()}, "vocab_to_cache is"),
+        ({"vocab_to_cache": ["pad"], "requires_grad": True}, "requires_grad is true together with vocab_to_cache"),
         ({"module": Theirs()}, "together with module"),
         ({"weight_file": None}, "options_file is set, but weight_file is not"),
         ({"options_file": "https://example.org/o.json"}, "spacy elmo download https://example.org/o.json"),

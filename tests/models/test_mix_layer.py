@@ -51,6 +51,20 @@ def test_values(norm: Any) -> None:
     assert not mix.predict(X)[0][1].any()
 
 
+@pytest.mark.parametrize("norm", ["token", "batch"])
+def test_epsilon_of_bilm_tf(norm: Any) -> None:
+    """`tf.nn.batch_normalization(x, mean, variance, None, None, 1E-12)`, on values whose variance is as small."""
+    X = [(x * 1e-6).astype("f") for x in docs()[:1]]
+    got = build_scalar_mix(layer_norm=norm, scalar_mix_parameters=[0.0, 0.0, -1e10]).predict(X)[0]
+    rows = X[0].any((0, 2))
+    layers = X[0][:2, rows].astype(float)
+    axes = (2,) if norm == "token" else (1, 2)
+    mean = layers.mean(axes, keepdims=True)
+    expected = ((layers - mean) / np.sqrt(layers.var(axes, keepdims=True) + 1e-12)).mean(0)
+    np.testing.assert_allclose(got[rows], expected, atol=1e-5)
+    assert 0.3 < np.abs(expected).max() < 3
+
+
 @pytest.mark.parametrize("norm", NORMS)
 def test_as_the_torch_mix(norm: Any) -> None:
     X = docs()[:1]

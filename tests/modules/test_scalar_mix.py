@@ -41,8 +41,8 @@ def numpy_mix(layers: np.ndarray, mask: np.ndarray, kind: LayerNorm, gamma: floa
         for position in zip(*np.nonzero(mask), strict=True):
             vector = layer[position]
             if kind != "none":
-                values = unmasked if kind == "batch" else vector
-                vector = (vector - values.mean()) / np.sqrt(values.var() + 1e-12)
+                values, epsilon = (unmasked, 1e-13) if kind == "batch" else (vector, 1e-12)
+                vector = (vector - values.mean()) / np.sqrt(values.var() + epsilon)
             mixed[position] += gamma * weight * vector
     return mixed
 
@@ -54,6 +54,26 @@ def test_equals_numpy(kind: LayerNorm, mask: Tensor | None) -> None:
     numpy_mask = np.ones((2, 4), bool) if mask is None else MASK.numpy()
     got = mix_of(kind)(layers, mask).detach().numpy()
     assert largest_difference(got, numpy_mix(layers.numpy(), numpy_mask, kind, 0.7)) <= 1e-12
+
+
+@pytest.mark.parametrize(("dtype", "epsilon"), [(torch.float32, 1e-13), (torch.float64, 1e-13), (torch.float16, 1e-4)])
+def test_epsilon_of_allennlp(dtype: torch.dtype, epsilon: float) -> None:
+    """AllenNLP 2.10's ScalarMix written out, on layers whose variance is as small as its epsilon, the value of
+    allennlp.nn.util.tiny_value_of_dtype. bilm-tf's 1e-12 would give a third of these values.
+    """
+    layers = (random_layers() * (epsilon**0.5 / 2)).to(dtype)
+    mix = ScalarMix(3, "batch", WEIGHTS).to(dtype)
+    broadcast_mask, num_elements_not_masked = MASK.unsqueeze(-1), torch.sum(MASK) * layers.size(-1)
+    expected = torch.zeros_like(layers[0])
+    for weight, tensor in zip(torch.softmax(torch.tensor(WEIGHTS, dtype=dtype), 0), layers, strict=True):
+        tensor_masked = tensor * broadcast_mask
+        mean = torch.sum(tensor_masked) / num_elements_not_masked
+        variance = torch.sum(((tensor_masked - mean) * broadcast_mask) ** 2) / num_elements_not_masked
+        expected += weight * (tensor - mean) / torch.sqrt(variance + epsilon)
+    got = mix(layers, MASK)
+    tolerance = 0.02 if dtype == torch.float16 else 1e-5
+    assert largest_difference(got.detach()[MASK].double(), expected[MASK].double()) <= tolerance
+    assert float(expected[MASK].abs().max()) > 0.5
 
 
 @pytest.mark.parametrize("kind", KINDS)
