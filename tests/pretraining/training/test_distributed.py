@@ -43,10 +43,10 @@ from spacy_elmo.pretraining.training.distributed import Group, processes
 
 pytestmark = pytest.mark.slow
 
-# a new process has the modules imported already
+# a new process has the modules imported already, also torch._dynamo, which optimisers import when they are made
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
-    ["spacy_elmo.pretraining.run.loop", "matplotlib.figure", "matplotlib.backends.backend_agg"]
+    ["spacy_elmo.pretraining.run.loop", "torch._dynamo", "matplotlib.figure", "matplotlib.backends.backend_agg"]
 )
 UPDATES, STREAMS, STEPS = 6, 8, 5
 LONG = 100_000  # updates of a run that the test ends
