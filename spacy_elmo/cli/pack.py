@@ -8,7 +8,7 @@ import typer
 from wasabi import msg
 
 from ..errors import Errors
-from ..formats.rounding import MANTISSA_BITS
+from ..formats.rounding import MANTISSA_BITS, MAX_STEP_BITS, MIN_STEP_BITS
 from ..pretraining.model.files import SOFTMAX
 from ..pretraining.model.pack import Packed
 from ..pretraining.model.pack import pack as pack_model
@@ -24,11 +24,13 @@ class Stored(str, Enum):
 
 
 def show(packed: Packed) -> None:
-    """Print the sizes before and after, and the relative change of the weights."""
+    """Print the sizes before and after, and the change of each part of the biLM."""
     total = [sum(sizes) for sizes in zip(*packed.sizes.values())]
     rows = [(name, *sizes) for name, sizes in packed.sizes.items()] + [("together", *total)]
     cells = [(name, f"{before:,}", f"{after:,}", f"{after / max(1, before):.0%}") for name, before, after in rows]
     msg.table(cells, header=("bytes", "before", "after", ""), divider=True, aligns=("l", "r", "r", "r"))
+    parts = [(name, f"{change:.2g}") for name, change in packed.norms.items() if not name.endswith("bias")]
+    msg.table(parts, header=("matrix", "change / norm"), divider=True, aligns=("l", "r"), max_col=60)
     msg.text(f"relative change of the weights: {packed.largest:.2g} at most, {packed.mean:.2g} in the mean")
 
 
@@ -44,6 +46,15 @@ def pack(
     mantissa_bits: Annotated[
         int, typer.Option(min=1, max=MANTISSA_BITS, help=f"Bits of the weights' mantissas; {MANTISSA_BITS}: all")
     ] = 10,
+    bits: Annotated[
+        int | None,
+        typer.Option(
+            min=MIN_STEP_BITS,
+            max=MAX_STEP_BITS,
+            help="Bits of the matrices, which become whole numbers times a power of two for each output; biases and "
+            "the character embedding are rounded to --mantissa-bits",
+        ),
+    ] = None,
     softmax: Annotated[
         Stored, typer.Option(help="Type of the stored softmax; float32: unchanged; none: left out")
     ] = Stored.float16,
@@ -54,7 +65,7 @@ def pack(
     The weights are still stored as float32, so AllenNLP, bilm-tf and other programs can read them through HDF5.
     """
     with printing_errors(Errors.PACK_STOPPED.format(path=output)):
-        packed = pack_model(model, output, mantissa_bits, softmax.value, force)
+        packed = pack_model(model, output, mantissa_bits, softmax.value, force, bits)
     show(packed)
     if SOFTMAX not in packed.sizes and softmax is not Stored.none:
         msg.info(f"{model} has no softmax")

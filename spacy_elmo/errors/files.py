@@ -80,6 +80,7 @@ class FileMessages:
     PARAMETER_NOT_FINITE = "{source}: {name} holds {got} values that are NaN or infinite. Expected none."
     PARAMETER_PADDING = "{source}: row 0 of {name} is not zero. Expected zeros: the file has no row for padding."
 
+    STEP_BITS = "the number of bits is {got}. Expected a whole number from {least} to {most}."
     ROUNDING_BITS = "the number of mantissa bits is {got}. Expected a whole number from 1 to {most}."
 
     # Embedded sentences

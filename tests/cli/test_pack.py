@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.formats import read_weights
+from spacy_elmo.formats.rounding import round_to_steps
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 
 
@@ -50,6 +51,14 @@ def test_options(model: Path, tmp_path: Path) -> None:
     assert (tmp_path / "packed" / "softmax.hdf5").exists()
 
 
+def test_bits(model: Path, tmp_path: Path) -> None:
+    output = run("pack", model, tmp_path / "packed", "--bits", "4", "--softmax", "none")
+    expected = round_to_steps(read_weights(model / "weights.hdf5", OPTIONS)["char_cnn.projection.weight"], 4, (1,))
+    got = read_weights(tmp_path / "packed" / "weights.hdf5", OPTIONS)["char_cnn.projection.weight"]
+    assert (got == expected).all()
+    assert "char_cnn.projection.weight 0." in output
+
+
 def test_official_files_have_no_softmax(golden: Path, tmp_path: Path) -> None:
     assert "random_a has no softmax" in run("pack", golden / "random_a", tmp_path / "packed")
 
@@ -63,6 +72,7 @@ def test_official_files_have_no_softmax(golden: Path, tmp_path: Path) -> None:
         (("{tmp}/model", "{tmp}/packed", "--mantissa-bits", "0"), 2, "--mantissa-bits"),
         (("{tmp}/model", "{tmp}/packed", "--mantissa-bits", "24"), 2, "--mantissa-bits"),
         (("{tmp}/model", "{tmp}/packed", "--softmax", "int8"), 2, "float16"),
+        (("{tmp}/model", "{tmp}/packed", "--bits", "1"), 2, "--bits"),
     ],
 )
 def test_refusals(model: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:

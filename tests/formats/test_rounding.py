@@ -1,4 +1,4 @@
-"""Rounding of mantissas against cases computed by hand, and against float16, whose mantissa has 10 bits."""
+"""Rounding of mantissas against cases computed by hand and float16, whose mantissa has 10 bits; rounding to steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats.rounding import round_mantissas
+from spacy_elmo.formats.rounding import round_mantissas, round_to_steps
 
 
 def f32(*values: float) -> np.ndarray:
@@ -102,3 +102,49 @@ def test_bad_numbers_of_bits(bits: int) -> None:
         WeightsError, match=rf"number of mantissa bits is {bits}\. Expected a whole number from 1 to 23"
     ):
         round_mantissas(f32(1), bits)
+
+
+# Whole numbers of a step
+
+
+@pytest.mark.parametrize(
+    ("values", "bits", "expected"),
+    [
+        ((3.0, -1.4, 0.3), 3, (3.0, -1.0, 0.0)),  # numbers from -3 to 3, step 1
+        ((3.1, -1.4, 0.3), 3, (3.0, -1.0, 0.0)),  # 3.1 is out of reach of step 1, which still leaves less than step 2
+        ((1.5, 2.5, 3.5, 7.0), 4, (2.0, 2.0, 4.0, 7.0)),  # in the middle: the even number
+        ((0.0, 0.0), 8, (0.0, 0.0)),
+        ((2.0**-149, 0.0), 2, (2.0**-149, 0.0)),  # the smallest float32
+        ((1.0, -0.25), 2, (1.0, 0.0)),  # -1, 0 and 1
+    ],
+)
+def test_steps_by_hand(values: tuple[float, ...], bits: int, expected: tuple[float, ...]) -> None:
+    np.testing.assert_array_equal(round_to_steps(f32(*values), bits, (0,)), f32(*expected))
+
+
+def test_each_output_has_its_own_power_of_two() -> None:
+    """Against the nearest multiple of the step, in float64, for steps that are searched by trying all of them."""
+    rng = np.random.default_rng(0)
+    values = (rng.standard_normal((6, 40)) * np.exp2(rng.integers(-30, 30, (6, 1)))).astype(np.float32)
+    for bits in (2, 5, 8, 16):
+        got, most = round_to_steps(values, bits, (1,)), 2 ** (bits - 1) - 1
+        for row, rounded in zip(values.astype(np.float64), got.astype(np.float64)):
+            errors = {}
+            for exponent in range(-60, 60):
+                numbers = np.clip(np.round(row / 2.0**exponent), -most, most)
+                errors[exponent] = float(((numbers * 2.0**exponent - row) ** 2).sum())
+            assert ((rounded - row) ** 2).sum() == pytest.approx(min(errors.values()), rel=1e-12)
+
+
+def test_steps_of_two_axes_and_scaling() -> None:
+    values = np.random.default_rng(1).standard_normal((3, 4, 5)).astype(np.float32)
+    got = round_to_steps(values, 6, (1, 2))
+    np.testing.assert_array_equal(got.reshape(3, 20), round_to_steps(values.reshape(3, 20), 6, (1,)))
+    np.testing.assert_array_equal(round_to_steps(values * 8, 6, (1, 2)), got * 8)
+    np.testing.assert_array_equal(round_to_steps(got, 6, (1, 2)), got)
+
+
+@pytest.mark.parametrize("bits", [1, 17, 0])
+def test_step_bits_out_of_range(bits: int) -> None:
+    with pytest.raises(WeightsError, match=rf"number of bits is {bits}\. Expected a whole number from 2 to 16"):
+        round_to_steps(f32(1.0), bits, (0,))

@@ -216,3 +216,34 @@ def test_what_can_not_be_packed_leaves_nothing(
     with pytest.raises(error, match=message):
         pack(model, tmp_path / "packed")
     assert names(tmp_path) <= {"model"}
+
+
+def test_matrices_of_eight_bits(model: Path, tmp_path: Path) -> None:
+    """Each output's values are at most 127 steps from 0, and a step is a power of two. Biases are rounded as before."""
+    packed = pack(model, tmp_path / "packed", bits=8)
+    before = read_weights(model / "weights.hdf5", OPTIONS)
+    after = read_weights(tmp_path / "packed" / "weights.hdf5", OPTIONS)
+    weight, bias = read_softmax(tmp_path / "packed" / "softmax.hdf5")
+    np.testing.assert_array_equal(bias, read_softmax(model / "softmax.hdf5")[1].astype(np.float16))
+    for name, values in (after | {"softmax": weight}).items():
+        if name.endswith("bias") or "embedding" in name:
+            np.testing.assert_array_equal(values, half(before[name]))
+            continue
+        outputs = np.moveaxis(values, 1, 2).reshape(-1, values.shape[1]) if name.startswith("lstm") else values
+        for row in outputs.reshape(-1, outputs[0].size if not name.startswith("lstm") else values.shape[1]):
+            largest = float(np.abs(row).max())
+            steps = row / 2.0 ** (np.ceil(np.log2(largest / 127)))
+            assert np.abs(steps).max() <= 127
+            np.testing.assert_array_equal(steps, np.round(steps))
+        if name in before:
+            change = np.linalg.norm(values - before[name]) / np.linalg.norm(before[name])
+            assert packed.norms[name] == pytest.approx(change, rel=1e-5)
+            assert 0 < change < 0.02
+
+
+def test_the_card_tells_of_eight_bits(model: Path, tmp_path: Path) -> None:
+    (model / "README.md").write_text("# Mine\n")
+    packed = pack(model, tmp_path / "packed", bits=8)
+    text = (tmp_path / "packed" / "README.md").read_text()
+    assert "matrices are rounded to 8 bits" in text
+    assert f"change by {max(packed.norms.values()):.2g} of their norm" in text
