@@ -1,6 +1,7 @@
 """A drop-in for AllenNLP's ElmoEmbedder: from sentences to arrays, or to an HDF5 file of arrays."""
 
 import os
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Literal
@@ -228,7 +229,7 @@ class ElmoEmbedder:
         forget_sentences: whether the dataset sentence_to_index is left out.
         use_sentence_keys: whether the datasets are named by the sentences, in place of "0", "1" ... Then
             sentence_to_index is left out, too.
-        progress: whether a progress bar on stderr counts the sentences.
+        progress: whether a progress bar on stderr counts the sentences. There is none if stderr is not a terminal.
 
         Raises SettingsError if output_format or batch_size cannot be used, and VectorsError if the file cannot be.
         """
@@ -239,7 +240,8 @@ class ElmoEmbedder:
         embedded = self.embed_sentences((line.split() for line in lines), batch_size)
         with (
             VectorsWriter(output_file_path, index=not (forget_sentences or use_sentence_keys)) as writer,
-            tqdm(total=len(lines), unit=" sentences", disable=not progress) as bar,
+            # None: shown on a terminal only, since in a file each of its states would stay. Without stderr it is None
+            tqdm(total=len(lines), unit=" sentences", disable=None if progress and sys.stderr else True) as bar,
         ):
             for line, layers in zip(lines, embedded):
                 writer.write(line, FORMATS[output_format](layers), line if use_sentence_keys else None)

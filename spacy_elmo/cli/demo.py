@@ -8,9 +8,18 @@ import spacy
 import typer
 from wasabi import msg
 
+from ..errors import CommandError, Errors
 from ..formats.hdf5_vectors import VectorsWriter
 from .shared.errors import printing_errors
 from .views.senses_plot import Occurrence, plot_senses, similarities
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, unless it is there. Raises CommandError if it can't be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(Errors.DEMO_FOLDER.format(path=path, reason=error.strerror)) from error
 
 
 def embed_sample(vectors: Path) -> list[Occurrence]:
@@ -35,7 +44,7 @@ def demo(
 ) -> None:
     """Embed sentences with words of several senses, and show how well each layer separates the senses."""
     with printing_errors():
-        output.mkdir(parents=True, exist_ok=True)
+        make_folder(output)
         occurrences = embed_sample(output / "vectors.hdf5")
     layers, width = occurrences[0].layers.shape
     msg.text(f"{len(occurrences)} sentences; each token has {layers} layers of {width} numbers, and as")

@@ -12,9 +12,8 @@ from ..errors import CommandError, ElmoError, Errors
 from ..formats.addresses import refuse_address
 from ..formats.options import BiLMOptions, read_options
 from ..modules.loading import EMBEDDED, embedded_files
-from ..pretraining.model.files import BEST, SOFTMAX, softmax_folder
-from ..pretraining.run.folder import RUN
-from .shared.inputs import pipeline_options
+from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
+from .shared.inputs import pipeline_bilms
 from .views.info_rows import (
     SHA256,
     Rows,
@@ -62,13 +61,16 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
         if name == EMBEDDED and not path.exists():
             models.append([*map(Path, embedded_files()), *softmax_of(name, problems)])
             continue
+        if not path.exists():
+            problems.append(Errors.INFO_MISSING.format(path=path, embedded=EMBEDDED))
+            continue
         if not path.is_dir():
             lone.append(path)
             continue
         if (path / RUN).is_file():
             path = path / BEST
             if not path.is_dir():
-                problems.append(Errors.INFO_RUN.format(path=path.parent))
+                problems.append(Errors.MODEL_OF_NEW_RUN.format(path=path.parent))
                 continue
         elif (path / "config.cfg").is_file():
             problems += show_pipeline(path)
@@ -135,9 +137,9 @@ def show_model(paths: list[Path]) -> list[str]:
 def show_pipeline(path: Path) -> list[str]:
     """Print the sizes of the biLMs in a saved pipeline. Returns the problems."""
     try:
-        for name, options in pipeline_options(str(path)):
+        for name, options, embedded in pipeline_bilms(str(path)):
             msg.divider(f"{path}, pipe {name}")
-            msg.table(option_rows(options, None), max_col=100)
+            msg.table(option_rows(options, None, embedded), max_col=100)
     except ElmoError as error:
         return [str(error)]
     return []

@@ -79,4 +79,5 @@ def init_pretrain_config(
         write_text(text, output_file)
     msg.good(f"{output_file}: train it with")
     missing = "" if train else " --paths.train TEXT"
-    typer.echo(f"python -m spacy elmo pretrain {output_file} out{missing}")
+    folder = Path("runs") / output_file.stem
+    typer.echo(f"python -m spacy elmo pretrain {output_file} {folder}{missing}")

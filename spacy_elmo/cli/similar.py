@@ -9,6 +9,7 @@ from wasabi import msg
 
 from ..errors import CommandError, Errors
 from ..formats.sentences import listed, read_lines
+from ..modules.loading import EMBEDDED
 from .shared.errors import printing_errors
 from .shared.inputs import open_text, source_of
 from .shared.occurrences import Occurrence, find_occurrences, reader_of
@@ -28,6 +29,8 @@ def read_occurrences(model: str, pipe: str | None, text: Path, word: str, ignore
 
     Raises ElmoError if the model or the text can't be read, or if there are fewer than two occurrences.
     """
+    if Path(model).is_file() and (str(text) == EMBEDDED or text.is_dir()):
+        raise CommandError(Errors.SIMILAR_ORDER.format(model=model, text=text))
     wanted = word.lower()
     source = source_of(text)
     with open_text(text) as file:

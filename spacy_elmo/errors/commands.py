@@ -65,6 +65,10 @@ class CommandMessages:
         "{path}: neither a saved pipeline (a folder with config.cfg) nor a biLM (a folder with options.json and "
         "weights.hdf5). Expected one of these, or {embedded}, the biLM in this package."
     )
+    SIMILAR_ORDER = (
+        "{model}: a file, given as the model, and {text} as the text. Expected the model first: python -m spacy elmo "
+        "similar {text} {model} --word WORD."
+    )
     SIMILAR_MISSING = (
         "{source}: the word {word!r} does not occur. Expected a token of the text, exactly as it is written there: "
         "change --word, or add --ignore-case."
@@ -80,7 +84,17 @@ class CommandMessages:
     # --version
     JSON_ALONE = "--json was given before a command's name. Expected it after --version, or after the command's name."
 
+    # demo
+    DEMO_FOLDER = (
+        "{path}: this folder can't be made ({reason}). Expected a place where you may write: give another folder, as "
+        "in python -m spacy elmo demo FOLDER."
+    )
+
     # info
+    INFO_MISSING = (
+        "{path}: no such file or folder. Expected the options.json, weights.hdf5 or softmax.hdf5 of a biLM, a file "
+        "that spacy elmo embed wrote, the folder of a biLM, of a pretraining run or of a saved pipeline, or {embedded}."
+    )
     INFO_OPTIONS_TWICE = (
         "{got} options files were given with weights: {paths}. Expected one options file, and the weight files that "
         "belong to it; give several models as their folders."
@@ -91,11 +105,6 @@ class CommandMessages:
     )
     INFO_UNCHECKED = (
         "{path}: not compared with its options, because they can't be read. Give a valid options.json with it."
-    )
-
-    INFO_RUN = (
-        "{path}: the folder of a pretraining run that has not written model-best yet. Expected one that has been "
-        "evaluated once: wait, or lower evaluation.every."
     )
 
     # init-pretrain-config

@@ -38,6 +38,10 @@ class LanguageModelMessages:
     )
     MODEL_FILES = "{folder}: {missing} missing. Expected the folder of a biLM with its softmax: {expected}."
     MODEL_OF_RUN = "{folder}: the folder of a pretraining run. Expected that of a model: give {best}."
+    MODEL_OF_NEW_RUN = (
+        "{path}: the folder of a pretraining run that has not written model-best yet. Expected one that has been "
+        "evaluated once: wait, or lower evaluation.every."
+    )
     MODEL_NO_SOFTMAX = (
         "{folder}: no softmax.hdf5, so this biLM predicts no words; official files hold none. Fit one by tuning: "
         "python -m spacy elmo pretrain, with paths.init = {folder} in its configuration. Then evaluate the model that "

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 from ..errors import Errors, TruncatedWordsWarning, shown
+
+_INSIDE = ("spacy_elmo", "spacy", "thinc", "torch", "contextlib")  # what may stand between a user's line and a warning
+
+
+def users_line() -> tuple[str, int]:
+    """Return the file and the number of the line that called this package, directly or through spaCy.
+
+    In a thread that no such line has started, return this file and 0: a line that has no text.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
+        frame = frame.f_back
+    if frame is None or frame.f_globals.get("__name__") == "threading":
+        return __file__, 0
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 class TruncatedWords:
@@ -42,8 +59,7 @@ class TruncatedWords:
                 got = len(long[0].encode("utf8", "ignore"))
                 message = Errors.TRUNCATED.format(word=shown(long[0]), got=got, limit=limit, where=self.where)
                 # The empty registry: else Python would drop a warning that another counter gave in the same words.
-                # Line 0 has no text; Python would print that of another line.
-                warnings.warn_explicit(message, TruncatedWordsWarning, __file__, 0, registry={})
+                warnings.warn_explicit(message, TruncatedWordsWarning, *users_line(), registry={})
             self.n += len(long)
 
     def __getstate__(self) -> dict[str, Any]:

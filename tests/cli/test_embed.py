@@ -1,5 +1,6 @@
 """`elmo embed`, through spaCy's own app."""
 
+import io
 import json
 import os
 import shutil
@@ -57,11 +58,25 @@ def arrays_in(path: Path) -> dict[str, np.ndarray]:
         return {name: dataset[()] for name, dataset in file.items() if name != "sentence_to_index"}
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_a_progress_bar(output: Path, embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    embedder.embed_lines(LINES, output, progress=True)
+    assert "4/4" in terminal.getvalue()
+    monkeypatch.setattr(sys, "stderr", None)  # as under pythonw
+    embedder.embed_lines(LINES, output, progress=True)
+
+
 @pytest.mark.parametrize("option", ["--all", "--top", "--average", None])
 def test_formats(text: Path, output: Path, embedder: ElmoEmbedder, option: str | None) -> None:
     result = invoke(text, output, *FILES, *([option] if option else []), "--batch-size", 3)
     assert "4 sentences," in " ".join(result.stdout.split())
-    assert "4/4" in result.stderr  # the progress bar
+    assert "\r" not in result.stderr  # no progress bar if it is not a terminal
     found = arrays_in(output)
     assert sorted(found) == ["0", "1", "2", "3"]
     for i, line in enumerate(LINES):

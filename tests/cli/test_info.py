@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 import spacy
+import torch
 from spacy.cli._util import app
 from typer.testing import CliRunner
 
@@ -153,11 +154,27 @@ def test_what_is_missing(model: Path, tmp_path: Path) -> None:
     assert "a folder without options.json and weights.hdf5" in run(tmp_path / "empty", code=1)
     assert "no such file" in run(tmp_path / "gone.json", code=1)
     assert "no such file" in run(tmp_path / "gone.hdf5", code=1)
+    for kind in ("options.json", "weights.hdf5", "softmax.hdf5", "embed wrote", "run", "saved pipeline", "en_mini"):
+        assert kind in run(tmp_path / "gone", code=1)
     assert "elmo download https://example.org/a" in run("https://example.org/a", code=1)
     (model / "weights.hdf5").unlink()
     output = run(model, code=1)
     assert "parameters 105,120" in output
     assert "weights.hdf5: no such file" in output
+
+
+def test_a_saved_pipeline_with_en_mini(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    nlp.to_disk(tmp_path / "saved")
+    assert "model en_mini, the embedded one" in run(tmp_path / "saved")
+    shim = nlp.get_pipe("elmo").model.shims[0]
+    with torch.no_grad():
+        shim.unfreeze().char_cnn.projection.bias[0] += 1  # as training changes a weight
+    nlp.to_disk(tmp_path / "tuned")
+    output = run(tmp_path / "tuned")
+    assert "en_mini" not in output
+    assert "model a biLM of your own, not an official model" in output
 
 
 def test_two_options_with_weights(model: Path, golden: Path) -> None:

@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("size", [size.value for size in Size])
 def test_what_is_written_is_read(size: str) -> None:
     told = run("run.cfg", "--train", "a.txt", "--heldout", "b.txt", "--language", "en", "--size", size)
-    assert "python -m spacy elmo pretrain run.cfg out\n" in told
+    assert "python -m spacy elmo pretrain run.cfg runs/run\n" in told
     config = read_config("run.cfg")
     assert config == config_of_size(Size(size), PathSettings("a.txt", "b.txt"), "en")
     assert (config.paths, config.corpus.language) == (PathSettings("a.txt", "b.txt"), "en")
@@ -43,7 +43,7 @@ def test_what_is_written_is_read(size: str) -> None:
 
 
 def test_the_text_may_come_later() -> None:
-    assert "python -m spacy elmo pretrain run.cfg out --paths.train TEXT\n" in run("run.cfg")
+    assert "python -m spacy elmo pretrain run.cfg runs/run --paths.train TEXT\n" in run("run.cfg")
     config = read_config("run.cfg", {"paths.train": "a.txt"})
     assert config == PretrainConfig(PathSettings("a.txt"), SIZES[Size.mini])
 

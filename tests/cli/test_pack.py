@@ -40,6 +40,13 @@ def test_sizes_and_changes_are_printed(model: Path, tmp_path: Path) -> None:
     assert LanguageModel.load(tmp_path / "packed").words == model_of().words
 
 
+def test_a_packed_model_is_packed_again(model: Path, tmp_path: Path) -> None:
+    assert "is packed already" not in run("pack", model, tmp_path / "packed")
+    assert "is packed already: its weights have 10 bits or fewer" in run("pack", tmp_path / "packed", tmp_path / "b")
+    assert "is packed already" not in run("pack", tmp_path / "packed", tmp_path / "c", "--mantissa-bits", "9")
+    assert "is packed already" not in run("pack", model, tmp_path / "d", "--mantissa-bits", "23")
+
+
 def test_options(model: Path, tmp_path: Path) -> None:
     output = run("pack", model, tmp_path / "packed", "--mantissa-bits", "3", "--softmax", "none")
     assert "softmax.hdf5" not in output

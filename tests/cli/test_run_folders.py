@@ -40,6 +40,16 @@ def test_info_before_the_first_evaluation(folder: Path) -> None:
     assert "has not written model-best yet" in run("info", folder, code=1)
 
 
+@pytest.mark.parametrize("model", [".", "model-best", "model-last"])
+def test_others_before_the_first_evaluation(folder: Path, tmp_path: Path, model: str) -> None:
+    (folder / "model-best").rename(folder / "other")
+    for arguments in (("evaluate", folder / model, tmp_path / "text.txt"), ("pack", folder / model, tmp_path / "new")):
+        output = run(*arguments, code=1)
+        assert "has not written model-best yet" in output
+        assert "lower evaluation.every" in output
+    assert not (tmp_path / "new").exists()
+
+
 def test_others_name_its_best_model(folder: Path, tmp_path: Path) -> None:
     expected = f"give {folder / 'model-best'}"
     for arguments in (("evaluate", folder, tmp_path / "text.txt"), ("pack", folder, tmp_path / "packed")):

@@ -104,7 +104,7 @@ def error(*arguments: object) -> str:
 
 def test_the_table(saved: Path) -> None:
     rows = [line.split() for line in run(saved).splitlines()]
-    assert ["component", "place", "upstream", "layer", "0", "layer", "1", "layer", "2", "gamma"] in rows
+    assert ["component", "place", "source", "layer", "0", "layer", "1", "layer", "2", "gamma"] in rows
     assert ["tagger", "input", "elmo", "0.250", "0.500", "0.250", "0.500"] in rows
     assert ["tagger", "output", "elmo", "0.000", "1.000", "0.000", "2.000"] in rows
     assert ["ner", "input", "biLM", "0.333", "0.333", "0.333", "-1.250"] in rows

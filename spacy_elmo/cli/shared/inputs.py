@@ -92,14 +92,18 @@ def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOption
     return shim.options, shim.to_arrays()
 
 
-def pipeline_options(pipeline: str) -> list[tuple[str, BiLMOptions]]:
-    """Return the name of each elmo pipe of a saved pipeline, and the sizes of its biLM.
+def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLMOptions, bool]]:
+    """Return the name of each elmo pipe of a saved pipeline, the sizes of its biLM, and whether that is en_mini.
+
+    It is en_mini if all of its sizes and weights are the same bits as those of the embedded biLM.
 
     pipeline: folder or package of the pipeline.
 
     Raises CommandError if the pipeline can't be loaded, or if it or a pipe has no biLM of this package.
     """
-    return [(name, _shim_of(pipeline, pipe).options) for name, pipe in _load(pipeline)[1].items()]
+    shims = {name: _shim_of(pipeline, pipe) for name, pipe in _load(pipeline)[1].items()}
+    embedded = BiLMShim(None, None).compute_fingerprint()
+    return [(name, shim.options, shim.compute_fingerprint() == embedded) for name, shim in shims.items()]
 
 
 def _shim_of(pipeline: str, pipe: ElmoPipe) -> BiLMShim:

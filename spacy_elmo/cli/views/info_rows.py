@@ -17,6 +17,7 @@ from ..shared.checksums import sha256_of
 
 Rows = list[tuple[str, str]]
 SHA256 = "SHA-256"
+_EMBEDDED = f"{EMBEDDED}, the embedded one"
 
 
 def file_rows(path: Path) -> Rows:
@@ -24,8 +25,14 @@ def file_rows(path: Path) -> Rows:
     return [("size", f"{path.stat().st_size:,} bytes"), (SHA256, sha256_of(path))]
 
 
-def option_rows(options: BiLMOptions, sha256: str | None) -> Rows:
-    """Return the sizes and settings of a biLM. sha256: of its options.json; None if there is no such file."""
+def option_rows(options: BiLMOptions, sha256: str | None, embedded: bool = False) -> Rows:
+    """Return the sizes and settings of a biLM.
+
+    options: the sizes and settings.
+    sha256: of its options.json; None if there is no such file.
+    embedded: whether its weights are known to be those of the embedded biLM.
+    """
+    model = _EMBEDDED if embedded else _embedded("options.json", sha256) or _by_sizes(options)
     clips = [f"{value:g}" if value else "none" for value in (options.cell_clip, options.proj_clip)]
     return [
         ("character vectors", f"{options.char_dim}"),
@@ -40,7 +47,7 @@ def option_rows(options: BiLMOptions, sha256: str | None) -> Rows:
         ("skip connections", "yes" if options.use_skip_connections else "no"),
         ("vectors", f"{options.layers} layers of {options.width:,}"),
         ("parameters", f"{options.n_parameters:,}"),
-        ("model", _embedded("options.json", sha256) or _by_sizes(options)),
+        ("model", model),
     ]
 
 
@@ -118,9 +125,13 @@ def _model(options: BiLMOptions | None, sha256: str | None) -> str:
 
 def _embedded(name: str, sha256: str | None) -> str:
     own = next(Path(file) for file in embedded_files() if Path(file).name == name)
-    return f"{EMBEDDED}, the embedded one" if sha256 == sha256_of(own) else ""
+    return _EMBEDDED if sha256 == sha256_of(own) else ""
 
 
 def _by_sizes(options: BiLMOptions) -> str:
     published = find_official(options)
-    return f"the sizes of the official {published[0].name} model" if published else "not an official model"
+    return (
+        f"the sizes of the official {published[0].name} model"
+        if published
+        else "a biLM of your own, not an official model"
+    )

@@ -2,7 +2,7 @@
 
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,10 @@ def plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def plot_senses(occurrences: list[Occurrence], path: Path) -> bool:
-    """Write a plot of each word's occurrences by layer. Returns False if matplotlib is missing."""
+    """Write a plot of each word's occurrences by layer, and of the similarities of each word and of all words.
+
+    Returns False if matplotlib is missing.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -53,15 +56,14 @@ def plot_senses(occurrences: list[Occurrence], path: Path) -> bool:
         return False
     words = list(dict.fromkeys(occurrence.word for occurrence in occurrences))
     n_layers = len(occurrences[0].layers)
-    figure = Figure(figsize=(3.2 * (n_layers + 1), 2.6 * len(words)), layout="constrained")
+    figure = Figure(figsize=(3.2 * (n_layers + 1), 2.6 * (len(words) + 1)), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle("Occurrences of a word by layer (two principal components each), and their mean cosine similarity")
     for row, word in enumerate(words):
         group = [occurrence for occurrence in occurrences if occurrence.word == word]
         senses = list(dict.fromkeys(occurrence.sense for occurrence in group))
-        same, different = similarities(group)
         for layer in range(n_layers):
-            axes = figure.add_subplot(len(words), n_layers + 1, row * (n_layers + 1) + layer + 1)
+            axes = figure.add_subplot(len(words) + 1, n_layers + 1, row * (n_layers + 1) + layer + 1)
             points = np.stack([occurrence.layers[layer] for occurrence in group])
             places = np.zeros((len(group), 2)) if np.ptp(points, axis=0).max() < 1e-5 else plane(points)
             for sense, colour in zip(senses, COLOURS):
@@ -72,14 +74,21 @@ def plot_senses(occurrences: list[Occurrence], path: Path) -> bool:
             axes.set_yticks([])
             if layer == 0:
                 axes.legend(fontsize=8)
-        axes = figure.add_subplot(len(words), n_layers + 1, (row + 1) * (n_layers + 1))
-        bars = np.arange(n_layers)
-        axes.bar(bars - 0.2, same, 0.4, label="same sense", color="#4c9f70")
-        axes.bar(bars + 0.2, different, 0.4, label="different senses", color="#bbbbbb")
-        axes.set_ylim(min(0.0, float(min(same.min(), different.min()))), 1.05)
-        axes.set_xticks(bars, [f"layer {k}" for k in bars], fontsize=8)
-        axes.set_title("mean cosine", fontsize=9)
+        axes = figure.add_subplot(len(words) + 1, n_layers + 1, (row + 1) * (n_layers + 1))
+        _draw_similarities(axes, group, "mean cosine")
         if row == 0:
             axes.legend(fontsize=8)
+    _draw_similarities(figure.add_subplot(len(words) + 1, 1, len(words) + 1), occurrences, "all words, mean cosine")
     figure.savefig(path, dpi=110)
     return True
+
+
+def _draw_similarities(axes: Any, occurrences: list[Occurrence], title: str) -> None:
+    """Draw two bars for each layer: the mean cosine of pairs of the same sense, and of different senses."""
+    same, different = similarities(occurrences)
+    bars = np.arange(len(same))
+    axes.bar(bars - 0.2, same, 0.4, label="same sense", color="#4c9f70")
+    axes.bar(bars + 0.2, different, 0.4, label="different senses", color="#bbbbbb")
+    axes.set_ylim(min(0.0, float(min(same.min(), different.min()))), 1.05)
+    axes.set_xticks(bars, [f"layer {k}" for k in bars], fontsize=8)
+    axes.set_title(title, fontsize=9)

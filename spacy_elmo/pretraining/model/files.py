@@ -11,6 +11,7 @@ OPTIONS, WEIGHTS, SOFTMAX, WORDS = "options.json", "weights.hdf5", "softmax.hdf5
 COUNTS = "vocabulary.counts.npy"  # may be missing
 CARD = "README.md"  # may be missing
 BEST, LAST = "model-best", "model-last"  # in the folder of a run
+RUN = "run.json"  # in the folder of a run
 FILES = (OPTIONS, WEIGHTS, SOFTMAX, WORDS)
 
 
@@ -35,6 +36,16 @@ def bilm_folder(model: str | os.PathLike[str]) -> Path:
     if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
         raise WeightsError(Errors.MODEL_OF_RUN.format(folder=folder, best=folder / BEST))
     return folder
+
+
+def refuse_new_run(folder: Path) -> None:
+    """Raise WeightsError if a model's folder is that of a run which has written no model yet, or is inside it.
+
+    folder: what `bilm_folder` returns.
+    """
+    run = folder.parent if folder.name in (BEST, LAST) else folder
+    if (run / RUN).is_file() and not (folder / OPTIONS).exists():
+        raise WeightsError(Errors.MODEL_OF_NEW_RUN.format(path=run))
 
 
 def softmax_folder(model: str | os.PathLike[str]) -> Path | None:

@@ -18,7 +18,18 @@ from ...modules.softmax.adaptive import AdaptiveSoftmax
 from ...modules.softmax.full import Softmax
 from ...modules.softmax.output_layer import OutputLayer
 from ..text.vocabulary import Vocabulary
-from .files import COUNTS, FILES, OPTIONS, SOFTMAX, WEIGHTS, WORDS, bilm_folder, no_package, softmax_folder
+from .files import (
+    COUNTS,
+    FILES,
+    OPTIONS,
+    SOFTMAX,
+    WEIGHTS,
+    WORDS,
+    bilm_folder,
+    no_package,
+    refuse_new_run,
+    softmax_folder,
+)
 
 _EXPECTED = f"{OPTIONS}, {WEIGHTS}, {SOFTMAX} and {WORDS}"
 
@@ -63,6 +74,7 @@ class LanguageModel:
         folder, output = bilm_folder(model), softmax_folder(model)
         if output is None:
             raise no_package(model)
+        refuse_new_run(folder)
         if not folder.is_dir():
             raise WeightsError(Errors.MODEL_FOLDER.format(folder=folder, expected=_EXPECTED))
         if is_unfinished(folder):

@@ -17,7 +17,19 @@ from ...formats.options import read_options, write_options
 from ...formats.rounding import round_mantissas, round_to_steps
 from ...formats.weights.hdf5 import read_weights, write_weights
 from ..text.vocabulary import Vocabulary
-from .files import CARD, COUNTS, FILES, OPTIONS, SOFTMAX, WEIGHTS, WORDS, bilm_folder, has_softmax, softmax_folder
+from .files import (
+    CARD,
+    COUNTS,
+    FILES,
+    OPTIONS,
+    SOFTMAX,
+    WEIGHTS,
+    WORDS,
+    bilm_folder,
+    has_softmax,
+    refuse_new_run,
+    softmax_folder,
+)
 from .language_model import LanguageModel, write_output_layer
 
 NO_SOFTMAX = "none"
@@ -75,6 +87,7 @@ def pack(
     Raises ElmoError if the model can't be read, if `output` can't be used, or if it can't be written.
     """
     folder = bilm_folder(model)
+    refuse_new_run(folder)
     _check_output(folder, output, force)
     options = read_options(folder / OPTIONS)
     arrays = read_weights(folder / WEIGHTS, options)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ...errors import CorpusError, Errors, SettingsError
 from ...formats.atomic import replacing
+from ..model.files import RUN
 from ..settings.config import PretrainConfig
 from ..settings.config_file import write_config
 from ..text.prepared import PreparedCorpus
@@ -18,7 +19,7 @@ from ..text.vocabulary import Vocabulary
 from .starting import check_start, find_vocabulary
 from .texts import check_digests, digests
 
-CONFIG, RUN, WORDS, CHECKPOINTS = "config.cfg", "run.json", "vocabulary.txt", "checkpoints"
+CONFIG, WORDS, CHECKPOINTS = "config.cfg", "vocabulary.txt", "checkpoints"
 # Settings that may change before a run is resumed. With any other change its checkpoints would not fit.
 CHANGEABLE = (
     "paths.",

@@ -1,0 +1,45 @@
+"""The picture of `elmo demo` has what its table has: each word, and all words together."""
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from spacy_elmo.cli.views.senses_plot import Occurrence, plot_senses
+
+SENSES = (("bank", "river"), ("bank", "money"), ("spring", "season"), ("spring", "water"))
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+
+
+def test_the_rows_of_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    occurrences = [
+        Occurrence(word, sense, "", random.normal(size=(2, 6)).astype("f")) for word, sense in SENSES for _ in range(3)
+    ]
+    drawn: list[Figure] = []
+
+    def save(figure: Figure, *_: Any, **__: Any) -> None:
+        drawn.append(figure)
+
+    monkeypatch.setattr(Figure, "savefig", save)
+    assert plot_senses(occurrences, tmp_path / "senses.png")
+    titles = [axes.get_title() for axes in drawn[0].axes]
+    assert titles == [
+        *("bank, layer 0", "bank, layer 1", "mean cosine"),
+        *("spring, layer 0", "spring, layer 1", "mean cosine"),
+        "all words, mean cosine",
+    ]
+    pairs = [(a, b) for a, b in combinations(occurrences, 2) if a.word == b.word]
+    expected = [
+        np.mean([cosine(a.layers[layer], b.layers[layer]) for a, b in pairs if (a.sense == b.sense) is same])
+        for same in (True, False)
+        for layer in range(2)
+    ]
+    heights = [bar.get_height() for bar in drawn[0].axes[-1].patches]
+    np.testing.assert_allclose(heights, expected, atol=1e-6)
