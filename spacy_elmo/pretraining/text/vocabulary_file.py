@@ -73,6 +73,7 @@ def read_counts(path: Path, n_words: int) -> Counts | None:
     file = counts_path(path)
     if not file.exists():
         return None
+    _check_regular(file, "the counts of a vocabulary")
     try:
         counts = np.array(read_npy(file, np.int64))
     except (OSError, ValueError) as error:
