@@ -10,6 +10,14 @@ class CorpusMessages:
     SOURCE_SPECIAL = "{source}: neither a file nor a folder. Expected {expected}."
     SOURCE_PATTERN = "{source}: not a pattern of file names ({reason}). Expected {expected}."
     SOURCE_DAMAGED = "{path}: damaged, cut short or unreadable ({reason}). Get the file again, or leave it out."
+    SOURCE_UNPACKED = (
+        "{path}: unpacks to more than {limit:,} bytes. Text does not pack that well: the file is damaged, or made to "
+        "take time and memory. If it is a text, unpack it and give the unpacked file: plain files have no limit."
+    )
+    SOURCE_DOCS = (
+        "{path}: its docs unpack to more than {limit:,} bytes. Docs do not pack that well: the file is damaged, or "
+        "made to take memory. If they are real, write them into several files."
+    )
     SOURCE_ZSTD = "{path}: packed with zstd, but zstandard is missing. Get it with pip install spacy-elmo[zstd]."
     SOURCE_HOLDS_OUTPUT = (
         "{output}: the output is inside {source}, which is the input. Expected a place outside: give another path. "

@@ -16,6 +16,11 @@ from ..errors import CorpusError, Errors
 
 PACKED = (".gz", ".xz", ".zst")
 LONGEST_LINE = 1 << 24  # bytes
+# A packed file may unpack to this many bytes, or to this multiple of its own size if that is more. Text packs to a
+# third up to a tenth of its size; zeros to a thousandth and less.
+UNPACKED_BYTES, UNPACKED_TIMES = 1 << 30, 200
+_XZ_MEMORY = 300 << 20  # bytes for unpacking; xz -9 needs 65 MiB, and the header can ask for 4 GiB
+_XZ_READ_BYTES = 1 << 16
 _ZSTD_READ_BYTES = 1 << 10  # read at a time; they unpack to at most 32 MiB
 
 
@@ -53,6 +58,73 @@ class _Zstd(io.RawIOBase):
         return n
 
 
+class _Xz(io.RawIOBase):
+    """The decompressed bytes of an .xz file.
+
+    Python's own reader takes as much memory as the file asks for, and ignores what follows a complete stream.
+
+    file: the compressed file.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._packed = file, b""
+        self._stream: lzma.LZMADecompressor | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        unpacked = b""
+        while not unpacked:
+            data = b""
+            if self._stream is None or self._stream.needs_input:
+                data = self._packed or self._file.read(_XZ_READ_BYTES)
+                self._packed = b""
+                if not data:
+                    if self._stream is not None:
+                        raise EOFError("the file ends within a stream")
+                    return 0
+            if self._stream is None:
+                data = data.lstrip(b"\0")  # zeros may follow each stream
+                if not data:
+                    continue
+                self._stream = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+            unpacked = self._stream.decompress(data, len(buffer))
+            if self._stream.eof:
+                self._packed, self._stream = self._stream.unused_data, None
+        buffer[: len(unpacked)] = unpacked
+        return len(unpacked)
+
+
+class _Limited(io.RawIOBase):
+    """The bytes of another file, up to a limit.
+
+    file: open for reading bytes.
+    path: the packed file, for the message and its size.
+
+    Reading raises CorpusError if there are more bytes.
+    """
+
+    def __init__(self, file: Any, path: Path) -> None:
+        self._file, self._path, self._n = file, path, 0
+        self._limit = unpacked_limit(path)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n: int = self._file.readinto(buffer)
+        self._n += n
+        if self._n > self._limit:
+            raise CorpusError(Errors.SOURCE_UNPACKED.format(path=self._path, limit=self._limit))
+        return n
+
+
+def unpacked_limit(path: Path) -> int:
+    """Return the number of bytes that a packed file may unpack to. Raises OSError."""
+    return max(UNPACKED_BYTES, UNPACKED_TIMES * path.stat().st_size)
+
+
 @contextmanager
 def unpacked(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes, decompressed if its name ends in .gz, .xz or .zst.
@@ -60,8 +132,8 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
     path: the file.
 
     Yields the open file.
-    Raises CorpusError, which names the file, if it can't be opened, if it can't be read inside the block, or if its
-    name ends in .zst and zstandard is not installed.
+    Raises CorpusError, which names the file, if it can't be opened, if it can't be read inside the block, if it unpacks
+    to more bytes than `unpacked_limit` says, or if its name ends in .zst and zstandard is not installed.
     """
     damage: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
     try:
@@ -69,17 +141,20 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
             if path.suffix == ".zst":
                 zstandard = _zstandard(path)
                 damage += (zstandard.ZstdError,)
-                yield io.BufferedReader(_Zstd(file, zstandard))
+                yield _buffered(_Zstd(file, zstandard), path)
             elif path.suffix == ".gz":
                 with gzip.open(file) as zipped:
-                    yield io.BufferedReader(zipped)
+                    yield _buffered(zipped, path)
             elif path.suffix == ".xz":
-                with lzma.open(file) as zipped:
-                    yield io.BufferedReader(zipped)
+                yield _buffered(_Xz(file), path)
             else:
                 yield file
     except damage as error:
         raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=error)) from error
+
+
+def _buffered(file: Any, path: Path) -> io.BufferedReader:
+    return io.BufferedReader(_Limited(file, path), 1 << 16)
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:

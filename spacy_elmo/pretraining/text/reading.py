@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from spacy.tokens import Doc, DocBin
-from spacy.vocab import Vocab
+from spacy.tokens import Doc
 
 from ...errors import CorpusError, Errors
 from ...formats.unpacking import LONGEST_LINE, PACKED, lines_of, unpacked
+from .docbin import TooLargeError, read_docs
 from .sources import EXPECTED, find_files
 from .splitting import Splitter, Unusable, splitter
 
 _LISTED = 10  # bad lines of a report
+# A DocBin may unpack to this many bytes, or to this multiple of its file's size if that is more. Docs without
+# annotations pack to a twentieth of their size (measured).
+_DOCS_BYTES, _DOCS_TIMES = 1 << 28, 64
 
 
 class BadLine(NamedTuple):
@@ -78,7 +81,9 @@ def read_sentences(
     - .spacy: a DocBin. Its sentences are those of the docs; a doc without sentence boundaries is one sentence;
     - any other: text, one sentence a line. Only newlines end a line.
 
-    Files are read while the sentences are consumed. Only a DocBin is ever completely in memory.
+    Files are read while the sentences are consumed. Only a DocBin is ever completely in memory. It may unpack to
+    256 MiB, or to 64 times its size if that is more. Any other packed file may unpack to 1 GiB, or to 200 times its
+    size if that is more. A plain file has no limit. Lines of more than 16 MiB are left out.
 
     source: a file, a folder or a pattern; see `find_files`.
     language: of the spaCy tokenizer that splits text; None: text is split at blanks, as str.split does.
@@ -192,8 +197,11 @@ def _encodable(text: str) -> str:
 
 def _docs(path: Path, report: Report) -> Iterator[list[str]]:
     with unpacked(path) as file:
-        data = file.read()
-    for number, doc in enumerate(_unbinned(path, data), 1):
+        limit = max(_DOCS_BYTES, _DOCS_TIMES * path.stat().st_size)
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit))
+    for number, doc in enumerate(_unbinned(path, data, limit), 1):
         report.lines += 1
         spans = doc.sents if doc.has_annotation("SENT_START") else [doc[:]]
         empty = True
@@ -211,9 +219,11 @@ def _docs(path: Path, report: Report) -> Iterator[list[str]]:
         report.blank += empty
 
 
-def _unbinned(path: Path, data: bytes) -> Iterator[Doc]:
+def _unbinned(path: Path, data: bytes, limit: int) -> Iterator[Doc]:
     try:
-        # A new Vocab, so that its strings are freed afterwards. It needs no language, since only words are read.
-        yield from DocBin().from_bytes(data).get_docs(Vocab())
+        yield from read_docs(data, limit)
+    except TooLargeError as error:
+        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit)) from error
     except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
-        raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=error)) from error
+        reason = error if str(error) else type(error).__name__
+        raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=reason)) from error

@@ -6,6 +6,7 @@ import lzma
 import os
 import sys
 import tracemalloc
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from spacy.vocab import Vocab
 
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats import unpacking
-from spacy_elmo.pretraining.text import splitting
+from spacy_elmo.pretraining.text import reading, splitting
 from spacy_elmo.pretraining.text.reading import Report, read_sentences
 
 TEXT = "a b c\n\n  d\te  \nf\n"
@@ -227,9 +228,7 @@ def test_damaged_archives(suffix: str, tmp_path: Path) -> None:
     content = "".join(f"{i * 7919 % 10007} {i}\n" for i in range(20_000)).encode()
     packed = PACKERS[suffix](content)
     middle = len(packed) // 2
-    bad = [packed[:middle], packed[:-3], packed[:1000] + bytes(100) + packed[1100:], content]
-    if suffix != ".xz":  # Python's lzma ignores what follows a complete stream
-        bad.append(packed + b"garbage")
+    bad = [packed[:middle], packed[:-3], packed[:1000] + bytes(100) + packed[1100:], content, packed + b"garbage"]
     for number, damaged in enumerate(bad):
         path = written(tmp_path / f"{number}.txt{suffix}", damaged)
         with pytest.raises(CorpusError, match="damaged, cut short or unreadable") as caught:
@@ -249,6 +248,42 @@ def test_a_highly_compressed_archive_is_read_in_pieces(tmp_path: Path) -> None:
     assert sentences == [["a"]]
     assert "bytes" in report.bad[0].reason
     assert peak < 1 << 27
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_a_bomb(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr(reading, "_DOCS_BYTES", 1 << 20)
+    docs = zlib.compress(bytes(1 << 26), 9)
+    paths = [
+        written(tmp_path / f"a.txt{suffix}", PACKERS[suffix](b"a b c\n" * 5 + bytes(1 << 26))),
+        written(tmp_path / f"a.spacy{suffix}", PACKERS[suffix](docs)),
+        written(tmp_path / "b.spacy", docs),
+    ]
+    tracemalloc.start()
+    try:
+        for path in paths:
+            with pytest.raises(CorpusError, match=rf"{path.name}.* unpacks? to more than "):
+                read(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 26
+
+
+def test_zeros_after_xz(tmp_path: Path) -> None:
+    packed = lzma.compress(b"a b c\n")
+    assert read(written(tmp_path / "a.xz", packed + bytes(8) + packed + bytes(70_000)))[0] == [["a", "b", "c"]] * 2
+
+
+def test_xz_that_asks_for_much_memory(tmp_path: Path) -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 20}]
+    packed = bytearray(lzma.compress(b"a\n", filters=filters))
+    assert packed[16] == 16  # a dictionary of 2 ** (16 / 2 + 12) bytes, in the header of the block, after a byte of 1
+    packed[16] = 39  # 3 GiB
+    packed[20:24] = zlib.crc32(packed[12:20]).to_bytes(4, "little")  # of the header of the block
+    with pytest.raises(CorpusError, match=r"[Mm]emory"):
+        read(written(tmp_path / "a.xz", bytes(packed)))
 
 
 def test_zstd_without_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
