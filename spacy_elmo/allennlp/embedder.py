@@ -1,7 +1,6 @@
 """A drop-in for AllenNLP's ElmoEmbedder: from sentences to arrays, or to an HDF5 file of arrays."""
 
 import os
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Literal
@@ -10,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from ..errors import CommandError, Errors, SettingsError, shown
 from ..formats.hdf5_vectors import VectorsWriter
@@ -22,6 +20,7 @@ from ..inference.frozen import FrozenBiLM
 from ..inference.word_vectors import CACHED_WORDS
 from ..modules import Arrays, BiLM, LstmState, load_arrays
 from ..modules.precision import Precision, dtype_of
+from .progress import Progress, bar_of
 from .sentence_batches import batches_of, checked_words
 
 # of a batch of sentences from a stream; only a longer sentence, alone, has more
@@ -218,7 +217,7 @@ class ElmoEmbedder:
         forget_sentences: bool = False,
         use_sentence_keys: bool = False,
         *,
-        progress: bool = False,
+        progress: Progress = False,
     ) -> None:
         """Embed sentences into an HDF5 file, which appears at its path when it is complete.
 
@@ -229,7 +228,8 @@ class ElmoEmbedder:
         forget_sentences: whether the dataset sentence_to_index is left out.
         use_sentence_keys: whether the datasets are named by the sentences, in place of "0", "1" ... Then
             sentence_to_index is left out, too.
-        progress: whether a progress bar on stderr counts the sentences. There is none if stderr is not a terminal.
+        progress: how the sentences are counted on stderr. True: by a bar, if stderr is a terminal. "lines": in lines,
+            for a log file.
 
         Raises SettingsError if output_format or batch_size cannot be used, and VectorsError if the file cannot be.
         """
@@ -240,8 +240,7 @@ class ElmoEmbedder:
         embedded = self.embed_sentences((line.split() for line in lines), batch_size)
         with (
             VectorsWriter(output_file_path, index=not (forget_sentences or use_sentence_keys)) as writer,
-            # None: shown on a terminal only, since in a file each of its states would stay. Without stderr it is None
-            tqdm(total=len(lines), unit=" sentences", disable=None if progress and sys.stderr else True) as bar,
+            bar_of(len(lines), progress) as bar,
         ):
             for line, layers in zip(lines, embedded):
                 writer.write(line, FORMATS[output_format](layers), line if use_sentence_keys else None)

@@ -72,6 +72,10 @@ def embed(
     stateful: Annotated[
         bool, typer.Option("--stateful", help="Carry the LSTMs' state from batch to batch, as AllenNLP does")
     ] = False,
+    file_friendly_logging: Annotated[
+        bool, typer.Option("--file-friendly-logging", help="Show progress as lines, at most one in ten seconds")
+    ] = False,
+    vocab_path: Annotated[str | None, typer.Option("--vocab-path", hidden=True)] = None,
     precision: Annotated[
         str,
         typer.Option(
@@ -85,6 +89,8 @@ def embed(
     must have a sentence.
     """
     source = source_of(input_file)
+    if vocab_path is not None:
+        msg.warn(Errors.EMBED_VOCAB_PATH.format(got=vocab_path))
     with printing_errors(Errors.EMBED_STOPPED.format(path=output_file)):
         chosen = output_format(all_=all_, top=top, average=average)
         refuse_inputs(output_file, [input_file, *(Path(name) for name in (options_file, weight_file) if name)])
@@ -97,7 +103,13 @@ def embed(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
             embedder.embed_lines(
-                lines, output_file, chosen, batch_size, forget_sentences, use_sentence_keys, progress=True
+                lines,
+                output_file,
+                chosen,
+                batch_size,
+                forget_sentences,
+                use_sentence_keys,
+                progress="lines" if file_friendly_logging else True,
             )
     if embedder.n_truncated:
         limit = embedder.options.max_characters - 2

@@ -37,6 +37,7 @@ class CommandMessages:
     EMBED_FORMAT = "output_format is {got!r}. Expected one of {expected}."
     EMBED_BATCH_SIZE = "batch_size is {got!r}. Expected a whole number, 1 or more."
     EMBED_FORMATS = "{got} were given together. Expected one of --all, --top and --average: leave out the others."
+    EMBED_VOCAB_PATH = "--vocab-path is not used, as in AllenNLP: nothing is written to {got}"
     EMBED_SAME = (
         "{path}: the file to read and the file to write are the same. Expected another file for the output: change "
         "its name."

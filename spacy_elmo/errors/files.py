@@ -42,7 +42,11 @@ class FileMessages:
     HDF5_NAMES = "{path}: its list of datasets can't be read ({reason}). The file is damaged: get it again."
     HDF5_LINK = "{path}: {name} is a link to another place. Expected the data itself, in this file."
     HDF5_KIND = "{path}: {name} is a {got}. Expected a {expected}."
-    HDF5_DTYPE = "{path}: the dataset {name} holds {got}. Expected float32."
+    HDF5_DTYPE = "{path}: the dataset {name} holds {got}. Expected {expected}."
+    WEIGHTS_CONVERTED = (
+        "{path}: the weights are stored as {got}, and were converted to float32. Store them as float32 to read them "
+        "faster."
+    )
     HDF5_STORAGE = "{path}: the dataset {name} is {got}. Expected its values to be stored in this file."
     HDF5_UNALLOCATED = (
         "{path}: the dataset {name} stores {got:,} bytes for {expected:,} bytes of values. "

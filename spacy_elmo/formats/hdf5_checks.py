@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +23,12 @@ from .addresses import refuse_address
 from .hdf5_storage import check_inside, check_storage
 
 Floats = npt.NDArray[np.float32]
+
+_STORED = {
+    "float16": (h5py.h5t.IEEE_F16LE, h5py.h5t.IEEE_F16BE),
+    "float32": (h5py.h5t.IEEE_F32LE, h5py.h5t.IEEE_F32BE),
+    "float64": (h5py.h5t.IEEE_F64LE, h5py.h5t.IEEE_F64BE),
+}
 
 # The exceptions of h5py and zlib for damaged files, as tests with damaged files showed.
 _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, zlib.error)
@@ -94,13 +100,19 @@ def shape_of(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> tuple[
     return shape
 
 
-def check_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> None:
-    """Check that a dataset holds float32 values of a bounded size in its own file. Raises `error`."""
+def check_dataset(
+    dataset: h5py.Dataset, name: str, error: type[ElmoError], types: Sequence[str] = ("float32",)
+) -> None:
+    """Check that a dataset holds floating point values of a bounded size in its own file. Raises `error`.
+
+    types: the types that it may have, of "float16", "float32" and "float64", in any byte order.
+    """
     path = dataset.file.filename
     with reading(path, name, error):
         stored = dataset.id.get_type()
-        if stored not in (h5py.h5t.IEEE_F32LE, h5py.h5t.IEEE_F32BE):
-            raise error(Errors.HDF5_DTYPE.format(path=path, name=name, got=_dtype(dataset)))
+        if not any(stored in _STORED[kind] for kind in types):
+            message = Errors.HDF5_DTYPE
+            raise error(message.format(path=path, name=name, got=_dtype(dataset), expected=" or ".join(types)))
         check_storage(dataset, stored.get_size(), name, error)
 
 
@@ -110,7 +122,8 @@ def read_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> Fl
     Raises `error` if the file is damaged, or if a value is NaN or infinite.
     """
     path = dataset.file.filename
-    with reading(path, name, error):
+    # a value too large for float32 becomes infinite, and is refused below
+    with reading(path, name, error), np.errstate(over="ignore"):
         values: Floats = dataset.astype(np.float32)[...]
     n_bad = int(values.size - np.isfinite(values).sum())
     if n_bad:

@@ -18,8 +18,15 @@ from .strict.strict_json import TooDeepError, parse_json
 # Official files have about 500 bytes. A larger file than this is something else.
 MAX_OPTIONS_BYTES = 2**20
 
-# bilm-tf's values if a key is absent or null. AllenNLP requires all keys.
-DEFAULTS: dict[str, Any] = {"n_highway": 0, "cell_clip": None, "proj_clip": None, "use_skip_connections": False}
+# bilm-tf's values if a key is absent or null. AllenNLP requires these keys, but not n_characters: char_embed has 261
+# rows in any file, and 262 with the mask.
+DEFAULTS: dict[str, Any] = {
+    "n_highway": 0,
+    "cell_clip": None,
+    "proj_clip": None,
+    "use_skip_connections": False,
+    "n_characters": 262,
+}
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,18 @@ def test_a_terminal_gets_a_progress_bar(output: Path, embedder: ElmoEmbedder, mo
     embedder.embed_lines(LINES, output, progress=True)
 
 
+def test_the_options_of_allennlps_command(text: Path, output: Path, embedder: ElmoEmbedder) -> None:
+    """AllenNLP 0.9 declares --vocab-path, and reads it nowhere. Its logs have no carriage returns."""
+    options = ["--all", "--vocab-path", output.parent / "vocab.txt", "--file-friendly-logging", "--cuda-device", -1]
+    shown = invoke(text, output, *options, *FILES).output
+    assert "\r" not in shown
+    assert any("4/4" in line for line in shown.splitlines())
+    assert "--vocab-path is not used, as in AllenNLP" in " ".join(shown.split())
+    assert not (output.parent / "vocab.txt").exists()
+    for number, vectors in enumerate(embedder.embed_batch([line.split() for line in LINES])):
+        np.testing.assert_allclose(arrays_in(output)[str(number)], vectors, atol=1e-5)
+
+
 @pytest.mark.parametrize("option", ["--all", "--top", "--average", None])
 def test_formats(text: Path, output: Path, embedder: ElmoEmbedder, option: str | None) -> None:
     result = invoke(text, output, *FILES, *([option] if option else []), "--batch-size", 3)

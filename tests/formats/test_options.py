@@ -133,7 +133,6 @@ REQUIRED = [
     "char_cnn.embedding",
     "char_cnn.embedding.dim",
     "char_cnn.filters",
-    "char_cnn.n_characters",
     "char_cnn.max_characters_per_token",
     "char_cnn.activation",
 ]
@@ -144,6 +143,14 @@ def test_missing_key(key: str) -> None:
     with pytest.raises(OptionsError) as error:
         BiLMOptions.from_dict(changed(key, DELETED), source="my.json")
     assert str(error.value).startswith(f"my.json: the key {key} is missing")
+
+
+@pytest.mark.parametrize("value", [DELETED, None])
+def test_n_characters_may_be_missing(value: object) -> None:
+    """AllenNLP's _ElmoCharacterEncoder never reads the key: its table has the file's rows, and one for the mask."""
+    assert BiLMOptions.from_dict(changed("char_cnn.n_characters", value)) == BiLMOptions.from_dict(
+        changed("char_cnn.n_characters", 262)
+    )
 
 
 SIZES = ["lstm.dim", "lstm.projection_dim", "lstm.n_layers", "char_cnn.embedding.dim", "char_cnn.n_highway"]

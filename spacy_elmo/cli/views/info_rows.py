@@ -11,7 +11,7 @@ from ...formats.hdf5_vectors import INDEX_NAME, keyed_datasets, read_vectors
 from ...formats.official import find_official
 from ...formats.options import BiLMOptions
 from ...formats.options_checks import MAX_FILTERS, MAX_HIGHWAY, MAX_LAYERS
-from ...formats.weights.hdf5 import read_weights
+from ...formats.weights.hdf5 import TYPES, read_weights
 from ...modules.loading import EMBEDDED, embedded_files
 from ..shared.checksums import sha256_of
 
@@ -107,7 +107,7 @@ def _shapes(file: h5py.File) -> Iterator[tuple[str, str]]:
     for name in (name for group in groups for name in group):
         dataset = find_dataset(file, name, WeightsError)
         if dataset is not None:
-            check_dataset(dataset, name, WeightsError)
+            check_dataset(dataset, name, WeightsError, TYPES)
             yield name, " x ".join(f"{size:,}" for size in dataset.shape)
 
 

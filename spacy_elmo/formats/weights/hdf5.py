@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from .table import Entry, table_for, weights_table
 # Bytes, as torch aligns its tensors. With another alignment, matrix multiplications may differ in the last bits.
 ALIGNMENT = 64
 _EXPECTED = "the weights.hdf5 of a biLM"
+# The official files have float32. AllenNLP reads all three.
+TYPES = ("float32", "float16", "float64")
 
 
 def read_weights(path: str | os.PathLike[str], options: BiLMOptions, *, trusted: bool = False) -> dict[str, Floats]:
@@ -29,7 +32,8 @@ def read_weights(path: str | os.PathLike[str], options: BiLMOptions, *, trusted:
     options: the sizes that the file must have. Projections that the sizes do not require are read if the file has them.
     trusted: whether to skip the check of how the values are stored, which doubles the time of reading.
 
-    Returns contiguous float32 arrays in native byte order, by parameter name (see `expected_parameters`).
+    Returns contiguous float32 arrays in native byte order, by parameter name (see `expected_parameters`). Weights that
+    are stored as float16 or float64 are converted, with one warning for the file.
     Raises WeightsError if the file is missing, damaged, incomplete or of other sizes.
     """
     with open_hdf5(path, _EXPECTED, WeightsError) as file:
@@ -45,7 +49,8 @@ def read_weights(path: str | os.PathLike[str], options: BiLMOptions, *, trusted:
             raise WeightsError(Errors.WEIGHTS_SHAPES.format(path=path, problems=listed(problems, "; ")))
         _refuse_larger_model(file, options)
         for entry, dataset in pairs if not trusted else ():
-            check_dataset(dataset, entry.dataset, WeightsError)
+            check_dataset(dataset, entry.dataset, WeightsError, TYPES)
+        _tell_conversion(path, [dataset for _, dataset in pairs])
         arrays: dict[str, Floats] = {}
         for entry, dataset in pairs:
             values = read_dataset(dataset, entry.dataset, WeightsError)
@@ -55,6 +60,12 @@ def read_weights(path: str | os.PathLike[str], options: BiLMOptions, *, trusted:
                 piece = values[part.source]
                 arrays[part.parameter][part.target] = piece.T if part.transposed else piece
     return arrays
+
+
+def _tell_conversion(path: str | os.PathLike[str], datasets: list[h5py.Dataset]) -> None:
+    kinds = {dataset.dtype.name for dataset in datasets} - {TYPES[0]}
+    if kinds:
+        warnings.warn(Errors.WEIGHTS_CONVERTED.format(path=path, got=" and ".join(sorted(kinds))), stacklevel=3)
 
 
 def _aligned_zeros(shape: tuple[int, ...]) -> Floats:

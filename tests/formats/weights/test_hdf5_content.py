@@ -8,9 +8,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from weight_files import CELL, W_0, refused, rewrite_as
+import torch
+from weight_files import CELL, W_0, contents, refused, rewrite_as
 
-from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.formats import BiLMOptions, read_weights
 
 
 def test_missing_file_folder_and_other_bytes(tmp_path: Path, options: BiLMOptions) -> None:
@@ -92,7 +93,36 @@ def test_file_with_more_filters(weights: Path, options: BiLMOptions) -> None:
     refused(weights, options, "CNN/W_cnn_2", "char_cnn.filters")
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f2", "i4", "S4", "c8", "bool"])
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f2", ">f2"])
+@pytest.mark.parametrize("names", ["all", "one"])
+def test_other_floats_are_converted(weights: Path, options: BiLMOptions, dtype: str, names: str) -> None:
+    """As AllenNLP does: torch.FloatTensor(array). One message for a file, whatever number of datasets it has."""
+    expected = {}
+    with h5py.File(weights, "a") as file:
+        found = [name for name, values in contents(weights).items() if name == W_0 or names == "all"]
+        for name in found:
+            values = file[name][...].astype(dtype)
+            expected[name] = torch.FloatTensor(values.astype(values.dtype.newbyteorder("="))).numpy()
+            del file[name]
+            file[name] = values
+    with pytest.warns(UserWarning, match="converted to float32") as caught:
+        arrays = read_weights(weights, options)
+    (message,) = map(str, (warning.message for warning in caught))
+    assert f"{weights}: the weights are stored as float{8 * int(dtype[-1])}" in message
+    assert all(array.dtype == np.float32 for array in arrays.values())
+    forward = np.concatenate([arrays["lstm.layers.0.input_weight"][0], arrays["lstm.layers.0.recurrent_weight"][0]])
+    assert np.array_equal(forward, expected[W_0])
+    if names == "all":
+        assert np.array_equal(arrays["char_cnn.embedding.weight"][1:], expected["char_embed"])
+
+
+def test_a_float64_that_float32_does_not_have(weights: Path, options: BiLMOptions) -> None:
+    rewrite_as(weights, lambda file, values: file.create_dataset(W_0, data=np.full(values.shape, 1e300)))
+    with pytest.warns(UserWarning, match="float64"):
+        refused(weights, options, W_0, "NaN or infinite")
+
+
+@pytest.mark.parametrize("dtype", ["i4", "S4", "c8", "bool"])
 def test_other_types(weights: Path, options: BiLMOptions, dtype: str) -> None:
     rewrite_as(weights, lambda file, values: file.create_dataset(W_0, values.shape, dtype))
     refused(weights, options, W_0, str(np.dtype(dtype)), "float32")
