@@ -15,9 +15,11 @@ PACKAGE = ROOT / "spacy_elmo"
 # "modules" stands for the files of that folder, "modules/" for its folders too
 ARROWS = {
     "errors": "",
-    "formats": "formats/weights formats/strict",
-    "formats/weights": "formats",
+    "formats": "formats/weights formats/strict formats/untrusted",
+    "formats/weights": "formats formats/untrusted",
     "formats/strict": "",
+    "formats/untrusted": "",
+    "formats/contents": "formats formats/weights formats/untrusted",
     "kernels": "",
     "bilms": "",
     "modules": "modules/lstm formats/ kernels bilms",

@@ -8,7 +8,8 @@ from urllib.parse import unquote, urlsplit
 import typer
 from wasabi import msg
 
-from ..errors import CommandError, Errors, shown
+from ..errors import CommandError, ElmoError, Errors, shown
+from ..formats.contents.untrusted import check, is_hdf5
 from .shared.checksums import sha256_of
 from .shared.errors import printing_errors
 from .shared.fetching import fetch
@@ -45,6 +46,16 @@ def target_in(folder: Path, name: str) -> Path:
     return target
 
 
+def check_content(path: Path) -> None:
+    """Raise CommandError if an HDF5 file is not one that this package can read. Other files are not looked into."""
+    if not is_hdf5(path):
+        return
+    try:
+        check(path)
+    except ElmoError as error:
+        raise CommandError(Errors.DOWNLOAD_CONTENT.format(error=error)) from error
+
+
 def download(
     url: Annotated[str, typer.Argument(help="Address of the file, http or https")],
     sha256: Annotated[str, typer.Option("--sha256", help="SHA-256 of the file: 64 hexadecimal digits")],
@@ -52,7 +63,8 @@ def download(
 ) -> None:
     """Download a file and check its SHA-256.
 
-    A download that was interrupted is resumed. The file appears when its SHA-256 is right.
+    A download that was interrupted is resumed. The file appears when its SHA-256 is right. Then an HDF5 file is
+    checked in a process of its own.
     """
     with printing_errors(Errors.DOWNLOAD_STOPPED.format(folder=to)):
         if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
@@ -60,7 +72,9 @@ def download(
         name, sha256 = file_name(url), sha256.lower()
         target = target_in(to, name)
         if target.is_file() and sha256_of(target) == sha256:
+            check_content(target)
             msg.good(f"{target}: already there, with this SHA-256")
             return
         fetch(url, target, sha256)
+        check_content(target)
         msg.good(f"{target}: {target.stat().st_size:,} bytes, SHA-256 {sha256}")

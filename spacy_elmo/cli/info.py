@@ -4,12 +4,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-import h5py
 import typer
 from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors
 from ..formats.addresses import refuse_address
+from ..formats.contents.files import OUTPUT, VECTORS, WEIGHTS
+from ..formats.contents.untrusted import is_hdf5
+from ..formats.contents.untrusted import kind_of as hdf5_kind_of
 from ..formats.options import BiLMOptions, read_options
 from ..modules.loading import EMBEDDED, embedded_files
 from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
@@ -18,27 +20,27 @@ from .views.info_rows import (
     SHA256,
     Rows,
     file_rows,
-    holds_vectors,
     lone_weight_rows,
     option_rows,
     vector_rows,
     weight_rows,
 )
-from .views.softmax_rows import holds_softmax, softmax_rows
+from .views.softmax_rows import softmax_rows
 
-OPTIONS, WEIGHTS, VECTORS, OUTPUT = "options", "weights", "vectors", "softmax"
+OPTIONS = "options"
 
 
-def kind_of(path: Path) -> str:
-    """Return the kind of a file: HDF5, by content or name, is a softmax, vectors or weights; any other is options."""
-    if path.suffix not in (".hdf5", ".h5") and not (path.is_file() and h5py.is_hdf5(path)):
-        return OPTIONS
+def kind_of(path: Path) -> tuple[str, str]:
+    """Return the kind of a file, and what is wrong with it or "".
+
+    HDF5, by content or name, is a softmax, vectors or weights; any other file is options.
+    """
+    if path.suffix not in (".hdf5", ".h5") and not is_hdf5(path):
+        return OPTIONS, ""
     try:
-        if holds_softmax(path):
-            return OUTPUT
-        return VECTORS if holds_vectors(path) else WEIGHTS
-    except ElmoError:  # the error is printed when the file is read
-        return WEIGHTS
+        return hdf5_kind_of(path), ""
+    except ElmoError as error:
+        return WEIGHTS, str(error)
 
 
 def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
@@ -95,7 +97,8 @@ def softmax_of(model: str, problems: list[str]) -> list[Path]:
 
 def show_model(paths: list[Path]) -> list[str]:
     """Print the contents of files that belong together. Returns the problems, which are printed as well."""
-    kinds = {path: kind_of(path) for path in paths}
+    found = {path: kind_of(path) for path in paths}
+    kinds = {path: kind for path, (kind, _) in found.items()}
     option_files = [str(path) for path, kind in kinds.items() if kind == OPTIONS]
     if len(option_files) > 1 and WEIGHTS in kinds.values():
         return fail(Errors.INFO_OPTIONS_TWICE.format(got=len(option_files), paths=", ".join(option_files)))
@@ -110,9 +113,11 @@ def show_model(paths: list[Path]) -> list[str]:
             with suppress(OSError):
                 rows += file_rows(path)
         sha256 = dict(rows).get(SHA256)
-        problem = ""
+        problem = found[path][1]
         try:
-            if kinds[path] == OPTIONS:
+            if problem:
+                pass
+            elif kinds[path] == OPTIONS:
                 options = read_options(path)
                 rows += option_rows(options, sha256)
             elif kinds[path] == VECTORS:

@@ -17,6 +17,7 @@ from .language_models import LanguageModelMessages
 from .listening import ListeningMessages
 from .settings import SettingMessages
 from .training import TrainingMessages
+from .untrusted import UntrustedMessages
 
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
@@ -104,6 +105,7 @@ class Errors(
     CacheMessages,
     CheckpointMessages,
     CorpusMessages,
+    UntrustedMessages,
 ):
     """All message templates."""
 

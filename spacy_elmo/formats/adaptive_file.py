@@ -17,15 +17,15 @@ import numpy.typing as npt
 from ..errors import Errors, WeightsError
 from .atomic import write_hdf5
 from .hdf5_checks import Floats, exists, find_dataset, open_hdf5, read_dataset, reading, root_names, shape_of
-from .hdf5_storage import check_storage
-from .softmax_file import EXPECTED, check_softmax_dataset, checked_dtype, to_stored_values
+from .hdf5_storage import MAX_BYTES, check_storage
+from .softmax_file import EXPECTED, check_softmax_bytes, check_softmax_dataset, checked_dtype, to_stored_values
 from .weights.checks import listed
 
 GROUP, CUTOFFS = "adaptive", "cutoffs"
 # Each cluster's vectors have a quarter of the width of the cluster before: the default of the paper and of torch.
 DIVISOR = 4
 # Vectors of a 16th cluster need a projection_dim of 4 ** 16.
-_MAX_CLUSTERS = 16
+MAX_CLUSTERS = 16
 _INT64 = (h5py.h5t.STD_I64LE, h5py.h5t.STD_I64BE)
 
 
@@ -53,10 +53,11 @@ def holds_adaptive(path: str | os.PathLike[str]) -> bool:
         return exists(file, GROUP, WeightsError)
 
 
-def read_adaptive(path: str | os.PathLike[str]) -> tuple[list[int], dict[str, Floats]]:
+def read_adaptive(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> tuple[list[int], dict[str, Floats]]:
     """Read an adaptive softmax, stored as float32 or float16.
 
     path: the softmax.hdf5.
+    max_bytes: how much memory its values may take; four times the size of the file is always allowed.
 
     Returns the cutoffs and the parameters by name, float32 (see `adaptive_shapes`).
     Raises WeightsError if the file is missing, damaged or incomplete, or if its shapes do not fit each other.
@@ -72,12 +73,13 @@ def read_adaptive(path: str | os.PathLike[str]) -> tuple[list[int], dict[str, Fl
             raise _missing_error(file, listed(missing))
         shapes = {name: shape_of(dataset, _dataset_name(name), WeightsError) for name, dataset in datasets.items()}
         _check_shapes(shapes, cutoffs, str(path))
+        check_softmax_bytes([shape for shape in shapes.values() if shape], path, max_bytes)
         for beyond in (_dataset_name(f"{part}.{len(cutoffs)}") for part in ("down", "words")):
             if exists(file, beyond, WeightsError):
                 problems = f"{beyond} is beyond the clusters"
                 raise WeightsError(Errors.ADAPTIVE_SHAPES.format(source=path, cutoffs=cutoffs, problems=problems))
         for name, dataset in datasets.items():
-            check_softmax_dataset(dataset, _dataset_name(name))
+            check_softmax_dataset(dataset, _dataset_name(name), max_bytes)
         return cutoffs, {
             name: read_dataset(dataset, _dataset_name(name), WeightsError) for name, dataset in datasets.items()
         }
@@ -126,7 +128,7 @@ def _read_cutoffs(file: h5py.File) -> list[int]:
         raise _missing_error(file, name)
     shape = shape_of(dataset, name, WeightsError)
     with reading(path, name, WeightsError):
-        fits = shape is not None and len(shape) == 1 and 0 < shape[0] <= _MAX_CLUSTERS
+        fits = shape is not None and len(shape) == 1 and 0 < shape[0] <= MAX_CLUSTERS
         if not fits or dataset.id.get_type() not in _INT64:
             raise WeightsError(Errors.ADAPTIVE_CUTOFFS.format(path=path, got=f"of shape {shape}"))
         check_storage(dataset, 8, name, WeightsError)

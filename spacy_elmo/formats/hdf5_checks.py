@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..errors import ElmoError, Errors
 from .addresses import refuse_address
-from .hdf5_storage import check_inside, check_storage
+from .hdf5_storage import MAX_BYTES, check_inside, check_storage
 
 Floats = npt.NDArray[np.float32]
 
@@ -101,11 +101,16 @@ def shape_of(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> tuple[
 
 
 def check_dataset(
-    dataset: h5py.Dataset, name: str, error: type[ElmoError], types: Sequence[str] = ("float32",)
+    dataset: h5py.Dataset,
+    name: str,
+    error: type[ElmoError],
+    types: Sequence[str] = ("float32",),
+    max_bytes: int = MAX_BYTES,
 ) -> None:
     """Check that a dataset holds floating point values of a bounded size in its own file. Raises `error`.
 
     types: the types that it may have, of "float16", "float32" and "float64", in any byte order.
+    max_bytes: how much memory the values may take (see `allowed_bytes`).
     """
     path = dataset.file.filename
     with reading(path, name, error):
@@ -113,7 +118,7 @@ def check_dataset(
         if not any(stored in _STORED[kind] for kind in types):
             message = Errors.HDF5_DTYPE
             raise error(message.format(path=path, name=name, got=_dtype(dataset), expected=" or ".join(types)))
-        check_storage(dataset, stored.get_size(), name, error)
+        check_storage(dataset, stored.get_size(), name, error, max_bytes)
 
 
 def read_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> Floats:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import h5py
@@ -12,17 +14,18 @@ import numpy.typing as npt
 from ..errors import Errors, WeightsError
 from .atomic import write_hdf5
 from .hdf5_checks import Floats, check_dataset, find_dataset, open_hdf5, read_dataset, reading, root_names, shape_of
-from .hdf5_storage import check_storage
+from .hdf5_storage import MAX_BYTES, check_bytes, check_storage
 
 WEIGHT, BIAS = "softmax/W", "softmax/b"
 EXPECTED = "the softmax.hdf5 of a biLM"
 _HALF = (h5py.h5t.IEEE_F16LE, h5py.h5t.IEEE_F16BE)
 
 
-def read_softmax(path: str | os.PathLike[str]) -> tuple[Floats, Floats]:
+def read_softmax(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> tuple[Floats, Floats]:
     """Read a softmax, stored as float32 or float16.
 
     path: the softmax.hdf5.
+    max_bytes: how much memory its values may take; four times the size of the file is always allowed.
 
     Returns the weight, *Shape:* (words, projection_dim), and the bias, *Shape:* (words,), both float32.
     Raises WeightsError if the file is missing, damaged or incomplete, or if its shapes do not fit each other.
@@ -35,8 +38,9 @@ def read_softmax(path: str | os.PathLike[str]) -> tuple[Floats, Floats]:
             raise WeightsError(message.format(path=path, missing=", ".join(missing), found=root_names(file)))
         weight, bias = (shape_of(dataset, name, WeightsError) for name, dataset in datasets.items())
         _check_shapes(weight, bias, str(path))
+        check_softmax_bytes([shape for shape in (weight, bias) if shape], path, max_bytes)
         for name, dataset in datasets.items():
-            check_softmax_dataset(dataset, name)
+            check_softmax_dataset(dataset, name, max_bytes)
         return (
             read_dataset(datasets[WEIGHT], WEIGHT, WeightsError),
             read_dataset(datasets[BIAS], BIAS, WeightsError),
@@ -101,11 +105,21 @@ def _check_shapes(weight: tuple[int, ...] | None, bias: tuple[int, ...] | None, 
         raise WeightsError(Errors.SOFTMAX_SHAPES.format(source=source, weight=weight, bias=bias))
 
 
-def check_softmax_dataset(dataset: h5py.Dataset, name: str) -> None:
-    """Check that a dataset holds float16 or float32 values of a bounded size in its own file. Raises WeightsError."""
+def check_softmax_bytes(shapes: Iterable[tuple[int, ...]], path: str | os.PathLike[str], max_bytes: int) -> None:
+    """Raise WeightsError if float32 arrays of these shapes take more bytes together than `allowed_bytes`."""
+    check_bytes(sum(4 * math.prod(shape) for shape in shapes), path, "the softmax", WeightsError, max_bytes)
+
+
+def check_softmax_dataset(dataset: h5py.Dataset, name: str, max_bytes: int = MAX_BYTES) -> None:
+    """Check that a dataset holds float16 or float32 values in its own file.
+
+    max_bytes: how much memory they may take (see `allowed_bytes`).
+
+    Raises WeightsError.
+    """
     with reading(dataset.file.filename, name, WeightsError):
         half = dataset.id.get_type() in _HALF
         if half:
-            check_storage(dataset, 2, name, WeightsError)
+            check_storage(dataset, 2, name, WeightsError, max_bytes)
     if not half:
-        check_dataset(dataset, name, WeightsError)
+        check_dataset(dataset, name, WeightsError, max_bytes=max_bytes)

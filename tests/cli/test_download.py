@@ -11,6 +11,7 @@ from threading import Thread
 import pytest
 from spacy.cli._util import app
 from typer.testing import CliRunner
+from weight_files import make_heap_cycle
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.cli.shared import fetching
@@ -352,3 +353,25 @@ def test_control_c_keeps_the_part(server: Server, tmp_path: Path, monkeypatch: p
         assert "run the same command again" in run(server.url(), tmp_path, code=130)
     run(server.url(), tmp_path)
     assert server.asked == [("/a/weights.hdf5", "bytes=10-")]
+
+
+@pytest.mark.slow
+def test_an_hdf5_file_is_checked(server: Server, tmp_path: Path, golden: Path) -> None:
+    """At the end of a download and if it was there; one that HDF5 reads without end stays, and is told."""
+    path = tmp_path / "source.hdf5"
+    for hostile in (False, True):
+        path.write_bytes((golden / "random_a" / "weights.hdf5").read_bytes())
+        if hostile:
+            make_heap_cycle(path)
+        content = path.read_bytes()
+        server.answers = [lambda handler, content=content: sent(handler, content)]
+        for told in (f"{len(content):,} bytes", "already there"):
+            output = run(server.url(), tmp_path / "to", hashlib.sha256(content).hexdigest(), code=int(hostile))
+            assert ("get it again" if hostile else told) in output
+            assert not hostile or "The file stays there" in output
+            assert (tmp_path / "to" / "weights.hdf5").read_bytes() == content
+
+
+def sent(handler: Handler, content: bytes) -> None:
+    handler.start(200, Content_Length=len(content))
+    handler.wfile.write(content)

@@ -13,6 +13,7 @@ import spacy
 import torch
 from spacy.cli._util import app
 from typer.testing import CliRunner
+from weight_files import make_heap_cycle
 
 import spacy_elmo.cli  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.cli.views.info_rows import weight_rows
@@ -112,7 +113,9 @@ def test_the_table_of_official_models(golden: Path, tmp_path: Path, monkeypatch:
     assert find_official(replace(small.options, cell_clip=None)) is None
     assert small.n_bytes == 54_402_456
     assert small.options.n_parameters * 4 < small.n_bytes
-    monkeypatch.setattr("spacy_elmo.cli.views.info_rows.read_weights", lambda path, options: {"all": np.zeros(16)})
+    monkeypatch.setattr(
+        "spacy_elmo.cli.views.info_rows.read_weights", lambda path, options, *, untrusted: {"all": np.zeros(16)}
+    )
     assert (
         dict(weight_rows(tmp_path, small.options, SMALL))["model"]
         == "the official small model, by the SHA-256 that is quoted for it"
@@ -202,6 +205,13 @@ def test_the_embedded_biLM_by_name_and_a_saved_pipeline(tmp_path: Path) -> None:
     assert "3 layers of 256" in output
     spacy.blank("en").to_disk(tmp_path / "without")
     assert "no elmo pipe" in run(tmp_path / "without", code=1)
+
+
+@pytest.mark.slow
+def test_a_file_that_hdf5_reads_without_end(model: Path) -> None:
+    make_heap_cycle(model / "weights.hdf5")
+    for paths in ([model], [model / "weights.hdf5"]):
+        assert "get it again" in run(*paths, code=1)
 
 
 def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,15 +46,30 @@ def contents(path: Path) -> Arrays:
     return datasets
 
 
-def refused(path: Path, options: BiLMOptions, *parts: str) -> str:
+def refused(path: Path, options: BiLMOptions, *parts: str, untrusted: bool = False) -> str:
     """Assert that reading fails with a message that has the file and all `parts` in it. Returns the message."""
     with pytest.raises(WeightsError) as error:
-        read_weights(path, options)
+        read_weights(path, options, untrusted=untrusted)
     message = str(error.value)
     assert message.startswith(f"{path}: ")
     for part in parts:
         assert part in message, message
     return message
+
+
+def make_heap_cycle(path: Path, number: int = 0) -> None:
+    """Let the list of free blocks in a local heap point to its own first block: HDF5 then walks it without end.
+
+    number: of the heap in the file, each of which belongs to a group.
+    """
+    content = bytearray(path.read_bytes())
+    at = -1
+    for _ in range(number + 1):
+        at = content.index(b"HEAP", at + 1)
+    size, free, data = struct.unpack_from("<QQQ", content, at + 8)
+    assert free < size
+    struct.pack_into("<Q", content, data + free, free)
+    path.write_bytes(content)
 
 
 def rewrite(path: Path, name: str, dtype: str = "<f4", **how: object) -> None:

@@ -5,37 +5,62 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import Errors, WeightsError
 from ..atomic import write_hdf5
 from ..hdf5_checks import Floats, check_dataset, exists, find_dataset, open_hdf5, read_dataset, root_names, shape_of
+from ..hdf5_storage import MAX_BYTES, allowed_bytes, check_bytes
 from ..options import BiLMOptions
+from ..untrusted.process import ask
 from .checks import check_arrays, listed
 from .table import Entry, table_for, weights_table
 
 # Bytes, as torch aligns its tensors. With another alignment, matrix multiplications may differ in the last bits.
 ALIGNMENT = 64
+_ITEM_SIZE = 4  # bytes of a float32
 _EXPECTED = "the weights.hdf5 of a biLM"
 # The official files have float32. AllenNLP reads all three.
 TYPES = ("float32", "float16", "float64")
 
 
-def read_weights(path: str | os.PathLike[str], options: BiLMOptions, *, trusted: bool = False) -> dict[str, Floats]:
+def read_weights(
+    path: str | os.PathLike[str],
+    options: BiLMOptions,
+    *,
+    trusted: bool = False,
+    untrusted: bool = False,
+    max_bytes: int = MAX_BYTES,
+) -> dict[str, Floats]:
     """Read a weight file.
 
     path: the weights.hdf5.
     options: the sizes that the file must have. Projections that the sizes do not require are read if the file has them.
     trusted: whether to skip the check of how the values are stored, which doubles the time of reading.
+    untrusted: whether to read the file in a process of its own, with limits on memory and time (see SECURITY.md). It
+        takes about half a second more, and while it reads, a second copy of the weights in memory.
+    max_bytes: how much memory the weights may take; four times the size of the file is always allowed.
 
     Returns contiguous float32 arrays in native byte order, by parameter name (see `expected_parameters`). Weights that
     are stored as float16 or float64 are converted, with one warning for the file.
-    Raises WeightsError if the file is missing, damaged, incomplete or of other sizes.
+    Raises WeightsError if the file is missing, damaged, incomplete or of other sizes, or if its weights take too much
+    memory. With `untrusted` also if the HDF5 library crashes or comes to no end.
     """
+    if untrusted:
+        arguments = {"options": options.to_dict(), "max_bytes": max_bytes}
+        # the file has no row for padding
+        allowed = allowed_bytes(path, max_bytes) + _ITEM_SIZE * options.char_dim
+        answer = ask("weights", path, arguments, WeightsError, allowed, allocate=_aligned_floats)
+        check_arrays(answer.arrays, options, str(path))
+        for message in answer.warnings:
+            warnings.warn(message, stacklevel=2)
+        return answer.arrays
     with open_hdf5(path, _EXPECTED, WeightsError) as file:
         table = _table_of(file, options)
         datasets = [find_dataset(file, entry.dataset, WeightsError) for entry in table]
@@ -48,8 +73,9 @@ def read_weights(path: str | os.PathLike[str], options: BiLMOptions, *, trusted:
         if problems:
             raise WeightsError(Errors.WEIGHTS_SHAPES.format(path=path, problems=listed(problems, "; ")))
         _refuse_larger_model(file, options)
+        check_bytes(_ITEM_SIZE * n_values(table), path, "the biLM", WeightsError, max_bytes)
         for entry, dataset in pairs if not trusted else ():
-            check_dataset(dataset, entry.dataset, WeightsError, TYPES)
+            check_dataset(dataset, entry.dataset, WeightsError, TYPES, max_bytes)
         _tell_conversion(path, [dataset for _, dataset in pairs])
         arrays: dict[str, Floats] = {}
         for entry, dataset in pairs:
@@ -66,6 +92,16 @@ def _tell_conversion(path: str | os.PathLike[str], datasets: list[h5py.Dataset])
     kinds = {dataset.dtype.name for dataset in datasets} - {TYPES[0]}
     if kinds:
         warnings.warn(Errors.WEIGHTS_CONVERTED.format(path=path, got=" and ".join(sorted(kinds))), stacklevel=3)
+
+
+def n_values(table: Iterable[Entry]) -> int:
+    """Return the number of values in all datasets of a table."""
+    return sum(math.prod(entry.shape) for entry in table)
+
+
+def _aligned_floats(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return an array for values of a process that reads an untrusted file: zeros if they are float32."""
+    return _aligned_zeros(shape) if dtype == np.float32 else np.empty(shape, dtype)
 
 
 def _aligned_zeros(shape: tuple[int, ...]) -> Floats:

@@ -8,10 +8,12 @@ import numpy.typing as npt
 import torch
 
 from ...errors import Errors, WeightsError
-from ...formats.adaptive_file import holds_adaptive, read_adaptive, write_adaptive
+from ...formats.adaptive_file import write_adaptive
 from ...formats.atomic_folder import is_unfinished, replacing_folder
+from ...formats.contents.files import read_output_layer as read_trusted
+from ...formats.contents.untrusted import read_output_layer as read_untrusted
 from ...formats.options import read_options, write_options
-from ...formats.softmax_file import read_softmax, write_softmax
+from ...formats.softmax_file import write_softmax
 from ...formats.weights.hdf5 import read_weights, write_weights
 from ...modules import BiLM
 from ...modules.softmax.adaptive import AdaptiveSoftmax
@@ -26,6 +28,7 @@ from .files import (
     WEIGHTS,
     WORDS,
     bilm_folder,
+    is_embedded,
     no_package,
     refuse_new_run,
     softmax_folder,
@@ -64,10 +67,11 @@ class LanguageModel:
         return self.vocabulary.ids(sentence)
 
     @classmethod
-    def load(cls, model: str | os.PathLike[str]) -> "LanguageModel":
+    def load(cls, model: str | os.PathLike[str], *, untrusted: bool = False) -> "LanguageModel":
         """Read options.json, weights.hdf5, softmax.hdf5, vocabulary.txt, and vocabulary.counts.npy if it exists.
 
         model: the folder, or en_mini for the embedded biLM, whose softmax is in a package of its own.
+        untrusted: whether a process of its own reads the HDF5 files of a folder (see `read_weights`).
 
         Raises ElmoError, which names the file that is missing or damaged.
         """
@@ -86,8 +90,9 @@ class LanguageModel:
         if missing:
             raise WeightsError(Errors.MODEL_FILES.format(folder=folder, missing=", ".join(missing), expected=_EXPECTED))
         options = read_options(folder / OPTIONS)
-        softmax = read_output_layer(output / SOFTMAX)
-        bilm = BiLM.from_arrays(options, read_weights(folder / WEIGHTS, options))
+        untrusted &= not is_embedded(model)
+        softmax = read_output_layer(output / SOFTMAX, untrusted=untrusted)
+        bilm = BiLM.from_arrays(options, read_weights(folder / WEIGHTS, options, untrusted=untrusted))
         return cls(bilm, softmax, Vocabulary.read(output / WORDS), str(model))
 
     def save(self, folder: str | os.PathLike[str], softmax_dtype: npt.DTypeLike = np.float32) -> None:
@@ -125,15 +130,20 @@ def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, 
         write_softmax(path, arrays["weight"], arrays["bias"], dtype, compress=compress)
 
 
-def read_output_layer(path: Path) -> OutputLayer:
-    """Read the softmax.hdf5 of either kind of softmax. Raises WeightsError if it is missing or damaged."""
+def read_output_layer(path: Path, *, untrusted: bool = False) -> OutputLayer:
+    """Read the softmax.hdf5 of either kind of softmax.
+
+    path: the file.
+    untrusted: whether a process of its own reads it.
+
+    Raises WeightsError if it is missing or damaged.
+    """
+    cutoffs, arrays = (read_untrusted if untrusted else read_trusted)(path)
     layer: OutputLayer
-    if holds_adaptive(path):
-        cutoffs, arrays = read_adaptive(path)
+    if cutoffs is None:
+        layer = Softmax(*arrays["weight"].shape)
+    else:
         n_words = cutoffs[-1] + len(arrays[f"words.{len(cutoffs) - 1}"])
         layer = AdaptiveSoftmax(n_words, arrays["weight"].shape[1], cutoffs)
-    else:
-        weight, bias = read_softmax(path)
-        layer, arrays = Softmax(*weight.shape), {"weight": weight, "bias": bias}
     layer.load_state_dict({name: torch.from_numpy(values) for name, values in arrays.items()})
     return layer

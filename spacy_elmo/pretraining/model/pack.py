@@ -27,6 +27,7 @@ from .files import (
     WORDS,
     bilm_folder,
     has_softmax,
+    is_embedded,
     refuse_new_run,
     softmax_folder,
 )
@@ -90,11 +91,11 @@ def pack(
     refuse_new_run(folder)
     _check_output(folder, output, force)
     options = read_options(folder / OPTIONS)
-    arrays = read_weights(folder / WEIGHTS, options)
+    arrays = read_weights(folder / WEIGHTS, options, untrusted=not is_embedded(model))
     rounded = {name: rounded_parameter(name, values, mantissa_bits, bits) for name, values in arrays.items()}
     largest, mean = relative_change(arrays, rounded)
     norms = {name: _norm(rounded[name] - values) / (_norm(values) or 1.0) for name, values in arrays.items()}
-    full = LanguageModel.load(model) if softmax != NO_SOFTMAX and has_softmax(model) else None
+    full = LanguageModel.load(model, untrusted=True) if softmax != NO_SOFTMAX and has_softmax(model) else None
     if full is not None and bits is not None:
         round_matrices(full.softmax, bits)
     words = _words(full, folder)

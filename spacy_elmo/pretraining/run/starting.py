@@ -123,10 +123,10 @@ def starting_model(
         return LanguageModel(bilm, softmax, vocabulary)
     _reset(softmax, vocabulary, generator)
     if has_softmax(paths.init):
-        before = LanguageModel.load(paths.init)
+        before = LanguageModel.load(paths.init, untrusted=True)
         _copy_rows(softmax, vocabulary, before)
         return LanguageModel(before.bilm, softmax, vocabulary)
-    weights = read_weights(bilm_folder(paths.init) / WEIGHTS, options)
+    weights = read_weights(bilm_folder(paths.init) / WEIGHTS, options, untrusted=not is_embedded(paths.init))
     return LanguageModel(BiLM.from_arrays(options, weights), softmax, vocabulary)
 
 

@@ -1,0 +1,98 @@
+"""What is in an HDF5 file of a stranger: kinds, facts and softmaxes, looked for in a process of its own."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from weight_files import make_heap_cycle
+
+from spacy_elmo.errors import ElmoError, VectorsError, WeightsError
+from spacy_elmo.formats.adaptive_file import adaptive_shapes, write_adaptive
+from spacy_elmo.formats.contents import files, untrusted
+from spacy_elmo.formats.softmax_file import write_softmax
+
+
+@pytest.fixture
+def softmax(tmp_path: Path) -> Path:
+    path = tmp_path / "softmax.hdf5"
+    rng = np.random.default_rng(0)
+    write_softmax(path, rng.standard_normal((7, 4)).astype("f4"), np.zeros(7, "f4"), np.float16)
+    return path
+
+
+@pytest.fixture
+def adaptive(tmp_path: Path) -> Path:
+    path = tmp_path / "adaptive.hdf5"
+    rng = np.random.default_rng(0)
+    shapes = adaptive_shapes(9, 16, [3, 5])
+    write_adaptive(path, [3, 5], {name: rng.standard_normal(shape).astype("f4") for name, shape in shapes.items()})
+    return path
+
+
+def test_kinds(weights: Path, vectors: Path, softmax: Path, adaptive: Path) -> None:
+    kinds = {weights: "weights", vectors: "vectors", softmax: "softmax", adaptive: "softmax"}
+    assert {path: untrusted.kind_of(path) for path in kinds} == kinds
+    assert {path: untrusted.check(path) for path in kinds} == kinds
+
+
+def test_softmaxes(softmax: Path, adaptive: Path) -> None:
+    for path, cutoffs in ((softmax, None), (adaptive, [3, 5])):
+        got, expected = untrusted.read_output_layer(path), files.read_output_layer(path)
+        assert got[0] == expected[0] == cutoffs
+        assert got[1].keys() == expected[1].keys()
+        for name, values in expected[1].items():
+            assert got[1][name].tobytes() == values.tobytes()
+            assert got[1][name].shape == values.shape
+
+
+def test_facts(weights: Path, vectors: Path) -> None:
+    assert untrusted.vectors_in(vectors) == (3, (3, 2, 4), False, True)
+    shapes = untrusted.shapes_in(weights)
+    assert shapes == files.shapes_in(weights)
+    assert ("char_embed", (261, 3)) in shapes
+
+
+def test_more_memory_than_allowed(softmax: Path) -> None:
+    write_softmax(softmax, np.zeros((3000, 100), "f4"), np.zeros(3000, "f4"), compress=True)
+    for reader in (files, untrusted):
+        with pytest.raises(WeightsError, match=r"the softmax would take 1,212,000 bytes .* at most 1,211,999"):
+            reader.read_output_layer(softmax, 1_211_999)
+        assert reader.read_output_layer(softmax, 1_212_000)[1]["weight"].shape == (3000, 100)
+
+
+def test_vectors_that_unpack_to_gigabytes(vectors: Path) -> None:
+    """3 GiB in chunks of 1 MiB, each of zeros."""
+    with h5py.File(vectors, "a") as file:
+        del file["1"]
+        dataset = file.create_dataset("1", (3, 2**10, 2**18), "f4", chunks=(1, 1, 2**18), compression="gzip")
+        packed = zlib.compress(bytes(2**20))
+        for place in itertools.product(range(3), range(2**10), [0]):
+            dataset.id.write_direct_chunk(place, packed)
+    with pytest.raises(VectorsError, match="the dataset 1 would take 3,221,225,472 bytes of memory"):
+        untrusted.vectors_in(vectors)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["weights", "vectors", "softmax", "adaptive"])
+def test_a_list_of_free_blocks_without_end(kind: str, request: pytest.FixtureRequest) -> None:
+    path: Path = request.getfixturevalue(kind)
+    make_heap_cycle(path)
+    with pytest.raises(ElmoError, match="get it again"):
+        untrusted.check(path)
+
+
+def test_the_signature(tmp_path: Path, weights: Path) -> None:
+    path = tmp_path / "file"
+    for start, found in ((0, True), (8, False), (512, True), (1024, True), (1536, False), (4096, True)):
+        path.write_bytes(bytes(start) + weights.read_bytes())
+        assert untrusted.is_hdf5(path) == found == h5py.is_hdf5(path)
+    for content in (b"", b"\x89HDF", bytes(3000)):
+        path.write_bytes(content)
+        assert not untrusted.is_hdf5(path)
+    assert not untrusted.is_hdf5(tmp_path)
+    assert not untrusted.is_hdf5(tmp_path / "gone")

@@ -1,0 +1,173 @@
+"""The process that reads untrusted files: what it imports, how it ends, and answers that do not fit."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spacy_elmo
+from spacy_elmo.errors import WeightsError
+from spacy_elmo.formats.untrusted import process, start
+
+PACKAGE = Path(spacy_elmo.__file__).parent
+READY = "import sys, os, time, json, signal\nsys.stdin.buffer.readline()\nos.write(1, b'ready\\n')\n"
+
+
+@pytest.fixture
+def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A script that is started in the place of the real one."""
+    path = tmp_path / "script.py"
+    monkeypatch.setattr(start, "__file__", str(path))
+    return path
+
+
+def asked(max_bytes: int = 0) -> process.Answer:
+    return process.ask("kind", "the file", {}, WeightsError, max_bytes)
+
+
+def refused(*parts: str, max_bytes: int = 0) -> None:
+    with pytest.raises(WeightsError) as error:
+        asked(max_bytes)
+    message = str(error.value)
+    for part in ("the file: ", *parts):
+        assert part in message, message
+
+
+def answer(*arrays: object, data: bytes = b"") -> str:
+    line = json.dumps({"facts": [1], "arrays": arrays}).encode() + b"\n" + data
+    return f"{READY}os.write(1, {line!r})\n"
+
+
+def test_facts_and_arrays(other: Path) -> None:
+    values = np.arange(6, dtype=">f8").reshape(2, 3)
+    other.write_text(answer(["a", ">f8", [2, 3]], ["b", "|u1", [0]], data=values.tobytes()), encoding="utf8")
+    facts, arrays, warnings = asked(48)
+    assert warnings == []
+    assert facts == [1]
+    assert list(arrays) == ["a", "b"]
+    assert arrays["a"].dtype == np.dtype(">f8")
+    assert arrays["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert arrays["b"].shape == (0,)
+    refused("does not fit: more than 47 bytes", max_bytes=47)
+
+
+@pytest.mark.parametrize(
+    "described",
+    [["a", "O", [1]], ["a", "|V8", [1]], ["a", "<f4", [-1]], ["a", "<f4", [1.5]], ["a", "<f4", 3], ["a", 4, [1]], "a"],
+)
+def test_arrays_that_are_none(other: Path, described: object) -> None:
+    other.write_text(answer(described, data=bytes(100)), encoding="utf8")
+    refused("gave an answer that does not fit", "SHA-256", max_bytes=1000)
+
+
+@pytest.mark.parametrize("line", ["[]", "x", "[" * 100_000])
+def test_an_answer_that_is_none(other: Path, line: str) -> None:
+    other.write_text(f"{READY}sys.stdout.write({line!r} + '\\n')", encoding="utf8")
+    refused("gave an answer that does not fit")
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL"])
+def test_a_crash(other: Path, name: str) -> None:
+    other.write_text(f"{READY}os.kill(os.getpid(), signal.{name})", encoding="utf8")
+    refused(f"the HDF5 library crashed on this file, in a process of its own ({name})", "get it again")
+
+
+def test_the_end_in_the_middle_of_an_array(other: Path) -> None:
+    other.write_text(answer(["a", "<f4", [2]], data=bytes(7)), encoding="utf8")
+    refused("exit code 0", max_bytes=8)
+
+
+def test_the_limit_of_computing_time(other: Path) -> None:
+    lines = "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass\n"
+    other.write_text(READY + lines, encoding="utf8")
+    refused("came to no end on this file within its limit of computing time")
+
+
+def test_the_limit_on_the_clock(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_PATIENCE", 1)
+    monkeypatch.setattr(process, "seconds_for", lambda n_bytes: 1)
+    other.write_text(f"{READY}time.sleep(60)", encoding="utf8")
+    refused("came to no end on this file within 1 seconds")
+
+
+def test_no_start(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other.write_text("raise SystemExit('there is no h5py')", encoding="utf8")
+    refused("could not be started (there is no h5py)")
+    monkeypatch.setattr(sys, "executable", "/no/python")
+    refused("could not be started", "No such file")
+
+
+def test_any_other_exception_is_told(tmp_path: Path) -> None:
+    """Here the task is a function of another module, which does not return a result."""
+    with pytest.raises(WeightsError, match=r"can't be read \(AttributeError: .*get it again"):
+        process.ask("lstat", tmp_path, {}, WeightsError, 0, module="os")
+
+
+def test_it_imports_neither_torch_nor_spacy(tmp_path: Path) -> None:
+    """Nor anything from the folder in which it is started."""
+    (tmp_path / "json.py").write_text("raise SystemExit('the wrong json')", encoding="utf8")
+    task = {"parent": os.getpid(), "module": process.TASKS, "function": "kind", "arguments": {"path": "gone"}}
+    command = [sys.executable, "-X", "importtime", "-I", str(start.__file__)]
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        pipe = subprocess.PIPE
+        child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=file, cwd=tmp_path)
+    with child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(json.dumps(task).encode() + b"\n")
+        child.stdin.flush()
+        got = child.stdout.read()
+    assert got.startswith(b"ready\n")
+    assert b"gone: no such file" in got
+    modules = {line.rpartition("|")[2].strip() for line in log.read_text(encoding="utf8").splitlines()}
+    assert "spacy_elmo.formats.contents.files" in modules
+    assert not modules & {"torch", "spacy", "thinc", "multiprocessing"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills it at once, and has /proc")
+def test_it_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    """Its task waits for the other end of a pipe."""
+    os.mkfifo(tmp_path / "pipe")
+    lines = [
+        "import sys, types",
+        f"package = types.ModuleType('spacy_elmo'); package.__path__ = [{str(PACKAGE)!r}]",
+        "sys.modules['spacy_elmo'] = package",
+        "from spacy_elmo.formats.untrusted.process import ask",
+        f"ask('open_code', {str(tmp_path / 'pipe')!r}, {{}}, ValueError, 0, module='io')",
+    ]
+    parent = subprocess.Popen([sys.executable, "-c", "\n".join(lines)])
+    try:
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+        while not (numbers := children.read_text(encoding="ascii").split()):
+            assert parent.poll() is None
+            time.sleep(0.02)
+        limits = Path(f"/proc/{numbers[0]}/limits")
+        while not re.search(r"Max file size +0 ", limits.read_text(encoding="ascii")):  # it has started its task
+            assert parent.poll() is None
+            time.sleep(0.02)
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.wait(60)
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{numbers[0]}").exists() and "Z" not in state_of(numbers[0]):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def state_of(number: str) -> str:
+    """The state of a process, Z for one that has ended."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
