@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ...errors import CorpusError, Errors, SettingsError
 from ...formats.atomic import replacing
+from ...formats.strict.strict_json import read_json
 from ..model.files import RUN
 from ..settings.config import PretrainConfig
 from ..settings.config_file import write_config
@@ -19,6 +20,7 @@ from ..text.vocabulary import Vocabulary
 from .starting import check_start, find_vocabulary
 from .texts import check_digests, digests
 
+_MOST_BYTES = 2**24  # of run.json, which has about 2,000
 CONFIG, WORDS, CHECKPOINTS = "config.cfg", "vocabulary.txt", "checkpoints"
 # Settings that may change before a run is resumed. With any other change its checkpoints would not fit.
 CHANGEABLE = (
@@ -88,10 +90,10 @@ def open_run(config: PretrainConfig, output: Path) -> Run:
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        record: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf8"))
+        record: dict[str, dict[str, Any]] = read_json(path, _MOST_BYTES)
         if not all(isinstance(record[part], dict) for part in ("settings", "texts")):
             raise ValueError("settings and texts are no objects")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsError(Errors.RUN_UNREADABLE.format(path=path, reason=repr(error))) from error
     return record
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ...errors import CheckpointError, Errors, shown
 from ...formats.atomic import replacing, writing
+from ...formats.strict.strict_json import parse_json
 
 METRICS = "metrics.jsonl"
 
@@ -66,6 +67,8 @@ def read_metrics(path: Path) -> list[EvaluationRow]:
 
     Raises CheckpointError, which names the line, if the file can't be read or is damaged.
     """
+    if path.exists() and not path.is_file():  # reading a pipe could wait for ever
+        raise CheckpointError(Errors.METRICS_UNREADABLE.format(path=path, reason="a folder or a special file"))
     try:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:
@@ -75,8 +78,8 @@ def read_metrics(path: Path) -> list[EvaluationRow]:
     rows = []
     for number, line in enumerate(lines, 1):
         try:
-            rows.append(_row(json.loads(line)))
-        except (ValueError, RecursionError) as error:
+            rows.append(_row(parse_json(line)))
+        except ValueError as error:
             if number < len(lines):
                 message = Errors.METRICS_LINE.format(path=path, line=number, reason=error)
                 raise CheckpointError(message) from error

@@ -19,6 +19,7 @@ from ..model.files import OPTIONS, bilm_folder
 from ..text.sources import name_of
 from .checks import refuse
 from .config import PretrainConfig
+from .config_limits import MOST_BYTES, check_limits
 
 Tree = dict[str, Any]
 _BILM_KEYS = (*KEYS.values(), "char_cnn.n_characters")
@@ -35,7 +36,12 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
     """
     try:
         with _parsing():
-            written = Config().from_str(Path(path).read_text(encoding="utf8"), interpolate=False)
+            with Path(path).open("rb") as file:
+                raw = file.read(MOST_BYTES + 1)
+            if len(raw) > MOST_BYTES:
+                raise ValueError(f"more than {MOST_BYTES:,} bytes")
+            written = Config().from_str(raw.decode("utf8"), interpolate=False)
+            check_limits(written)
         tree = _merged(_defaults(PretrainConfig), _unescaped(written))
         for key, value in (overrides or {}).items():
             _override(tree, key, value)

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import CorpusError, Errors, shown
+from ...formats.strict.strict_json import read_json
 from .reading import BadLine, Report
 
 TEXT, OFFSETS, LENGTHS, META = "sentences.txt", "offsets.npy", "lengths.npy", "meta.json"
 VERSION = 1
+_MOST_BYTES = 2**28  # of meta.json, which has about 100 for each file of the text
 
 
 class SourceFile(NamedTuple):
@@ -65,10 +67,10 @@ def write_meta(folder: Path, meta: Meta) -> None:
 def read_meta(folder: Path) -> Meta:
     """Read meta.json of a folder. Raises CorpusError if it is missing, damaged or of another version."""
     try:
-        record = json.loads((folder / META).read_bytes())
+        record = read_json(folder / META, _MOST_BYTES)
     except OSError as error:
         raise CorpusError(Errors.PREPARED_MISSING.format(folder=folder, reason=error)) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CorpusError(Errors.PREPARED_DAMAGED.format(folder=folder, reason=f"{META}: {error}")) from error
     version = record.get("version") if isinstance(record, dict) else None
     if version != VERSION:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import resource
 from pathlib import Path
 
@@ -102,6 +103,20 @@ def test_a_damaged_line(path: Path, line: str) -> None:
         with pytest.raises(CheckpointError, match=r"metrics\.jsonl: line 1 is not the row"):
             read(path)
     assert path.read_bytes() == line.encode() + b"\n" + whole
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", "1" * 5000, "[" * 100_000, '1, "step": 2'])
+def test_a_hostile_value(path: Path, value: str) -> None:
+    good = path.read_bytes().splitlines(keepends=True)[0]
+    path.write_bytes(f'{{"step": {value}}}\n'.encode() + good)
+    with pytest.raises(CheckpointError, match="line 1"):
+        read_metrics(path)
+
+
+def test_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "metrics.jsonl")
+    with pytest.raises(CheckpointError, match="special file"):
+        read_metrics(tmp_path / "metrics.jsonl")
 
 
 def test_not_utf8(path: Path) -> None:

@@ -298,6 +298,13 @@ def test_a_changed_meta(change: dict[str, object], corpus: PreparedCorpus) -> No
         PreparedCorpus.open(corpus.folder)
 
 
+@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"version": 1, "version": 1}', b'{"version": NaN}', b"1" * 5000])
+def test_a_hostile_meta(content: bytes, corpus: PreparedCorpus) -> None:
+    (corpus.folder / "meta.json").write_bytes(content)
+    with pytest.raises(CorpusError, match=r"damaged \(meta\.json"):
+        PreparedCorpus.open(corpus.folder)
+
+
 @pytest.mark.parametrize(("place", "byte"), [(1, b"x"), (7, b"\xff"), (11, b" ")])
 def test_changed_words(place: int, byte: bytes, corpus: PreparedCorpus) -> None:
     path = corpus.folder / "sentences.txt"
