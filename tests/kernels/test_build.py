@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -26,11 +29,26 @@ def files_below(folder: Path) -> set[str]:
 @pytest.mark.usefixtures("compiled")
 def test_a_wheel_holds_the_library_and_its_sources(project: Path) -> None:
     """Built without a warning of the compiler: one would be an error here, and the library left out."""
-    folder = unpacked(build(project, "wheel", **(STRICT if os.name == "posix" else {})))
+    wheel = build(project, "wheel", **(STRICT if os.name == "posix" else {}))
+    assert wheel.name.split("-")[2:4] == ["py3", "none"]  # one wheel for all versions of Python
+    folder = unpacked(wheel)
     library = kernels.library_path(folder)
     assert library is not None
+    assert library.name in ("_loops.so", "_loops.pyd")
     assert files_below(folder) == FILES_BELOW | {library.name}
     assert kernels.open_library(library) is not None
+
+
+def test_nothing_is_compiled_for_the_machine_that_builds_it(project: Path) -> None:
+    if os.name != "posix":
+        pytest.skip("the options of GNU compilers")
+    # the build's own output has each compiler call with all its options
+    code = "import runpy, sys; sys.argv = ['setup.py', '-v', 'build_ext']; runpy.run_path('setup.py')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=False)
+    calls = [line for line in (done.stdout + done.stderr).splitlines() if " -c " in line]
+    if shutil.which("cc") is not None:
+        assert calls
+    assert not [call for call in calls if "=native" in call or "-mavx" in call]
 
 
 @pytest.mark.parametrize("compiler", ["false", "no-such-compiler"])

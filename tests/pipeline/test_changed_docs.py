@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,6 +59,19 @@ def test_a_span_as_doc_and_joined_docs_say_what_happened(nlp: Language) -> None:
     with pytest.raises(NotEmbeddedError, match=r"Doc\.from_docs"):
         _ = joined[0]._.elmo
     assert nlp(joined)._.elmo.shape == (len(a) + len(b), 256)
+
+
+def test_joined_docs_are_warned_of_by_the_names_that_the_reference_has(nlp: Language) -> None:
+    docs = [nlp(TEXT), nlp("Another one .")]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Doc.from_docs(docs)
+    names = ("elmo_layers", "elmo:mix", "elmo:tokens")
+    assert sorted(str(warning.message).split("'")[1] for warning in caught) == sorted(2 * names)
+    page = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf8")
+    assert all(f"`{name}`" in page for name in names)
+    joined = Doc.from_docs(docs, exclude=["user_data"])  # as the reference says: without a warning
+    assert nlp(joined)._.elmo.shape == (len(docs[0]) + len(docs[1]), 256)
 
 
 def test_none_frees_the_layers_and_vectors(nlp: Language) -> None:
