@@ -78,7 +78,9 @@ def plot_senses(occurrences: list[Occurrence], path: Path) -> bool:
         _draw_similarities(axes, group, "mean cosine")
         if row == 0:
             axes.legend(fontsize=8)
-    _draw_similarities(figure.add_subplot(len(words) + 1, 1, len(words) + 1), occurrences, "all words, mean cosine")
+    n_cells = (len(words) + 1) * (n_layers + 1)  # the last row of this grid is one cell
+    axes = figure.add_subplot(len(words) + 1, n_layers + 1, (n_cells - n_layers, n_cells))
+    _draw_similarities(axes, occurrences, "all words, mean cosine")
     figure.savefig(path, dpi=110)
     return True
 

@@ -35,6 +35,9 @@ def test_the_rows_of_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         *("spring, layer 0", "spring, layer 1", "mean cosine"),
         "all words, mean cosine",
     ]
+    drawn[0].canvas.draw()  # the layout is computed now
+    for one, other in combinations(drawn[0].axes, 2):
+        assert not one.get_window_extent().overlaps(other.get_window_extent())
     pairs = [(a, b) for a, b in combinations(occurrences, 2) if a.word == b.word]
     expected = [
         np.mean([cosine(a.layers[layer], b.layers[layer]) for a, b in pairs if (a.sense == b.sense) is same])
