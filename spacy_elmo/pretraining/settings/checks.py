@@ -56,8 +56,10 @@ def real(
 
 
 def text(optional: bool = False) -> Metadata:
-    """A string that is not empty."""
-    return _metadata(lambda value: isinstance(value, str) and value != "", "text in quotes", optional)
+    """A string that is not empty, without NUL, which no path can have."""
+    return _metadata(
+        lambda value: isinstance(value, str) and value != "" and "\0" not in value, "text in quotes", optional
+    )
 
 
 def one_of(*choices: str) -> Metadata:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from ...errors import CorpusError, Errors
+from ...errors import CorpusError, Errors, shown
 
 EXPECTED = "text, one sentence a line (plain, .gz, .xz or .zst), .jsonl or .spacy files: one, a folder or a pattern"
 
@@ -26,6 +28,11 @@ def find_files(source: str | os.PathLike[str], output: str | os.PathLike[str] | 
     path = Path(source)
     if not os.fspath(source):  # Path("") is the current folder
         raise CorpusError(Errors.SOURCE_MISSING.format(source='""', expected=EXPECTED))
+    with _usable(source):
+        return _find_files(path, output)
+
+
+def _find_files(path: Path, output: str | os.PathLike[str] | None) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
@@ -60,12 +67,24 @@ def refuse_inside(
     target: the file or folder to be written.
     output: a folder whose files do not belong to a pattern; see `find_files`.
     """
-    root, resolved = Path(source).resolve(), Path(target).resolve()
-    inside = resolved.is_relative_to(root)
-    if not inside and glob.has_magic(str(source)):
-        inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))
-    if inside:
-        raise CorpusError(Errors.SOURCE_HOLDS_OUTPUT.format(output=target, source=source))
+    with _usable(source):
+        root, resolved = Path(source).resolve(), Path(target).resolve()
+        inside = resolved.is_relative_to(root)
+        if not inside and glob.has_magic(str(source)):
+            inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))
+        if inside:
+            raise CorpusError(Errors.SOURCE_HOLDS_OUTPUT.format(output=target, source=source))
+
+
+@contextmanager
+def _usable(source: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors of paths that can't be used into CorpusError: too long, with NUL, or with half a surrogate pair."""
+    try:
+        yield
+    except CorpusError:
+        raise
+    except (OSError, ValueError) as error:
+        raise CorpusError(Errors.SOURCE_DAMAGED.format(path=shown(os.fspath(source)), reason=error)) from error
 
 
 def _matching(path: Path) -> list[Path]:

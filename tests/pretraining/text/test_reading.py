@@ -19,6 +19,7 @@ from spacy.vocab import Vocab
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats import unpacking
 from spacy_elmo.pretraining.text import reading, splitting
+from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.text.reading import Report, read_sentences
 
 TEXT = "a b c\n\n  d\te  \nf\n"
@@ -269,6 +270,13 @@ def test_a_bomb(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     finally:
         tracemalloc.stop()
     assert peak < 1 << 26
+
+
+@pytest.mark.parametrize("source", ["a\0b", "x" * 5000, "\ud800", "x" * 5000 + "*"])
+def test_paths_that_no_file_can_have(source: str, tmp_path: Path) -> None:
+    for use in (read_sentences, lambda source: prepare(source, tmp_path / "out")):
+        with pytest.raises(CorpusError):
+            use(source)
 
 
 def test_zeros_after_xz(tmp_path: Path) -> None:
