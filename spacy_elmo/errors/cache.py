@@ -18,6 +18,8 @@ class CacheMessages:
     )
     CACHE_NO_SQLITE = "no SQLite database"
     CACHE_OTHER_SQLITE = "an SQLite database with the application_id {got}, not {expected}"
+    CACHE_SCHEMA = "an SQLite database with {got}, not with the table of cached layers alone"
+    CACHE_LARGER = "its rows have more bytes than the file"
     CACHE_VERSION = (
         "{path}: cached layers in version {got} of their format. Expected version {expected}: delete the file, and it "
         "is created again, or set cache_file to another one."

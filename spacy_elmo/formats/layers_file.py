@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import struct
@@ -15,15 +16,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CacheError, CacheWarning, Errors
+from ..errors import CacheError, CacheWarning, Errors, shown
 from .addresses import refuse_address
 
 Layers = npt.NDArray[np.float32]
+_SHAPE = struct.Struct("<3q")
 APPLICATION_ID, VERSION = 0x654C4D6F, 1
 _TABLE = "CREATE TABLE IF NOT EXISTS layers (key BLOB PRIMARY KEY, shape BLOB, crc INTEGER, data BLOB)"
-_SHAPE = struct.Struct("<3q")
+# What sqlite_master has then: type, name, table and statement of the table and of its key's index.
+_SCHEMA = [
+    (b"table", b"layers", b"layers", _TABLE.replace("IF NOT EXISTS ", "").encode()),
+    (b"index", b"sqlite_autoindex_layers_1", b"layers", None),
+]
+# Values of another type or size than a row's are not read.
+_COLUMNS = f"""key,
+    CASE WHEN typeof(shape) = 'blob' AND length(shape) = {_SHAPE.size} THEN shape END,
+    CASE WHEN typeof(crc) = 'integer' THEN crc END,
+    CASE WHEN typeof(data) = 'blob' AND length(data) <= ? THEN data END"""
 # Older versions of SQLite accept at most 999 values in a query, and blobs of at most 1e9 bytes.
 _MAX_KEYS_PER_QUERY, _MAX_BYTES = 500, 2**29
+_ROOM = 4096  # bytes of a row beside its data, and of a statement
+# An SQLite error's text can have bytes of a damaged file, which Python may not decode.
+_PROBLEMS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
 _TIMEOUT = 60.0  # seconds to wait for another process that has locked the file
 
 
@@ -74,16 +88,27 @@ class LayersFile:
         result: dict[bytes, Layers] = {}
         try:
             with self._open() as connection:
+                # The rows of an intact file have no more bytes together than the file.
+                size = os.path.getsize(self.path)
+                _limit_lengths(connection, min(size, _MAX_BYTES))
                 for start in range(0, len(keys), _MAX_KEYS_PER_QUERY):
                     some = keys[start : start + _MAX_KEYS_PER_QUERY]
                     marks = ",".join("?" * len(some))
-                    rows = connection.execute(f"SELECT * FROM layers WHERE key IN ({marks})", some).fetchall()
-                    intact = {row[0]: layers for row in rows if (layers := _from_row(*row)) is not None}
-                    if len(intact) < len(rows):  # the key of a damaged row may be wrong as well
-                        self._damaged.update(set(some) - intact.keys())
-                    result.update(intact)
-        except sqlite3.Error as error:
+                    query = f"SELECT {_COLUMNS} FROM layers WHERE key IN ({marks})"
+                    n_rows = 0
+                    for row in connection.execute(query, [min(size, _MAX_BYTES), *some]):
+                        n_rows += 1
+                        layers = _from_row(*row)
+                        if layers is None or n_rows > len(some):  # the key of a damaged row may be wrong as well
+                            self._damaged.update(some)
+                            continue
+                        size -= layers.nbytes
+                        if size < 0:
+                            raise sqlite3.DatabaseError(Errors.CACHE_LARGER)
+                        result[row[0]] = layers
+        except (*_PROBLEMS, OSError) as error:
             raise CacheError(Errors.CACHE_READ.format(path=self.path, reason=error)) from error
+        self._damaged -= result.keys()
         return result
 
     def write(self, items: Mapping[bytes, npt.NDArray[Any]]) -> None:
@@ -106,7 +131,7 @@ class LayersFile:
                 connection.executemany("INSERT OR IGNORE INTO layers VALUES (?, ?, ?, ?)", rows)
                 connection.execute("COMMIT")
                 self._damaged -= items.keys()
-        except sqlite3.Error as error:
+        except _PROBLEMS as error:
             self._writes = False
             warnings.warn(Errors.CACHE_WRITE.format(path=self.path, reason=error), CacheWarning, stacklevel=2)
 
@@ -117,11 +142,25 @@ class LayersFile:
             self._check_header()
             with closing(sqlite3.connect(self.path, timeout=_TIMEOUT, isolation_level=None)) as connection:
                 connection.text_factory = bytes  # because damage can turn a blob into text, which may not be UTF-8
+                # What a file says must not make SQLite run anything: it may be made to do harm.
+                connection.execute("PRAGMA trusted_schema = OFF")
+                connection.execute("PRAGMA cell_size_check = ON")
                 connection.execute("PRAGMA synchronous = NORMAL")
+                _limit_lengths(connection, _MAX_BYTES)
                 # The version is also 0 if a process was killed while it created the file.
                 if connection.execute("PRAGMA user_version").fetchone() == (0,):
                     self._create(connection)
+                self._check_schema(connection)
                 yield connection
+
+    def _check_schema(self, connection: sqlite3.Connection) -> None:
+        """Raise CacheError unless the file has our table and nothing else: no view, trigger or further index."""
+        query = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+        found = connection.execute(query).fetchmany(len(_SCHEMA) + 1)
+        if sorted(found, key=repr) != sorted(_SCHEMA, key=repr):
+            names = ", ".join(shown(name) for _, name, *_ in found)
+            reason = Errors.CACHE_SCHEMA.format(got=names or "nothing")
+            raise CacheError(Errors.CACHE_KIND.format(path=self.path, reason=reason))
 
     def _create(self, connection: sqlite3.Connection) -> None:
         try:
@@ -168,6 +207,12 @@ class LayersFile:
             raise CacheError(Errors.CACHE_VERSION.format(path=self.path, got=version, expected=VERSION))
 
 
+def _limit_lengths(connection: sqlite3.Connection, n_bytes: int) -> None:
+    """Let no value have more bytes, which SQLite would allocate. Python has no such limit before 3.11."""
+    if hasattr(connection, "setlimit"):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, n_bytes + _ROOM)
+
+
 def _to_row(key: bytes, layers: npt.NDArray[Any]) -> tuple[bytes, bytes, int, bytes]:
     """Return the row of an array: key, shape, checksum, values."""
     shape, data = _SHAPE.pack(*layers.shape), layers.astype("<f4").tobytes()
@@ -178,12 +223,12 @@ def _from_row(key: object, shape: object, crc: object, data: object) -> Layers |
     """Return the array of a row; None if the row is damaged."""
     if not (isinstance(key, bytes) and isinstance(shape, bytes) and isinstance(data, bytes)):
         return None
-    if _checksum(key, shape, data) != crc:
+    if len(shape) != _SHAPE.size or _checksum(key, shape, data) != crc:
         return None
-    try:
-        return np.frombuffer(data, "<f4").astype(np.float32, copy=False).reshape(_SHAPE.unpack(shape))
-    except (ValueError, struct.error):
+    sizes = _SHAPE.unpack(shape)
+    if min(sizes) < 0 or math.prod(sizes) * np.dtype("<f4").itemsize != len(data):
         return None
+    return np.frombuffer(data, "<f4").astype(np.float32, copy=False).reshape(sizes)
 
 
 def _checksum(key: bytes, shape: bytes, data: bytes) -> int:

@@ -26,7 +26,12 @@ def with_cache(
     if cache is None or not cache.is_open:
         return run(rows)
     keys = _keys(rows, f"{shim.compute_fingerprint()} {shim.dtype}".encode(), stateful)
-    cached = cache.get(keys)
+    # A file of a stranger may have arrays of any shape.
+    shapes = [(shim.options.layers, len(row.words), shim.options.width) for row in rows]
+    cached = [
+        layers if layers is not None and layers.shape == shape else None
+        for layers, shape in zip(cache.get(keys), shapes)
+    ]
     if stateful:
         incomplete = {row.doc for row, layers in zip(rows, cached) if layers is None}
         missing = [i for i, row in enumerate(rows) if row.doc in incomplete]

@@ -3,7 +3,9 @@
 import gc
 import os
 import shutil
+import sqlite3
 import weakref
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from spacy.training import Example
 from tasks import examples, train, with_tasks
 
 from spacy_elmo.errors import CacheError, CacheWarning
+from spacy_elmo.formats.layers_file import LayersFile
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules import precision
 
@@ -119,6 +122,23 @@ def test_a_later_run_reuses_the_file(tmp_path: Path, read: list[list[str]]) -> N
         for a, b in zip(first, update(later_nlp, later, TEXTS)):
             np.testing.assert_array_equal(a, b)
     assert len(read) == 3
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_arrays_of_another_shape_are_not_used(tmp_path: Path, read: list[list[str]], axis: int) -> None:
+    """Which an intact file never has, but one that somebody made."""
+    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    nlp, pipe = pipe_of(cache_file=str(right), cache_mb=0)
+    first = update(nlp, pipe, TEXTS)
+    with closing(sqlite3.connect(right)) as connection:
+        keys = [key for (key,) in connection.execute("SELECT key FROM layers")]
+    items = {key: np.delete(layers, 0, axis) for key, layers in LayersFile(right).read(keys).items()}
+    LayersFile(wrong).write(items)
+    assert len(items) == 3
+    nlp, pipe = pipe_of(cache_file=str(wrong), cache_mb=0)
+    for a, b in zip(first, update(nlp, pipe, TEXTS)):
+        np.testing.assert_array_equal(a, b)
+    assert len(read) == 6
 
 
 @pytest.mark.slow
