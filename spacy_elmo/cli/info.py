@@ -22,6 +22,7 @@ from .views.info_rows import (
     file_rows,
     lone_weight_rows,
     option_rows,
+    reader_rows,
     vector_rows,
     weight_rows,
 )
@@ -120,6 +121,8 @@ def show_model(paths: list[Path]) -> list[str]:
             elif kinds[path] == OPTIONS:
                 options = read_options(path)
                 rows += option_rows(options, sha256)
+                if WEIGHTS not in kinds.values():
+                    rows += reader_rows(options, None)
             elif kinds[path] == VECTORS:
                 rows += vector_rows(path)
             elif kinds[path] == OUTPUT:

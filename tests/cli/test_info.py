@@ -17,7 +17,7 @@ from weight_files import make_heap_cycle
 
 import spacy_elmo.cli  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.cli.views.info_rows import weight_rows
-from spacy_elmo.formats import VectorsWriter, write_options
+from spacy_elmo.formats import VectorsWriter, read_options, write_options
 from spacy_elmo.formats.official import OFFICIAL_MODELS, find_official
 
 SMALL = "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229"
@@ -59,6 +59,7 @@ def test_options_and_weights_in_any_order(model: Path) -> None:
         "vectors 3 layers of 32",
         "parameters 105,120",
         "weights all there",
+        "read by this package, AllenNLP, bilm-tf",
         "not an official model",
     ):
         assert told in output, told
@@ -72,6 +73,11 @@ def test_several_folders(golden: Path) -> None:
 
 def test_an_options_file_alone(model: Path) -> None:
     assert "vectors 3 layers of 32" in run(model / "options.json")
+    changed = replace(read_options(model / "options.json"), use_skip_connections=False, max_characters=25)
+    write_options(model / "options.json", changed)
+    output = run(model / "options.json")
+    assert "read by this package, bilm-tf not by AllenNLP no skip connections" in output
+    assert "not by AllenNLP 25 characters a token, not 50" in output
 
 
 def test_weights_alone(model: Path) -> None:

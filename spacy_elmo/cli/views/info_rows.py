@@ -3,12 +3,14 @@
 HDF5 files may come from strangers, so another process reads them.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from ...formats.contents.untrusted import shapes_in, vectors_in
 from ...formats.hdf5_vectors import INDEX_NAME
 from ...formats.official import find_official
 from ...formats.options import BiLMOptions
+from ...formats.readers import readers_of
 from ...formats.weights.hdf5 import read_weights
 from ...modules.loading import EMBEDDED, embedded_files
 from ..shared.checksums import sha256_of
@@ -49,6 +51,17 @@ def option_rows(options: BiLMOptions, sha256: str | None, embedded: bool = False
     ]
 
 
+def reader_rows(options: BiLMOptions, parameters: Iterable[str] | None) -> Rows:
+    """Return which programs can read a biLM.
+
+    options: its sizes.
+    parameters: names of its parameters; None: those that the sizes require.
+    """
+    readers = readers_of(options, parameters)
+    rows = [("read by", ", ".join(reader.name for reader in readers if not reader.problems))]
+    return rows + [(f"not by {name}", problem) for name, problems in readers for problem in problems]
+
+
 def weight_rows(path: Path, options: BiLMOptions, sha256: str | None) -> Rows:
     """Return what a weight file holds, after reading all of it. Raises WeightsError if it does not fit the options."""
     # row 0 of the embedding is not in the file
@@ -57,6 +70,7 @@ def weight_rows(path: Path, options: BiLMOptions, sha256: str | None) -> Rows:
     return [
         ("weights", "all there, with the sizes of the options"),
         ("parameters", f"{n_parameters:,}"),
+        *reader_rows(options, arrays),
         ("model", _model(options, sha256)),
     ]
 

@@ -32,18 +32,21 @@ class ConsoleReporter(Reporter):
     def __init__(self, every: float = EVERY) -> None:
         self._every, self._told = every, time.monotonic()
         self._loss, self._begun, self._lost = "loss", False, False
+        self._readers = ""
         self._bar: tqdm | None = None
         self._printer = Printer(no_print=True)
 
     def start(self, facts: RunFacts, warnings: Sequence[str]) -> None:
         """Print texts, vocabulary and sizes, and the warnings."""
         self._loss = "sampled loss" if facts.sampled else "loss"
+        self._readers = facts.readers
         covered = "" if facts.coverage is None else f", {facts.coverage:.2%} of the training text's tokens"
         rows = [
             ("training text", _text(facts.train)),
             ("held-out text", _text(facts.heldout)),
             ("vocabulary", f"{facts.words:,} words{covered}"),
             ("biLM", f"{facts.parameters:,} parameters"),
+            ("read by", facts.readers),
             ("length", f"{facts.total_tokens:,} tokens of one direction"),
             ("processes", str(facts.processes)),
         ]
@@ -109,6 +112,8 @@ class ConsoleReporter(Reporter):
             self._write(self._printer.warn(escaped(f"{output}: the held-out perplexity was never a finite number")))
             return
         self._write(self._printer.good(escaped(f"{output}: lowest held-out perplexity on the way {best:.2f}")))
+        if self._readers:
+            self._write(f"options.json and weights.hdf5 are read by {self._readers}")
         self._write(f"python -m spacy elmo evaluate {output / 'model-best'} TEXT")
 
     def close(self) -> None:

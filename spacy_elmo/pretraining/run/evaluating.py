@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import CheckpointError, Errors, WeightsError
+from ...formats.readers import readers_told
 from ..model.files import BEST, LAST
 from ..model.language_model import LanguageModel
 from ..scoring import Score, score_text
@@ -51,6 +52,7 @@ def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
         trainer.total_steps * trainer.tokens_per_update,
         trainer.group.size,
         trainer.settings.softmax.kind == "sampled",
+        readers_told(trainer.model.bilm.options, dict(trainer.model.bilm.named_parameters())),
     )
 
 

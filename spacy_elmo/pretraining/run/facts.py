@@ -39,6 +39,7 @@ class RunFacts(NamedTuple):
     total_tokens: length of the run, in tokens of one direction, `</S>` counted.
     processes: their number.
     sampled: whether the training loss is over sampled words, so that its exponential is no perplexity.
+    readers: which programs can read the biLM, as a line.
     """
 
     train: TextFacts
@@ -49,6 +50,7 @@ class RunFacts(NamedTuple):
     total_tokens: int
     processes: int = 1
     sampled: bool = False
+    readers: str = ""
 
 
 class CardFacts(NamedTuple):

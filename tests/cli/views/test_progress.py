@@ -25,6 +25,7 @@ FACTS = RunFacts(
     parameters=2_999_888,
     total_tokens=1_000_000,
     sampled=True,
+    readers="this package; not AllenNLP: no skip connections",
 )
 ROW = EvaluationRow(2_000, 10_240_000, 0.14, 900.0, 5.43219, 0.00312, 123.456, 120.004, 121.7, 999, 15_432.1)
 
@@ -45,6 +46,7 @@ def test_the_beginning(capsys: pytest.CaptureFixture[str]) -> None:
         "held-out text b.txt: 10 sentences, 300 tokens",
         "vocabulary 5,000 words, 98.70% of the training text's tokens",
         "biLM 2,999,888 parameters",
+        "read by this package; not AllenNLP: no skip connections",
         "length 1,000,000 tokens",
         "a.txt: 2 bad lines were left out",
         "a.txt, line 7: not UTF-8",
@@ -54,6 +56,15 @@ def test_the_beginning(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert part in told
     assert "b.txt: 0 bad" not in told
+
+
+def test_the_readers_again_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = ConsoleReporter()
+    reporter.start(FACTS, [])
+    lines(capsys)
+    reporter.done(Path("run"), 12.3, None)
+    told = "\n".join(lines(capsys))
+    assert "options.json and weights.hdf5 are read by this package; not AllenNLP: no skip connections" in told
 
 
 def test_a_row_for_each_evaluation(capsys: pytest.CaptureFixture[str]) -> None:
