@@ -18,7 +18,8 @@ from ..formats.truncated import TruncatedWords
 from ..inference.engine import Engine
 from ..inference.frozen import FrozenBiLM
 from ..inference.word_vectors import CACHED_WORDS
-from ..modules import Arrays, BiLM, LstmState, load_arrays
+from ..modules import Arrays, BiLM, LstmState
+from ..modules.loading import load_named_arrays
 from ..modules.precision import Precision, dtype_of
 from .progress import Progress, bar_of
 from .sentence_batches import batches_of, checked_words
@@ -51,7 +52,8 @@ def device_of(cuda_device: int) -> torch.device:
 class ElmoEmbedder:
     """Computes all layers of the biLM for tokenised sentences, without gradients.
 
-    options_file, weight_file: paths of the official files; both None: the embedded biLM.
+    options_file, weight_file: paths of the official files; both None: the embedded biLM. A folder with both files, the
+        folder of a pretraining run, or "en_mini" may stand in place of the two: `ElmoEmbedder("runs/mine")`.
     cuda_device: number of the GPU; -1: the CPU.
     stateful: whether row i of a batch starts from the state after row i of the previous batch, as in AllenNLP; false:
         each sentence starts from the zero state, so that its vectors depend on no other sentence.
@@ -74,7 +76,7 @@ class ElmoEmbedder:
     ) -> None:
         device = device_of(cuda_device)
         dtype = dtype_of(precision, device)  # before files are read
-        owner = FrozenBiLM(*load_arrays(options_file, weight_file), device)
+        owner = FrozenBiLM(*load_named_arrays(options_file, weight_file), device)
         self._use(owner, owner.prepare_engine(dtype, CACHED_WORDS), stateful)
 
     @classmethod

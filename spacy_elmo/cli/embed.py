@@ -10,9 +10,10 @@ from wasabi import msg
 from ..allennlp.embedder import ElmoEmbedder, OutputFormat
 from ..errors import CommandError, Errors, TruncatedWordsWarning
 from ..formats.sentences import read_sentences
+from ..modules.loading import files_of, load_arrays
 from ..modules.precision import Precision
 from .shared.errors import printing_errors
-from .shared.inputs import open_text, pipeline_weights, source_of
+from .shared.inputs import is_pipeline, open_text, pipeline_weights, source_of
 from .shared.outputs import refuse_inputs
 
 
@@ -26,6 +27,7 @@ def output_format(*, all_: bool, top: bool, average: bool) -> OutputFormat:
 
 
 def load_embedder(
+    model: str | None,
     options_file: str | None,
     weight_file: str | None,
     pipeline: str | None,
@@ -34,16 +36,34 @@ def load_embedder(
     stateful: bool,
     precision: str,
 ) -> ElmoEmbedder:
-    """An embedder of two files, of a saved pipeline, or of the embedded biLM. Raises ElmoError."""
+    """Return an embedder of a named model, of two files, of a saved pipeline, or of the embedded biLM.
+
+    model: en_mini, or a folder or package that `is_pipeline` can tell; None: the other arguments say which.
+    options_file, weight_file: the official files.
+    pipeline: folder or package of a saved pipeline.
+    pipe: name of the elmo pipe if the pipeline has several.
+    gpu: number of the GPU; -1: the CPU.
+    stateful, precision: as for ElmoEmbedder.
+
+    Raises ElmoError if they exclude each other, or can't be used.
+    """
     known = cast(Precision, precision)  # or refused
+    others = {"--pipeline": pipeline, "--options-file": options_file, "--weight-file": weight_file}
+    present = [name for name, value in others.items() if value is not None]
+    if model is not None and present:
+        raise CommandError(Errors.MODEL_BOTH.format(other=present[0]))
+    if pipeline is not None and len(present) > 1:
+        raise CommandError(Errors.PIPE_BOTH.format(other=present[1]))
+    if model is not None and is_pipeline(model):
+        pipeline = model
     if pipeline is None:
         if pipe is not None:
             raise CommandError(Errors.PIPE_ALONE.format(got=pipe))
-        return ElmoEmbedder(options_file, weight_file, gpu, stateful=stateful, precision=known)
-    for name, value in (("--options-file", options_file), ("--weight-file", weight_file)):
-        if value is not None:
-            raise CommandError(Errors.PIPE_BOTH.format(other=name))
-    options, arrays = pipeline_weights(pipeline, pipe)
+        if model is None:
+            return ElmoEmbedder(options_file, weight_file, gpu, stateful=stateful, precision=known)
+        options, arrays = load_arrays(bilm=model)
+    else:
+        options, arrays = pipeline_weights(pipeline, pipe)
     return ElmoEmbedder.from_arrays(options, arrays, gpu, stateful=stateful, precision=known)
 
 
@@ -65,6 +85,10 @@ def embed(
     ] = False,
     gpu_id: Annotated[int, typer.Option("--gpu-id", min=-1, help="Number of the GPU; -1: the CPU")] = -1,
     cuda_device: Annotated[int | None, typer.Option("--cuda-device", min=-1, hidden=True)] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="A biLM in one word: folder of a biLM or of a pretraining run, saved pipeline, or en_mini"),
+    ] = None,
     options_file: Annotated[str | None, typer.Option(help="options.json of a biLM; left out: the embedded one")] = None,
     weight_file: Annotated[str | None, typer.Option(help="weights.hdf5 of a biLM")] = None,
     pipeline: Annotated[str | None, typer.Option(help="Saved pipeline whose biLM is used: folder or package")] = None,
@@ -93,13 +117,14 @@ def embed(
         msg.warn(Errors.EMBED_VOCAB_PATH.format(got=vocab_path))
     with printing_errors(Errors.EMBED_STOPPED.format(path=output_file)):
         chosen = output_format(all_=all_, top=top, average=average)
-        refuse_inputs(output_file, [input_file, *(Path(name) for name in (options_file, weight_file) if name)])
+        files = (options_file, weight_file) if model is None else files_of(model)
+        refuse_inputs(output_file, [input_file, *(Path(name) for name in files if name)])
         with open_text(input_file) as file:
             lines = read_sentences(file, source, keys=use_sentence_keys)
         if not lines:
             raise CommandError(Errors.EMBED_NO_SENTENCES.format(source=source))
         gpu = gpu_id if cuda_device is None else cuda_device
-        embedder = load_embedder(options_file, weight_file, pipeline, pipe, gpu, stateful, precision)
+        embedder = load_embedder(model, options_file, weight_file, pipeline, pipe, gpu, stateful, precision)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
             embedder.embed_lines(

@@ -91,7 +91,7 @@ def show(query: Occurrence, others: list[Occurrence], top: int) -> None:
 def similar(
     model: Annotated[
         str,
-        typer.Argument(help="Saved pipeline (folder or package), folder of options.json and weights.hdf5, or en_mini"),
+        typer.Argument(help="Saved pipeline (folder or package), folder of a biLM or of a pretraining run, or en_mini"),
     ],
     text: Annotated[Path, typer.Argument(help="Text: one sentence a line; - is stdin. A biLM splits it at blanks")],
     word: Annotated[str, typer.Option(help="The word, exactly as the text has it")],

@@ -47,6 +47,7 @@ class CommandMessages:
         "--pipeline and {other} were given. Expected one of them, because a pipeline has its own biLM: leave out "
         "{other}."
     )
+    MODEL_BOTH = "--model and {other} were given. Expected one of them: leave out {other}, or --model."
     PIPE_ALONE = "--pipe is {got!r}, but no pipeline was given. Give a pipeline, or leave out --pipe."
     PIPE_LOAD = (
         "{pipeline}: can't be loaded ({reason}). Expected the folder of a saved spaCy pipeline, or the name of an "

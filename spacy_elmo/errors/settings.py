@@ -10,6 +10,10 @@ class SettingMessages:
         "{given} is set, but {missing} is not. Set both to use a biLM of your own, or neither to use the embedded "
         "one (in a component's config they are model.{given} and model.{missing})."
     )
+    BILM_AND_FILES = (
+        "bilm is {bilm}, and {files} is set too. Expected one of both: bilm for a folder or en_mini, or options_file "
+        "and weight_file for two files (in a component's config they are model.bilm and so on)."
+    )
     FILE_SETTING = "{error} The setting {setting} (model.{setting} in a component's config) points there."
     BFLOAT16 = (
         'model.precision is "bfloat16", but this machine\'s {device} has no matrix multiplications in bfloat16. Set it '

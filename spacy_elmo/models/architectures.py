@@ -31,6 +31,7 @@ def build_bilm(
     trainable: bool = False,
     cached_words: int = CACHED_WORDS,
     width: int | None = None,
+    bilm: str | None = None,
 ) -> BiLMModel:
     """Build spacy-elmo.BiLM.v1: docs -> all layers of the biLM.
 
@@ -48,6 +49,8 @@ def build_bilm(
     cached_words: number of words whose character-encoder vectors are cached, the most recently used ones; 0: none.
     width: expected width of the layers; null: any. It is needed only in a model that must know its sizes before any
         file is read. `replace_listeners` sets it.
+    bilm: in place of the two files, a folder with both, the folder of a pretraining run (for its model-best), or
+        "en_mini"; null: the two files.
 
     Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true.
     """
@@ -55,7 +58,7 @@ def build_bilm(
         raise SettingsError(Errors.SPANS_GETTER.format(got=shown(get_spans)))
     if stateful and trainable:
         raise SettingsError(Errors.STATEFUL_TRAINABLE)
-    shim = BiLMShim(options_file, weight_file, precision, cached_words)
+    shim = BiLMShim(options_file, weight_file, precision, cached_words, bilm)
     return bilm_layer(shim, get_spans or build_sentences(), stateful, trainable, width)
 
 

@@ -36,6 +36,7 @@ class BiLMShim(Shim):
 
     options_file, weight_file: paths of the official files; both None: the embedded biLM. They are read when weights
         are first needed. A saved pipeline contains its weights and never reads them.
+    bilm: a folder of a biLM or of a pretraining run, or "en_mini", in place of the two files (see `files_of`).
     precision: type of the engine's matrix multiplications: "float32", "bfloat16" or "auto".
     cached_words: number of words whose vectors the engine caches (see WordVectors).
     truncated: attribute; counts the tokens that have more bytes than the biLM reads.
@@ -50,15 +51,16 @@ class BiLMShim(Shim):
         weight_file: str | None,
         precision: Precision = "float32",
         cached_words: int = CACHED_WORDS,
+        bilm: str | None = None,
     ) -> None:
         super().__init__(None)
-        check_files(options_file, weight_file)
+        check_files(options_file, weight_file, bilm)
         if not isinstance(cached_words, int) or isinstance(cached_words, bool) or cached_words < 0:
             raise SettingsError(Errors.CACHED_WORDS.format(got=cached_words))
         # the device of Thinc's ops at the time when the layer is built; other threads may have other ops
         self._device = get_torch_default_device()
         dtype_of(precision, self._device)
-        self.options_file, self.weight_file = options_file, weight_file
+        self.options_file, self.weight_file, self.bilm = options_file, weight_file, bilm
         self.precision, self.cached_words = precision, cached_words
         self.truncated = TruncatedWords("the n of model.shims[0].truncated")
         self.learn_rate_factor = 1.0
@@ -70,9 +72,9 @@ class BiLMShim(Shim):
 
     @property
     def options(self) -> BiLMOptions:
-        """The biLM's options. Before weights are read they come from options_file. Raises ElmoError if it is wrong."""
+        """The biLM's options. Before weights are read they come from their file. Raises ElmoError if it is wrong."""
         owner = self._model
-        return load_options(self.options_file) if owner is None else owner.options
+        return load_options(self.options_file, self.bilm) if owner is None else owner.options
 
     @property
     def dtype(self) -> torch.dtype:
@@ -83,7 +85,7 @@ class BiLMShim(Shim):
         """Return the weights' owner. Read the files if there is none. Raises ElmoError if they cannot be used."""
         with self._lock:
             if self._model is None:
-                self._set_owner(FrozenBiLM(*load_arrays(self.options_file, self.weight_file), self._device))
+                self._set_owner(FrozenBiLM(*load_arrays(self.options_file, self.weight_file, self.bilm), self._device))
             assert self._model is not None
             return self._model
 

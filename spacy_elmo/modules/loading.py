@@ -3,12 +3,13 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import bilms
-from ..errors import ElmoError, Errors, SettingsError
+from ..errors import ElmoError, Errors, SettingsError, shown
 from ..formats.options import BiLMOptions, read_options
 from ..formats.weights.hdf5 import read_weights
 from .bilm import BiLM
@@ -16,6 +17,8 @@ from .bilm import BiLM
 File = str | os.PathLike[str]
 Arrays = dict[str, npt.NDArray[np.float32]]  # weights by parameter name
 EMBEDDED = "en_mini"
+OPTIONS, WEIGHTS = "options.json", "weights.hdf5"
+BEST = "model-best"  # in the folder of a pretraining run
 
 
 def embedded_files() -> tuple[str, str]:
@@ -23,38 +26,78 @@ def embedded_files() -> tuple[str, str]:
     return bilms.paths(EMBEDDED)
 
 
-def check_files(options_file: File | None, weight_file: File | None) -> None:
-    """Raise SettingsError if one of the two settings is None and the other is not."""
-    if (options_file is None) != (weight_file is None):
-        names = ("options_file", "weight_file")
-        missing, present = names if options_file is None else names[::-1]
-        raise SettingsError(Errors.ONE_FILE.format(missing=missing, given=present))
+def check_files(options_file: File | None, weight_file: File | None, bilm: File | None = None) -> None:
+    """Raise SettingsError if one of the two files is None and the other is not, or if `bilm` is set beside one."""
+    names = ("options_file", "weight_file")
+    present = [name for name, file in zip(names, (options_file, weight_file)) if file is not None]
+    if bilm is not None and present:
+        raise SettingsError(Errors.BILM_AND_FILES.format(bilm=shown(os.fspath(bilm)), files=" and ".join(present)))
+    if len(present) == 1:
+        missing = names[1 - names.index(present[0])]
+        raise SettingsError(Errors.ONE_FILE.format(missing=missing, given=present[0]))
 
 
-def load_options(options_file: File | None = None) -> BiLMOptions:
+def files_of(bilm: File) -> tuple[str | None, str | None]:
+    """Return the options.json and the weights.hdf5 of a biLM that is named by one setting. They may be missing.
+
+    bilm: a folder with both files, the folder of a pretraining run (then they are in its model-best), or "en_mini".
+
+    Returns (None, None) for en_mini, the embedded biLM, unless there is a folder of this name.
+    """
+    folder = Path(bilm)
+    if os.fspath(bilm) == EMBEDDED and not folder.is_dir():
+        return None, None
+    if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
+        folder = folder / BEST
+    return str(folder / OPTIONS), str(folder / WEIGHTS)
+
+
+def load_options(options_file: File | None = None, bilm: File | None = None) -> BiLMOptions:
     """Load the sizes and settings of a biLM.
 
     options_file: an options.json; None: that of the embedded biLM.
+    bilm: a biLM as `files_of` describes it, in place of the file; None: `options_file`.
 
     Raises ElmoError, which names the setting and says what is wrong with the file.
     """
-    with _naming("options_file"):
+    if bilm is not None:
+        options_file = files_of(bilm)[0]
+    with _naming("options_file" if bilm is None else "bilm"):
         return read_options(embedded_files()[0] if options_file is None else options_file)
 
 
-def load_arrays(options_file: File | None = None, weight_file: File | None = None) -> tuple[BiLMOptions, Arrays]:
+def load_arrays(
+    options_file: File | None = None, weight_file: File | None = None, bilm: File | None = None
+) -> tuple[BiLMOptions, Arrays]:
     """Load the options and the weights of a biLM, without a network.
 
     options_file: the options.json, with sizes and settings.
-    weight_file: the weights.hdf5 in the official format. If both are None, the embedded biLM is loaded.
+    weight_file: the weights.hdf5 in the official format. If all are None, the embedded biLM is loaded.
+    bilm: a biLM as `files_of` describes it, in place of the two files.
+
     Raises ElmoError, which names the setting and says what is wrong with its file.
     """
-    check_files(options_file, weight_file)
-    options = load_options(options_file)
-    with _naming("weight_file"):
+    check_files(options_file, weight_file, bilm)
+    options = load_options(options_file, bilm)
+    if bilm is not None:
+        weight_file = files_of(bilm)[1]
+    with _naming("weight_file" if bilm is None else "bilm"):
         if weight_file is None:
             return options, read_weights(embedded_files()[1], options, trusted=True)
         return options, read_weights(weight_file, options)
+
+
+def load_named_arrays(name: File | None = None, weight_file: File | None = None) -> tuple[BiLMOptions, Arrays]:
+    """Load the options and the weights of a biLM that is named by one word or by two files.
+
+    name: an options.json; or, if there is no weight_file, also a biLM as `files_of` describes it.
+    weight_file: the weights.hdf5. If both are None, the embedded biLM is loaded.
+
+    Raises ElmoError, which names the setting and says what is wrong with its file.
+    """
+    if weight_file is None and name is not None and (os.fspath(name) == EMBEDDED or Path(name).is_dir()):
+        return load_arrays(bilm=name)
+    return load_arrays(name, weight_file)
 
 
 def load_bilm(options_file: File | None = None, weight_file: File | None = None) -> BiLM:

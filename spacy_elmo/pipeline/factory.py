@@ -12,6 +12,7 @@ from .elmo import ElmoPipe
 
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.BiLM.v1",
+    "bilm": None,
     "options_file": None,
     "weight_file": None,
     "get_spans": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import shutil
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,6 +66,19 @@ def test_carried_state_through_embed_sentences(known: Golden) -> None:
 
 def test_embedded_bilm() -> None:
     assert ElmoEmbedder().embed_sentence(["Hello", "."]).shape == (3, 2, 256)
+
+
+def test_one_word_names_a_bilm(golden: Path, embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    words = ["Hello", "."]
+    expected = ElmoEmbedder(golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5").embed_sentence(
+        words
+    )
+    shutil.copytree(golden / "random_a", tmp_path / "run" / "model-best")
+    for folder in (golden / "random_a", str(golden / "random_a"), tmp_path / "run"):
+        np.testing.assert_array_equal(ElmoEmbedder(folder).embed_sentence(words), expected)
+    np.testing.assert_array_equal(ElmoEmbedder("en_mini").embed_sentence(words), ElmoEmbedder().embed_sentence(words))
+    with pytest.raises(ElmoError, match=r"options\.json: no such file.*setting bilm"):
+        ElmoEmbedder(tmp_path)
 
 
 def test_batch_to_embeddings(embedder: ElmoEmbedder) -> None:

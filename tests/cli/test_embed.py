@@ -168,6 +168,26 @@ def test_pipelines(pipelines: Path, text: Path, output: Path, embedder: ElmoEmbe
     assert arrays_in(output)["0"].shape == (3, 4, 256)
 
 
+def test_a_model_in_one_word(pipelines: Path, text: Path, output: Path, tmp_path: Path, embedder: ElmoEmbedder) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "run" / "model-best")
+    (tmp_path / "run" / "config.cfg").write_text("")
+    for model in (GOLDEN, tmp_path / "run", pipelines / "one"):
+        run(text, output, "--model", model)
+        np.testing.assert_allclose(arrays_in(output)["0"], embedder.embed_sentence(LINES[0].split()), atol=1e-5)
+    run(text, output, "--model", "en_mini")
+    assert arrays_in(output)["0"].shape == (3, 4, 256)
+    output.unlink()
+    for arguments, part in (
+        ((GOLDEN, "--pipeline", pipelines / "one"), "--model and --pipeline"),
+        ((GOLDEN, *FILES), "--model and --options-file"),
+        ((GOLDEN, "--pipe", "elmo"), "no pipeline was given"),
+        ((tmp_path / "gone",), "options.json: no such file"),
+        ((pipelines / "none",), "no elmo pipe"),
+    ):
+        assert part in run(text, output, "--model", *arguments, code=1)
+    assert list(output.parent.iterdir()) == []
+
+
 def test_pipelines_that_are_refused(pipelines: Path, text: Path, output: Path) -> None:
     for arguments, part in (
         (("--pipeline", pipelines / "none"), "no elmo pipe; the pipeline has sentencizer"),

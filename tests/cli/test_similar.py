@@ -152,6 +152,12 @@ def test_pipeline(text: Path, tmp_path: Path) -> None:
     assert "--pipe is 'x'" in run(tmp_path / "saved", text, "--word", "bank", "--pipe", "x", code=1)
 
 
+def test_the_folder_of_a_run(text: Path, tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "run" / "model-best")
+    (tmp_path / "run" / "config.cfg").write_text("")
+    assert run(tmp_path / "run", text, "--word", "bank") == run(GOLDEN, text, "--word", "bank")
+
+
 def test_refusals(text: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "half").mkdir()

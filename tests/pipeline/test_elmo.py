@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import pickle
+import shutil
 from itertools import count
 from pathlib import Path
 
@@ -317,6 +318,35 @@ def test_attributes_of_others_are_not_overwritten() -> None:
             spacy.blank("en").add_pipe("elmo", config={"attr": "mine"})
     finally:
         Doc.remove_extension("mine")
+
+
+def test_one_word_names_a_bilm(golden: Path, tmp_path: Path) -> None:
+    folder = golden / "random_a"
+    files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "weights.hdf5")}
+    shutil.copytree(folder, tmp_path / "run" / "model-best")
+    vectors = []
+    for model in (files, {"bilm": str(folder)}, {"bilm": str(tmp_path / "run")}):
+        nlp = spacy.blank("en")
+        nlp.add_pipe("elmo", config={"model": model})
+        vectors.append(nlp("A bank .")._.elmo)
+        shutil.rmtree(tmp_path / "saved", ignore_errors=True)
+        nlp.to_disk(tmp_path / "saved")
+    np.testing.assert_array_equal(vectors[1], vectors[0])
+    np.testing.assert_array_equal(vectors[2], vectors[0])
+    shutil.rmtree(tmp_path / "run")  # a saved pipeline needs no other file
+    np.testing.assert_array_equal(spacy.load(tmp_path / "saved")("A bank .")._.elmo, vectors[0])
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"bilm": "en_mini"}})
+    assert nlp("A bank .")._.elmo.shape == (3, 256)
+
+
+def test_one_word_and_files_exclude_each_other(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="bilm is 'en_mini', and weight_file is set too"):
+        spacy.blank("en").add_pipe("elmo", config={"model": {"bilm": "en_mini", "weight_file": "x"}})
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"bilm": str(tmp_path / "gone")}})
+    with pytest.raises(ElmoError, match=r"gone/options\.json: no such file.*model\.bilm"):
+        nlp("A bank .")
 
 
 def test_missing_files_name_setting_and_path() -> None:

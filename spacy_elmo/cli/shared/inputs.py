@@ -9,11 +9,13 @@ from typing import IO
 
 import spacy
 from spacy.language import Language
+from spacy.util import is_package
 
 from ...errors import CommandError, Errors
 from ...formats.options import BiLMOptions
 from ...models.shim import BiLMShim, bilm_shims
 from ...modules import Arrays
+from ...modules.loading import EMBEDDED
 from ...pipeline.elmo import ElmoPipe
 
 STANDARD_INPUT = Path("-")
@@ -50,6 +52,17 @@ def open_text(path: Path) -> Iterator[IO[str]]:
 def source_of(path: Path) -> str:
     """Return what messages call a text. path: as in `open_text`."""
     return "standard input" if path == STANDARD_INPUT else str(path)
+
+
+def is_pipeline(model: str) -> bool:
+    """Return whether a model is a saved pipeline: a folder with a config.cfg and a meta.json, or an installed package.
+
+    model: what the user typed.
+    """
+    folder = Path(model)
+    if folder.exists():
+        return (folder / "config.cfg").is_file() and (folder / "meta.json").is_file()
+    return model != EMBEDDED and is_package(model)
 
 
 def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from ...allennlp.embedder import ElmoEmbedder
 from ...errors import CommandError, Errors
 from ...modules import BiLM, load_bilm
-from ...modules.loading import EMBEDDED
-from .inputs import load_pipe
+from ...modules.loading import EMBEDDED, files_of
+from .inputs import is_pipeline, load_pipe
 
 Layers = npt.NDArray[np.float32]
 BATCH = 64
@@ -73,18 +73,17 @@ class PipelineReader:
 def reader_of(model: str, pipe: str | None = None) -> Reader:
     """Return what reads and embeds lines with a model.
 
-    model: saved pipeline (folder or package), folder of options.json and weights.hdf5, or en_mini.
+    model: saved pipeline (folder or package), folder of a biLM or of a pretraining run, or en_mini.
     pipe: name of the elmo pipe if the pipeline has several.
 
     Raises ElmoError if the model can't be read, or if a biLM is combined with `pipe`.
     """
-    folder = Path(model)
-    files = folder / "options.json", folder / "weights.hdf5"
-    is_bilm = model == EMBEDDED or (all(path.is_file() for path in files) and not (folder / "config.cfg").is_file())
-    if is_bilm:
+    files = [path for path in files_of(model) if path is not None]
+    if not is_pipeline(model) and all(Path(path).is_file() for path in files):  # en_mini needs none
         if pipe is not None:
             raise CommandError(Errors.PIPE_ALONE.format(got=pipe))
-        return BiLMReader(load_bilm() if model == EMBEDDED else load_bilm(*files))
+        return BiLMReader(load_bilm(*files))
+    folder = Path(model)
     if folder.is_file() or (folder.is_dir() and not (folder / "config.cfg").is_file()):
         raise CommandError(Errors.SIMILAR_MODEL.format(path=folder, embedded=EMBEDDED))
     return PipelineReader(model, pipe)

@@ -4,13 +4,16 @@ import os
 from pathlib import Path
 
 from ...errors import Errors, WeightsError
+from ...modules.loading import BEST as BEST
 from ...modules.loading import EMBEDDED, embedded_files
+from ...modules.loading import OPTIONS as OPTIONS
+from ...modules.loading import WEIGHTS as WEIGHTS
 from .softmax_packages import package_folder, package_name
 
-OPTIONS, WEIGHTS, SOFTMAX, WORDS = "options.json", "weights.hdf5", "softmax.hdf5", "vocabulary.txt"
+SOFTMAX, WORDS = "softmax.hdf5", "vocabulary.txt"
 COUNTS = "vocabulary.counts.npy"  # may be missing
 CARD = "README.md"  # may be missing
-BEST, LAST = "model-best", "model-last"  # in the folder of a run
+LAST = "model-last"  # in the folder of a run, beside BEST
 RUN = "run.json"  # in the folder of a run
 FILES = (OPTIONS, WEIGHTS, SOFTMAX, WORDS)
 
