@@ -1,0 +1,31 @@
+"""Commands tell what is wrong with a saved pipeline, in whatever file of spaCy's the damage is."""
+
+from pathlib import Path
+
+import pytest
+import spacy
+
+from spacy_elmo.cli.shared.inputs import pipeline_weights
+from spacy_elmo.errors import CommandError
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("vocab/vectors", b""),  # spaCy raises an EOFError
+        ("vocab/strings.json", b"[1]"),  # a TypeError
+        ("vocab/vectors.cfg", b"[1]"),  # an AttributeError
+        ("tokenizer", b"[1]"),
+        ("meta.json", b"\xff"),
+        ("config.cfg", b"{}"),
+        ("elmo/model", b"\x81"),
+    ],
+)
+def test_damaged_pipelines(name: str, content: bytes, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    nlp.to_disk(tmp_path / "pipeline")
+    assert pipeline_weights(str(tmp_path / "pipeline"))[0].width == 256
+    (tmp_path / "pipeline" / name).write_bytes(content)
+    with pytest.raises(CommandError, match="pipeline"):
+        pipeline_weights(str(tmp_path / "pipeline"))
