@@ -14,6 +14,8 @@ from spacy_elmo import kernels
 from spacy_elmo.modules.lstm import amx as lstm_amx
 from spacy_elmo.modules.lstm.cell import Clips
 from spacy_elmo.modules.lstm.scan import lstm_scan
+from spacy_elmo.modules.lstm.state import LstmState
+from spacy_elmo.modules.lstm.weights import LayerWeights
 
 STEPS, BATCH, INPUT, DIM, WIDTH = 5, 9, 64, 128, 64  # sizes that the loops on AMX accept
 LOW = torch.bfloat16
@@ -118,8 +120,9 @@ def test_gradients(
     expected = plain(exact, keep, clips, low, low and loops != "amx")
     ours = [tensor.float().requires_grad_() for tensor in given.inputs]
     x, w_x, w_h, bias, h0, c0, *w_p = ours
-    weights = (w_x, w_h, bias, w_p[0] if w_p else None)
-    got = lstm_scan(x, *weights, h0, c0, None if keep is None else keep.float(), clips, precision)
+    weights = LayerWeights(w_x, w_h, bias, w_p[0] if w_p else None)
+    kept = None if keep is None else keep.float()
+    got = lstm_scan(x, weights, LstmState(h0, c0), kept, clips, matmul_dtype=precision)
     for made, wanted in zip(got, expected, strict=True):
         assert made.dtype == torch.float32
         assert relative(made.detach(), wanted.detach()) <= BOUNDS[precision]
