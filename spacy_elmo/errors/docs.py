@@ -9,20 +9,16 @@ class DocMessages:
     SPANS_GAP = "model.get_spans returned no span for token {i} ({token!r}). Expected spans that cover every token."
     NOT_EMBEDDED = (
         "this doc has no ELMo layers under {attr!r}: no elmo pipe with that attr has processed it, or they were set "
-        "to None, or the doc was made from other docs (Doc.from_docs, as_doc and a DocBin without store_user_data do "
-        'not copy them). Add the pipe, nlp.add_pipe("elmo"), and run it on the doc.'
+        "to None, or the doc is a copy without them (as_doc without copy_user_data=True, a DocBin without "
+        'store_user_data=True). Add the pipe, nlp.add_pipe("elmo"), and run it on the doc.'
     )
     STORED_MIX = (
         'this doc has the mixed vectors under {attr!r} but not the layers, because the pipe has store = "mix". '
         'Set store to "layers".'
     )
-    OTHER_NUMBER = (
-        "this doc has {tokens} tokens, but the ELMo vectors under {attr!r} are those of {rows} tokens: the doc was "
-        "cut, joined or retokenised after the elmo pipe. Run the pipe on it again."
-    )
     OTHER_TOKENS = (
-        "the tokens here are not those that the ELMo vectors under {attr!r} belong to: the doc was retokenised after "
-        "the elmo pipe. Run the pipe on it again."
+        "the tokens here are not those that the ELMo vectors under {attr!r} belong to: the doc was joined with one "
+        "that has none, or its text is another. Run the pipe on it again."
     )
     OTHER_VECTORS = (
         "this has an ELMo vector of width {width}, but what it is compared with has a vector of width {got}: no ELMo "

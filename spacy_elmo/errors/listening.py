@@ -16,8 +16,8 @@ class ListeningMessages:
     )
     LISTENER_NOTHING = (
         "a component listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: the pipe is "
-        "disabled, removed or comes later, or the doc is a copy without them (Doc.from_docs, as_doc, or in an "
-        "entity_linker). Run {pipe!r} on it first."
+        "disabled, removed or comes later, or the doc is a copy without them (as_doc, or in an entity_linker). Run "
+        "{pipe!r} on it first."
     )
     LISTENER_UNTRAINED = (
         "a component that is trained listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: the "
@@ -45,6 +45,10 @@ class ListeningMessages:
         "a component used a biLM that is tuned after the step of its batch had ended, so its gradient would be lost. "
         "Run each component's network once in an update, and do not predict between its forward and its backward "
         "pass; or update with sgd=False and call finish_update of each pipe, as spacy train does."
+    )
+    LISTENER_TOKENS = (
+        "the tokens here are not those that the ELMo vectors under {attr!r} belong to: the doc was retokenised after "
+        "the elmo pipe. While its biLM is tuned, retokenise before that pipe."
     )
     REPLACE_PATHS = (
         "replace_listeners was given paths that are neither the component's tok2vec block nor its listeners to "

@@ -1,30 +1,23 @@
-"""The extension attributes `token._.elmo`, `doc._.elmo_layers` and so on, and where their values are stored.
+"""The extension attributes `token._.elmo`, `doc._.elmo_layers` and so on: what sets and reads them.
 
 The values are plain arrays in doc.user_data, under the keys that spaCy uses for values of extension attributes. So
 to_bytes, pickle and DocBin save them, and spaCy's own tools recognise them.
 """
 
 import keyword
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-from spacy.attrs import IDX, ORTH
 from spacy.tokens import Doc, Span, Token
 from spacy.tokens.underscore import Underscore
 from thinc.api import get_array_module
 from thinc.types import Floats1d, Floats2d, Floats3d
 
 from ..errors import Errors, NotEmbeddedError, SettingsError
-
-# suffixes of the keys. The last two cannot be part of an attribute's name, so that no other pipe uses the same keys
-LAYERS, VECTORS, MIX, TOKENS = "_layers", "", ":mix", ":tokens"
-
-
-def _key(attr: str, suffix: str) -> Any:
-    """Return spaCy's key of an extension value. (spaCy's type stub expects strings.)"""
-    return ("._.", attr + suffix, None, None)
+from .following import follow
+from .storage import LAYERS, MIX, TOKENS, VECTORS, Block, blocks_of, key, remove, tokens_of
 
 
 def mix_parameters(scalar_mix_parameters: Sequence[float]) -> Any:
@@ -48,15 +41,6 @@ def mix(layers: Floats3d, weights: Any) -> Floats2d:
     return weighted
 
 
-def _tokens(part: Doc | Span) -> Any:
-    """Return what identifies each token: its text's hash and its place in the text. *Shape:* (tokens, 2), uint64.
-
-    If they differ from those of the embedded doc, the tokens have changed.
-    """
-    array: Any = part.to_array([ORTH, IDX])  # type: ignore[union-attr]  # missing in the stub of Span
-    return array
-
-
 def annotate(doc: Doc, attr: str, layers: Floats3d, weights: Any, store: str) -> None:
     """Store a doc's layers, or only their mix, on the doc.
 
@@ -68,13 +52,13 @@ def annotate(doc: Doc, attr: str, layers: Floats3d, weights: Any, store: str) ->
 
     Raises SettingsError if store is "layers_float16" and a value is too large for float16.
     """
-    clear(doc, None, attr=attr)
-    doc.user_data[_key(attr, TOKENS)] = _tokens(doc)
+    remove(doc, attr)
+    doc.user_data[key(attr, TOKENS)] = tokens_of(doc)
     if store == "mix":
-        doc.user_data[_key(attr, VECTORS)] = mix(layers, weights)
+        doc.user_data[key(attr, VECTORS)] = mix(layers, weights)
     else:
-        doc.user_data[_key(attr, LAYERS)] = _half(layers) if store == "layers_float16" else layers
-        doc.user_data[_key(attr, MIX)] = weights
+        doc.user_data[key(attr, LAYERS)] = _half(layers) if store == "layers_float16" else layers
+        doc.user_data[key(attr, MIX)] = weights
 
 
 def _half(layers: Floats3d) -> Any:
@@ -96,8 +80,7 @@ def clear(doc: Doc, value: Any, *, attr: str) -> None:
     """
     if value is not None:
         raise SettingsError(Errors.SET_VALUE.format(attr=attr, got=type(value).__name__))
-    for suffix in (LAYERS, VECTORS, MIX, TOKENS):
-        doc.user_data.pop(_key(attr, suffix), None)
+    remove(doc, attr)
 
 
 def _refuse(part: Span | Token, value: Any, *, attr: str) -> None:
@@ -105,44 +88,48 @@ def _refuse(part: Span | Token, value: Any, *, attr: str) -> None:
     raise SettingsError(Errors.SET_PART.format(attr=attr))
 
 
-def has_values(doc: Doc, *, attr: str) -> bool:
-    """Whether layers or vectors are stored on the doc.
-
-    doc: any doc.
-    attr: name of the extension attributes.
-    """
-    return _key(attr, LAYERS) in doc.user_data or _key(attr, VECTORS) in doc.user_data
-
-
-def _stored(part: Doc | Span, attr: str, suffix: str) -> Any:
-    """Return the part's rows of an array that is stored on the doc.
-
-    Raises NotEmbeddedError if there is no array, or the tokens have changed since it was stored.
-    """
+def _stored(part: Doc | Span, attr: str, suffix: str) -> Any | None:
+    """Return the part's rows of an array that is stored on the doc; None if the doc is not as it was embedded."""
     doc, start, end = (part, 0, len(part)) if isinstance(part, Doc) else (part.doc, part.start, part.end)
-    array = doc.user_data.get(_key(attr, suffix))
-    if array is None:
-        message = Errors.STORED_MIX if has_values(doc, attr=attr) else Errors.NOT_EMBEDDED
-        raise NotEmbeddedError(message.format(attr=attr))
-    rows, tokens = array.shape[-2], doc.user_data.get(_key(attr, TOKENS))
-    if rows != len(doc):
-        raise NotEmbeddedError(Errors.OTHER_NUMBER.format(attr=attr, rows=rows, tokens=len(doc)))
-    if tokens is None or len(tokens) != rows or (end > start and (tokens[start:end] != _tokens(part)).any()):
-        raise NotEmbeddedError(Errors.OTHER_TOKENS.format(attr=attr))
+    array, tokens = doc.user_data.get(key(attr, suffix)), doc.user_data.get(key(attr, TOKENS))
+    if array is None or tokens is None or array.shape[-2] != len(doc) or tokens.shape != (len(doc), 3):
+        return None
+    if end > start and (tokens[start:end] != tokens_of(part)).any():
+        return None
     return array[..., start:end, :]
+
+
+def _followed(part: Doc | Span, attr: str, values_of: Callable[[Block, Any], Any]) -> Any:
+    """Return values of a part of a doc that is not as it was embedded; see `follow`.
+
+    Raises NotEmbeddedError if there are none, or not for all tokens.
+    """
+    blocks = blocks_of(part if isinstance(part, Doc) else part.doc, attr)
+    if not blocks:
+        raise NotEmbeddedError(Errors.NOT_EMBEDDED.format(attr=attr))
+    if (values := follow(part, blocks, values_of)) is None:
+        raise NotEmbeddedError(Errors.OTHER_TOKENS.format(attr=attr))
+    return values
 
 
 def layers_of(part: Doc | Span, *, attr: str) -> Floats3d:
     """Return the layers of a doc or span, *Shape:* (layers, tokens, width), float32.
 
-    The result is a view of the array on the doc if this is float32.
+    The result is a view of the array on the doc if this is float32, and the doc is as it was embedded.
 
     part: the doc or span.
     attr: name of the extension attributes.
 
-    Raises NotEmbeddedError if no layers are stored on the doc, or its tokens have changed.
+    Raises NotEmbeddedError if no layers are stored on the doc, or some of its tokens have none.
     """
-    result: Floats3d = _stored(part, attr, LAYERS).astype("f", copy=False)
+
+    def layers(block: Block, rows: Any) -> Any:
+        if block.layers is None:
+            raise NotEmbeddedError(Errors.STORED_MIX.format(attr=attr))
+        return block.layers[:, rows].astype("f", copy=False)
+
+    array = _stored(part, attr, LAYERS)
+    result: Floats3d = _followed(part, attr, layers) if array is None else array.astype("f", copy=False)
     return result
 
 
@@ -152,16 +139,21 @@ def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
     part: the doc or span.
     attr: name of the extension attributes.
 
-    Raises NotEmbeddedError if no vectors are stored on the doc, or its tokens have changed.
+    Raises NotEmbeddedError if no vectors are stored on the doc, or some of its tokens have none.
     """
-    user_data = (part if isinstance(part, Doc) else part.doc).user_data
-    if _key(attr, VECTORS) in user_data:
-        vectors: Floats2d = _stored(part, attr, VECTORS)
-        return vectors
-    layers = _stored(part, attr, LAYERS)
-    if _key(attr, MIX) not in user_data:
-        raise NotEmbeddedError(Errors.NOT_EMBEDDED.format(attr=attr))
-    return mix(layers, user_data[_key(attr, MIX)])
+
+    def vectors(block: Block, rows: Any) -> Any:
+        return mix(block.layers[:, rows], block.mix) if block.vectors is None else block.vectors[rows]
+
+    stored = (part if isinstance(part, Doc) else part.doc).user_data
+    array = _stored(part, attr, VECTORS if key(attr, VECTORS) in stored else LAYERS)
+    weights = stored.get(key(attr, MIX))
+    result: Floats2d
+    if array is None or (array.ndim == 3 and weights is None):
+        result = _followed(part, attr, vectors)
+    else:
+        result = array if array.ndim == 2 else mix(array, weights)
+    return result
 
 
 def mean_vector(part: Doc | Span, *, attr: str) -> Floats1d:

@@ -10,7 +10,8 @@ import numpy as np
 from spacy.tokens import Doc, Span, Token
 
 from ..errors import Errors, NotEmbeddedError, SettingsError
-from .attributes import has_values, mean_vector, register
+from .attributes import mean_vector, register
+from .storage import has_values
 
 Part = Doc | Span | Token
 

@@ -1,8 +1,7 @@
-"""Docs cut, joined, retokenised or written after the pipe: rows fit tokens, or an error says what happened."""
+"""Docs whose vectors were removed, or that were written and read after the pipe."""
 
 import pickle
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,59 +18,6 @@ TEXT = "We sat on the river bank . The bank lent money ."
 @pytest.fixture(scope="module")
 def nlp() -> Language:
     return pipeline(None, set_vectors=True)
-
-
-def test_a_merged_token_has_no_row(nlp: Language) -> None:
-    doc = nlp(TEXT)
-    with doc.retokenize() as retokenizer:
-        retokenizer.merge(doc[4:6])
-    for part in (doc, doc[0], doc[4], doc[2:5]):
-        with pytest.raises(NotEmbeddedError, match=r"11 tokens, but .* those of 12 tokens"):
-            _ = part._.elmo
-    assert nlp(doc)._.elmo.shape == (11, 256)
-
-
-def test_merged_and_split_to_the_same_number_of_tokens(nlp: Language) -> None:
-    doc = nlp(TEXT)
-    before = doc._.elmo_layers.copy()
-    with doc.retokenize() as retokenizer:
-        retokenizer.merge(doc[4:6])
-        retokenizer.split(doc[10], ["mo", "ney"], heads=[(doc[10], 1), doc[9]])
-    assert len(doc) == 12
-    assert [token.text for token in doc][4:6] == ["river bank", "."]
-    for part in (doc, doc[3:6], doc[4], doc[5]):  # token 5 is now what token 6 was
-        for name in ("elmo", "elmo_layers"):
-            with pytest.raises(NotEmbeddedError, match="retokenised after the elmo pipe"):
-                part._.get(name)
-    with pytest.raises(NotEmbeddedError, match="retokenised"):
-        _ = doc.vector
-    for i in (0, 3, 11):  # tokens that are what and where they were
-        assert (doc[i]._.elmo_layers == before[:, i]).all()
-
-
-def test_a_span_as_doc_and_joined_docs_say_what_happened(nlp: Language) -> None:
-    a, b = nlp(TEXT), nlp("Another one .")
-    with pytest.raises(NotEmbeddedError, match="as_doc"):
-        _ = a[2:5].as_doc()._.elmo
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # W101: spaCy says that it drops them
-        joined = Doc.from_docs([a, b])
-    with pytest.raises(NotEmbeddedError, match=r"Doc\.from_docs"):
-        _ = joined[0]._.elmo
-    assert nlp(joined)._.elmo.shape == (len(a) + len(b), 256)
-
-
-def test_joined_docs_are_warned_of_by_the_names_that_the_reference_has(nlp: Language) -> None:
-    docs = [nlp(TEXT), nlp("Another one .")]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        Doc.from_docs(docs)
-    names = ("elmo_layers", "elmo:mix", "elmo:tokens")
-    assert sorted(str(warning.message).split("'")[1] for warning in caught) == sorted(2 * names)
-    page = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf8")
-    assert all(f"`{name}`" in page for name in names)
-    joined = Doc.from_docs(docs, exclude=["user_data"])  # as the reference says: without a warning
-    assert nlp(joined)._.elmo.shape == (len(docs[0]) + len(docs[1]), 256)
 
 
 def test_none_frees_the_layers_and_vectors(nlp: Language) -> None:
@@ -133,7 +79,7 @@ def test_restoring_what_is_not_there(nlp: Language) -> None:
 @pytest.mark.parametrize("suffix", [":tokens", ":mix"])
 def test_parts_that_were_taken_out_by_hand(nlp: Language, suffix: str) -> None:
     doc = nlp(TEXT)
-    del doc.user_data["._.", "elmo" + suffix, None, None]
+    del doc.user_data["._.", "elmo" + suffix, 0, None]
     with pytest.raises(NotEmbeddedError):
         _ = doc._.elmo
     assert not hasattr(doc[0]._, "elmo")

@@ -71,5 +71,8 @@ def test_has_vector_after_retokenising(nlp: Language) -> None:
     doc = nlp("the river bank")
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[1:3])
+    assert doc.has_vector
+    assert doc[1].has_vector
+    doc._.elmo = None
     assert not doc.has_vector
     assert not doc[1].has_vector

@@ -71,7 +71,9 @@ def forward(
     layers: list[Any] = []
     for doc in docs:
         if step is not None and doc in step:
-            _read(upstream, source, doc, is_train)  # raises if the doc has changed since the pipe saw it
+            _read(upstream, source, doc, is_train)  # raises if the doc's layers were removed
+            if source is not None and not step.has_tokens_of(doc):
+                raise NotEmbeddedError(Errors.LISTENER_TOKENS.format(attr=source.attr))
             layers.append(step.layers[step.positions[id(doc)]])
         else:
             layers.append(_read(upstream, source, doc, is_train))

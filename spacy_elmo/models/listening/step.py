@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from spacy.attrs import IDX, ORTH
 from spacy.tokens import Doc
 from thinc.types import Floats3d
 
@@ -31,6 +33,7 @@ class Step:
         complete: Callable[[], None],
     ) -> None:
         self.docs, self.layers, self.complete = docs, layers, complete
+        self._tokens: list[Any] = [doc.to_array([ORTH, IDX]) for doc in docs]
         self.positions = {id(doc): position for position, doc in enumerate(docs)}
         self.gradients: list[Any] = []
         self.closed = False
@@ -43,6 +46,13 @@ class Step:
 
     def __contains__(self, doc: Doc) -> bool:
         return id(doc) in self.positions
+
+    def has_tokens_of(self, doc: Doc) -> bool:
+        """Whether the doc has the tokens that the biLM has read, so that the layers are theirs.
+
+        doc: a doc of the batch.
+        """
+        return np.array_equal(self._tokens[self.positions[id(doc)]], doc.to_array([ORTH, IDX]))
 
     def expect_gradient(self, listener: Hashable) -> None:
         """Note that a listener reads the layers in training, so that its gradient will follow.

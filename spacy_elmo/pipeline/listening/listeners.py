@@ -14,7 +14,8 @@ from ...errors import Errors, SettingsError
 from ...models.listening.replacing import Replacement, listeners_in
 from ...models.listening.upstream import Source
 from ...models.types import BiLMModel
-from ..attributes import has_values, layers_of
+from ..attributes import layers_of
+from ..storage import has_values
 
 
 class Listening:
