@@ -61,7 +61,7 @@ ALWAYS_INLINE float exp_within_(float x) {
     y = y * r + 1.6666665459e-1f;
     y = y * r + 5.0000001201e-1f;
     y = y * r * r + r + 1.0f;
-    int32_t bits = ((int32_t)n + 127) << 23;
+    uint32_t bits = ((uint32_t)(int32_t)n + 127u) << 23; /* unsigned: n of a NaN is negative, and y stays a NaN */
     float scale;
     memcpy(&scale, &bits, sizeof scale);
     return y * scale;
