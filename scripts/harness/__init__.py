@@ -1,0 +1,1 @@
+"""Long runs that attack the package: sanitized loops, damaged files, endurance, and kills at random moments."""
