@@ -1,0 +1,168 @@
+"""Child processes that read one input after another, and are replaced when one crashes, hangs or takes all memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import shutil
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from random import Random
+
+from spacy_elmo.errors import ElmoError
+
+SECONDS, BYTES = 20.0, 2 * 2**30
+_FORK = multiprocessing.get_context("fork")  # the imports are paid for once
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of input.
+
+    make: writes an input into an empty folder.
+    load: reads it. Only an ElmoError may come of it.
+    """
+
+    make: Callable[[Path, Random], None]
+    load: Callable[[Path], object]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an input did that it must not do.
+
+    seed: makes the input again.
+    kind: "crash", "hang", "memory", or the name of an exception, and where it was raised.
+    detail: the traceback, or the signal.
+    folder: the input's files.
+    """
+
+    seed: int
+    kind: str
+    detail: str
+    folder: Path
+
+
+class _Child:
+    def __init__(self, target: Target) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+        self.connection, theirs = _FORK.Pipe()
+        self.process: BaseProcess = _FORK.Process(target=_serve, args=(target, self.folder, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.seed, self.since = -1, 0.0
+
+    def send(self, seed: int) -> None:
+        self.seed, self.since = seed, time.monotonic()
+        self.connection.send(seed)
+
+    def end(self) -> int | None:
+        """Kill the process. Returns the exit code that it had before."""
+        self.process.join(0.2)
+        code = self.process.exitcode
+        if code is None:
+            self.process.kill()
+            self.process.join()
+        self.connection.close()
+        return code
+
+
+def run(target: Target, seeds: Iterator[int], workers: int, findings: Path) -> Iterator[Finding | None]:
+    """Read one input for each seed, in parallel. Yields a finding, or None if the input was read or refused.
+
+    findings: folder to which the files of a finding are moved.
+    """
+    children = [_Child(target) for _ in range(workers)]
+    try:
+        for child in children:
+            child.send(next(seeds))
+        while True:
+            ready = wait([child.connection for child in children], timeout=0.2)
+            for number, child in enumerate(children):
+                finding: Finding | None = None
+                if child.connection in ready:
+                    finding = _answer(child, findings)
+                elif time.monotonic() - child.since > SECONDS:
+                    child.end()
+                    finding = _stored(child, "hang", f"more than {SECONDS:.0f} s", findings)
+                else:
+                    continue
+                if finding is not None and finding.kind in ("hang", "crash"):
+                    shutil.rmtree(child.folder, ignore_errors=True)
+                    child = children[number] = _Child(target)
+                yield finding
+                child.send(next(seeds))
+    finally:
+        for child in children:
+            child.end()
+            shutil.rmtree(child.folder, ignore_errors=True)
+
+
+def _answer(child: _Child, findings: Path) -> Finding | None:
+    try:
+        answer = child.connection.recv()
+    except (EOFError, OSError):
+        return _stored(child, "crash", f"exit code {child.end()}", findings)
+    if answer is None:
+        return None
+    kind, detail = answer
+    return _stored(child, kind, detail, findings)
+
+
+def _stored(child: _Child, kind: str, detail: str, findings: Path) -> Finding:
+    folder = findings / f"seed-{child.seed}"
+    shutil.rmtree(folder, ignore_errors=True)
+    if child.folder.is_dir():
+        shutil.copytree(child.folder, folder, symlinks=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "finding.txt").write_text(f"{kind}\n{detail}\n", encoding="utf8", errors="backslashreplace")
+    return Finding(child.seed, kind, detail, folder)
+
+
+def _serve(target: Target, folder: Path, connection: Connection) -> None:
+    """Read inputs until the other end is closed."""
+    warnings.simplefilter("ignore")
+    limit = _virtual_bytes() + BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    while True:
+        try:
+            seed = connection.recv()
+        except EOFError:
+            return
+        connection.send(_outcome(target, folder, seed))
+
+
+def _outcome(target: Target, folder: Path, seed: int) -> tuple[str, str] | None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        target.make(folder, Random(seed))
+    except MemoryError:  # the limit is for what reads
+        return None
+    try:
+        target.load(folder)
+    except ElmoError:
+        return None
+    except MemoryError:
+        return "memory", traceback.format_exc()
+    except BaseException as error:
+        return f"{type(error).__name__} {_place(error)}", traceback.format_exc()
+    return None
+
+
+def _place(error: BaseException) -> str:
+    """Return the last file and line of the package in a traceback."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "spacy_elmo" in frame.filename]
+    return f"{frames[-1].filename.rpartition('spacy_elmo/')[2]}:{frames[-1].lineno}" if frames else "outside"
+
+
+def _virtual_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

@@ -1,0 +1,54 @@
+"""What an input does is told apart: read, refused, another exception, a crash, a hang, too much memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import pytest
+from harness.fuzz import pool
+from harness.fuzz.pool import Target, run
+
+from spacy_elmo.errors import WeightsError
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")]
+
+
+def make(folder: Path, random: Random) -> None:
+    (folder / "input").write_text(str(random.random()))
+
+
+def load(folder: Path) -> None:
+    """The seed's number of six tells what happens."""
+    kind = [Random(seed).random() for seed in range(6)].index(float((folder / "input").read_text()))
+    if kind == 1:
+        raise WeightsError("refused")
+    if kind == 2:
+        raise KeyError("not this package's")
+    if kind == 3:
+        os.abort()
+    if kind == 4:
+        time.sleep(60)
+    if kind == 5:
+        bytearray(3 * 2**30)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(pool, "SECONDS", 1.0)
+    outcomes = run(Target(make, load), count(0), 1, tmp_path)
+    findings = [next(outcomes) for _ in range(6)]
+    outcomes.close()  # type: ignore[attr-defined]
+    kinds = [None if finding is None else finding.kind.split()[0] for finding in findings]
+    assert kinds == [None, None, "KeyError", "crash", "hang", "memory"]
+    for seed, finding in enumerate(findings[2:], 2):
+        assert finding is not None
+        assert finding.seed == seed
+        assert (finding.folder / "input").read_text() == str(Random(seed).random())
+        assert finding.detail.splitlines()[-1] in (finding.folder / "finding.txt").read_text()
+    assert Counter(path.name for path in tmp_path.iterdir()) == Counter(f"seed-{n}" for n in range(2, 6))
