@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run quick test docs bench dist clean
+.PHONY: run quick test docs bench sanitize fuzz soak dist clean
 
 run: $(VENV)/installed
 	$(BIN)/python -m spacy elmo demo out
@@ -38,6 +38,21 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.speed.first_vector
 	$(BIN)/python -m benchmarks.speed.busy_neighbour
 	$(BIN)/python -m benchmarks.speed.without_parts
+
+# the compiled loops with gcc's sanitizers, with each instruction set of this machine
+CALLS ?= 10000
+sanitize: $(VENV)/installed-dev
+	PYTHONPATH=scripts $(BIN)/python -m harness.sanitize --calls $(CALLS)
+
+# damaged files: make fuzz MINUTES=60 TARGET=weights
+MINUTES ?= 3
+fuzz: $(VENV)/installed-dev
+	PYTHONPATH=scripts $(BIN)/python -m harness.fuzz --minutes $(MINUTES) $(if $(TARGET),--target $(TARGET))
+
+# endurance and kills: hours at SIZE=1
+SIZE ?= 1
+soak: $(VENV)/installed-dev
+	PYTHONPATH=scripts $(BIN)/python -m harness.soak --size $(SIZE)
 
 # the wheel is built from the sdist. auditwheel refuses one without compiled loops
 dist: $(VENV)/installed-release

@@ -1,0 +1,45 @@
+"""The parts of `make soak`, each in a form that takes a second or some."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness.soak.measures import peak, resident, text
+
+SCRIPTS = Path(__file__).parents[4] / "scripts"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(f"kills.kill({name!r}, 2)" for name in ("download", "to_disk", "layer cache", "prepared text")),
+        *("many_docs.many_docs(200)", "threads.shared_pipeline(1.0, 3)", "cycles.load_and_drop(10)"),
+    ],
+)
+def test_part(call: str) -> None:
+    """In a process of its own: what is killed is forked from it, and memory is measured."""
+    module = call.partition(".")[0]
+    code = f"import torch; torch.set_num_threads(1); from harness.soak import {module}; print({call})"
+    result = subprocess.run([sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip()
+
+
+def test_memory() -> None:
+    before = resident()
+    held = bytearray(b"x") * 50_000_000
+    assert resident() - before > 40
+    assert peak() >= resident() - 1
+    del held
+
+
+def test_texts_have_all_planes() -> None:
+    import random
+
+    characters = {ord(one) for _ in range(2000) for one in text(random.Random(_))}
+    assert {code >> 16 for code in characters} == set(range(17))
+    assert not [code for code in characters if 0xD800 <= code <= 0xDFFF]
