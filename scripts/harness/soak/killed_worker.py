@@ -16,14 +16,13 @@ _SECONDS = 30.0
 
 def killed_worker() -> str:
     """Kill a worker, and tell whether the parent process ends within 30 seconds, and how."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "harness.soak.killed_worker"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "harness.soak.killed_worker"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     start = time.monotonic()
     try:
         _, errors = process.communicate(timeout=60 + _SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # the other worker holds the pipe too
         process.communicate()
         return "spaCy's nlp.pipe waits for ever for a killed worker"
     last = (errors.strip().splitlines() or [""])[-1]
