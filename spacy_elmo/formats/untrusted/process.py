@@ -140,7 +140,7 @@ def _started(log: IO[bytes], path: str | os.PathLike[str], error: type[ElmoError
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", *(["-B"] if sys.dont_write_bytecode else []), str(start.__file__), *folders],
+            [sys.executable or "", "-I", *(["-B"] if sys.dont_write_bytecode else []), str(start.__file__), *folders],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -44,7 +44,7 @@ def read_weights(
     options: the sizes that the file must have. Projections that the sizes do not require are read if the file has them.
     trusted: whether to skip the check of how the values are stored, which doubles the time of reading.
     untrusted: whether to read the file in a process of its own, with limits on memory and time (see SECURITY.md). It
-        takes about half a second more, and while it reads, a second copy of the weights in memory.
+        takes longer (see there), and while it reads, a second copy of the weights in memory.
     max_bytes: how much memory the weights may take; four times the size of the file is always allowed.
 
     Returns contiguous float32 arrays in native byte order, by parameter name (see `expected_parameters`). Weights that
