@@ -55,6 +55,16 @@ class TrainingMessages:
         "the vocabulary has {coverage:.2%} of the training text's tokens. All others are predicted as <UNK>, so the "
         "perplexity says little: unless you want that, use a larger vocabulary, or one of this text."
     )
+    FEW_UPDATES = (
+        "the run has {got:,} updates, fewer than {expected:,}: it will learn little. Lower training.streams, which is "
+        "{streams:,}, or raise {length}, which is {value:,}. Set training.schedule.warmup_steps, which is {warmup:,}, "
+        "to a tenth of the updates at most."
+    )
+    WARMUP_LONG = (
+        "training.schedule.warmup_steps is {got:,}, and the run has {updates:,} updates, so the learning rate never "
+        "reaches training.optimizer.learning_rate. Set warmup_steps to {expected:,} at most, a tenth of the updates; "
+        "lower training.streams or raise {length} for more updates."
+    )
     HELDOUT_SAME = (
         "{got} is in both the training text and the held-out text, which makes the held-out perplexity too low. Set "
         "paths.heldout to another text, or leave it out, and a part of the training text is held out."

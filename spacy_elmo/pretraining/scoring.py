@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..errors import CorpusError, Errors, SettingsError, WeightsError
 from .model.language_model import LanguageModel
 from .model.losses import row_losses
+from .score_batches import batches, blocks
 from .text.spooled import SpooledText
 from .text.vocabulary_file import END, START, UNKNOWN
 
@@ -109,9 +110,14 @@ def evaluate_text(
         return Evaluation(zero, carried, min(streams, text.n_sentences), unigram)
 
 
-def score_text(model: LanguageModel, sentences: Iterable[list[str]]) -> Score:
-    """Return the total of `score_sentences`. Raises CorpusError if there is no sentence, WeightsError as it does."""
-    return total(score_sentences(model, sentences))
+def score_text(
+    model: LanguageModel, sentences: Iterable[list[str]], tell: Callable[[int], None] | None = None
+) -> Score:
+    """Return the total of `score_sentences`, with the same arguments.
+
+    Raises CorpusError if there is no sentence, WeightsError as it does.
+    """
+    return total(score_sentences(model, sentences, tell=tell))
 
 
 def score_sentences(
@@ -121,6 +127,7 @@ def score_sentences(
     block_sentences: int = 20_000,
     block_tokens: int = 1_000_000,
     batch_tokens: int = 2_048,
+    tell: Callable[[int], None] | None = None,
 ) -> Iterator[Score]:
     """Yield the score of each sentence, from the zero state, in the order of the text.
 
@@ -131,15 +138,18 @@ def score_sentences(
     block_sentences: largest number of sentences of a block.
     block_tokens: a block ends with the sentence in which it reaches this number of words.
     batch_tokens: positions that run through the network together.
+    tell: is called after each batch, with its number of sentences.
 
     Raises WeightsError if a loss is not finite.
     """
-    for block in _blocks(sentences, block_sentences, block_tokens):
+    for block in blocks(sentences, block_sentences, block_tokens):
         scores: list[Score | None] = [None] * len(block)
-        for numbers in _batches([len(sentence) + 1 for sentence in block], batch_tokens):
+        for numbers in batches([len(sentence) + 1 for sentence in block], batch_tokens):
             rows = [iter([block[number]]) for number in numbers]
             for number, score in zip(numbers, _score_rows(model, rows, batch_tokens)):
                 scores[number] = score
+            if tell is not None:
+                tell(len(numbers))
         yield from (score for score in scores if score is not None)
 
 
@@ -210,31 +220,6 @@ def _score_rows(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch
         Score(int(ends), int(predictions - ends), int(unknown), (loss[0], loss[1]), (on_unknown[0], on_unknown[1]))
         for (predictions, unknown, ends), loss, on_unknown in zip(counts, losses.tolist(), unknown_losses.tolist())
     ]
-
-
-def _blocks(sentences: Iterable[list[str]], n_sentences: int, n_tokens: int) -> Iterator[list[list[str]]]:
-    block: list[list[str]] = []
-    tokens = 0
-    for sentence in sentences:
-        block.append(sentence)
-        tokens += len(sentence)
-        if len(block) == n_sentences or tokens >= n_tokens:
-            yield block
-            block, tokens = [], 0
-    if block:
-        yield block
-
-
-def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield the numbers of the sentences that run together, the shortest first."""
-    batch: list[int] = []
-    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[number] > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
 
 
 def _perplexities(loss: tuple[float, float], predictions: int) -> Perplexities:

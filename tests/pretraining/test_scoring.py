@@ -246,6 +246,9 @@ def test_an_evaluation_is_the_scores_by_themselves() -> None:
 
     got = evaluate_text(model, iter(TEXT), 100, sum_up)
     assert seen == list(score_sentences(model, TEXT))
+    counts: list[int] = []
+    assert score_text(model, TEXT, tell=counts.append) == got.zero
+    assert sum(counts) == len(TEXT)
     assert got.zero == score_text(model, TEXT) == evaluate_text(model, TEXT, 2).zero
     with SpooledText(TEXT) as text:
         assert got.carried == score_carried(model, text, len(TEXT))

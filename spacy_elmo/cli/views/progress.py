@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from spacy.training.loggers import setup_table
 from tqdm import tqdm
@@ -34,6 +35,7 @@ class ConsoleReporter(Reporter):
         self._loss, self._begun, self._lost = "loss", False, False
         self._readers = ""
         self._bar: tqdm | None = None
+        self._scored: tqdm | None = None
         self._printer = Printer(no_print=True)
 
     def start(self, facts: RunFacts, warnings: Sequence[str]) -> None:
@@ -67,21 +69,27 @@ class ConsoleReporter(Reporter):
     ) -> None:
         """Move the bar, or print a line if the last one is `every` seconds old."""
         if self._bar is None:
-            # None hides the bar if standard error is not a terminal. If it is closed, sys.stderr is None.
-            hidden = None if sys.stderr else True
-            self._bar = tqdm(
-                total=total_tokens, initial=tokens, unit="tok", unit_scale=True, leave=False, disable=hidden
-            )
+            self._bar = _bar(total_tokens, "tok", initial=tokens, unit_scale=True)
         status = f"{self._loss} {loss:.3f}, rate {rate:.2g}"
         if not self._bar.disable:
             self._bar.set_postfix_str(status, refresh=False)
             self._bar.update(tokens - self._bar.n)
-        elif time.monotonic() - self._told >= self._every:
-            self._told = time.monotonic()
+        elif self._due():
             left = tqdm.format_interval((total_tokens - tokens) / max(tokens_per_second, 1e-9))
             share = tokens / max(1, total_tokens)
             speed = f"{tokens_per_second:,.0f} tokens/s"
             self._write(f"step {step:,}, {tokens:,} tokens ({share:.1%}), {speed}, {left} left, {status}")
+
+    def evaluating(self, scored: int, sentences: int) -> None:
+        """Move a bar of the evaluation, or print a line if the last one is `every` seconds old."""
+        if self._scored is None:
+            self._scored = _bar(sentences, " sentences", desc="evaluating")
+        if not self._scored.disable:
+            self._scored.update(scored - self._scored.n)
+        elif self._due():
+            self._write(f"evaluating: {scored:,} of {sentences:,} held-out sentences ({scored / sentences:.1%})")
+        if scored == sentences:
+            self._close_scored()
 
     def evaluated(self, row: EvaluationRow) -> None:
         """Print a row of the table, the first time with its header."""
@@ -117,9 +125,23 @@ class ConsoleReporter(Reporter):
         self._write(f"python -m spacy elmo evaluate {output / 'model-best'} TEXT")
 
     def close(self) -> None:
-        """Remove the progress bar."""
+        """Remove the progress bars."""
+        self._close_scored()
         if self._bar is not None:
             self._bar.close()
+
+    def _close_scored(self) -> None:
+        if self._scored is not None:
+            self._scored.close()
+            self._scored = None
+
+    def _due(self) -> bool:
+        """Whether it is time for a line in place of a bar; if so, start to wait for the next one."""
+        now = time.monotonic()
+        if now - self._told < self._every:
+            return False
+        self._told = now
+        return True
 
     def _write(self, text: str) -> None:
         if self._lost:
@@ -131,6 +153,11 @@ class ConsoleReporter(Reporter):
         except (AttributeError, OSError, ValueError):  # None, a full disk or a closed pipe, a closed file
             self._lost = True
             give_up()
+
+
+def _bar(total: int, unit: str, **options: Any) -> tqdm:
+    """Return a progress bar, which is hidden if standard error is closed (None) or not a terminal."""
+    return tqdm(total=total, unit=unit, leave=False, disable=None if sys.stderr else True, **options)
 
 
 def _known(value: float, form: str) -> str:

@@ -1,6 +1,7 @@
 """Evaluation during a run: scores held-out sentences, and writes models, their cards, metrics and the plot."""
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from .facts import CardFacts, RunFacts, TextFacts
 from .folder import CHECKPOINTS, Run
 from .metrics import METRICS, EvaluationRow, append_row, read_metrics
 from .reporting import Reporter
+from .stopping import Stop
 
 
 class CardContext(NamedTuple):
@@ -65,6 +67,7 @@ class Evaluator:
     context: what the model cards tell beside the scores.
     output: folder of the run.
     reporter: is told of each evaluation.
+    stop: its first signal ends an evaluation at once.
     """
 
     def __init__(
@@ -75,9 +78,10 @@ class Evaluator:
         context: CardContext,
         output: Path,
         reporter: Reporter,
+        stop: Stop,
     ) -> None:
         self.trainer, self.heldout, self.context = trainer, heldout, context
-        self.output, self.reporter = output, reporter
+        self.output, self.reporter, self.stop = output, reporter, stop
         chosen = np.random.default_rng(1).permutation(len(heldout))[:n_sentences]
         self.chosen = np.sort(chosen).tolist()
 
@@ -90,12 +94,13 @@ class Evaluator:
         best: lowest perplexity of earlier evaluations.
 
         Returns the held-out perplexity, the mean of both directions.
-        Raises CheckpointError, and writes nothing, if the perplexity of a trained model is not finite.
+        Raises CheckpointError if the perplexity of a trained model is not finite, and Stopped if a signal came before
+        the sentences were scored. It then writes nothing.
         """
         trainer = self.trainer
         sentences = [self.heldout.sentence(number) for number in self.chosen]
         try:
-            score = score_text(trainer.model, sentences)
+            score = self._score(trainer.model, sentences, len(sentences))
         except WeightsError as error:  # a loss is not finite
             if trainer.step_number == 0:
                 raise
@@ -133,20 +138,35 @@ class Evaluator:
         It does nothing in other processes than the first, or if the selection is the complete held-out text.
 
         seconds: of training and evaluation.
+
+        Raises Stopped if a signal came before the sentences were scored. Call it again in the resumed run.
         """
         if not self.trainer.group.first or len(self.chosen) == len(self.heldout):
             return
         self.reporter.message(f"scoring all {len(self.heldout):,} held-out sentences for the model cards")
-        score = score_text(self.trainer.model, self.heldout)
+        score = self._score(self.trainer.model, self.heldout, len(self.heldout))
         self._write(self.output / LAST, seconds, score)
         self._tell(LAST, score)
         rows = read_metrics(self.output / METRICS)
         best = min(rows, key=lambda row: row.perplexity) if rows else None
         if best is not None and (self.output / BEST).exists():
             if best.step != self.trainer.step_number:
-                score = score_text(LanguageModel.load(self.output / BEST), self.heldout)
+                score = self._score(LanguageModel.load(self.output / BEST), self.heldout, len(self.heldout))
                 self._tell(BEST, score)
             self._card(self.output / BEST, best.step, best.seconds, score)
+
+    def _score(self, model: LanguageModel, sentences: Iterable[list[str]], n_sentences: int) -> Score:
+        """Score sentences, and tell the reporter how many are finished. Raises Stopped."""
+        scored = 0
+
+        def tell(more: int) -> None:
+            nonlocal scored
+            scored += more
+            self.reporter.evaluating(scored, n_sentences)
+
+        self.reporter.evaluating(0, n_sentences)
+        with self.stop.at_once():
+            return score_text(model, sentences, tell=tell)
 
     def _tell(self, name: str, score: Score) -> None:
         perplexities = score.perplexities

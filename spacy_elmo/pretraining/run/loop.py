@@ -2,13 +2,12 @@
 
 import math
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import CheckpointError, Errors, SettingsError
 from ...formats.atomic import writing
@@ -24,13 +23,15 @@ from .evaluating import CardContext, Evaluator, facts_of
 from .folder import CHECKPOINTS, Run, has_checkpoint, open_run, reopen_run
 from .lock import run_lock
 from .metrics import METRICS, cut_back
+from .progress import Progress
 from .reporting import Reporter
 from .start_warnings import start_warnings
 from .starting import check_paths, empty_model, starting_model
-from .stopping import Stop, asked_to_stop
+from .stopping import Stop, Stopped, asked_to_stop
 
 SMOOTHING = 0.98  # weight of earlier updates in the running mean of the training loss
 SPEED_SMOOTHING = 0.9  # the same for tokens per second
+OWED = "owed"  # in a checkpoint whose evaluation was stopped
 
 
 class Outcome(NamedTuple):
@@ -42,41 +43,6 @@ class Outcome(NamedTuple):
 
     stopped_by: int | None
     best: float | None
-
-
-@dataclass
-class Progress:
-    """What a checkpoint holds beside the state of the trainer.
-
-    seconds: of training and evaluation, over all resumes.
-    loss: smoothed training loss, in nats.
-    best: lowest held-out perplexity so far.
-    stale: number of evaluations since then.
-    finished: whether the run has come to its end.
-    """
-
-    seconds: float = 0.0
-    loss: float = math.nan
-    best: float = math.inf
-    stale: int = 0
-    finished: bool = False
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the fields as arrays by their names in a checkpoint."""
-        return {f"progress/{name}": np.array(value) for name, value in vars(self).items()}
-
-    @classmethod
-    def pop_from(cls, arrays: dict[str, npt.NDArray[Any]]) -> "Progress":
-        """Remove the fields from a checkpoint's arrays and return them. Raises CheckpointError if they are wrong."""
-        values = {name: arrays.pop(name) for name in [*arrays] if name.startswith("progress/")}
-        kinds, expected = (
-            {name: (a.dtype.kind, a.shape) for name, a in each.items()} for each in (values, cls().arrays())
-        )
-        if kinds == expected:
-            progress = cls(**{name.removeprefix("progress/"): array.item() for name, array in values.items()})
-            if progress.seconds >= 0 and progress.best > 0 and progress.stale >= 0:
-                return progress
-        raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path="the checkpoint", problems="progress"))
 
 
 def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcome:
@@ -116,13 +82,13 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
                 trainer = Trainer(config.training, model, run.train, config.corpus.shuffle_block, group)
             facts = facts_of(config.paths, run, trainer)
             context = CardContext(text_without_folders(config), config.corpus.language, facts)
-            evaluator = Evaluator(trainer, run.heldout, config.evaluation.sentences, context, output, reporter)
         group.copy_first([*model.bilm.parameters(), *model.softmax.parameters()])
         # Until here there is nothing to save, so a signal ends the process at once.
         with asked_to_stop() as stop, trainer:
+            evaluator = Evaluator(trainer, run.heldout, config.evaluation.sentences, context, output, reporter, stop)
             checkpoints = Checkpoints(output / CHECKPOINTS)
             loop = _Loop(config.evaluation, trainer, evaluator, checkpoints, output, reporter, stop, run.identity)
-            reporter.start(facts, start_warnings(config.paths, facts))
+            reporter.start(facts, start_warnings(config.paths, config.training, facts))
             return loop.run(tuning=config.paths.init is not None)
 
 
@@ -149,40 +115,40 @@ class _Loop:
         self.group: Group = trainer.group
         self.settings = settings
         self.progress = Progress()
+        self.stopped = 0  # number of the signal, in all processes
+        self.owed = False  # whether a signal stopped the evaluation of this step
         self.speed = math.nan
 
     def run(self, tuning: bool) -> Outcome:
         """Train to the end of the run, or until a signal comes. tuning: whether the run started from a trained biLM."""
-        trainer, stopped = self.trainer, 0
+        trainer = self.trainer
         self._resume()
-        if trainer.step_number == 0 and tuning and not trainer.frozen:
-            self._evaluate()  # the biLM before tuning
+        if self.owed:
+            self._evaluate()
+        elif trainer.step_number == 0 and tuning and not trainer.frozen:
+            self._score()  # the biLM before tuning
         if trainer.step_number < trainer.total_steps:
             self.progress.finished = False  # the settings may have a longer run now
         elif self.progress.finished:
             self.reporter.message("finished before: training.epochs or training.total_tokens would make it longer")
-        while trainer.step_number < trainer.total_steps and not self._out_of_patience():
-            stopped = self.group.largest(self.stop.number or 0)
-            if stopped:
+        while trainer.step_number < trainer.total_steps and not self.stopped and not self._out_of_patience():
+            self.stopped = self.group.largest(self.stop.number or 0)
+            if self.stopped:
                 break
             self._step()
             number, last = trainer.step_number, trainer.step_number == trainer.total_steps
             if number % self.settings.every == 0 or last:
                 self._evaluate()
-                self._write_checkpoint()
             elif number % self.settings.checkpoint_every == 0:
                 self._write_checkpoint()
-        if stopped and trainer.step_number:
+        if not self.stopped and not self.progress.finished:
+            self._finish()
+        if self.stopped and trainer.step_number:
             self._write_checkpoint()
             self.reporter.message(f"stopped at step {trainer.step_number}")
-        elif not stopped and not self.progress.finished:
-            with self.group.together():
-                self.evaluator.finish(self.progress.seconds)
-            self.progress.finished = True
-            self._write_checkpoint()
         best = self.progress.best if math.isfinite(self.progress.best) else None
-        self.reporter.done(self.output, best, stopped or None)
-        return Outcome(stopped or None, best)
+        self.reporter.done(self.output, best, self.stopped or None)
+        return Outcome(self.stopped or None, best)
 
     def _resume(self) -> None:
         with self.group.together():
@@ -201,6 +167,7 @@ class _Loop:
                 problem = Errors.CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems="it is of another run")
                 raise CheckpointError(problem)
             self.progress = Progress.pop_from(arrays)
+            self.owed = arrays.pop(OWED, None) is not None
             self.trainer.restore(arrays, str(self.checkpoints.folder))
             if self.trainer.step_number != step:
                 problem = f"the file is of step {step}, its contents of {self.trainer.step_number}"
@@ -227,16 +194,46 @@ class _Loop:
         self.reporter.step(trainer.step_number, trainer.tokens, total, progress.loss, rate, self.speed)
 
     def _evaluate(self) -> None:
-        """Evaluate in the first process, and hand the result to all."""
+        """Evaluate after a step and write a checkpoint. If a signal stops it, the resumed run evaluates this step."""
+        self._score()
+        self.owed = bool(self.stopped)
+        if not self.stopped:
+            self._write_checkpoint()
+
+    def _score(self) -> None:
         progress, start = self.progress, time.perf_counter()
-        perplexity = 0.0
-        with self.group.together():
-            if self.group.first:
-                perplexity = self.evaluator.evaluate(progress.seconds, progress.loss, self.speed, progress.best)
-        perplexity = self.group.from_first(perplexity)
+        perplexity = self._in_first(
+            lambda: self.evaluator.evaluate(progress.seconds, progress.loss, self.speed, progress.best)
+        )
         progress.seconds += time.perf_counter() - start
+        if self.stopped:
+            return
         progress.stale = 0 if perplexity < progress.best else progress.stale + 1
         progress.best = min(progress.best, perplexity)
+
+    def _finish(self) -> None:
+        def work() -> float:
+            self.evaluator.finish(self.progress.seconds)
+            return 0.0
+
+        self._in_first(work)
+        if not self.stopped:
+            self.progress.finished = True
+            self._write_checkpoint()
+
+    def _in_first(self, work: Callable[[], float]) -> float:
+        """Work in the first process, and hand the result to all. If a signal stops it, all processes are stopped."""
+        result = 0.0
+        with self.group.together():
+            if self.group.first:
+                try:
+                    result = work()
+                except Stopped:
+                    result = math.nan
+        result = self.group.from_first(result)
+        if math.isnan(result):
+            self.stopped = self.group.largest(self.stop.number or 0)
+        return result
 
     def _out_of_patience(self) -> bool:
         patience = self.trainer.settings.patience
@@ -244,6 +241,8 @@ class _Loop:
 
     def _write_checkpoint(self) -> None:
         arrays = self.trainer.state_arrays() | self.progress.arrays() | {"run": from_text(self.identity)}
+        if self.owed:
+            arrays[OWED] = np.array(True)
         with self.group.together():
             if self.group.first:
                 self.checkpoints.write(self.trainer.step_number, arrays)

@@ -10,8 +10,9 @@ from .metrics import EvaluationRow
 class Reporter:
     """Is called during a run. This one does nothing; subclasses override the methods of what they show.
 
-    `start` comes first, then `resumed` if the run continues from a checkpoint, then `step` for each update, `evaluated`
-    after each evaluation, and `message` at any time. `done` comes at the end if there was no error, `close` always.
+    `start` comes first, then `resumed` if the run continues from a checkpoint, then `step` for each update,
+    `evaluating` during an evaluation and `evaluated` after it, and `message` at any time. `done` comes at the end if
+    there was no error, `close` always.
     """
 
     def start(self, facts: RunFacts, warnings: Sequence[str]) -> None:
@@ -35,6 +36,13 @@ class Reporter:
         loss: smoothed training loss, in nats.
         rate: learning rate.
         tokens_per_second: smoothed speed.
+        """
+
+    def evaluating(self, scored: int, sentences: int) -> None:
+        """Some held-out sentences were scored, of the selection or, at the end of a run, of all.
+
+        scored: sentences that were scored so far.
+        sentences: number that will be scored.
         """
 
     def evaluated(self, row: EvaluationRow) -> None:

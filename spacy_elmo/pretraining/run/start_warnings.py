@@ -3,20 +3,25 @@
 from pathlib import Path
 
 from ...errors import ElmoError, Errors
-from ..settings.sections import PathSettings
+from ..settings.sections import PathSettings, TrainingSettings
 from ..text.sources import find_files
 from .facts import RunFacts
 
 LEAST_COVERAGE = 0.5  # share of the training text's tokens. A vocabulary of another language covers far less
+LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraining.md)
 
 
-def start_warnings(paths: PathSettings, facts: RunFacts) -> list[str]:
-    """Return a message for a vocabulary of other texts, and for held-out text that is trained on.
+def start_warnings(paths: PathSettings, training: TrainingSettings, facts: RunFacts) -> list[str]:
+    """Return a message for each thing that is unusual about a run.
+
+    These are too few updates, a warm-up that is not shorter than the run, a vocabulary of other texts, and held-out
+    text that is trained on.
 
     paths: files of the run.
+    training: batches and schedule of the run.
     facts: what is known about the run.
     """
-    warnings = []
+    warnings = _short(training, facts.total_tokens // training.tokens_per_update)
     if facts.coverage is not None and facts.coverage < LEAST_COVERAGE:
         warnings.append(Errors.COVERAGE_LOW.format(coverage=facts.coverage))
     if paths.heldout is not None:
@@ -25,6 +30,27 @@ def start_warnings(paths: PathSettings, facts: RunFacts) -> list[str]:
             warnings.append(Errors.HELDOUT_SAME.format(got=min(shared)))
         elif facts.train.sha256 is not None and facts.train.sha256 == facts.heldout.sha256:
             warnings.append(Errors.HELDOUT_SAME.format(got=f"the text of {facts.train.source}"))
+    return warnings
+
+
+def _short(training: TrainingSettings, updates: int) -> list[str]:
+    """Return messages for a run of few updates, and for one that ends within the warm-up."""
+    warmup = training.schedule.warmup_steps
+    length = "training.epochs" if training.total_tokens is None else "training.total_tokens"
+    warnings = []
+    if updates < LEAST_UPDATES:
+        warnings.append(
+            Errors.FEW_UPDATES.format(
+                got=updates,
+                expected=LEAST_UPDATES,
+                streams=training.streams,
+                length=length,
+                value=training.total_tokens or training.epochs,
+                warmup=warmup,
+            )
+        )
+    if warmup and warmup >= updates:
+        warnings.append(Errors.WARMUP_LONG.format(got=warmup, updates=updates, expected=updates // 10, length=length))
     return warnings
 
 

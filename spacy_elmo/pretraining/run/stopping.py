@@ -14,11 +14,34 @@ HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # Windows has n
 REPEATED_SECONDS = 1.0
 
 
+class Stopped(BaseException):
+    """Raised by the first signal in a block that it may interrupt. No `except Exception` catches it."""
+
+
 @dataclass
 class Stop:
-    """Whether the run was asked to stop. number: of the first signal; None if there was none."""
+    """Whether the run was asked to stop.
+
+    number: of the first signal; None if there was none.
+    raises: whether the first signal raises Stopped; see `at_once`.
+    """
 
     number: int | None = None
+    raises: bool = False
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Let the first signal raise Stopped inside a `with` block, which must not write anything.
+
+        Raises Stopped before the block if there was a signal.
+        """
+        self.raises = True
+        try:
+            if self.number is not None:
+                raise Stopped
+            yield
+        finally:
+            self.raises = False
 
 
 @contextmanager
@@ -41,6 +64,8 @@ def asked_to_stop() -> Iterator[Stop]:
         nonlocal first
         if stop.number is None:
             stop.number, first = number, time.monotonic()
+            if stop.raises:
+                raise Stopped
         elif time.monotonic() - first > REPEATED_SECONDS:
             raise KeyboardInterrupt
 

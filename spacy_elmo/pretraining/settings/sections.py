@@ -217,6 +217,11 @@ class TrainingSettings(Section):
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
 
+    @property
+    def tokens_per_update(self) -> int:
+        """The tokens of one direction that all processes together read for an update, `</S>` counted."""
+        return self.streams * self.steps * self.accumulate
+
 
 @dataclass(frozen=True)
 class EvaluationSettings(Section):

@@ -77,7 +77,7 @@ class Trainer:
         precision: Precision = settings.precision  # type: ignore[assignment]  # checked by the settings
         matmul_dtype = dtype_of(precision, self.group.device)
         self.workers = Workers(model.bilm, settings.workers, matmul_dtype, settings.dropout)
-        self.tokens_per_update = settings.streams * settings.steps * settings.accumulate
+        self.tokens_per_update = settings.tokens_per_update
         self.tokens_per_epoch = corpus.n_tokens + len(corpus)
         wanted = settings.total_tokens or settings.epochs * self.tokens_per_epoch
         self.total_steps = max(1, round(wanted / self.tokens_per_update))

@@ -129,6 +129,37 @@ def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert "121.70" in captured.out
 
 
+def test_an_evaluation_is_told_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    reporter = ConsoleReporter(every=60)
+    for scored in range(0, 2_001, 500):
+        reporter.evaluating(scored, 2_000)
+        now[0] += 40
+    assert lines(capsys) == [
+        "evaluating: 1,000 of 2,000 held-out sentences (50.0%)",
+        "evaluating: 2,000 of 2,000 held-out sentences (100.0%)",
+    ]
+
+
+def test_a_bar_of_an_evaluation(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first step, beside the run's own bar, and one that a signal stops."""
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    reporter = ConsoleReporter(every=0)
+    reporter.evaluating(0, 70)
+    assert "evaluating:   0%" in capsys.readouterr().err
+    reporter.evaluating(70, 70)
+    reporter.step(1, 400_000, 1_000_000, 7.0, 0.003, 1_000.0)
+    reporter.evaluating(0, 3_000)
+    assert "0/3000" in capsys.readouterr().err
+    reporter.close()
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.endswith("\r")  # both bars are wiped off
+
+
 def test_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     ConsoleReporter().done(Path("out"), 61.234, None)
     told = "\n".join(lines(capsys))
@@ -150,6 +181,7 @@ def test_the_silent_one(capsys: pytest.CaptureFixture[str]) -> None:
     reporter.start(FACTS, ())
     reporter.resumed(1, 2)
     reporter.step(1, 2, 3, 4.0, 5.0, 6.0)
+    reporter.evaluating(1, 2)
     reporter.evaluated(ROW)
     reporter.message("x")
     reporter.done(Path("out"), None, 2)

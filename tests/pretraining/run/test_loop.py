@@ -116,7 +116,7 @@ def test_it_goes_on_without_its_text_and_init(config: PretrainConfig, tmp_path: 
 
 
 def scores(loss: float) -> Callable[..., Score]:
-    return lambda model, sentences: Score(5, 35, 0, (40 * loss, 40 * loss), (0.0, 0.0))
+    return lambda model, sentences, **_: Score(5, 35, 0, (40 * loss, 40 * loss), (0.0, 0.0))
 
 
 def test_a_loss_that_is_not_finite(config: PretrainConfig, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_perplexity_that_is_not_finite(
     before, metrics = model_files(tmp_path / "out"), (tmp_path / "out" / "metrics.jsonl").read_bytes()
     assert json.loads(metrics)["step"] == 2
 
-    def refuse(model: object, sentences: object) -> Score:
+    def refuse(model: object, sentences: object, **_: object) -> Score:
         raise WeightsError("the loss of a sentence is not finite")
 
     bad = {"infinite": scores(710.0), "nan": scores(float("nan")), "refused": refuse}[kind]

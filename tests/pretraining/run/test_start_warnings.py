@@ -7,9 +7,10 @@ import pytest
 
 from spacy_elmo.pretraining.run.facts import RunFacts, TextFacts
 from spacy_elmo.pretraining.run.start_warnings import start_warnings
-from spacy_elmo.pretraining.settings.sections import PathSettings
+from spacy_elmo.pretraining.settings.sections import PathSettings, ScheduleSettings, TrainingSettings
 
-FACTS = RunFacts(TextFacts("a.txt", 9, 90, "a1"), TextFacts("b.txt", 9, 90, "b2"), 50, 0.9, 1_000, 100)
+FACTS = RunFacts(TextFacts("a.txt", 9, 90, "a1"), TextFacts("b.txt", 9, 90, "b2"), 50, 0.9, 1_000, 10**7)
+LONG = TrainingSettings()  # 10 ** 7 tokens are 1,953 updates of 256 * 20 tokens
 
 
 @pytest.fixture(autouse=True)
@@ -22,8 +23,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("texts", "d.txt").symlink_to(Path("..", "a.txt"))
 
 
-def warned(heldout: str | None, facts: RunFacts = FACTS) -> str:
-    return "\n".join(start_warnings(PathSettings("a.txt", heldout), facts))
+def warned(heldout: str | None, facts: RunFacts = FACTS, training: TrainingSettings = LONG) -> str:
+    return "\n".join(start_warnings(PathSettings("a.txt", heldout), training, facts))
 
 
 @pytest.mark.parametrize(("coverage", "warns"), [(0.499, True), (0.5, False), (None, False)])
@@ -45,3 +46,25 @@ def test_a_copy_of_the_training_text() -> None:
     facts = FACTS._replace(heldout=replace(FACTS.heldout, sha256="a1"))
     assert "the text of a.txt is in both" in warned("b.txt", facts)
     assert not warned(None, facts._replace(heldout=facts.train))
+
+
+@pytest.mark.parametrize(
+    ("updates", "warmup", "few", "late"),
+    [
+        (83, 100, True, True),
+        (199, 198, True, False),
+        (200, 200, False, True),
+        (200, 199, False, False),
+        (1, 0, True, False),
+    ],
+)
+def test_a_run_that_is_too_short(updates: int, warmup: int, few: bool, late: bool) -> None:
+    """An update of 8 streams of 5 steps, twice, reads 80 tokens."""
+    training = TrainingSettings(streams=8, steps=5, accumulate=2, schedule=ScheduleSettings(warmup_steps=warmup))
+    told = warned(None, FACTS._replace(total_tokens=80 * updates), training)
+    assert (f"the run has {updates} updates, fewer than 200" in told) == few
+    assert (f"warmup_steps is {warmup}, and the run has {updates} updates" in told) == late
+    for name in ("training.streams", "training.epochs", "warmup_steps") if few or late else ():
+        assert name in told
+    tokens = replace(training, total_tokens=80 * updates)
+    assert ("training.total_tokens" in warned(None, FACTS._replace(total_tokens=80 * updates), tokens)) == bool(told)

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from spacy_elmo.pretraining.run import stopping
-from spacy_elmo.pretraining.run.stopping import asked_to_stop
+from spacy_elmo.pretraining.run.stopping import Stopped, asked_to_stop
 
 NUMBERS = [signal.SIGINT, signal.SIGTERM]
 
@@ -91,3 +91,21 @@ def test_other_threads_change_nothing() -> None:
     thread.start()
     thread.join()
     assert numbers == [None]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_block_that_the_first_signal_interrupts(number: signal.Signals) -> None:
+    with asked_to_stop() as stop:
+        with pytest.raises(Stopped), stop.at_once():
+            signal.raise_signal(number)
+        assert stop.number == number
+        with pytest.raises(Stopped), stop.at_once():
+            pytest.fail("it was not to start")
+
+
+def test_after_such_a_block_a_signal_is_a_request_again() -> None:
+    with asked_to_stop() as stop:
+        with stop.at_once():
+            pass
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.number == signal.SIGTERM
