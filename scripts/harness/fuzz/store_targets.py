@@ -126,7 +126,7 @@ _SCRIPTS = (
     + "GENERATED ALWAYS AS (zeroblob(500000000)))",
     "DROP TABLE layers; CREATE TABLE layers (key PRIMARY KEY, shape, crc, data, more) WITHOUT ROWID",
     "DROP TABLE layers; CREATE VIRTUAL TABLE layers USING fts5(key, shape, crc, data)",
-    "UPDATE layers SET data = zeroblob(900000000)",
+    "UPDATE layers SET data = zeroblob(50000000) WHERE rowid = 1",
     "UPDATE layers SET shape = 'text', crc = 'text'",
     "UPDATE layers SET shape = NULL, crc = NULL, data = NULL",
     "UPDATE layers SET crc = 1e300",
