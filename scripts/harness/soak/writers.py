@@ -28,7 +28,7 @@ from spacy_elmo.pretraining.text.preparing import prepare
 from .served import SERVED, url
 
 _OPTIONS = BiLMOptions(4, ((1, 8), (2, 16)), 1, "relu", 20, 128, 64, 2, 3.0, 3.0, True)
-_SENTENCES = [["word"] * (1 + n % 7) for n in range(2000)]
+_SENTENCES = [["word"] * (1 + n % 7) for n in range(300)]
 
 
 def _write_bilm(folder: Path, seed: int) -> None:
