@@ -1,5 +1,6 @@
 """`elmo init-config`: a config that trains components on elmo."""
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ from spacy.cli._util import string_to_list
 from spacy.cli.init_config import Optimizations
 from wasabi import msg
 
+from ..errors import OtherLanguageWarning
 from .shared.errors import printing_errors
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
 from .task_configs.configs import Files, task_config
@@ -33,10 +35,11 @@ def init_config(
 
     Each component has its features, its network and its mix of the biLM's layers. Other settings are spaCy's defaults.
     """
-    with printing_errors():
+    with printing_errors(), warnings.catch_warnings():
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
         names = [name.strip() for name in string_to_list(pipeline)]
+        warnings.simplefilter("ignore", OtherLanguageWarning)  # said below, in the command's own words
         config = task_config(lang, names, optimize.value, Files(options_file, weight_file, knowledge_base))
         if output_file == STANDARD_OUTPUT:
             typer.echo(config.to_str())

@@ -87,6 +87,10 @@ class ChangedBiLMWarning(UserWarning):
     """A component predicts with another biLM than it was trained with."""
 
 
+class OtherLanguageWarning(UserWarning):
+    """A pipeline has a biLM of another language."""
+
+
 class CacheWarning(UserWarning):
     """Layers are no longer written to the file in which they are cached."""
 

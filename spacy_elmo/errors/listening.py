@@ -10,6 +10,10 @@ class ListeningMessages:
         "which is {upstream!r}, in the component's spacy-elmo.Listener.v1 to its name. "
         "If another pipeline has sourced the elmo pipe, load this pipeline again."
     )
+    LISTENER_RENAMED = (
+        "a component listens to an elmo pipe named {upstream!r}, which was renamed to {pipe!r}. Rename it back, or set "
+        "upstream in the component's spacy-elmo.Listener.v1 to {pipe!r} in the config before the pipeline is built."
+    )
     LISTENER_SEVERAL = (
         'upstream is "*", but there are several elmo pipes before this component: {got}. Set upstream in its '
         "spacy-elmo.Listener.v1 to one of these names."

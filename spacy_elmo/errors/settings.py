@@ -24,6 +24,10 @@ class SettingMessages:
         "State to start from: {name} has shape {got}. Expected {expected}: layers, directions, sentences, width."
     )
     STATEFUL_TRAINABLE = "model.stateful and model.trainable are both true. Set one of them to false."
+    OTHER_LANGUAGE = (
+        "the biLM of the pipe {name!r} was trained on the language {language!r}, but the pipeline's is {lang!r}, so "
+        "its vectors may be useless. Set model.options_file and model.weight_file to a biLM of {lang!r}."
+    )
     MAX_BATCH_TOKENS = "max_batch_tokens is {got}. Expected 1 or more; 8192 is the default."
     MIX_LAYERS = "scalar_mix_parameters has {got} weights. Expected {expected}: one for each layer of the biLM."
     MIX_PARAMETERS = "initial_scalar_parameters has {got} values. Expected {expected}: one for each layer of the mix."

@@ -20,12 +20,13 @@ from ..models.shim import bilm_shims
 from ..models.types import BiLMModel
 from .attributes import annotate, mix_parameters, register
 from .checks import Store, check_settings, refuse_shared_model
+from .facts import Facts
 from .listening.listeners import Listening
 from .listening.tuning import Tuning
 from .vectors import set_vector_hooks
 
 
-class ElmoPipe(Listening, TrainablePipe):
+class ElmoPipe(Facts, Listening, TrainablePipe):
     """Runs the biLM over docs and stores its layers on them. The arguments are those of factory.make_elmo."""
 
     def __init__(
@@ -72,11 +73,6 @@ class ElmoPipe(Listening, TrainablePipe):
     def _fingerprint(self) -> str:
         """Return the digest of the model's weights; "" if the model is not a BiLM."""
         return next((shim.compute_fingerprint() for shim in bilm_shims(self.model)), "")
-
-    @property
-    def n_truncated(self) -> int:
-        """Number of tokens in this process so far that had more bytes than the biLM reads (TruncatedWordsWarning)."""
-        return sum(shim.truncated.n for shim in bilm_shims(self.model))
 
     def predict(self, docs: Iterable[Doc]) -> list[Floats3d]:
         """Return the layers of each doc, *Shape:* (layers, tokens, width). The docs are not changed."""

@@ -1,10 +1,12 @@
 """The factory `elmo`."""
 
+import warnings
 from inspect import Parameter, signature
 
 from spacy.language import Language
 
-from ..errors import Errors, SettingsError
+from ..errors import Errors, OtherLanguageWarning, SettingsError
+from ..models.language import language_of
 from ..models.types import BiLMModel
 from . import registries  # noqa: F401  # the default config names a span getter
 from .checks import Store
@@ -77,11 +79,16 @@ def make_elmo(
     cache_mb: size in MiB of the memory in which layers are cached while components are trained on a frozen biLM.
     cache_file: path of a file in which all these layers are cached, for later epochs and runs; null: none.
 
-    Raises SettingsError if a setting cannot be used, or if another elmo pipe has the same attr.
+    Issues an OtherLanguageWarning if the biLM's model card names another language than the pipeline's. Raises
+    SettingsError if a setting cannot be used, or if another elmo pipe has the same attr.
     """
     for other, pipe in nlp.components:
         if isinstance(pipe, ElmoPipe) and pipe.attr == attr:
             raise SettingsError(Errors.ATTR_TWICE.format(attr=attr, other=other))
+    language = language_of(model)
+    if language is not None and nlp.lang not in (language, "xx", None):
+        warning = Errors.OTHER_LANGUAGE.format(name=name, language=language, lang=nlp.lang)
+        warnings.warn(warning, OtherLanguageWarning, stacklevel=2)
     return ElmoPipe(
         nlp.vocab,
         model,

@@ -3,8 +3,9 @@
 A span's `vector_norm` needs no hook, because spaCy computes it from the span's vector.
 """
 
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from spacy.tokens import Doc, Span, Token
@@ -66,19 +67,29 @@ def set_vector_hooks(doc: Doc, attr: str) -> None:
         hooks["vector_norm"] = partial(_norm, attr=attr)
 
 
-def restore_vectors(doc: Doc, attr: str = "elmo") -> Doc:
-    """Make `.vector`, `.has_vector`, `.vector_norm` and `.similarity` of a doc and its parts come from ELMo again.
+@overload
+def restore_vectors(docs: Doc, attr: str = "elmo") -> Doc: ...
 
-    Docs from a DocBin, from Doc.from_bytes and from nlp.pipe with n_process need it, because spaCy does not serialise
-    hooks.
 
-    doc: a doc that an elmo pipe has annotated.
+@overload
+def restore_vectors(docs: Iterable[Doc], attr: str = "elmo") -> Iterator[Doc]: ...
+
+
+def restore_vectors(docs: Doc | Iterable[Doc], attr: str = "elmo") -> Doc | Iterator[Doc]:
+    """Make `.vector`, `.has_vector`, `.vector_norm` and `.similarity` of docs and their parts come from ELMo again.
+
+    Docs from a DocBin, from Doc.from_bytes, from Doc.from_docs and from nlp.pipe with n_process need it, because spaCy
+    does not copy their hooks.
+
+    docs: a doc that an elmo pipe has annotated, or a stream of such docs, such as nlp.pipe(texts, n_process=2).
     attr: the setting `attr` of this pipe.
 
-    Returns the doc. Raises NotEmbeddedError if it has no vectors under attr.
+    Returns the doc, or the docs one after the other. Raises NotEmbeddedError if a doc has no vectors under attr.
     """
     register(attr)  # a process that only reads docs has no pipe that would have done this
-    if not has_values(doc, attr=attr):
+    if not isinstance(docs, Doc):
+        return (restore_vectors(doc, attr) for doc in docs)
+    if not has_values(docs, attr=attr):
         raise NotEmbeddedError(Errors.NOT_EMBEDDED.format(attr=attr))
-    set_vector_hooks(doc, attr)
-    return doc
+    set_vector_hooks(docs, attr)
+    return docs

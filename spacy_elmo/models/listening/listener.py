@@ -113,6 +113,8 @@ def _read(upstream: Upstream, source: Source | None, doc: Doc, is_train: bool) -
         if upstream.is_sample(doc):
             return None
         name = "" if upstream.name == "*" else f" named {upstream.name!r}"
+        if upstream.renamed:
+            raise NotEmbeddedError(Errors.LISTENER_RENAMED.format(upstream=upstream.name, pipe=upstream.renamed))
         raise NotEmbeddedError(Errors.LISTENER_ALONE.format(named=name, upstream=upstream.name))
     if source.has_values(doc):
         return source.read(doc)

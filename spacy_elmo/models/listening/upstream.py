@@ -52,6 +52,7 @@ class Upstream:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.renamed = ""  # the new name of the pipe that was asked for, if it was renamed after it was bound
         self._source: Source | None = None
         self._rivals: tuple[str, ...] = ()
         self._samples: weakref.WeakValueDictionary[int, Doc] = weakref.WeakValueDictionary()
@@ -69,7 +70,7 @@ class Upstream:
         source: the pipe.
         rivals: names of the elmo pipes before it in the pipeline, which make "*" ambiguous.
         """
-        self._source, self._rivals = source, tuple(rivals)
+        self._source, self._rivals, self.renamed = source, tuple(rivals), ""
         # spaCy links a pipeline again when all its components are initialised
         self._samples.clear()
 
@@ -80,6 +81,14 @@ class Upstream:
         """
         if self._source is source:
             self._source = None
+
+    def note_name(self, name: str) -> None:
+        """Remember the new name of the pipe, if it is no longer the one that the listener asks for.
+
+        name: what the pipe that fed the listener is now called.
+        """
+        if not self.accepts(name):
+            self.renamed = name
 
     @property
     def source(self) -> Source | None:

@@ -57,6 +57,7 @@ class Listening:
         """
         for listener in self.listeners:
             listener.attrs["upstream"].unbind(self.source)
+            listener.attrs["upstream"].note_name(self.name)
         self._listener_map = listeners
         self._before, self._found_by = self._found_by, []
         self.source.name = self.name
