@@ -6,12 +6,16 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from ..errors import CommandError, Errors
+from ..errors import CommandError, CorpusError, Errors
+from ..pretraining.settings.config import PretrainConfig
 from ..pretraining.settings.config_file import to_config, to_text
+from ..pretraining.settings.fitting import enough_tokens, fit
 from ..pretraining.settings.help import commented
 from ..pretraining.settings.sections import PathSettings
 from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
+from ..pretraining.text.counting import count_text
 from ..pretraining.text.splitting import splitter
+from .shared.console import escaped
 from .shared.errors import printing_errors
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
 from .shared.paths import path_argument
@@ -21,8 +25,8 @@ _LATER = "train"  # instead of a path that is not known yet
 
 def config_text(
     size: Size | None, train: str | None, heldout: str | None, language: str | None, init: str | None = None
-) -> str:
-    """Return a complete config with comments.
+) -> tuple[str, str]:
+    """Return a complete config with comments, and a message on how it fits the text.
 
     size: of the network; None: mini, or that of `init`.
     train: the training text; None: paths.train is null.
@@ -35,14 +39,46 @@ def config_text(
     splitter(language)  # so that a language which spaCy does not know is refused now
     paths = PathSettings(_LATER if train is None else train, heldout, init=init)
     if init is None:
-        config = to_config(config_of_size(size or Size.mini, paths, language))
+        settings = config_of_size(size or Size.mini, paths, language)
     elif size is None:
-        config = to_config(tuning_config(paths, language))
-        del config["bilm"]
+        settings = tuning_config(paths, language)
     else:
         raise CommandError(Errors.INIT_PRETRAIN_SIZE.format(init=init, size=size.value))
+    message = "without --train, the settings are those for a large text"
+    if train is not None:
+        settings, message = _fitted(settings)
+    config = to_config(settings)
+    if init is not None:
+        del config["bilm"]
     config["paths"]["train"] = train
-    return commented(to_text(config))
+    return commented(to_text(config)), message
+
+
+def _fitted(large: PretrainConfig) -> tuple[PretrainConfig, str]:
+    """Return settings that fit the size of their text, and what was counted and changed."""
+    source = large.paths.train
+    try:
+        size = count_text(source, large.corpus.language, enough_tokens(large))
+    except CorpusError as error:
+        return large, f"the text was not counted, so the settings are those for a large one ({error})"
+    fitted, before, updates = fit(large, size)
+    if fitted == large:
+        more = "" if size.complete else " or more"
+        return large, f"{source}: {size.tokens:,} tokens{more}: {before:,} updates{more}, the settings for a large text"
+    old, new = large.training, fitted.training
+    pairs = {
+        "training.streams": (old.streams, new.streams),
+        "training.epochs": (old.epochs, new.epochs),
+        "training.schedule.warmup_steps": (old.schedule.warmup_steps, new.schedule.warmup_steps),
+        "evaluation.every": (large.evaluation.every, fitted.evaluation.every),
+        "evaluation.checkpoint_every": (large.evaluation.checkpoint_every, fitted.evaluation.checkpoint_every),
+        "evaluation.sentences": (large.evaluation.sentences, fitted.evaluation.sentences),
+    }
+    changes = [f"{name} {after:,} in place of {value:,}" for name, (value, after) in pairs.items() if after != value]
+    message = (
+        f"{source}: {size.sentences:,} sentences, {size.tokens:,} tokens. The settings for a large text would make "
+    )
+    return fitted, f"{message}{before:,} updates; these make {updates:,}: {'; '.join(changes)}"
 
 
 def init_pretrain_config(
@@ -68,15 +104,20 @@ def init_pretrain_config(
     init: Annotated[str | None, typer.Option(help="biLM to tune: its folder, or en_mini", metavar="MODEL")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists")] = False,
 ) -> None:
-    """Write a config for spacy elmo pretrain, with a comment on each setting."""
+    """Write a config for spacy elmo pretrain, with a comment on each setting.
+
+    The text is counted, so that streams, warm-up, epochs and evaluations fit it.
+    """
     with printing_errors():
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
-        text = config_text(size, train, heldout, language, init)
+        text, message = config_text(size, train, heldout, language, init)
         if output_file == STANDARD_OUTPUT:
             typer.echo(text, nl=False)
+            typer.echo(escaped(message), err=True)
             return
         write_text(text, output_file)
+    msg.info(escaped(message))
     msg.good(f"{output_file}: train it with")
     missing = "" if train else " --paths.train TEXT"
     folder = Path("runs") / output_file.stem

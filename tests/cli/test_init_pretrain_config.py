@@ -10,9 +10,11 @@ from typer.testing import CliRunner
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import read_config, to_config
+from spacy_elmo.pretraining.settings.fitting import fit
 from spacy_elmo.pretraining.settings.help import settings
 from spacy_elmo.pretraining.settings.sections import PathSettings
 from spacy_elmo.pretraining.settings.sizes import SIZES, Size, config_of_size
+from spacy_elmo.pretraining.text.counting import TextSize
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 def run(*arguments: object, code: int = 0) -> str:
     result = CliRunner().invoke(app, ["elmo", "init-pretrain-config", *map(str, arguments)])
     assert result.exit_code == code, result.output
-    return result.output
+    return result.stdout if "-" in arguments else result.output
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +39,8 @@ def test_what_is_written_is_read(size: str) -> None:
     told = run("run.cfg", "--train", "a.txt", "--heldout", "b.txt", "--language", "en", "--size", size)
     assert "python -m spacy elmo pretrain run.cfg runs/run\n" in told
     config = read_config("run.cfg")
-    assert config == config_of_size(Size(size), PathSettings("a.txt", "b.txt"), "en")
+    large = config_of_size(Size(size), PathSettings("a.txt", "b.txt"), "en")
+    assert config == fit(large, TextSize(1, 1)).config
     assert (config.paths, config.corpus.language) == (PathSettings("a.txt", "b.txt"), "en")
     assert Config().from_disk("run.cfg") == to_config(config)  # nothing is left to defaults
 
@@ -101,7 +104,7 @@ def test_an_empty_name_is_not_the_folder_one_is_in() -> None:
 
 
 def test_a_config_that_tunes() -> None:
-    run("run.cfg", "--train", "a.txt", "--init", "en_mini")
+    run("run.cfg", "--train", "later.txt", "--init", "en_mini")  # which can't be counted
     config = Config().from_disk("run.cfg")
     assert "bilm" not in config
     assert config["paths"]["init"] == "en_mini"
@@ -114,3 +117,27 @@ def test_a_config_that_tunes() -> None:
 def test_a_config_that_tunes_has_no_size() -> None:
     assert "has its own size" in " ".join(run("run.cfg", "--init", "en_mini", "--size", "mini", code=1).split())
     assert not Path("run.cfg").exists()
+
+
+def test_settings_that_fit_a_small_text() -> None:
+    """12,000 sentences of 35 words: 12,000 * 36 tokens are 84 updates of 256 * 20, and 675 of 32 * 20."""
+    Path("novels.txt").write_text(f"{' '.join(['word'] * 35)}\n" * 12_000, encoding="utf8")
+    told = " ".join(run("run.cfg", "--train", "novels.txt", "--heldout", "b.txt", "--init", "en_mini").split())
+    for part in (
+        "novels.txt: 12,000 sentences, 420,000 tokens",
+        "84 updates; these make 675",
+        "training.streams 32 in place of 256",
+        "training.schedule.warmup_steps 67 in place of 100",
+    ):
+        assert part in told
+    assert "training.epochs" not in told
+    config = read_config("run.cfg")
+    assert (config.training.streams, config.training.epochs, config.training.schedule.warmup_steps) == (32, 1.0, 67)
+
+
+def test_a_text_that_is_not_counted_is_taken_for_a_large_one() -> None:
+    told = " ".join(run("run.cfg", "--train", "gone.txt").split())
+    assert "the text was not counted" in told
+    assert "gone.txt" in told
+    assert read_config("run.cfg") == config_of_size(Size.mini, PathSettings("gone.txt"))
+    assert "without --train" in " ".join(run("other.cfg").split())

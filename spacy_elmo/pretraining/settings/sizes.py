@@ -66,7 +66,8 @@ _ORIGINAL_TRAINING = TrainingSettings(
 _TINY_TRAINING = TrainingSettings(
     streams=64, softmax=SoftmaxSettings(negatives=1024), schedule=ScheduleSettings(warmup_steps=50)
 )
-_TINY_EVALUATION = EvaluationSettings(every=100, checkpoint_every=100)
+# so that an evaluation costs at most a tenth of the updates before it: see fitting.py
+_TINY_EVALUATION = EvaluationSettings(every=500, checkpoint_every=100, sentences=200)
 # a quarter of the rate that makes a biLM, falling from the beginning
 _TUNING = TrainingSettings(
     epochs=1.0,

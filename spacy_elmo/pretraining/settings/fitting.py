@@ -1,0 +1,89 @@
+"""Settings that fit a small text."""
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..text.counting import TextSize
+from .config import PretrainConfig
+
+# Tuning en_mini to 3,000 sentences brought little in 20 updates, and much more in 317 (docs/pretraining.md).
+_ENOUGH_UPDATES = 500  # streams are lowered until a run has that many
+_FEW_UPDATES = 200  # epochs are raised until a run has that many
+_LEAST_STREAMS = 16
+_MOST_EPOCHS = 5.0  # of a config without a text, if it trains from random weights
+_WARMUP_PART = 10  # the warm-up is at most this part of the updates
+_EVALUATIONS = 5  # of a run
+_EVALUATION_PART = 10  # an evaluation costs at most this part of the updates before it
+# A token that is evaluated costs as much as that many trained ones, because it runs through the full softmax: 2 were
+# measured for en_mini with 50,000 words. In a narrow network that softmax is most of the work. Multiplications give
+# about 3, and those of the training may be in bfloat16; 8 is a bound.
+_EVALUATION_COST, _NARROW_EVALUATION_COST, _NARROW = 2, 8, 512
+
+
+class Fit(NamedTuple):
+    """A config for a text.
+
+    config: all settings.
+    before: updates with the settings that were given.
+    updates: updates with those of `config`.
+    """
+
+    config: PretrainConfig
+    before: int
+    updates: int
+
+
+def enough_tokens(config: PretrainConfig) -> int:
+    """Return how many tokens a text must have so that `fit` changes nothing."""
+    training = config.training
+    share = 1.0 if config.paths.heldout is not None else 1 - config.corpus.heldout_share
+    return math.ceil(_enough_updates(config) * training.tokens_per_update / training.epochs / share) + 1
+
+
+def fit(config: PretrainConfig, size: TextSize) -> Fit:
+    """Return settings that fit a text.
+
+    The expected updates are tokens * epochs / (streams * steps * accumulate). A text that gives 500 of them, and ten
+    times the warm-up, or that was not counted to its end, changes nothing. Otherwise:
+
+    1. streams are halved, down to 16, until there are 500 updates;
+    2. if there are less than 200 even so, epochs are raised until there are, to 5 at most;
+    3. warmup_steps is a tenth of the updates at most;
+    4. evaluations and checkpoints come five times in a run at least;
+    5. an evaluation scores at most so many sentences that it costs a tenth of the updates before it.
+
+    config: settings for a large text, with epochs and not total_tokens.
+    size: of the training text, with the sentences that will be held out if paths.heldout is null.
+    """
+    training, evaluation = config.training, config.evaluation
+    share = 1.0 if config.paths.heldout is not None else 1 - config.corpus.heldout_share
+    tokens = (size.tokens + size.sentences) * share  # each sentence has a `</S>`
+    before = max(1, round(tokens * training.epochs / training.tokens_per_update))
+    if not size.complete or before >= _enough_updates(config):
+        return Fit(config, before, before)
+    while tokens * training.epochs < _ENOUGH_UPDATES * training.tokens_per_update:
+        if training.streams // 2 < _LEAST_STREAMS:
+            break
+        training = replace(training, streams=training.streams // 2)
+    wanted = _FEW_UPDATES * training.tokens_per_update / max(1.0, tokens)
+    if training.epochs < wanted:
+        training = replace(training, epochs=max(training.epochs, min(_MOST_EPOCHS, float(math.ceil(wanted)))))
+    updates = max(1, round(tokens * training.epochs / training.tokens_per_update))
+    warmup = min(training.schedule.warmup_steps, updates // _WARMUP_PART)
+    every = min(evaluation.every, max(1, updates // _EVALUATIONS))
+    length = tokens / max(1, size.sentences)  # mean tokens of a sentence
+    cost = _NARROW_EVALUATION_COST if config.bilm.dim < _NARROW else _EVALUATION_COST
+    affordable = every * training.tokens_per_update / (_EVALUATION_PART * cost * max(1.0, length))
+    evaluation = replace(
+        evaluation,
+        every=every,
+        checkpoint_every=min(evaluation.checkpoint_every, every),
+        sentences=min(evaluation.sentences, max(1, int(affordable))),
+    )
+    training = replace(training, schedule=replace(training.schedule, warmup_steps=warmup))
+    return Fit(replace(config, training=training, evaluation=evaluation), before, updates)
+
+
+def _enough_updates(config: PretrainConfig) -> int:
+    return max(_ENOUGH_UPDATES, _WARMUP_PART * config.training.schedule.warmup_steps)

@@ -1,0 +1,67 @@
+"""Settings that fit the size of a text. The numbers of updates are worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.fitting import enough_tokens, fit
+from spacy_elmo.pretraining.settings.sections import PathSettings
+from spacy_elmo.pretraining.settings.sizes import Size, config_of_size, tuning_config
+from spacy_elmo.pretraining.text.counting import TextSize
+
+PATHS = PathSettings("a.txt", "b.txt")
+TUNING = tuning_config(PATHS)
+ALL = [TUNING, *(config_of_size(size, PATHS) for size in Size)]
+
+
+@pytest.mark.parametrize("config", ALL)
+def test_a_large_text_changes_nothing(config: PretrainConfig) -> None:
+    tokens = enough_tokens(config)
+    assert fit(config, TextSize(0, tokens)).config == config
+    assert fit(config, TextSize(10, 100, complete=False)).config == config  # the count ended early
+    assert fit(config, TextSize(0, tokens * 9 // 10)).config != config
+
+
+@pytest.mark.parametrize(
+    ("config", "enough"),
+    # updates * streams * steps / epochs, and ten times the warm-up is more than 500 but for the original size
+    [(TUNING, 1_000 * 256 * 20), (ALL[1], 500 * 64 * 20 / 5), (ALL[2], 3_000 * 256 * 20 / 5), (ALL[5], 500 * 384 * 2)],
+)
+def test_what_is_large(config: PretrainConfig, enough: float) -> None:
+    assert enough_tokens(config) == pytest.approx(enough, abs=1)
+    cut = replace(config, paths=PathSettings("a.txt"))  # a hundredth is held out
+    assert enough_tokens(cut) == pytest.approx(enough / 0.99, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "tokens", "streams", "epochs", "before", "updates", "warmup"),
+    [
+        (11_800, 410_738, 32, 1.0, 83, 660, 66),  # 422,538 tokens with </S>, of 640 an update
+        (3_000, 98_504, 16, 1.0, 20, 317, 31),  # 101,504 of 320
+        (1_000, 31_000, 16, 2.0, 6, 200, 20),  # 32,000 of 320, twice
+        (10, 310, 16, 5.0, 1, 5, 0),
+        (80_000, 2_480_000, 256, 1.0, 500, 500, 50),  # streams stay, the warm-up is shorter
+    ],
+)
+def test_tuning_to_a_small_text(
+    sentences: int, tokens: int, streams: int, epochs: float, before: int, updates: int, warmup: int
+) -> None:
+    config, was, becomes = fit(TUNING, TextSize(sentences, tokens))
+    training = config.training
+    assert (training.streams, training.epochs, training.schedule.warmup_steps) == (streams, epochs, warmup)
+    assert (was, becomes) == (before, updates)
+    assert replace(training, streams=256, epochs=1.0, schedule=TUNING.training.schedule) == TUNING.training
+
+
+@pytest.mark.parametrize("config", ALL)
+@pytest.mark.parametrize("sentences", [300, 3_000, 11_800])
+def test_evaluations_cost_a_tenth_of_the_run(config: PretrainConfig, sentences: int) -> None:
+    """If a scored token costs two trained ones, and eight in tiny. A warm-up is a tenth at most."""
+    fitted, _, updates = fit(config, TextSize(sentences, 33 * sentences))
+    evaluation, training = fitted.evaluation, fitted.training
+    cost = 8 if config.bilm.dim == 256 else 2
+    assert evaluation.sentences * 34 * cost <= evaluation.every * training.tokens_per_update / 10
+    assert updates // evaluation.every >= (5 if fitted != config else 0)
+    assert evaluation.checkpoint_every <= evaluation.every
+    assert training.schedule.warmup_steps <= updates / 10
