@@ -184,14 +184,6 @@ def test_none_frees_and_nothing_else_can_be_set(nlp: Language) -> None:
     assert doc.user_data == {}
 
 
-def test_retokenised_docs_never_give_rows_that_do_not_match(nlp: Language) -> None:
-    doc = nlp("New York is large")
-    with doc.retokenize() as retokenizer:
-        retokenizer.merge(doc[:2])
-    with pytest.raises(NotEmbeddedError, match=r"has 3 tokens, but .* those of 4 tokens"):
-        _ = doc._.elmo
-
-
 def test_two_pipes_with_different_attr() -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")

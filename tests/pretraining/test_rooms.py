@@ -12,7 +12,8 @@ ROOT = Path(spacy_elmo.pretraining.__file__).parent
 BELOW = {
     "text": set(),
     "model": {"text"},
-    "scoring.py": {"text", "model"},
+    "score_batches.py": set(),
+    "scoring.py": {"text", "model", "score_batches.py"},
     "settings": {"text", "model"},
     "training": {"text", "model", "settings"},
     "run": {"text", "model", "settings", "training", "scoring.py"},

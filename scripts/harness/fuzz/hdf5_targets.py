@@ -10,6 +10,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import torch
 
 from spacy_elmo.formats import VectorsWriter, read_vectors, read_weights
 from spacy_elmo.formats.adaptive_file import read_adaptive
@@ -42,7 +43,9 @@ def softmax() -> Target:
 def adaptive() -> Target:
     """The softmax.hdf5 of an adaptive softmax."""
     path = new_folder() / "softmax.hdf5"
-    write_output_layer(path, AdaptiveSoftmax(30, 16, (5, 15)), np.float32)
+    layer = AdaptiveSoftmax(30, 16, (5, 15))
+    layer.reset_parameters(generator=torch.Generator().manual_seed(0))
+    write_output_layer(path, layer, np.float32)
     return _target(path.read_bytes(), _both(read_adaptive, read_output_layer))
 
 

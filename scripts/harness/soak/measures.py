@@ -15,7 +15,8 @@ def resident() -> float:
 def peak() -> float:
     """Return the most memory that this process has used so far, in MB."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e3
+    kib = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return kib * 1024 / 1e6
 
 
 def character(random: Random) -> str:

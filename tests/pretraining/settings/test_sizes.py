@@ -42,4 +42,5 @@ def test_the_original_is_trained_as_by_its_authors() -> None:
 def test_tiny_is_for_small_texts() -> None:
     config = config_of_size(Size.tiny, PathSettings("a.txt"))
     assert (config.training.streams, config.training.softmax.negatives) == (64, 1024)
-    assert (config.evaluation.every, config.training.schedule.warmup_steps) == (100, 50)
+    assert (config.evaluation.every, config.evaluation.sentences) == (500, 200)
+    assert config.training.schedule.warmup_steps == 50
