@@ -11,10 +11,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 run: $(VENV)/installed
 	$(BIN)/python -m spacy elmo demo out
 
-# two workers, for two cores; one thread in each, or they would wait for one another. A file's tests stay together, since
-# they share what is slow to make
+# two workers, for two cores; one thread in each. Tests that set two threads wait passively, or those of one worker would
+# spin while the other's work. A file's tests stay together, since they share what is slow to make
 WORKERS ?= 2
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 quick: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -60,6 +60,7 @@ def test_options_are_known_before_any_weights_are_read(monkeypatch: pytest.Monke
     assert shim._model is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("used", [True, False])
 def test_a_network_owns_the_weights_alone(used: bool, expected: dict[str, bytes]) -> None:
     shim = BiLMShim(None, None)

@@ -9,6 +9,7 @@ from spacy_elmo.cli.shared.inputs import pipeline_weights
 from spacy_elmo.errors import CommandError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -75,6 +75,7 @@ def arrays(folder: Path) -> dict[str, bytes]:
         return {name: np.asarray(file[name]).tobytes() for name in names if isinstance(file[name], h5py.Dataset)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("which", "updates"), [(0, 0), (1, 2), (3, 6), (4, 6)])
 def test_the_resumed_run_ends_in_the_same_bits(

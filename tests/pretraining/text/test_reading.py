@@ -251,6 +251,7 @@ def test_a_highly_compressed_archive_is_read_in_pieces(tmp_path: Path) -> None:
     assert peak < 1 << 27
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
 def test_a_bomb(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "UNPACKED_BYTES", 1 << 20)
