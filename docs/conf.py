@@ -9,7 +9,7 @@ from spacy_elmo import __version__
 project = "spacy-elmo"
 release = version = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "tutorial.ipynb"]  # the notebook is made from tutorial.md
 html_theme = "furo"
 html_show_copyright = False
 html_title = f"spacy-elmo {release}"

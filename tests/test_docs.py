@@ -184,3 +184,18 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
         assert f'id="{name}"' in page
     # arguments are told in a list, one by one
     assert re.search(r"<li><p><strong>options_file, weight_file</strong>: paths of the official files", page)
+
+
+def test_the_tutorial_runs(folder: Path) -> None:
+    exec(compile("\n".join(code("tutorial.md")), "tutorial.md", "exec"), {})
+
+
+def test_the_notebook_is_the_tutorial() -> None:
+    cells = json.loads((DOCS / "tutorial.ipynb").read_text(encoding="utf8"))["cells"]
+    page = (DOCS / "tutorial.md").read_text(encoding="utf8")
+    assert ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"] == [
+        snippet.rstrip("\n") for snippet in code("tutorial.md")
+    ]
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            assert "".join(cell["source"]) in page
