@@ -27,7 +27,7 @@ ARROWS = {
     "modules/softmax": "modules modules/lstm formats/ kernels",
     "inference": "inference/lstm modules/ formats/ kernels",
     "inference/lstm": "inference modules/ formats/ kernels",
-    "allennlp": "inference/ modules/ formats/",
+    "allennlp": "pretraining/text inference/ modules/ formats/",
     "models": "models/listening inference/ modules/ formats/",
     "models/listening": "models",
     "pipeline": "pipeline/listening models/",

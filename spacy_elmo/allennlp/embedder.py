@@ -21,12 +21,9 @@ from ..inference.word_vectors import CACHED_WORDS
 from ..modules import Arrays, BiLM, LstmState
 from ..modules.loading import load_named_arrays
 from ..modules.precision import Precision, dtype_of
+from .encoding import Encoder
 from .progress import Progress, bar_of
-from .sentence_batches import batches_of, checked_words
-
-# of a batch of sentences from a stream; only a longer sentence, alone, has more
-MAX_TOKENS = 8192
-BATCH_SIZE = 64
+from .sentence_batches import BATCH_SIZE, MAX_TOKENS, batches_of, check_batch_size
 
 Array = npt.NDArray[np.float32]
 OutputFormat = Literal["all", "top", "average"]
@@ -49,7 +46,7 @@ def device_of(cuda_device: int) -> torch.device:
     return torch.device("cuda", cuda_device)
 
 
-class ElmoEmbedder:
+class ElmoEmbedder(Encoder):
     """Computes all layers of the biLM for tokenised sentences, without gradients.
 
     options_file, weight_file: paths of the official files; both None: the embedded biLM. A folder with both files, the
@@ -129,10 +126,9 @@ class ElmoEmbedder:
             self._copy = weakref.ref(network)
         return network
 
-    @property
-    def options(self) -> BiLMOptions:
-        """The biLM's options."""
-        return self._engine.options
+    def to_arrays(self) -> Arrays:
+        """Return copies of the weights by parameter name."""
+        return self._owner.to_arrays()
 
     @property
     def n_truncated(self) -> int:
@@ -168,9 +164,7 @@ class ElmoEmbedder:
 
         Raises ElmoError if a sentence is a string, or a word is not a string.
         """
-        sentences = [checked_words(sentence) for sentence in batch]
-        words = [word for sentence in sentences for word in sentence]
-        self._truncated.count(words, self.options.max_characters)
+        sentences = self._counted(batch)
         if not self.stateful:
             return self._engine.run(sentences)
         zero = self._engine.zero_state(len(sentences))
@@ -186,8 +180,7 @@ class ElmoEmbedder:
         batch_size: number of sentences in a batch, at most. Without `stateful`, long sentences run in smaller batches.
         Raises SettingsError if batch_size is below 1, and the errors of `embed_batch`.
         """
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise SettingsError(Errors.EMBED_BATCH_SIZE.format(got=batch_size))
+        check_batch_size(batch_size)
         batches = batches_of(sentences, batch_size, None if self.stateful else MAX_TOKENS)
         return (layers for batch in batches for layers in self.embed_batch(batch))
 

@@ -2,7 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..errors import ElmoError, Errors, shown
+from ..errors import ElmoError, Errors, SettingsError, shown
+
+# of a batch of sentences from a stream; only a longer sentence, alone, has more
+MAX_TOKENS = 8192
+BATCH_SIZE = 64
 
 
 def checked_words(sentence: Sequence[str]) -> list[str]:
@@ -19,6 +23,12 @@ def checked_words(sentence: Sequence[str]) -> list[str]:
         if not isinstance(word, str):
             raise ElmoError(Errors.CHARACTERS_WORD.format(got=shown(word)))
     return words
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Raise SettingsError if a number of sentences in a batch is no whole number, or below 1."""
+    if not isinstance(batch_size, int) or batch_size < 1:
+        raise SettingsError(Errors.EMBED_BATCH_SIZE.format(got=batch_size))
 
 
 def batches_of(

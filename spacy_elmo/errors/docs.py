@@ -34,3 +34,16 @@ class DocMessages:
     SET_PART = "the attributes of tokens and spans can't be set. To free the layers of a doc, set doc._.{attr} to None."
     SPANS_GETTER = "model.get_spans is {got}. Expected a function of docs, such as spacy-elmo.sentences.v1 makes."
     SPANS_KIND = "model.get_spans returned {got} for a doc. Expected a list of spans."
+
+    # A vector for each text
+    ENCODE_TEXT = "text {number} can't be tokenised: {reason}. Change it, or give its words as a list."
+    ENCODE_KIND = "text {number} is {got}. Expected a string, or a list of words."
+    ENCODE_NO_PIPE = (
+        'the pipeline has no elmo pipe that is enabled; it has {got}. Expected one: add it with nlp.add_pipe("elmo").'
+    )
+    ENCODE_SEVERAL = "the pipeline has several elmo pipes. Expected the name of one of them as elmo: {expected}."
+    ENCODE_NAME = "elmo is {got}. Expected the name of an elmo pipe that is enabled: {expected}."
+    ENCODE_LOST = (
+        "{got} docs came out of the pipeline for {expected} texts, because its error handler leaves out those that "
+        "fail. Expected a doc for each text: remove the handler, or those texts."
+    )

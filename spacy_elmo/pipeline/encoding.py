@@ -1,0 +1,65 @@
+"""A vector for each text, by a pipeline."""
+
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+from spacy.language import Language
+from spacy.tokens import Doc
+from thinc.api import to_numpy
+from tqdm import tqdm
+
+from ..errors import Errors, SettingsError, shown
+from .attributes import mean_vector
+from .elmo import ElmoPipe
+
+
+def encode(
+    nlp: Language,
+    texts: str | Doc | Iterable[str | Doc],
+    batch_size: int = 64,
+    show_progress_bar: bool = False,
+    elmo: str | None = None,
+) -> npt.NDArray[np.float32]:
+    """Return a vector for each text: the mean of an elmo pipe's vectors over all words.
+
+    It is the doc's `.vector` if the pipe has `set_vectors`. Only the tokenizer, the pipes before the elmo pipe and the
+    elmo pipe run.
+
+    nlp: the pipeline.
+    texts: strings or docs. One alone gives one vector.
+    batch_size: number of texts in a batch, at most. Long texts run in smaller batches.
+    show_progress_bar: whether a bar on stderr counts the texts, if stderr is a terminal.
+    elmo: name of the elmo pipe; None: the pipeline must have only one.
+
+    Returns *Shape:* (texts, width), float32; (width,) for one text. The row of a text without words is zero.
+    Raises SettingsError if the pipeline has no such elmo pipe, or leaves out texts that fail, and the errors of its
+    pipes.
+    """
+    name, pipe = _find(nlp, elmo)
+    alone = isinstance(texts, str | Doc)
+    inputs: list[str | Doc] = [texts] if isinstance(texts, str | Doc) else list(texts)
+    rows: list[npt.NDArray[np.float32]] = []
+    docs = nlp.pipe(inputs, batch_size=batch_size, disable=nlp.pipe_names[nlp.pipe_names.index(name) + 1 :])
+    # disable = None: the bar is hidden if stderr is not a terminal
+    hidden = None if show_progress_bar and sys.stderr else True
+    for doc in tqdm(docs, total=len(inputs), unit=" texts", disable=hidden):
+        rows.append(to_numpy(mean_vector(doc, attr=pipe.attr)))
+    if len(rows) < len(inputs):
+        raise SettingsError(Errors.ENCODE_LOST.format(got=len(rows), expected=len(inputs)))
+    vectors = np.stack(rows) if rows else np.zeros((0, pipe.width or 0), np.float32)
+    return vectors[0] if alone else vectors
+
+
+def _find(nlp: Language, elmo: str | None) -> tuple[str, ElmoPipe]:
+    """Return the name of the elmo pipe, and the pipe."""
+    pipes = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, ElmoPipe)}
+    if not pipes:
+        raise SettingsError(Errors.ENCODE_NO_PIPE.format(got=", ".join(nlp.pipe_names) or "no pipes"))
+    if elmo is not None and elmo not in pipes:
+        raise SettingsError(Errors.ENCODE_NAME.format(got=shown(elmo), expected=", ".join(pipes)))
+    if elmo is None and len(pipes) > 1:
+        raise SettingsError(Errors.ENCODE_SEVERAL.format(expected=", ".join(pipes)))
+    name = next(iter(pipes)) if elmo is None else elmo
+    return name, pipes[name]

@@ -1,0 +1,88 @@
+"""spacy_elmo.encode: a vector for each text, by a pipeline."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_elmo import ElmoEmbedder, encode
+from spacy_elmo.errors import SettingsError
+
+TEXTS = ["He sat on the bank. It rained.", "", "A  bank's   rates", "  "]
+
+
+@pytest.fixture
+def nlp(golden: Path) -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"bilm": str(golden / "random_a")}})
+    return nlp
+
+
+def test_means_of_words(nlp: Language, golden: Path) -> None:
+    embedder = ElmoEmbedder(golden / "random_a")
+    vectors = encode(nlp, TEXTS)
+    assert vectors.dtype == np.float32
+    for text, vector in zip(TEXTS, vectors):
+        words = [token.text for token in nlp.make_doc(text) if not token.is_space]
+        expected = embedder.embed_sentence(words).astype(np.float64).mean(0).sum(0) / max(1, len(words))
+        np.testing.assert_allclose(vector, expected, atol=1e-5)
+    assert not vectors[[1, 3]].any()
+    np.testing.assert_allclose(encode(nlp, TEXTS, batch_size=1), vectors, atol=1e-5)
+    np.testing.assert_allclose(encode(nlp, TEXTS[0]), vectors[0], atol=1e-5)
+    assert encode(nlp, []).shape == (0, embedder.options.width)
+
+
+def test_pipes_before_run_and_pipes_after_do_not(nlp: Language) -> None:
+    def after(doc: Doc) -> Doc:
+        raise AssertionError
+
+    Language.component("test_encoding_after", func=after)
+    whole = encode(nlp, TEXTS)
+    nlp.add_pipe("sentencizer", first=True)
+    nlp.add_pipe("test_encoding_after")
+    sentences = encode(nlp, TEXTS)
+    first, second = encode(nlp, "He sat on the bank."), encode(nlp, "It rained.")
+    np.testing.assert_allclose(sentences[0], (first * 6 + second * 3) / 9, atol=1e-5)
+    assert np.abs(sentences[0] - whole[0]).max() > 1e-4
+    assert nlp.pipe_names == ["sentencizer", "elmo", "test_encoding_after"]
+
+
+def test_docs_and_a_mix_of_ones_own(golden: Path) -> None:
+    nlp = spacy.blank("en")
+    config: dict[str, Any] = {"model": {"bilm": str(golden / "random_a")}, "store": "mix"}
+    layers = nlp.add_pipe("elmo", config=config).layers  # type: ignore[attr-defined]
+    nlp.remove_pipe("elmo")
+    config |= {"attr": "own", "scalar_mix_parameters": [0.0] * (layers - 1) + [50.0]}
+    nlp.add_pipe("elmo", name="own", config=config)
+    last = ElmoEmbedder(golden / "random_a").embed_sentence(["A", "bank"])[-1]
+    np.testing.assert_allclose(encode(nlp, [nlp.make_doc("A bank")])[0], last.mean(0), atol=1e-5)
+
+
+def test_the_pipe_that_is_meant(nlp: Language, golden: Path) -> None:
+    nlp.add_pipe("elmo", name="other", config={"attr": "other", "model": {"bilm": str(golden / "random_b")}})
+    with pytest.raises(SettingsError, match="several elmo pipes.*elmo, other"):
+        encode(nlp, TEXTS)
+    with pytest.raises(SettingsError, match="'third'.*elmo, other"):
+        encode(nlp, TEXTS, elmo="third")
+    np.testing.assert_allclose(
+        encode(nlp, TEXTS[2], elmo="other"), ElmoEmbedder(golden / "random_b").encode("A bank's rates"), atol=1e-5
+    )
+    with pytest.raises(SettingsError, match="no elmo pipe.*no pipes"):
+        encode(spacy.blank("en"), TEXTS)
+
+
+def test_texts_that_fail(nlp: Language) -> None:
+    def fail(doc: Doc) -> Doc:
+        if doc.text.startswith("A"):
+            raise ValueError
+        return doc
+
+    Language.component("test_encoding_fail", func=fail)
+    nlp.add_pipe("test_encoding_fail", first=True)
+    nlp.set_error_handler(lambda *given: None)
+    with pytest.raises(SettingsError, match="3 docs came out of the pipeline for 4 texts"):
+        encode(nlp, TEXTS)
