@@ -91,6 +91,10 @@ class OtherLanguageWarning(UserWarning):
     """A pipeline has a biLM of another language."""
 
 
+class LostVectorsWarning(UserWarning):
+    """Docs are about to lose the hooks by which `.vector` comes from ELMo."""
+
+
 class CacheWarning(UserWarning):
     """Layers are no longer written to the file in which they are cached."""
 

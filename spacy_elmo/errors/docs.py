@@ -25,6 +25,11 @@ class DocMessages:
         "vector, or one of another biLM. Run the same pipe on both. If a doc was embedded and then written, or sent "
         "by another process, call spacy_elmo.restore_vectors(doc)."
     )
+    HOOKS_LOST = (
+        "set_vectors is true in a worker process, such as those of nlp.pipe with n_process. spaCy does not send what "
+        "set_vectors sets: in the process that gets the docs, .vector has the shape (0,). There, iterate over "
+        "spacy_elmo.restore_vectors(nlp.pipe(...)), or read doc._.elmo before .vector, which restores it too."
+    )
     TRUNCATED = (
         "the token {word} has {got:,} bytes in UTF-8, but the biLM reads the first {limit} of a token: the others "
         "make no difference to its vectors. This warning is given once. How many tokens were cut so far is in "

@@ -1,17 +1,14 @@
-"""The extension attributes `token._.elmo`, `doc._.elmo_layers` and so on: what sets and reads them.
+"""The values of the extension attributes `token._.elmo`, `doc._.elmo_layers` and so on: what sets and reads them.
 
 The values are plain arrays in doc.user_data, under the keys that spaCy uses for values of extension attributes. So
 to_bytes, pickle and DocBin save them, and spaCy's own tools recognise them.
 """
 
-import keyword
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc, Span, Token
-from spacy.tokens.underscore import Underscore
 from thinc.api import get_array_module
 from thinc.types import Floats1d, Floats2d, Floats3d
 
@@ -67,25 +64,6 @@ def _half(layers: Floats3d) -> Any:
     if get_array_module(half).isinf(half).any():
         raise SettingsError(Errors.STORE_FLOAT16)
     return half
-
-
-def clear(doc: Doc, value: Any, *, attr: str) -> None:
-    """Remove the stored values: the setter of the doc's attributes, as in `doc._.elmo = None`.
-
-    doc: the doc.
-    value: None.
-    attr: name of the extension attributes.
-
-    Raises SettingsError if value is not None.
-    """
-    if value is not None:
-        raise SettingsError(Errors.SET_VALUE.format(attr=attr, got=type(value).__name__))
-    remove(doc, attr)
-
-
-def _refuse(part: Span | Token, value: Any, *, attr: str) -> None:
-    """Raise SettingsError: the setter of attributes of tokens and spans. Without one spaCy would ignore the value."""
-    raise SettingsError(Errors.SET_PART.format(attr=attr))
 
 
 def _stored(part: Doc | Span, attr: str, suffix: str) -> Any | None:
@@ -173,48 +151,13 @@ def mean_vector(part: Doc | Span, *, attr: str) -> Floats1d:
     return result
 
 
-def _token_layers(token: Token, *, attr: str) -> Floats2d:
-    result: Floats2d = layers_of(_alone(token), attr=attr)[:, 0]
-    return result
+def token_vector(token: Token, *, attr: str) -> Floats1d:
+    """Return the vector of a token, *Shape:* (width,), float32.
 
+    token: the token.
+    attr: name of the extension attributes.
 
-def _token_vector(token: Token, *, attr: str) -> Floats1d:
-    result: Floats1d = vectors_of(_alone(token), attr=attr)[0]
-    return result
-
-
-def _alone(token: Token) -> Span:
-    return token.doc[token.i : token.i + 1]
-
-
-_GETTERS = (
-    (Token, VECTORS, _token_vector),
-    (Token, LAYERS, _token_layers),
-    (Span, VECTORS, vectors_of),
-    (Span, LAYERS, layers_of),
-    (Doc, VECTORS, vectors_of),
-    (Doc, LAYERS, layers_of),
-)
-
-
-def register(attr: str) -> None:
-    """Set the extensions for `attr` on Token, Span and Doc, unless they are set.
-
-    attr: name of the extension attributes, a Python identifier.
-
-    Raises SettingsError if attr cannot be used as a name, or another package has set an extension of this name.
+    Raises NotEmbeddedError if no vectors are stored on the doc, or the token has none.
     """
-    if not attr.isidentifier():
-        raise SettingsError(Errors.ATTR.format(got=attr))
-    if keyword.iskeyword(attr) or attr.startswith("_") or hasattr(Underscore, attr):
-        raise SettingsError(Errors.ATTR_RESERVED.format(got=attr))
-    missing = []
-    for owner, suffix, getter in _GETTERS:
-        name = attr + suffix
-        if not owner.has_extension(name):
-            missing.append((owner, name, getter))
-        elif getattr(owner.get_extension(name)[2], "func", None) is not getter:
-            raise SettingsError(Errors.ATTR_TAKEN.format(attr=attr, owner=owner.__name__, name=name))
-    for owner, name, getter in missing:
-        setter = partial(clear if owner is Doc else _refuse, attr=attr)
-        owner.set_extension(name, getter=partial(getter, attr=attr), setter=setter)
+    result: Floats1d = vectors_of(token.doc[token.i : token.i + 1], attr=attr)[0]
+    return result

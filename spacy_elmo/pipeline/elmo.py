@@ -18,12 +18,13 @@ from ..models.cached import LayerCache
 from ..models.saved_pipe import load_bytes, load_folder
 from ..models.shim import bilm_shims
 from ..models.types import BiLMModel
-from .attributes import annotate, mix_parameters, register
+from .attributes import annotate, mix_parameters
 from .checks import Store, check_settings, refuse_shared_model
+from .extensions import register
 from .facts import Facts
+from .hooks import set_vector_hooks, warn_in_worker
 from .listening.listeners import Listening
 from .listening.tuning import Tuning
-from .vectors import set_vector_hooks
 
 
 class ElmoPipe(Facts, Listening, TrainablePipe):
@@ -109,7 +110,11 @@ class ElmoPipe(Facts, Listening, TrainablePipe):
 
         stream: the docs.
         batch_size: number of docs in a batch, at most.
+
+        Issues a LostVectorsWarning if `set_vectors` is on and this is a worker, as of nlp.pipe with n_process.
         """
+        if self.set_vectors:
+            warn_in_worker()
         for docs in _batches(stream, batch_size, self.max_batch_tokens):
             yield from self._annotated(docs)
 

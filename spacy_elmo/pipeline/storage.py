@@ -13,6 +13,8 @@ from spacy.tokens import Doc, Span
 
 # suffixes of the keys. The last two cannot be part of an attribute's name, so that no other pipe uses the same keys
 LAYERS, VECTORS, MIX, TOKENS = "_layers", "", ":mix", ":tokens"
+# name of the value that says under which attr `.vector` is ELMo's
+HOOKS = ":hooks"
 
 
 class Block(NamedTuple):
@@ -103,3 +105,24 @@ def remove(doc: Doc, attr: str) -> None:
         for start in _starts(doc, attr, *suffixes):
             for suffix in suffixes:
                 doc.user_data.pop(key(attr, suffix, start), None)
+        for start in _starts(doc, "", HOOKS):
+            if doc.user_data[key("", HOOKS, start)] == attr:
+                del doc.user_data[key("", HOOKS, start)]
+
+
+def note_hooks(doc: Doc, attr: str) -> None:
+    """Note that `.vector` of the doc and its parts is read from attr, for those who get the doc without its hooks.
+
+    doc: any doc.
+    attr: name of the extension attributes.
+    """
+    doc.user_data[key("", HOOKS)] = attr
+
+
+def hooks_of(doc: Doc) -> str | None:
+    """Return the name of the extension attributes that `.vector` was read from; None if it was not ELMo's.
+
+    doc: any doc.
+    """
+    attr: str | None = doc.user_data.get(key("", HOOKS))
+    return attr

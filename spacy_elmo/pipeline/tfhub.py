@@ -3,7 +3,8 @@
 from spacy.tokens import Doc
 from thinc.types import FloatsXd
 
-from .attributes import mean_vector, register
+from .attributes import mean_vector
+from .extensions import register
 
 
 def tfhub_outputs(doc: Doc, attr: str = "elmo") -> dict[str, FloatsXd]:
