@@ -22,7 +22,7 @@ from spacy_elmo.cli import app
 from spacy_elmo.errors import ChangedBiLMWarning, ElmoError
 from spacy_elmo.formats import read_options, read_weights, write_weights
 from spacy_elmo.modules import precision
-from spacy_elmo.pipeline.attributes import _GETTERS
+from spacy_elmo.pipeline.extensions import _GETTERS
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import to_config
 from spacy_elmo.pretraining.settings.sections import PathSettings
