@@ -30,11 +30,14 @@ BILM_FILES = (OPTIONS, WEIGHTS, WORDS)
 PACKAGE_FILES = (SOFTMAX, WORDS, COUNTS)
 
 
-def ship(model: Path, root: Path = ROOT, mantissa_bits: int = 10, most_bytes: int = MOST_BYTES) -> None:
-    """Pack a model and put its files into both packages under `root`. Raises ElmoError; no file is changed then."""
+def ship(model: Path, root: Path = ROOT, bits: int | None = 8, most_bytes: int = MOST_BYTES) -> None:
+    """Pack a model and put its files into both packages under `root`. Raises ElmoError; no file is changed then.
+
+    bits: of the matrices, as in `elmo pack --bits`; None: mantissas of 10 bits for all weights.
+    """
     with tempfile.TemporaryDirectory() as name:
         packed = Path(name, "packed")
-        pack(model, packed, mantissa_bits)
+        pack(model, packed, bits=bits)
         missing = [file for file in {*BILM_FILES, *PACKAGE_FILES} if not (packed / file).exists()]
         if missing:
             raise CommandError(Messages.SHIP_FILES.format(model=model, missing=", ".join(sorted(missing))))
@@ -51,10 +54,10 @@ def ship(model: Path, root: Path = ROOT, mantissa_bits: int = 10, most_bytes: in
 
 def main(
     model: Annotated[Path, typer.Argument(help="Folder of a biLM with its softmax, like model-best of a run")],
-    mantissa_bits: Annotated[int, typer.Option(min=1, max=23, help="Bits of the weights' mantissas")] = 10,
+    bits: Annotated[int, typer.Option(min=2, max=16, help="Bits of the matrices, as in elmo pack")] = 8,
 ) -> None:
     """Put MODEL into the package as en_mini, and its softmax into packages/en_mini_softmax."""
-    ship(model, mantissa_bits=mantissa_bits)
+    ship(model, bits=bits)
     for folder in (BILM, PACKAGE):
         for path in sorted((ROOT / folder).iterdir()):
             if path.is_file():

@@ -42,9 +42,14 @@ def test_both_are_filled(root: Path) -> None:
         assert (folder / "README.md").read_text(encoding="utf8") == "card"
     assert read_options(bilm / "options.json") == OPTIONS
     for name, values in read_weights(root.parent / "model" / "weights.hdf5", OPTIONS).items():
-        np.testing.assert_array_equal(read_weights(bilm / "weights.hdf5", OPTIONS)[name], round_mantissas(values, 10))
+        shipped = read_weights(bilm / "weights.hdf5", OPTIONS)[name]
+        if name.endswith("bias") or name == "char_cnn.embedding.weight":
+            np.testing.assert_array_equal(shipped, round_mantissas(values, 10))
+        else:  # 8 bits: no value moves further than this
+            np.testing.assert_array_less(np.abs(shipped - values).max(), np.abs(values).max() / 63)
     weight, _ = read_softmax(package / "softmax.hdf5")
-    np.testing.assert_array_equal(weight, model_of().softmax.weight.detach().half().float().numpy())
+    expected = model_of().softmax.weight.detach().numpy()
+    np.testing.assert_array_less(np.abs(weight - expected).max(), np.abs(expected).max() / 63)
     digest = hashlib.sha256((bilm / "weights.hdf5").read_bytes()).hexdigest()
     assert (package / "bilm.sha256").read_bytes() == f"{digest}  weights.hdf5\n".encode()
 
