@@ -7,9 +7,10 @@ import numpy.typing as npt
 
 from ..errors import ElmoError, Errors, shown
 from ..formats.options import BiLMOptions
+from ..formats.text.lines import Unusable
+from ..formats.text.splitting import splitter
 from ..formats.truncated import TruncatedWords
 from ..inference.engine import Engine
-from ..pretraining.text.splitting import Unusable, splitter
 from .progress import Progress, bar_of
 from .sentence_batches import BATCH_SIZE, MAX_TOKENS, batches_of, check_batch_size, checked_words
 

@@ -10,11 +10,11 @@ import typer
 from wasabi import msg
 
 from ..errors import CommandError, Errors
+from ..formats.text.sources import find_files, refuse_inside
 from ..pretraining.model.files import FILES, bilm_folder, softmax_folder
 from ..pretraining.model.language_model import LanguageModel
 from ..pretraining.scoring import STREAMS, Evaluation, evaluate_text
 from ..pretraining.text.reading import Report, read_sentences
-from ..pretraining.text.sources import find_files, refuse_inside
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.outputs import refuse_inputs

@@ -7,6 +7,7 @@ import typer
 from wasabi import msg
 
 from ..errors import CommandError, CorpusError, Errors
+from ..formats.text.splitting import splitter
 from ..pretraining.settings.config import PretrainConfig
 from ..pretraining.settings.config_file import to_config, to_text
 from ..pretraining.settings.fitting import enough_tokens, fit
@@ -14,7 +15,6 @@ from ..pretraining.settings.help import commented
 from ..pretraining.settings.sections import PathSettings
 from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
 from ..pretraining.text.counting import count_text
-from ..pretraining.text.splitting import splitter
 from .shared.console import escaped
 from .shared.errors import printing_errors
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text

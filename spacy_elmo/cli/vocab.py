@@ -8,8 +8,8 @@ from tqdm import tqdm
 from wasabi import msg
 
 from ..errors import ElmoError, Errors
+from ..formats.text.sources import refuse_inside
 from ..pretraining.text.reading import Report, read_sentences
-from ..pretraining.text.sources import refuse_inside
 from ..pretraining.text.vocabulary import Vocabulary, WordCounts, count_words
 from ..pretraining.text.vocabulary_file import SPECIAL, counts_path
 from .shared.console import escaped, show_all

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ...errors import CheckpointError
 from ...formats.atomic import replacing, writing
+from ...formats.text.sources import name_of
 from ..model.files import CARD
-from ..text.sources import name_of
 from .facts import CardFacts, TextFacts
 
 _USE = """\

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...formats.options import BiLMOptions
+from ...formats.text.lines import BadLine
 from ..scoring import Score
-from ..text.reading import BadLine
 
 
 @dataclass(frozen=True)

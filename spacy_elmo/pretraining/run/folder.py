@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from ...errors import CorpusError, Errors, SettingsError
 from ...formats.atomic import replacing
 from ...formats.strict.strict_json import read_json
+from ...formats.text.sources import find_files
 from ..model.files import RUN
 from ..settings.config import PretrainConfig
 from ..settings.config_file import write_config
 from ..text.prepared import PreparedCorpus
 from ..text.preparing import prepare
-from ..text.sources import find_files
 from ..text.vocabulary import Vocabulary
 from .starting import check_start, find_vocabulary
 from .texts import check_digests, digests

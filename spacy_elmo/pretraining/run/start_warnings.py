@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from ...errors import ElmoError, Errors
+from ...formats.text.sources import find_files
 from ..settings.sections import PathSettings, TrainingSettings
-from ..text.sources import find_files
 from .facts import RunFacts
 
 LEAST_COVERAGE = 0.5  # share of the training text's tokens. A vocabulary of another language covers far less

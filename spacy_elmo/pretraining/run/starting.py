@@ -7,6 +7,7 @@ import torch
 
 from ...errors import CorpusError, Errors, SettingsError
 from ...formats.options import BiLMOptions, read_options
+from ...formats.text.sources import find_files
 from ...formats.weights.hdf5 import read_weights
 from ...modules import BiLM
 from ...modules.softmax.adaptive import AdaptiveSoftmax, check_cutoffs
@@ -17,7 +18,6 @@ from ..model.language_model import LanguageModel
 from ..settings.checks import refuse
 from ..settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
 from ..text.prepared import PreparedCorpus
-from ..text.sources import find_files
 from ..text.vocabulary import Vocabulary, count_words
 from ..text.vocabulary_file import SPECIAL, UNKNOWN
 

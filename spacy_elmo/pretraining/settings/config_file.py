@@ -15,8 +15,8 @@ from ...errors import ElmoError, Errors, SettingsError
 from ...formats.atomic import replacing, writing
 from ...formats.options import BiLMOptions, read_options
 from ...formats.options_checks import KEYS
+from ...formats.text.sources import name_of
 from ..model.files import OPTIONS, bilm_folder
-from ..text.sources import name_of
 from .checks import refuse
 from .config import PretrainConfig
 from .config_limits import MOST_BYTES, check_limits

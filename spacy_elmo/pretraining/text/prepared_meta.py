@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from ...errors import CorpusError, Errors, shown
 from ...formats.strict.strict_json import read_json
-from .reading import BadLine, Report
+from ...formats.text.lines import BadLine
+from .reading import Report
 
 TEXT, OFFSETS, LENGTHS, META = "sentences.txt", "offsets.npy", "lengths.npy", "meta.json"
 VERSION = 1

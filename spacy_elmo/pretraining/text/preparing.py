@@ -12,11 +12,11 @@ from pathlib import Path
 from ...errors import CorpusError, Errors
 from ...formats.atomic import writing
 from ...formats.streamed_array import StreamedArray
+from ...formats.text.sources import find_files, refuse_inside
+from ...formats.text.splitting import splitter
 from .prepared import PreparedCorpus
 from .prepared_meta import LENGTHS, META, OFFSETS, TEXT, Meta, SourceFile, write_meta
 from .reading import Report, read_files
-from .sources import find_files, refuse_inside
-from .splitting import splitter
 
 
 def prepare(

@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
-
-from spacy.tokens import Doc
 
 from ...errors import CorpusError, Errors
-from ...formats.unpacking import LONGEST_LINE, PACKED, lines_of, unpacked
-from .docbin import TooLargeError, read_docs
-from .sources import EXPECTED, find_files
-from .splitting import Splitter, Unusable, splitter
+from ...formats.text.docbin import docs_in, sentences_of
+from ...formats.text.lines import BadLine, Unusable, checked_words, decode_line, json_record, record_text, record_tokens
+from ...formats.text.sources import EXPECTED, find_files, kind_of
+from ...formats.text.splitting import Splitter, splitter
+from ...formats.unpacking import lines_of, unpacked
 
 _LISTED = 10  # bad lines of a report
-# A DocBin may unpack to this many bytes, or to this multiple of its file's size if that is more. Docs without
-# annotations pack to a twentieth of their size (measured).
-_DOCS_BYTES, _DOCS_TIMES = 1 << 28, 64
-
-
-class BadLine(NamedTuple):
-    """A line that was left out.
-
-    file: its path.
-    line: its number, from 1; in a .spacy file the number of the doc.
-    reason: why it can't be used.
-    """
-
-    file: str
-    line: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.file}, line {self.line:,}: {self.reason}"
 
 
 @dataclass
@@ -109,7 +87,7 @@ def read_files(
     """
     before = report.sentences
     for path in files:
-        kind = Path(path.stem).suffix if path.suffix in PACKED else path.suffix
+        kind = kind_of(path)
         for sentence in _docs(path, report) if kind == ".spacy" else _lines(path, kind == ".jsonl", split, report):
             report.sentences += 1
             report.tokens += len(sentence)
@@ -132,9 +110,7 @@ def _lines(path: Path, is_json: bool, split: Splitter, report: Report) -> Iterat
         for number, line in enumerate(lines_of(file), 1):
             report.lines += 1
             try:
-                text = _text(line)
-                if number == 1:
-                    text = text.removeprefix("\ufeff")  # a byte order mark
+                text = decode_line(line, number)
                 words = _json_words(text, split) if is_json and text.strip() else split(text)
             except Unusable as error:
                 report.add_bad(path, number, str(error))
@@ -145,70 +121,19 @@ def _lines(path: Path, is_json: bool, split: Splitter, report: Report) -> Iterat
                 report.blank += 1
 
 
-def _text(line: bytes | None) -> str:
-    if line is None:
-        raise Unusable(f"more than {LONGEST_LINE:,} bytes")
-    try:
-        return _usable(line.decode("utf8"))
-    except UnicodeDecodeError as error:
-        raise Unusable(f"not UTF-8 ({error.reason} at byte {error.start:,})") from error
-
-
-def _usable(text: str) -> str:
-    if "\0" in text:
-        raise Unusable("a NUL character")
-    return text
-
-
 def _json_words(line: str, split: Splitter) -> list[str]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise Unusable(f"not JSON ({error})") from error
-    if not isinstance(record, dict) or not ("tokens" in record or "text" in record):
-        raise Unusable('no JSON object with "text" or "tokens"')
-    if "tokens" in record:
-        words = record["tokens"]
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise Unusable('"tokens" is no list of strings')
-        return _checked(words)
-    text = record["text"]
-    if not isinstance(text, str):
-        raise Unusable('"text" is no string')
-    return split(_encodable(_usable(text)))
-
-
-def _checked(words: list[str]) -> list[str]:
-    """Return words that the file itself lists, checked. Raises Unusable."""
-    for word in words:
-        if word.split() != [word]:
-            raise Unusable("an empty token, or one with blanks")
-    _encodable(_usable(" ".join(words)))
-    return words
-
-
-def _encodable(text: str) -> str:
-    try:
-        text.encode("utf8")
-    except UnicodeEncodeError as error:
-        raise Unusable("half a surrogate pair, which is no character") from error
-    return text
+    record = json_record(line)
+    return record_tokens(record) if "tokens" in record else split(record_text(record))
 
 
 def _docs(path: Path, report: Report) -> Iterator[list[str]]:
-    with unpacked(path) as file:
-        limit = max(_DOCS_BYTES, _DOCS_TIMES * path.stat().st_size)
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit))
-    for number, doc in enumerate(_unbinned(path, data, limit), 1):
+    for number, doc in enumerate(docs_in(path), 1):
         report.lines += 1
-        spans = doc.sents if doc.has_annotation("SENT_START") else [doc[:]]
         empty = True
-        for span in spans:
+        for span in sentences_of(doc):
             words = [token.text for token in span if token.text and not token.text.isspace()]
             try:
-                words = _checked(words)
+                words = checked_words(words)
             except Unusable as error:
                 empty = False
                 report.add_bad(path, number, str(error))
@@ -217,13 +142,3 @@ def _docs(path: Path, report: Report) -> Iterator[list[str]]:
                 empty = False
                 yield words
         report.blank += empty
-
-
-def _unbinned(path: Path, data: bytes, limit: int) -> Iterator[Doc]:
-    try:
-        yield from read_docs(data, limit)
-    except TooLargeError as error:
-        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit)) from error
-    except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
-        reason = error if str(error) else type(error).__name__
-        raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=reason)) from error

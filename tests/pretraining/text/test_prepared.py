@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import CorpusError, SettingsError
+from spacy_elmo.formats.text.sources import find_files
 from spacy_elmo.pretraining.text import preparing
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
 from spacy_elmo.pretraining.text.preparing import prepare
-from spacy_elmo.pretraining.text.sources import find_files
 
 TEXT = "a  b c\n\nd\u2028é\n\xa0\nf 中 g h\n"
 SENTENCES = [["a", "b", "c"], ["d", "é"], ["f", "中", "g", "h"]]

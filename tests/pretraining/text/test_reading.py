@@ -18,7 +18,7 @@ from spacy.vocab import Vocab
 
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats import unpacking
-from spacy_elmo.pretraining.text import reading, splitting
+from spacy_elmo.formats.text import docbin, splitting
 from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.text.reading import Report, read_sentences
 
@@ -255,7 +255,7 @@ def test_a_highly_compressed_archive_is_read_in_pieces(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
 def test_a_bomb(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "UNPACKED_BYTES", 1 << 20)
-    monkeypatch.setattr(reading, "_DOCS_BYTES", 1 << 20)
+    monkeypatch.setattr(docbin, "_DOCS_BYTES", 1 << 20)
     docs = zlib.compress(bytes(1 << 26), 9)
     paths = [
         written(tmp_path / f"a.txt{suffix}", PACKERS[suffix](b"a b c\n" * 5 + bytes(1 << 26))),

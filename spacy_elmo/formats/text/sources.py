@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ...errors import CorpusError, Errors, shown
+from ..unpacking import PACKED
 
 EXPECTED = "text, one sentence a line (plain, .gz, .xz or .zst), .jsonl or .spacy files: one, a folder or a pattern"
 
@@ -51,6 +52,14 @@ def _find_files(path: Path, output: str | os.PathLike[str] | None) -> list[Path]
         message = Errors.SOURCE_EMPTY if path.is_dir() else Errors.SOURCE_MISSING
         raise CorpusError(message.format(source=path, expected=EXPECTED))
     return visible
+
+
+def kind_of(path: Path) -> str:
+    """Return the end of a file's name that tells its format, after .gz, .xz or .zst is removed: ".jsonl", for example.
+
+    path: the file. A name without a dot gives "".
+    """
+    return Path(path.stem).suffix if path.suffix in PACKED else path.suffix
 
 
 def name_of(source: str) -> str:

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 from srsly.msgpack.exceptions import UnpackException
 
-from spacy_elmo.pretraining.text.docbin import TooLargeError, read_docs
+from spacy_elmo.formats.text.docbin import TooLargeError, read_docs
 
 LIMIT = 1 << 20
 # what spaCy and msgpack raise; the caller turns all of it into a CorpusError

@@ -4,19 +4,52 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from spacy.attrs import DEP, HEAD, ORTH, SENT_START
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 from srsly.msgpack import Unpacker
+
+from ...errors import CorpusError, Errors
+from ..unpacking import unpacked
 
 # The columns that decide about words and sentences.
 _COLUMNS = (ORTH, SENT_START, HEAD, DEP)
 _ATTRIBUTES = 1000  # attributes of a token, at most; spaCy has about 90
 _UNKNOWN_SPACES = "has_unknown_spaces"
+# A DocBin may unpack to this many bytes, or to this multiple of its file's size if that is more. Docs without
+# annotations pack to a twentieth of their size (measured).
+_DOCS_BYTES, _DOCS_TIMES = 1 << 28, 64
+
+
+def docs_in(path: Path) -> Iterator[Doc]:
+    """Yield the docs of a .spacy file, which may be packed, with their words and sentence boundaries and nothing else.
+
+    path: the file. All of it is in memory at once.
+
+    Raises CorpusError if it is damaged, or unpacks to more bytes than docs would.
+    """
+    with unpacked(path) as file:
+        limit = max(_DOCS_BYTES, _DOCS_TIMES * path.stat().st_size)
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit))
+    try:
+        yield from read_docs(data, limit)
+    except TooLargeError as error:
+        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit)) from error
+    except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
+        reason = error if str(error) else type(error).__name__
+        raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=reason)) from error
+
+
+def sentences_of(doc: Doc) -> list[Span]:
+    """Return the sentences of a doc. A doc without sentence boundaries is one sentence."""
+    return list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
 
 
 def read_docs(data: bytes, limit: int) -> Iterator[Doc]:

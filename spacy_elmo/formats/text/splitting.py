@@ -9,16 +9,13 @@ import spacy
 from spacy.language import Language
 
 from ...errors import CorpusError, Errors, shown
+from .lines import Unusable
 
 Splitter = Callable[[str], list[str]]
 
 RENEWED_AFTER = 20_000_000  # characters after which the tokenizer is replaced by a new one
 _MARKS = re.compile(r"[^\w\s]{1000}")
 _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itself does not check
-
-
-class Unusable(Exception):
-    """Raised for a line that can't be used, with the reason."""
 
 
 class Tokenizer:
