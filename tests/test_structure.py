@@ -20,6 +20,7 @@ ARROWS = {
     "formats/strict": "",
     "formats/untrusted": "",
     "formats/text": "formats",
+    "formats/published": "formats",
     "formats/contents": "formats formats/weights formats/untrusted",
     "kernels": "",
     "bilms": "",

@@ -10,7 +10,7 @@ Progress = bool | Literal["lines"]
 SECONDS = 10.0  # from one line to the next, as in AllenNLP's Tqdm.set_slower_interval
 
 
-class _Lines:
+class Lines:
     """Writes each state of a bar as a line, which tqdm would write over the one before.
 
     file: where the lines go.
@@ -37,6 +37,6 @@ def bar_of(sentences: int, progress: Progress) -> "tqdm[None]":
     progress: how the bar is shown.
     """
     if progress == "lines" and sys.stderr:
-        return tqdm(total=sentences, unit=" sentences", file=_Lines(sys.stderr), mininterval=SECONDS)
+        return tqdm(total=sentences, unit=" sentences", file=Lines(sys.stderr), mininterval=SECONDS)
     # None: shown on a terminal only, since in a file each of its states would stay. Without stderr it is None
     return tqdm(total=sentences, unit=" sentences", disable=None if progress and sys.stderr else True)

@@ -1,4 +1,4 @@
-"""`elmo download`: fetch a file and check its SHA-256. No other command uses the network."""
+"""`elmo download`: fetch a published biLM, or a file by its address. No other command uses the network."""
 
 import re
 from pathlib import Path
@@ -10,9 +10,14 @@ from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors, shown
 from ..formats.contents.untrusted import check, is_hdf5
+from ..formats.published.names import PUBLISHED, published_folder
+from ..formats.published.sizes import OFFICIAL_MODELS
 from .shared.checksums import sha256_of
 from .shared.errors import printing_errors
-from .shared.fetching import fetch
+from .shared.fetching import fetch, target_in
+from .shared.published_files import fetch_published
+
+_NAMES = ", ".join(PUBLISHED)
 
 
 def file_name(url: str) -> str:
@@ -22,6 +27,8 @@ def file_name(url: str) -> str:
         _ = parts.port  # raises ValueError if it is not a number
     except ValueError as error:
         raise CommandError(Errors.DOWNLOAD_URL.format(url=url, reason=error)) from error
+    if not parts.scheme:
+        raise CommandError(Errors.DOWNLOAD_UNKNOWN.format(got=shown(url), names=_NAMES))
     if parts.scheme not in ("http", "https"):
         reason = Errors.DOWNLOAD_URL_SCHEME.format(got=parts.scheme)
         raise CommandError(Errors.DOWNLOAD_URL.format(url=url, reason=reason))
@@ -33,17 +40,12 @@ def file_name(url: str) -> str:
     return name
 
 
-def target_in(folder: Path, name: str) -> Path:
-    """Return the path of a file in a folder, which is created if it is missing. Raises CommandError if that fails."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        target = folder / name
-        in_the_way = target.exists() and not target.is_file()
-    except OSError as error:
-        raise CommandError(Errors.DOWNLOAD_FOLDER.format(path=folder, reason=error)) from error
-    if in_the_way:
-        raise CommandError(Errors.DOWNLOAD_TARGET.format(path=target))
-    return target
+def checked_hashes(given: list[str]) -> list[str]:
+    """Return SHA-256 in lower case. Raises CommandError if one is none."""
+    for sha256 in given:
+        if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
+            raise CommandError(Errors.DOWNLOAD_SHA256.format(got=shown(sha256)))
+    return [sha256.lower() for sha256 in given]
 
 
 def check_content(path: Path) -> None:
@@ -56,25 +58,70 @@ def check_content(path: Path) -> None:
         raise CommandError(Errors.DOWNLOAD_CONTENT.format(error=error)) from error
 
 
-def download(
-    url: Annotated[str, typer.Argument(help="Address of the file, http or https")],
-    sha256: Annotated[str, typer.Option("--sha256", help="SHA-256 of the file: 64 hexadecimal digits")],
-    to: Annotated[Path, typer.Option("--to", help="Folder for the file")] = Path("."),
-) -> None:
-    """Download a file and check its SHA-256.
-
-    A download that was interrupted is resumed. The file appears when its SHA-256 is right. Then an HDF5 file is
-    checked in a process of its own.
-    """
-    with printing_errors(Errors.DOWNLOAD_STOPPED.format(folder=to)):
-        if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
-            raise CommandError(Errors.DOWNLOAD_SHA256.format(got=shown(sha256)))
-        name, sha256 = file_name(url), sha256.lower()
-        target = target_in(to, name)
-        if target.is_file() and sha256_of(target) == sha256:
-            check_content(target)
-            msg.good(f"{target}: already there, with this SHA-256")
-            return
-        fetch(url, target, sha256)
+def download_file(url: str, hashes: list[str], folder: Path) -> None:
+    """Download a file by its address. Raises ElmoError if that fails, or its SHA-256 is not the one that is given."""
+    name = file_name(url)
+    if not hashes:
+        raise CommandError(Errors.DOWNLOAD_UNHASHED.format(url=url))
+    if len(hashes) > 1:
+        raise CommandError(Errors.DOWNLOAD_HASHES.format(got=len(hashes), expected="it once, for one file"))
+    sha256, target = hashes[0], target_in(folder, name)
+    if target.is_file() and sha256_of(target) == sha256:
         check_content(target)
-        msg.good(f"{target}: {target.stat().st_size:,} bytes, SHA-256 {sha256}")
+        msg.good(f"{target}: already there, with this SHA-256")
+        return
+    fetch(url, target, sha256)
+    check_content(target)
+    msg.good(f"{target}: {target.stat().st_size:,} bytes, SHA-256 {sha256}")
+
+
+def download_published(name: str, hashes: list[str], folder: Path) -> None:
+    """Download the files of a published biLM into a folder. Raises ElmoError."""
+    if len(hashes) > 2:
+        expected = "it twice at most, for options.json and for weights.hdf5; once, it is that of weights.hdf5"
+        raise CommandError(Errors.DOWNLOAD_HASHES.format(got=len(hashes), expected=expected))
+    weights, options = ([*hashes[::-1], None, None])[:2]
+    files = fetch_published(name, PUBLISHED[name], folder, (options, weights))
+    for file in files:
+        how = f"{file.path.stat().st_size:,} bytes" if file.new else "already there"
+        msg.good(f"{file.path}: {how}, SHA-256 {file.sha256}")
+    for official in OFFICIAL_MODELS:
+        if official.name == name and official.sha256 not in (None, files[1].sha256):
+            msg.warn(f"another source tells the SHA-256 {official.sha256} for these weights")
+    model = name if folder == published_folder(name) else folder
+    msg.text(f"use it as {model}: python -m spacy elmo info {model}")
+
+
+def download(
+    source: Annotated[str, typer.Argument(help=f"Name of a published biLM ({_NAMES}), or address of a file")],
+    sha256: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sha256",
+            help="SHA-256 of the file: 64 hexadecimal digits. With a name it may be left out, or given once for "
+            "weights.hdf5, or twice, for options.json and then for weights.hdf5",
+        ),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Folder; default: the current one, or with a name the folder of downloaded biLMs"),
+    ] = None,
+) -> None:
+    """Download a published biLM by its name, or a file by its address.
+
+    A name gets options.json and weights.hdf5 from the address that AllenNLP 2.10.1 names. The authors of this package
+    could not try these addresses. Afterwards the name can be used as a model. The files go to $SPACY_ELMO_CACHE, or to
+    spacy-elmo in $XDG_CACHE_HOME or ~/.cache, and their SHA-256 are printed.
+
+    A file appears when it is complete, and has the SHA-256 if it was given. Then a download that was interrupted goes
+    on from there. HDF5 files are checked in a process of its own.
+    """
+    given = sha256 or []
+    folder = to or (published_folder(source) if source in PUBLISHED else Path("."))
+    stopped = Errors.DOWNLOAD_STOPPED.format(folder=folder) if given else Errors.DOWNLOAD_STOPPED_ANEW
+    with printing_errors(stopped):
+        hashes = checked_hashes(given)
+        if source in PUBLISHED:
+            download_published(source, hashes, folder)
+        else:
+            download_file(source, hashes, folder)

@@ -13,6 +13,7 @@ from ..formats.contents.files import OUTPUT, VECTORS, WEIGHTS
 from ..formats.contents.untrusted import is_hdf5
 from ..formats.contents.untrusted import kind_of as hdf5_kind_of
 from ..formats.options import BiLMOptions, read_options
+from ..formats.published.names import downloaded_folder, is_published
 from ..modules.loading import EMBEDDED, embedded_files
 from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
 from .shared.inputs import pipeline_bilms
@@ -47,7 +48,7 @@ def kind_of(path: Path) -> tuple[str, str]:
 def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
     """Return the files that belong together, and problems.
 
-    paths: files, folders, or en_mini. The files of a folder belong together, and so do all single files.
+    paths: files, folders, or names of biLMs. The files of a folder belong together, and so do all single files.
 
     Returns lists of files, and a message for each path that can't be used.
     """
@@ -64,6 +65,12 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
         if name == EMBEDDED and not path.exists():
             models.append([*map(Path, embedded_files()), *softmax_of(name, problems)])
             continue
+        if is_published(name):
+            try:
+                path = downloaded_folder(name)
+            except ElmoError as error:
+                problems.append(str(error))
+                continue
         if not path.exists():
             problems.append(Errors.INFO_MISSING.format(path=path, embedded=EMBEDDED))
             continue

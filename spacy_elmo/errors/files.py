@@ -14,6 +14,11 @@ class FileMessages:
         "{path}: an address on the network. Expected a file: this package downloads nothing by itself. Download it "
         "first with python -m spacy elmo download {path} --sha256 HEX, and give the path of the file."
     )
+    NOT_DOWNLOADED = (
+        "{name}: a published biLM that was not downloaded to {folder}. Get it with python -m spacy elmo download "
+        "{name}. If its files are in another folder, give that folder, or set {variable} to the folder that holds the "
+        "folder {name}."
+    )
     FOLDER_MISSING = "{path}: can't be written, because the folder {folder} does not exist."
 
     # Options

@@ -11,7 +11,7 @@ class SettingMessages:
         "one (in a component's config they are model.{given} and model.{missing})."
     )
     BILM_AND_FILES = (
-        "bilm is {bilm}, and {files} is set too. Expected one of both: bilm for a folder or en_mini, or options_file "
+        "bilm is {bilm}, and {files} is set too. Expected one of both: bilm for a folder or a name, or options_file "
         "and weight_file for two files (in a component's config they are model.bilm and so on)."
     )
     FILE_SETTING = "{error} The setting {setting} (model.{setting} in a component's config) points there."

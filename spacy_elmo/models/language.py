@@ -23,11 +23,11 @@ def language_of(model: BiLMModel) -> str | None:
     shim = next(iter(bilm_shims(model)), None)
     if shim is None:
         return None
-    options_file = shim.options_file if shim.bilm is None else files_of(shim.bilm)[0]
     try:
+        options_file = shim.options_file if shim.bilm is None else files_of(shim.bilm)[0]
         with (Path(options_file or embedded_files()[0]).parent / CARD).open(encoding="utf8", errors="replace") as card:
             row = ROW.search(card.read(CARD_CHARACTERS))
-    except (OSError, ValueError):  # ValueError: a path with a NUL character
+    except (OSError, ValueError):  # ValueError: a path with a NUL character, or a biLM that was not downloaded
         return None
     if row is None:
         return None

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from .. import bilms
 from ..errors import ElmoError, Errors, SettingsError, shown
 from ..formats.options import BiLMOptions, read_options
+from ..formats.published.names import downloaded_folder, is_published
 from ..formats.weights.hdf5 import read_weights
 from .bilm import BiLM
 
@@ -40,11 +41,13 @@ def check_files(options_file: File | None, weight_file: File | None, bilm: File 
 def files_of(bilm: File) -> tuple[str | None, str | None]:
     """Return the options.json and the weights.hdf5 of a biLM that is named by one setting. They may be missing.
 
-    bilm: a folder with both files, the folder of a pretraining run (then they are in its model-best), or "en_mini".
+    bilm: a folder with both files, the folder of a pretraining run (then they are in its model-best), "en_mini", or
+        the name of a published biLM, such as "original". Something that exists with such a name comes first.
 
-    Returns (None, None) for en_mini, the embedded biLM, unless there is a folder of this name.
+    Returns (None, None) for en_mini, the embedded biLM.
+    Raises SettingsError if a published biLM was not downloaded.
     """
-    folder = Path(bilm)
+    folder = downloaded_folder(bilm) if is_published(bilm) else Path(bilm)
     if os.fspath(bilm) == EMBEDDED and not folder.is_dir():
         return None, None
     if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
@@ -95,7 +98,8 @@ def load_named_arrays(name: File | None = None, weight_file: File | None = None)
 
     Raises ElmoError, which names the setting and says what is wrong with its file.
     """
-    if weight_file is None and name is not None and (os.fspath(name) == EMBEDDED or Path(name).is_dir()):
+    named = name is not None and (os.fspath(name) == EMBEDDED or is_published(name) or Path(name).is_dir())
+    if weight_file is None and named:
         return load_arrays(bilm=name)
     return load_arrays(name, weight_file)
 

@@ -1,14 +1,11 @@
 """`elmo download`, against a server of this machine."""
 
 import hashlib
-import os
 import sys
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
+from file_server import CONTENT, Answer, Handler, Server, by_range, whole
 from spacy.cli._util import app
 from typer.testing import CliRunner
 from weight_files import make_heap_cycle
@@ -16,47 +13,8 @@ from weight_files import make_heap_cycle
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.cli.shared import fetching
 
-CONTENT = os.urandom(400_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 OTHER = "0" * 64
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Answers as the server's next answer does."""
-
-    def do_GET(self) -> None:
-        server: Server = self.server  # type: ignore[assignment]
-        server.asked.append((self.path, self.headers["Range"]))
-        assert self.headers["Accept-Encoding"] == "identity"
-        answer = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
-        answer(self)
-
-    def start(self, status: int, **headers: object) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), str(value))
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-Answer = Callable[[Handler], None]
-
-
-class Server(ThreadingHTTPServer):
-    """answers: what the next requests get, the last one over and over; asked: (path, Range) of each request."""
-
-    answers: list[Answer]
-    asked: list[tuple[str, str | None]]
-
-    def url(self, path: str = "/a/weights.hdf5") -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}{path}"
-
-
-def whole(handler: Handler, upto: int | None = None) -> None:
-    handler.start(200, Content_Length=len(CONTENT))
-    handler.wfile.write(CONTENT[:upto])
 
 
 def cut(handler: Handler) -> None:
@@ -67,17 +25,6 @@ def chunked_and_cut(handler: Handler) -> None:
     handler.protocol_version = "HTTP/1.1"
     handler.start(200, Transfer_Encoding="chunked", Connection="close")
     handler.wfile.write(b"30d40\r\n" + CONTENT[:200_000] + b"\r\n")
-
-
-def by_range(handler: Handler) -> None:
-    asked = handler.headers["Range"]
-    if asked is None:
-        return whole(handler)
-    begin = int(asked.removeprefix("bytes=").removesuffix("-"))
-    rest = CONTENT[begin:]
-    total = len(CONTENT)
-    handler.start(206, Content_Range=f"bytes {begin}-{total - 1}/{total}", Content_Length=len(rest))
-    handler.wfile.write(rest)
 
 
 def wrong_range(value: str) -> Answer:
@@ -104,20 +51,6 @@ def unless_ranged(code: int) -> Answer:
 
 def redirect(to: str, code: int = 302) -> Answer:
     return lambda handler: handler.start(code, Location=to, Content_Length=0)
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(fetching, "PAUSES", ())
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.setenv(name, "127.0.0.1")
-    with Server(("127.0.0.1", 0), Handler) as made:
-        made.answers, made.asked = [by_range], []
-        thread = Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
 
 
 def run(url: str, to: Path, sha256: str = SHA256, code: int = 0) -> str:
@@ -286,7 +219,7 @@ def test_redirections_without_end(server: Server, tmp_path: Path) -> None:
     [
         ("file:///etc/hostname", "the scheme is 'file'"),
         ("ftp://example.org/a", "the scheme is 'ftp'"),
-        ("weights.hdf5", "the scheme is ''"),
+        ("weights.hdf5", "neither an address nor the name of a published biLM"),
         ("http://[::1/a", "not an address"),
         ("http://127.0.0.1:port/a", "not an address"),
         ("http:///a", "it names no host"),

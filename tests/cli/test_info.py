@@ -18,7 +18,7 @@ from weight_files import make_heap_cycle
 import spacy_elmo.cli  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.cli.views.info_rows import weight_rows
 from spacy_elmo.formats import VectorsWriter, read_options, write_options
-from spacy_elmo.formats.official import OFFICIAL_MODELS, find_official
+from spacy_elmo.formats.published.sizes import OFFICIAL_MODELS, find_official
 
 SMALL = "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229"
 EN_MINI = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini"

@@ -12,11 +12,11 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 from requests.structures import CaseInsensitiveDict
-from tqdm import tqdm
 from urllib3.exceptions import HTTPError
 
-from ...errors import DownloadError, Errors
+from ...errors import CommandError, DownloadError, Errors
 from .checksums import sha256_of
+from .progress import shown_bar
 
 # Errors after which another attempt may succeed.
 NETWORK_ERRORS = (requests.RequestException, HTTPError)
@@ -27,48 +27,67 @@ _PIECE = 2**16  # bytes of a piece: a broken connection loses at most one
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 
 
-def part_of(target: Path, sha256: str) -> Path:
+def part_of(target: Path, sha256: str | None) -> Path:
     """Return the path of an incomplete download, in the folder of the file. Files with other hashes have other names.
 
     target: path of the complete file.
-    sha256: of the complete file, in hexadecimal.
+    sha256: of the complete file, in hexadecimal; None if it is not known.
     """
-    return target.with_name(f"{target.name}.{sha256[:16]}.part")
+    return target.with_name(f"{target.name}.{sha256[:16]}.part" if sha256 else f"{target.name}.part")
 
 
-def fetch(url: str, target: Path, sha256: str) -> None:
+def target_in(folder: Path, name: str) -> Path:
+    """Return the path of a file in a folder, which is created if it is missing. Raises CommandError if that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / name
+        in_the_way = target.exists() and not target.is_file()
+    except OSError as error:
+        raise CommandError(Errors.DOWNLOAD_FOLDER.format(path=folder, reason=error)) from error
+    if in_the_way:
+        raise CommandError(Errors.DOWNLOAD_TARGET.format(path=target))
+    return target
+
+
+def fetch(url: str, target: Path, sha256: str | None) -> str:
     """Download a file. It appears at its path only when its size and its SHA-256 are right.
 
-    The bytes go to `part_of` the target. This file stays if the connection breaks, and the next call continues it. It
-    is locked, so of two calls at once for one target the second is refused. (If the system has no such locks, the hash
+    The bytes go to `part_of` the target. If the SHA-256 is known, this file stays if the connection breaks, and the
+    next call continues it. Otherwise it is deleted, because the file at the address may be another one by then. It is
+    locked, so of two calls at once for one target the second is refused. (If the system has no such locks, the hash
     still guards the result, and Windows does not replace open files.)
 
     url: address of the file.
     target: path of the complete file.
-    sha256: of the complete file, 64 hexadecimal digits in lower case.
+    sha256: of the complete file, 64 hexadecimal digits in lower case; None if it is not known.
 
+    Returns the SHA-256 of the file.
     Raises DownloadError if it fails; then an earlier file at `target` stays.
     """
     part = part_of(target, sha256)
     try:
-        with _opened(part) as file:
+        with _opened(part, kept=sha256 is not None) as file:
+            got = sha256_of(file)
             # a call that was stopped before its last check has left all bytes
-            if sha256_of(file) != sha256:
-                _gather(url, file, target, part)
+            if got != sha256:
+                _gather(url, file, target, part if sha256 else None)
                 file.flush()
                 os.fsync(file.fileno())
                 got = sha256_of(file)
-                if got != sha256:
+                if sha256 not in (None, got):
                     file.truncate(0)
                     raise DownloadError(Errors.DOWNLOAD_HASH.format(url=url, got=got, expected=sha256, path=target))
             if os.name == "nt":  # Windows does not replace open files; elsewhere the lock is held until then
                 file.close()
             os.replace(part, target)
+            return got
     except OSError as error:
-        raise DownloadError(Errors.DOWNLOAD_WRITE.format(path=target, reason=error, part=part)) from error
+        message = Errors.DOWNLOAD_WRITE if sha256 else Errors.DOWNLOAD_WRITE_ANEW
+        raise DownloadError(message.format(path=target, reason=error, part=part)) from error
 
 
-def _gather(url: str, file: BinaryIO, target: Path, part: Path) -> None:
+def _gather(url: str, file: BinaryIO, target: Path, part: Path | None) -> None:
+    """Append what the file lacks. part: its path, if the next call can continue it."""
     with requests.Session() as session:
         for pause in (*PAUSES, None):
             try:
@@ -76,18 +95,27 @@ def _gather(url: str, file: BinaryIO, target: Path, part: Path) -> None:
             except NETWORK_ERRORS as error:
                 if pause is None:
                     got = file.seek(0, 2)
-                    message = Errors.DOWNLOAD_CUT if got else Errors.DOWNLOAD_CONNECTION
+                    message = Errors.DOWNLOAD_CUT if got and part else Errors.DOWNLOAD_CONNECTION
                     raise DownloadError(message.format(url=url, reason=error, got=got, part=part)) from error
                 time.sleep(pause)
 
 
 @contextmanager
-def _opened(part: Path) -> Iterator[BinaryIO]:
-    """Yield the incomplete file, locked, open for appending and reading. It is deleted if it is empty at the end."""
+def _opened(part: Path, *, kept: bool = True) -> Iterator[BinaryIO]:
+    """Yield the incomplete file, locked, open for appending and reading. It is deleted if it is empty at the end.
+
+    kept: whether its bytes are kept from one call to the next.
+    """
     with part.open("a+b") as file:
         _lock(file, part)
+        if not kept:
+            file.truncate(0)
         try:
             yield file
+        except BaseException:
+            if not kept and not file.closed:
+                file.truncate(0)
+            raise
         finally:
             if not file.closed and file.seek(0, 2) == 0:
                 if os.name == "nt":
@@ -128,8 +156,7 @@ def transfer(session: requests.Session, url: str, file: BinaryIO, title: str) ->
         file.truncate(start)
         file.seek(start)
         total = _total(response.headers, start)
-        bar = tqdm(desc=title, initial=start, total=total, unit="B", unit_scale=True, file=sys.stderr)
-        with bar:
+        with shown_bar(desc=title, initial=start, total=total, unit="B", unit_scale=True) as bar:
             try:
                 for piece in response.raw.stream(_PIECE, decode_content=False):
                     file.write(piece)

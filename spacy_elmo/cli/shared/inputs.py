@@ -13,6 +13,7 @@ from spacy.util import is_package
 
 from ...errors import CommandError, Errors
 from ...formats.options import BiLMOptions
+from ...formats.published.names import is_published
 from ...models.shim import BiLMShim, bilm_shims
 from ...modules import Arrays
 from ...modules.loading import EMBEDDED
@@ -62,7 +63,7 @@ def is_pipeline(model: str) -> bool:
     folder = Path(model)
     if folder.exists():
         return (folder / "config.cfg").is_file() and (folder / "meta.json").is_file()
-    return model != EMBEDDED and is_package(model)
+    return model != EMBEDDED and not is_published(model) and is_package(model)
 
 
 def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:

@@ -73,7 +73,7 @@ class PipelineReader:
 def reader_of(model: str, pipe: str | None = None) -> Reader:
     """Return what reads and embeds lines with a model.
 
-    model: saved pipeline (folder or package), folder of a biLM or of a pretraining run, or en_mini.
+    model: saved pipeline (folder or package), folder of a biLM or of a pretraining run, or the name of a biLM.
     pipe: name of the elmo pipe if the pipeline has several.
 
     Raises ElmoError if the model can't be read, or if a biLM is combined with `pipe`.

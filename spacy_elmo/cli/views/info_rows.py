@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ...formats.contents.untrusted import shapes_in, vectors_in
 from ...formats.hdf5_vectors import INDEX_NAME
-from ...formats.official import find_official
 from ...formats.options import BiLMOptions
+from ...formats.published.sizes import find_official
 from ...formats.readers import readers_of
 from ...formats.weights.hdf5 import read_weights
 from ...modules.loading import EMBEDDED, embedded_files

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from ...errors import Errors, WeightsError
+from ...formats.published.names import downloaded_folder, is_published
 from ...modules.loading import BEST as BEST
 from ...modules.loading import EMBEDDED, embedded_files
 from ...modules.loading import OPTIONS as OPTIONS
@@ -21,7 +22,7 @@ FILES = (OPTIONS, WEIGHTS, SOFTMAX, WORDS)
 def is_embedded(model: str | os.PathLike[str]) -> bool:
     """Return whether a model is the embedded biLM: it is called en_mini, and there is no folder of this name.
 
-    model: a folder, or en_mini.
+    model: a folder, or a name.
     """
     return os.fspath(model) == EMBEDDED and not Path(model).is_dir()
 
@@ -29,12 +30,15 @@ def is_embedded(model: str | os.PathLike[str]) -> bool:
 def bilm_folder(model: str | os.PathLike[str]) -> Path:
     """Return the folder of a model's options.json and weights.hdf5. It may be missing.
 
-    model: a folder, or en_mini for the embedded biLM.
+    model: a folder, en_mini for the embedded biLM, or the name of a published one.
 
-    Raises WeightsError if it is the folder of a run, which has models in its folders.
+    Raises WeightsError if it is the folder of a run, which has models in its folders, and SettingsError if a published
+    biLM was not downloaded.
     """
     if is_embedded(model):
         return Path(embedded_files()[0]).parent
+    if is_published(model):
+        return downloaded_folder(model)
     folder = Path(model)
     if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
         raise WeightsError(Errors.MODEL_OF_RUN.format(folder=folder, best=folder / BEST))
@@ -54,20 +58,22 @@ def refuse_new_run(folder: Path) -> None:
 def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
     """Return the folder of a model's softmax.hdf5 and vocabulary.txt.
 
-    model: a folder, or en_mini for the embedded biLM, whose softmax is in a package of its own.
+    model: a folder, en_mini for the embedded biLM, whose softmax is in a package of its own, or the name of a published
+        biLM.
 
     Returns None if that package is not installed.
-    Raises WeightsError if the package does not belong to the embedded biLM.
+    Raises WeightsError if the package does not belong to the embedded biLM, and SettingsError if a published biLM was
+    not downloaded.
     """
-    return package_folder(EMBEDDED, Path(embedded_files()[1])) if is_embedded(model) else Path(model)
+    if is_embedded(model):
+        return package_folder(EMBEDDED, Path(embedded_files()[1]))
+    return downloaded_folder(model) if is_published(model) else Path(model)
 
 
 def has_softmax(model: str | os.PathLike[str]) -> bool:
     """Return whether a model has a softmax.
 
-    model: a folder, or en_mini.
-
-    Raises WeightsError if en_mini's package does not belong to the embedded biLM.
+    model: as in `softmax_folder`, which also tells the errors.
     """
     folder = softmax_folder(model)
     return folder is not None and (folder / SOFTMAX).exists()

@@ -76,7 +76,7 @@ def pack(
 
     The files use HDF5's own filters shuffle and gzip. AllenNLP and bilm-tf read them through h5py, which undoes both.
 
-    model: a folder with options.json and weights.hdf5, or en_mini. softmax.hdf5, vocabulary.txt, its counts and
+    model: a folder with options.json and weights.hdf5, or a name. softmax.hdf5, vocabulary.txt, its counts and
         README.md are copied too if they exist.
     output: the folder to write.
     mantissa_bits: bits of the weights' mantissas, from 1 to 23; 23 changes nothing.

@@ -7,6 +7,7 @@ import torch
 
 from ...errors import CorpusError, Errors, SettingsError
 from ...formats.options import BiLMOptions, read_options
+from ...formats.published.names import is_published
 from ...formats.text.sources import find_files
 from ...formats.weights.hdf5 import read_weights
 from ...modules import BiLM
@@ -85,8 +86,10 @@ def check_paths(paths: PathSettings, output: Path) -> None:
             raise CorpusError(Errors.CONFIG_SOURCE.format(name=name, error=error)) from error
     if paths.vocabulary is not None and not Path(paths.vocabulary).is_file():
         refuse("paths.vocabulary", paths.vocabulary, "a file that is there, with one word a line")
-    if paths.init is not None and not Path(paths.init).is_dir() and not is_embedded(paths.init):
-        refuse("paths.init", paths.init, "a folder that is there, with options.json and weights.hdf5, or en_mini")
+    if paths.init is not None and not (
+        Path(paths.init).is_dir() or is_embedded(paths.init) or is_published(paths.init)
+    ):
+        refuse("paths.init", paths.init, "a folder that is there, with options.json and weights.hdf5, or a biLM's name")
 
 
 def empty_model(options: BiLMOptions, softmax: SoftmaxSettings, vocabulary: Vocabulary) -> LanguageModel:

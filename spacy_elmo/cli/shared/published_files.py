@@ -1,0 +1,78 @@
+"""Downloads the two files of a published biLM, and checks that they belong together."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ...errors import CommandError, ElmoError, Errors
+from ...formats.atomic import replacing, writing
+from ...formats.options import read_options
+from ...formats.published.names import PublishedModel
+from ...formats.weights.hdf5 import read_weights
+from ...pretraining.model.files import CARD, OPTIONS, WEIGHTS
+from .checksums import sha256_of
+from .fetching import fetch, target_in
+
+_CARD = """# {name}
+
+A published biLM, as `python -m spacy elmo download {name}` got it.
+
+| | |
+|---|---|
+| language | {language} |
+"""
+
+
+class Fetched(NamedTuple):
+    """A file after its download.
+
+    path: where it is.
+    sha256: its SHA-256, in hexadecimal.
+    new: whether it was downloaded now, and not there before.
+    """
+
+    path: Path
+    sha256: str
+    new: bool
+
+
+def fetch_published(
+    name: str, model: PublishedModel, folder: Path, hashes: tuple[str | None, str | None]
+) -> list[Fetched]:
+    """Download the files of a published biLM that are not in a folder, or have another SHA-256 there.
+
+    A model card, README.md, is written beside them: it names addresses, SHA-256 and language.
+
+    name: of the biLM.
+    model: its addresses.
+    folder: for options.json and weights.hdf5; it is created if it is missing.
+    hashes: SHA-256 of the two files, in lower case; None: any file is accepted that can be read.
+
+    Returns the two files.
+    Raises ElmoError if a file can't be downloaded, or if the two are no biLM. Then those that were new are deleted.
+    """
+    addresses = ((model.options_url, OPTIONS), (model.weights_url, WEIGHTS))
+    files: list[Fetched] = []
+    for (url, title), sha256 in zip(addresses, hashes):
+        files.append(_there_or_fetched(url, target_in(folder, title), sha256))
+    try:
+        read_weights(files[1].path, read_options(files[0].path), untrusted=True)
+    except ElmoError as error:
+        for file in files:
+            if file.new:
+                file.path.unlink(missing_ok=True)
+        urls = " and ".join(url for (url, _), file in zip(addresses, files) if file.new)
+        message = Errors.DOWNLOAD_NO_BILM if urls else Errors.DOWNLOAD_THERE
+        raise CommandError(message.format(error=error, urls=urls, folder=folder)) from error
+    rows = [f"| {title} | {url}, SHA-256 {file.sha256} |\n" for (url, title), file in zip(addresses, files)]
+    card = folder / CARD
+    with replacing(card, CommandError) as temporary, writing(card, CommandError):
+        temporary.write_text(_CARD.format(name=name, language=model.language) + "".join(rows), encoding="utf8")
+    return files
+
+
+def _there_or_fetched(url: str, target: Path, sha256: str | None) -> Fetched:
+    if target.is_file():
+        got = sha256_of(target)
+        if sha256 in (None, got):
+            return Fetched(target, got, new=False)
+    return Fetched(target, fetch(url, target, sha256), new=True)

@@ -1,0 +1,1 @@
+"""The published biLMs: their sizes, and their names with addresses and folders."""
