@@ -64,14 +64,14 @@ def test_docs_and_a_mix_of_ones_own(golden: Path) -> None:
 
 def test_the_pipe_that_is_meant(nlp: Language, golden: Path) -> None:
     nlp.add_pipe("elmo", name="other", config={"attr": "other", "model": {"bilm": str(golden / "random_b")}})
-    with pytest.raises(SettingsError, match="several elmo pipes.*elmo, other"):
+    with pytest.raises(SettingsError, match=r"several elmo pipes.*elmo, other"):
         encode(nlp, TEXTS)
-    with pytest.raises(SettingsError, match="'third'.*elmo, other"):
+    with pytest.raises(SettingsError, match=r"'third'.*elmo, other"):
         encode(nlp, TEXTS, elmo="third")
     np.testing.assert_allclose(
         encode(nlp, TEXTS[2], elmo="other"), ElmoEmbedder(golden / "random_b").encode("A bank's rates"), atol=1e-5
     )
-    with pytest.raises(SettingsError, match="no elmo pipe.*no pipes"):
+    with pytest.raises(SettingsError, match=r"no elmo pipe.*no pipes"):
         encode(spacy.blank("en"), TEXTS)
 
 
