@@ -23,10 +23,12 @@ import numpy.typing as npt
 from ..errors import Errors, VectorsError, shown
 from .atomic import replacing, writing
 from .deferred_errors import DeferredErrorFile
-from .hdf5_checks import Floats, check_dataset, find_dataset, list_names, open_hdf5, read_dataset, read_string
+from .hdf5_checks import Floats, check_dataset, find_dataset, list_names, open_hdf5, read_dataset, read_string, shape_of
+from .hdf5_storage import MAX_BYTES, allowed_bytes
+from .untrusted.process import ask
 
 INDEX_NAME = "sentence_to_index"
-_EXPECTED = "a file of embedded sentences"
+EXPECTED = "a file of embedded sentences"
 
 
 @final
@@ -118,37 +120,69 @@ def key_problem(key: object) -> str | None:
     return None
 
 
-def read_vectors(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Floats]]:
+def read_vectors(path: str | os.PathLike[str], *, untrusted: bool = False) -> Iterator[tuple[str | None, Floats]]:
     """Read embedded sentences in order, one at a time.
 
     If the datasets are named by their sentences, the order is HDF5's order of names.
 
     path: the HDF5 file.
+    untrusted: whether to read the file in processes of their own, with limits on memory and time (see SECURITY.md).
+        Each reads some sentences: 64 MiB, or one sentence if that is larger. It takes longer by the start of these.
 
     Yields the text and its vectors, *Shape:* (layers, tokens, width) or (tokens, width), float32. The text is None if
     the file has no sentence_to_index, or if the same sentence occurs again later.
-    Raises VectorsError, but only when the first sentence, or the damaged one, is requested.
+    Raises VectorsError, but only when the first sentence, or the damaged one, is requested. With `untrusted` the
+    damaged one's process reads others too, so that it may come earlier, and it is also raised if the HDF5 library
+    crashes or comes to no end.
     """
-    n_keyed = 0
-    with open_hdf5(path, _EXPECTED, VectorsError) as file:
-        for key, dataset in keyed_datasets(file):
-            check_dataset(dataset, key, VectorsError)
-            yield key, read_dataset(dataset, key, VectorsError)
-            n_keyed += 1
-        if n_keyed:
+    if untrusted:
+        yield from _read_elsewhere(path)
+        return
+    with open_hdf5(path, EXPECTED, VectorsError) as file:
+        for text, name, dataset in datasets_in(file):
+            check_dataset(dataset, name, VectorsError)
+            yield text, read_dataset(dataset, name, VectorsError)
+
+
+def datasets_in(file: h5py.File, first: int = 0) -> Iterator[tuple[str | None, str, h5py.Dataset]]:
+    """Find the embedded sentences of a file in order. Their values are not checked.
+
+    first: number of the sentence to begin with.
+
+    Yields the text, as `read_vectors` does, and the dataset with its name. Raises VectorsError.
+    """
+    keyed = keyed_datasets(file)
+    yield from ((key, key, dataset) for key, dataset in keyed[first:])
+    if keyed:
+        return
+    n_sentences = sum(_is_number(name) for name in list_names(file, VectorsError))
+    sentences = _read_index(file, n_sentences)
+    for i in range(first, n_sentences):
+        dataset = find_dataset(file, str(i), VectorsError)
+        if dataset is None:
+            numbered = f"{n_sentences:,} datasets with a number as their name"
+            raise VectorsError(Errors.VECTORS_GAP.format(path=file.filename, name=i, found=numbered))
+        shape = shape_of(dataset, str(i), VectorsError)
+        if shape is None or len(shape) not in (2, 3):
+            source = f"{file.filename}: the dataset {i}"
+            raise VectorsError(Errors.VECTORS_SHAPE.format(source=source, got=shape))
+        yield sentences.get(i), str(i), dataset
+
+
+def _read_elsewhere(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Floats]]:
+    """Read what `read_vectors` reads, some sentences at a time, each time in a new process."""
+    first = 0
+    while True:
+        answer = ask("sentences", path, {"first": first}, VectorsError, allowed_bytes(path, MAX_BYTES))
+        texts, arrays = answer.facts, list(answer.arrays.values())
+        fits = isinstance(texts, list) and all(text is None or isinstance(text, str) for text in texts)
+        if not fits or len(texts) != len(arrays) or any(array.dtype != np.float32 for array in arrays):
+            raise VectorsError(Errors.UNTRUSTED_ANSWER.format(path=path, got=shown(texts)))
+        if not arrays:
             return
-        n_sentences = sum(_is_number(name) for name in list_names(file, VectorsError))
-        sentences = _read_index(file, n_sentences)
-        for i in range(n_sentences):
-            dataset = find_dataset(file, str(i), VectorsError)
-            if dataset is None:
-                numbered = f"{n_sentences:,} datasets with a number as their name"
-                raise VectorsError(Errors.VECTORS_GAP.format(path=path, name=i, found=numbered))
-            check_dataset(dataset, str(i), VectorsError)
-            if len(dataset.shape) not in (2, 3):
-                source = f"{path}: the dataset {i}"
-                raise VectorsError(Errors.VECTORS_SHAPE.format(source=source, got=dataset.shape))
-            yield sentences.get(i), read_dataset(dataset, str(i), VectorsError)
+        for number, (text, array) in enumerate(zip(texts, arrays, strict=True), start=first):
+            yield text, _checked_floats(array, f"{path}: sentence {number}")
+        first += len(arrays)
 
 
 def keyed_datasets(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:

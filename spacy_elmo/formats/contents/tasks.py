@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..hdf5_storage import allowed_bytes
+from ..hdf5_storage import MAX_BYTES, allowed_bytes
 from ..options import BiLMOptions
 from ..untrusted.child import Result
 from ..untrusted.limits import allow
 from ..weights.hdf5 import n_values, read_weights
 from ..weights.table import weights_table
 from .files import kind_of, read_output_layer, shapes_in, softmax_bytes, vectors_in
+from .vector_parts import read_part
 
 
 def weights(path: str, options: dict[str, Any], max_bytes: int) -> Result:
@@ -40,6 +41,16 @@ def vectors(path: str) -> Result:
     """Return what a file of embedded sentences holds (see `vectors_in`)."""
     allow(allowed_bytes(path, 0))
     return Result(vectors_in(path))
+
+
+def sentences(path: str, first: int) -> Result:
+    """Return some embedded sentences; the fact is the list of their texts. path, first: as in `read_part`."""
+    allowed = allowed_bytes(path, 0)
+    allow(allowed)
+    texts, vectors = read_part(
+        path, first, lambda n_bytes: allow(max(allowed, min(n_bytes, allowed_bytes(path, MAX_BYTES))))
+    )
+    return Result(texts, {str(number): array for number, array in enumerate(vectors)})
 
 
 def shapes(path: str) -> Result:
