@@ -20,26 +20,33 @@ from .targets import TARGETS
 
 
 def fuzz(name: str, target: Target, minutes: float, workers: int, first: int, folder: Path) -> Counter[str]:
-    """Run one target, and print each kind of finding once. Returns how often each kind came."""
+    """Run one target, and print each kind of finding once. Returns how often each kind came.
+
+    What a process of its own has read or refused is printed too, but not in what is returned.
+    """
     counts: Counter[str] = Counter()
+    contained: Counter[str] = Counter()
     end, n_inputs = time.monotonic() + 60 * minutes, 0
     for finding in run(target, itertools.count(first), workers, folder / name):
         n_inputs += 1
         if finding is not None:
-            counts[finding.kind] += 1
-            if counts[finding.kind] == 1:
+            kinds = contained if finding.contained else counts
+            kinds[finding.kind] += 1
+            if kinds[finding.kind] == 1:
                 _print(name, finding)
-            elif counts[finding.kind] > 3:
+            elif kinds[finding.kind] > 3:
                 _delete(finding)
         if time.monotonic() > end:
             break
-    print(f"{name}: {n_inputs:,} inputs, {counts.total()} findings of {len(counts)} kinds", flush=True)
+    elsewhere = f"; contained by a process of its own: {dict(contained)}" if contained else ""
+    print(f"{name}: {n_inputs:,} inputs, {counts.total()} findings of {len(counts)} kinds{elsewhere}", flush=True)
     return counts
 
 
 def _print(name: str, finding: Finding) -> None:
     last = finding.detail.strip().splitlines()[-1][:200]
-    print(f"{name}: seed {finding.seed}: {finding.kind}: {last!a} ({finding.folder})", flush=True)
+    kind = f"{finding.kind}, contained" if finding.contained else finding.kind
+    print(f"{name}: seed {finding.seed}: {kind}: {last!a} ({finding.folder})", flush=True)
 
 
 def _delete(finding: Finding) -> None:

@@ -14,10 +14,12 @@ import torch
 
 from spacy_elmo.formats import VectorsWriter, read_vectors, read_weights
 from spacy_elmo.formats.adaptive_file import read_adaptive
+from spacy_elmo.formats.contents import untrusted
 from spacy_elmo.formats.softmax_file import read_softmax, write_softmax
 from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
 from spacy_elmo.pretraining.model.language_model import read_output_layer, write_output_layer
 
+from .forks import in_fork
 from .mutate import ODD_TEXTS, mutated
 from .pool import Target
 from .samples import OPTIONS, bilm_files, new_folder
@@ -29,7 +31,11 @@ _REFUSED = (ValueError, TypeError, OSError, RuntimeError, KeyError, OverflowErro
 
 def weights() -> Target:
     """A biLM's weights.hdf5."""
-    return _target(bilm_files()[1].read_bytes(), lambda path: read_weights(path, OPTIONS))
+    return _target(
+        bilm_files()[1].read_bytes(),
+        lambda path: read_weights(path, OPTIONS),
+        lambda path: read_weights(path, OPTIONS, untrusted=True),
+    )
 
 
 def softmax() -> Target:
@@ -37,7 +43,7 @@ def softmax() -> Target:
     path = new_folder() / "softmax.hdf5"
     random = np.random.default_rng(0)
     write_softmax(path, random.normal(size=(30, 8)).astype(np.float32), random.normal(size=30).astype(np.float32))
-    return _target(path.read_bytes(), _both(read_softmax, read_output_layer))
+    return _target(path.read_bytes(), _both(read_softmax, read_output_layer), untrusted.read_output_layer)
 
 
 def adaptive() -> Target:
@@ -46,7 +52,7 @@ def adaptive() -> Target:
     layer = AdaptiveSoftmax(30, 16, (5, 15))
     layer.reset_parameters(generator=torch.Generator().manual_seed(0))
     write_output_layer(path, layer, np.float32)
-    return _target(path.read_bytes(), _both(read_adaptive, read_output_layer))
+    return _target(path.read_bytes(), _both(read_adaptive, read_output_layer), untrusted.read_output_layer)
 
 
 def vectors() -> Target:
@@ -55,7 +61,11 @@ def vectors() -> Target:
     with VectorsWriter(path) as writer:
         for n in (2, 1, 5):
             writer.write(" ".join("a" * n), np.ones((3, n, 8), np.float32))
-    return _target(path.read_bytes(), lambda path: list(read_vectors(path)))
+    return _target(
+        path.read_bytes(),
+        lambda path: list(read_vectors(path)),
+        lambda path: list(read_vectors(path, untrusted=True)),
+    )
 
 
 def _both(*readers: Callable[[Path], object]) -> Callable[[Path], object]:
@@ -63,20 +73,24 @@ def _both(*readers: Callable[[Path], object]) -> Callable[[Path], object]:
     return lambda path: readers[path.stat().st_size % len(readers)](path)
 
 
-def _target(valid: bytes, read: Callable[[Path], object]) -> Target:
+def _target(valid: bytes, read: Callable[[Path], object], safely: Callable[[Path], object]) -> Target:
     def make(folder: Path, random: Random) -> None:
         path = folder / "file.hdf5"
         if random.random() < 0.6:
             path.write_bytes(mutated(valid, random))
             return
         path.write_bytes(valid)
-        with suppress(*_REFUSED), h5py.File(path, "a") as file:  # h5py itself refuses some of them
-            for _ in range(random.choice((1, 1, 2, 4))):
-                _restructure(file, random)
+        in_fork(lambda: _restructured(path, random))
         if random.random() < 0.2:
             path.write_bytes(mutated(path.read_bytes(), random))
 
-    return Target(make, lambda folder: read(folder / "file.hdf5"))
+    return Target(make, lambda folder: read(folder / "file.hdf5"), lambda folder: safely(folder / "file.hdf5"))
+
+
+def _restructured(path: Path, random: Random) -> None:
+    with suppress(*_REFUSED), h5py.File(path, "a") as file:  # h5py itself refuses some of them
+        for _ in range(random.choice((1, 1, 2, 4))):
+            _restructure(file, random)
 
 
 def _restructure(file: h5py.File, random: Random) -> None:

@@ -10,7 +10,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -28,10 +28,13 @@ class Target:
 
     make: writes an input into an empty folder.
     load: reads it. Only an ElmoError may come of it.
+    safely: reads it in a process of its own, if the package can do that. Then this is what must read or refuse an input
+        on which `load` crashes, hangs or takes too much memory.
     """
 
     make: Callable[[Path, Random], None]
     load: Callable[[Path], object]
+    safely: Callable[[Path], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,14 @@ class Finding:
     kind: "crash", "hang", "memory", or the name of an exception, and where it was raised.
     detail: the traceback, or the signal.
     folder: the input's files.
+    contained: whether a process of its own read or refused it, as SECURITY.md promises.
     """
 
     seed: int
     kind: str
     detail: str
     folder: Path
+    contained: bool = False
 
 
 class _Child:
@@ -89,7 +94,7 @@ def run(target: Target, seeds: Iterator[int], workers: int, findings: Path) -> I
                 finding: Finding | None = None
                 if child.connection in ready:
                     finding = _answer(child, findings)
-                elif time.monotonic() - child.since > SECONDS:
+                elif time.monotonic() - child.since > SECONDS and not child.connection.poll():
                     child.end()
                     finding = _stored(child, "hang", f"more than {SECONDS:.0f} s", findings)
                 else:
@@ -97,6 +102,8 @@ def run(target: Target, seeds: Iterator[int], workers: int, findings: Path) -> I
                 if finding is not None and finding.kind in ("hang", "crash"):
                     shutil.rmtree(child.folder, ignore_errors=True)
                     child = children[number] = _Child(target)
+                if finding is not None and finding.kind in ("hang", "crash", "memory") and target.safely is not None:
+                    finding = _read_safely(finding, target.safely)
                 yield finding
                 child.send(next(seeds))
     finally:
@@ -124,6 +131,17 @@ def _stored(child: _Child, kind: str, detail: str, findings: Path) -> Finding:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "finding.txt").write_text(f"{kind}\n{detail}\n", encoding="utf8", errors="backslashreplace")
     return Finding(child.seed, kind, detail, folder)
+
+
+def _read_safely(finding: Finding, safely: Callable[[Path], object]) -> Finding:
+    try:
+        safely(finding.folder)
+    except ElmoError:
+        pass
+    except Exception as error:
+        kind = f"{finding.kind}, and {type(error).__name__} in a process of its own"
+        return replace(finding, kind=kind, detail=traceback.format_exc())
+    return replace(finding, contained=True)
 
 
 def _serve(target: Target, folder: Path, connection: Connection) -> None:

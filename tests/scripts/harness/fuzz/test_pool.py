@@ -49,6 +49,27 @@ def test_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for seed, finding in enumerate(findings[2:], 2):
         assert finding is not None
         assert finding.seed == seed
+        assert not finding.contained
         assert (finding.folder / "input").read_text() == str(Random(seed).random())
         assert finding.detail.splitlines()[-1] in (finding.folder / "finding.txt").read_text()
     assert Counter(path.name for path in tmp_path.iterdir()) == Counter(f"seed-{n}" for n in range(2, 6))
+
+
+def read_safely(folder: Path) -> None:
+    if Random(3).random() == float((folder / "input").read_text()):
+        raise WeightsError("refused")
+    raise KeyError("not this package's")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_what_a_process_of_its_own_makes_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(pool, "SECONDS", 1.0)
+    outcomes = run(Target(make, load, read_safely), count(2), 1, tmp_path)
+    findings = [next(outcomes) for _ in range(4)]
+    outcomes.close()  # type: ignore[attr-defined]
+    assert [(finding.kind.partition(" ")[0], finding.contained) for finding in findings if finding is not None] == [
+        ("KeyError", False),
+        ("crash", True),
+        ("hang,", False),
+        ("memory,", False),
+    ]
