@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from .cycles import load_and_drop
-from .killed_worker import killed_worker
+from .killed_worker import killed_workers
 from .kills import kill
 from .many_docs import many_docs
 from .original_size import original_size
@@ -34,7 +34,7 @@ PARTS: dict[str, Callable[[float], Iterator[str]]] = {
     "kills": _kills,
     "docs": lambda size: iter([many_docs(max(2_000, round(300_000 * size)))]),
     "threads": lambda size: iter([shared_pipeline(max(10.0, 600 * size))]),
-    "worker": lambda size: iter([killed_worker()]),
+    "worker": lambda size: iter([killed_workers()]),
     "cycles": lambda size: iter([load_and_drop(max(50, round(1_000 * size)))]),
     "original": lambda size: iter([original_size()]),
 }

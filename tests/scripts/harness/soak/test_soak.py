@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from harness.soak.killed_worker import killed_worker, program
 from harness.soak.measures import peak, resident, text
 
 SCRIPTS = Path(__file__).parents[4] / "scripts"
@@ -43,3 +45,15 @@ def test_texts_have_all_planes() -> None:
     characters = {ord(one) for _ in range(2000) for one in text(random.Random(_))}
     assert {code >> 16 for code in characters} == set(range(17))
     assert not [code for code in characters if 0xD800 <= code <= 0xDFFF]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes as Linux tells them")
+@pytest.mark.parametrize(("words", "texts"), [(1, "100_000"), (200, "5_000")])
+def test_the_program_of_the_page_ends_if_a_worker_is_killed(words: int, texts: str) -> None:
+    """Also if more text waits for the workers than a pipe holds, which keeps other programs from ending."""
+    source = program().replace("Bank", "Bank " * words).replace("100_000", texts)
+    told = killed_worker(source, 60.0)
+    found = re.match(r"ended ([\d.]+) s after a worker was killed, with exit code 1: .*\.BrokenProcessPool", told)
+    assert found, told
+    assert float(found[1]) < 30
