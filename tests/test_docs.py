@@ -108,7 +108,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     ("page", "snippet"),
-    [(page, snippet) for page in ("coming_from.md", "performance.md", "training.md") for snippet in code(page)],
+    [
+        (page, snippet)
+        for page in ("coming_from.md", "neighbours.md", "performance.md", "training.md")
+        for snippet in code(page)
+    ],
 )
 def test_snippets_run(page: str, snippet: str, folder: Path) -> None:
     exec(compile(snippet, page, "exec"), {})

@@ -15,6 +15,7 @@ from .evaluate import evaluate
 from .info import info
 from .init_config import init_config
 from .init_pretrain_config import init_pretrain_config
+from .neighbours import neighbours
 from .pack import pack
 from .pretrain import CONTEXT, pretrain
 from .shared.paths import Arguments
@@ -26,7 +27,20 @@ from .weights import weights
 
 app = typer.Typer(name="elmo", cls=Arguments, help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
 app.callback(invoke_without_command=True)(version)
-commands = (demo, embed, similar, info, download, evaluate, init_config, init_pretrain_config, pack, vocab, weights)
+commands = (
+    demo,
+    embed,
+    similar,
+    neighbours,
+    info,
+    download,
+    evaluate,
+    init_config,
+    init_pretrain_config,
+    pack,
+    vocab,
+    weights,
+)
 for command in commands:
     app.command(command.__name__.replace("_", "-"))(with_exit_codes(command))
 # pretrain handles signals itself (pretraining/run/stopping.py)

@@ -1,5 +1,6 @@
 """`elmo similar`: the occurrences of a word that are most alike in context."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -67,25 +68,46 @@ def choose_query(occurrences: list[Occurrence], line: int | None, source: str, w
     raise CommandError(Errors.SIMILAR_LINE.format(source=source, got=line, word=word, lines=listed(lines)))
 
 
-def show(query: Occurrence, others: list[Occurrence], top: int) -> None:
-    """Print a table for each layer in which the occurrences differ."""
+def ranked(query: Occurrence, others: list[Occurrence], top: int) -> dict[int, list[tuple[float, Occurrence]]]:
+    """Return the most similar occurrences and their cosines, for each layer in which the occurrences differ.
+
+    query: the occurrence that the others are compared with.
+    others: the others.
+    top: results of a layer, at most.
+    """
     vectors = np.stack([occurrence.layers for occurrence in others])
     order, cosines = most_alike(query.layers, vectors, top)
-    msg.text(f"line {query.line}: {query.marked()}")
-    msg.text(f"compared with {len(others):,} other occurrences, by the cosine of their vectors")
-    first = 0
     # Equal words have equal vectors in layer 0, up to rounding.
-    if np.allclose(vectors[:, 0], query.layers[0], rtol=1e-3, atol=1e-4):
-        first = 1
+    first = int(np.allclose(vectors[:, 0], query.layers[0], rtol=1e-3, atol=1e-4))
+    return {
+        layer: [(cosine, others[i]) for i, cosine in zip(order[layer].tolist(), cosines[layer].tolist())]
+        for layer in range(first, len(order))
+    }
+
+
+def show(query: Occurrence, n: int, layers: dict[int, list[tuple[float, Occurrence]]]) -> None:
+    """Print a table for each layer. n: number of occurrences that were compared."""
+    msg.text(f"line {query.line}: {query.marked()}")
+    msg.text(f"compared with {n:,} other occurrences, by the cosine of their vectors")
+    if 0 not in layers:
         msg.text("layer 0 is left out: it sees the word alone, so it is the same for all occurrences")
-    for layer in range(first, len(order)):
+    for layer, results in layers.items():
         msg.divider(f"layer {layer}")
-        rows = [
-            (f"{cosine:.3f}", others[i].line, others[i].marked())
-            for i, cosine in zip(order[layer].tolist(), cosines[layer].tolist())
-        ]
+        rows = [(f"{cosine:.3f}", other.line, other.marked()) for cosine, other in results]
         header = ("cosine", "line", "sentence")
         msg.table(rows, header=header, divider=True, aligns=("r", "r", "l"), max_col=WIDEST)
+
+
+def as_dict(query: Occurrence, n: int, layers: dict[int, list[tuple[float, Occurrence]]]) -> dict[str, object]:
+    """Return the result as a dict that can be written as JSON. n: number of occurrences that were compared."""
+    return {
+        "query": query.to_dict(),
+        "others": n,
+        "layers": [
+            {"layer": layer, "occurrences": [{"cosine": cosine} | other.to_dict() for cosine, other in results]}
+            for layer, results in layers.items()
+        ],
+    }
 
 
 def similar(
@@ -101,6 +123,7 @@ def similar(
     top: Annotated[int, typer.Option(min=1, help="Occurrences shown for each layer")] = 5,
     ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Accept the word in upper and lower case")] = False,
     pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe if the pipeline has several")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only")] = False,
 ) -> None:
     """Find a word's occurrences in contexts like that of one of them.
 
@@ -109,4 +132,8 @@ def similar(
     with printing_errors():
         occurrences = read_occurrences(model, pipe, text, word, ignore_case)
         query = occurrences.pop(choose_query(occurrences, sentence, source_of(text), word))
-    show(query, occurrences, top)
+    layers = ranked(query, occurrences, top)
+    if as_json:
+        typer.echo(json.dumps(as_dict(query, len(occurrences), layers), indent=2, ensure_ascii=False))
+    else:
+        show(query, len(occurrences), layers)

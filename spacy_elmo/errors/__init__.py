@@ -56,7 +56,7 @@ class OtherProcessError(ProcessError):
 
 
 class CorpusError(ElmoError):
-    """A text can't be used for training."""
+    """A text, or an index of its words, can't be used."""
 
 
 class CommandError(ElmoError):

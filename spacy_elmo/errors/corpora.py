@@ -57,3 +57,31 @@ class CorpusMessages:
         "{source}: not the counts of these words ({reason}). Expected {n:,} numbers of int64, none below 0: build the "
         "vocabulary again, or delete the counts."
     )
+
+    # An index of the words of a corpus
+    INDEX_MISSING = "{folder}: no index ({reason}). Expected the folder that elmo neighbours --index has written."
+    INDEX_DAMAGED = "{folder}: the index is damaged ({reason}). Delete the folder, and make the index again."
+    INDEX_VERSION = "{folder}: an index in version {got} of its format. Expected version {expected}: make it again."
+    INDEX_EXISTS = "{folder}: has an index. Give another folder, or replace it (replace=True, or --force)."
+    INDEX_FOREIGN = (
+        "{folder}: holds {got}, and no index. Expected a new or an empty folder, or that of an index: give another one."
+    )
+    INDEX_BILM = (
+        "{folder}: another biLM made this index. Its name was {model} and its fingerprint is {expected}, that of the "
+        "biLM here is {got}. Give the biLM that made it (--model), or make an index with this one in another folder."
+    )
+    INDEX_OTHER = (
+        "{folder}: this index is not of {source} as it is now, with these settings: it was made of {made}. Add "
+        "--force to make it again, give another folder, or search it as it is: give {folder} in place of {source}."
+    )
+    INDEX_SETTINGS = "{option} was given, but {folder} is an index, which has its own. Leave out {option}."
+    INDEX_LAYER = "the layer is {got}. Expected a number from 0 to {last}, or {mix!r}, the mean of all layers."
+    INDEX_STATEFUL = (
+        "the embedder is stateful, so that vectors would depend on the sentences before. Expected stateful=False."
+    )
+    INDEX_LAYER_OPTION = "--layer is {got}. Expected the number of a layer, or {mix}."
+    QUERY_WORD = (
+        "the word {word} does not occur in the query, which was split {how}, as the corpus is: {words}. Expected one "
+        "of these words, exactly as it is written there."
+    )
+    QUERY_OCCURRENCE = "the occurrence is {got}, but the query has {word} {n} times. Expected a number from 1 to {n}."

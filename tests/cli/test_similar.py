@@ -1,5 +1,6 @@
 """`elmo similar`, through spaCy's own app."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -121,6 +122,28 @@ def test_values_and_order(text: Path) -> None:
         assert f"layer {layer} " in output
         assert f"{cosine:.3f}" in output
     assert output.count("0.") == 2
+
+
+def test_json(text: Path) -> None:
+    result = CliRunner().invoke(
+        app, ["elmo", "similar", str(GOLDEN), str(text), "--word", "bank", "--top", "2", "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    printed = json.loads(result.output)
+    lines = TEXT.splitlines()
+    assert printed["query"] == {"word": "bank", "line": 1, "place": 4, "sentence": lines[0]}
+    assert printed["others"] == 3
+    assert [layer["layer"] for layer in printed["layers"]] == [1, 2]
+    embedder = ElmoEmbedder(GOLDEN / "options.json", GOLDEN / "weights.hdf5")
+    query = embedder.embed_sentence(lines[0].split())[:, 4]
+    for layer in printed["layers"]:
+        assert len(layer["occurrences"]) == 2
+        for other in layer["occurrences"]:
+            assert other["word"] == "bank"
+            assert lines[other["line"] - 1] == other["sentence"]
+            vector = embedder.embed_sentence(other["sentence"].split())[layer["layer"], other["place"]]
+            a, b = query[layer["layer"]].astype(np.float64), vector.astype(np.float64)
+            assert other["cosine"] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b), abs=1e-4)
 
 
 def test_other_query_and_case(text: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .hdf5_targets import adaptive, softmax, vectors, weights
+from .index_targets import index
 from .pool import Target
 from .spacy_targets import pipeline_bytes, pipeline_folders
 from .store_targets import cache, checkpoints, prepared
@@ -21,6 +22,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "vectors": vectors,
     "vocabulary": vocabulary,
     "prepared": prepared,
+    "index": index,
     "cache": cache,
     "corpus": corpus,
     "sentences": sentences,

@@ -89,6 +89,24 @@ def reader_of(model: str, pipe: str | None = None) -> Reader:
     return PipelineReader(model, pipe)
 
 
+def marked(words: list[str], place: int) -> str:
+    """Return a sentence with one of its words between stars. A long sentence is shortened at both ends.
+
+    words: of the sentence.
+    place: index of the word.
+    """
+    word = words[place]
+    before, after = " ".join(words[:place]), " ".join(words[place + 1 :])
+    parts = (
+        shorten(before[::-1], _SIDE, placeholder=f" {_DOTS}")[::-1],  # reversed, so that the beginning is cut off
+        f"*{word if len(word) <= _SIDE else word[:_SIDE] + _DOTS}*",
+        shorten(after, _SIDE, placeholder=f" {_DOTS}"),
+    )
+    text = " ".join(part for part in parts if part)
+    # a control character could change how the terminal works
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 class Occurrence(NamedTuple):
     """A word in its line.
 
@@ -105,16 +123,12 @@ class Occurrence(NamedTuple):
 
     def marked(self) -> str:
         """Return the sentence with the word between stars. A long sentence is shortened at both ends."""
-        word = self.words[self.place]
-        before, after = " ".join(self.words[: self.place]), " ".join(self.words[self.place + 1 :])
-        parts = (
-            shorten(before[::-1], _SIDE, placeholder=f" {_DOTS}")[::-1],  # reversed, so that the beginning is cut off
-            f"*{word if len(word) <= _SIDE else word[:_SIDE] + _DOTS}*",
-            shorten(after, _SIDE, placeholder=f" {_DOTS}"),
-        )
-        text = " ".join(part for part in parts if part)
-        # a control character could change how the terminal works
-        return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+        return marked(self.words, self.place)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return word, line, place and sentence (words separated by blanks) as a dict that can be written as JSON."""
+        word, sentence = self.words[self.place], " ".join(self.words)
+        return {"word": word, "line": self.line, "place": self.place, "sentence": sentence}
 
 
 def find_occurrences(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...errors import CorpusError, Errors
 from ...formats.atomic import writing
-from ...formats.streamed_array import StreamedArray
+from ...formats.streamed.numbers import StreamedArray
 from ...formats.text.sources import find_files, refuse_inside
 from ...formats.text.splitting import splitter
 from .prepared import PreparedCorpus
@@ -49,7 +49,7 @@ def prepare(
     target = Path(os.path.realpath(folder))  # so that a symbolic link is not replaced itself
     refuse_inside(source, target, output)
     files = find_files(source, output)
-    sources = _sources(files)
+    sources = source_files(files)
     _refuse_foreign(target)
     try:
         earlier = PreparedCorpus.open(target)
@@ -108,7 +108,8 @@ def _put_in_place(temporary: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _sources(files: list[Path]) -> list[SourceFile]:
+def source_files(files: list[Path]) -> list[SourceFile]:
+    """Return names, sizes and times of files. Raises CorpusError if one is missing."""
     sources = []
     for path in files:
         try:

@@ -25,6 +25,7 @@ AT_WORK = {
     "demo": ("embed_sample", ["out"]),
     "embed": ("load_embedder", ["a.txt", "a.hdf5"]),
     "similar": ("read_occurrences", ["en_mini", "a.txt", "--word", "a"]),
+    "neighbours": ("open_index", ["a.txt", "-q", "a b", "-w", "a"]),
     "info": ("models_in", ["en_mini"]),
     "download": ("fetch", ["https://localhost/a", "--sha256", SHA256]),
     "evaluate": ("show_all", ["en_mini", "a.txt"]),

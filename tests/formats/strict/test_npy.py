@@ -1,4 +1,7 @@
-"""Files of numpy.save are read as numpy.load reads them; anything else is refused before memory is used."""
+"""Files of numpy.save are read as numpy.load reads them; anything else is refused before memory is used.
+
+They have one dimension, or rows.
+"""
 
 import os
 from pathlib import Path
@@ -22,6 +25,22 @@ def path(tmp_path: Path) -> Path:
 def test_what_numpy_saves_is_read(numbers: range, dtype: type, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array(numbers, dtype))
     np.testing.assert_array_equal(read_npy(tmp_path / "a.npy", dtype), np.load(tmp_path / "a.npy"), strict=True)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (5, 3)])
+def test_rows(shape: tuple[int, int], tmp_path: Path) -> None:
+    rows = np.arange(shape[0] * shape[1], dtype=np.float16).reshape(shape)
+    np.save(tmp_path / "a.npy", rows)
+    np.testing.assert_array_equal(read_npy(tmp_path / "a.npy", np.float16, shape[1]), rows, strict=True)
+    with pytest.raises(ValueError, match=r"a\.npy has the shape"):
+        read_npy(tmp_path / "a.npy", np.float16, shape[1] + 1)
+
+
+@pytest.mark.parametrize("array", [NUMBERS, np.zeros((2, 3, 7), np.int64), np.zeros((7, 2), np.int64, order="F")])
+def test_what_has_no_rows(array: np.ndarray, path: Path) -> None:
+    np.save(path, array)
+    with pytest.raises(ValueError, match=r"a\.npy has"):
+        read_npy(path, np.int64, 7)
 
 
 def test_slices_of_arrays_are_read(tmp_path: Path) -> None:
@@ -50,6 +69,16 @@ def with_header(header: bytes, data: bytes = b"", version: bytes = b"\1\0") -> b
 
 
 HEADER = b"{'descr': '<i8', 'fortran_order': False, 'shape': (%s,), }\n"
+
+
+@pytest.mark.parametrize("shape", [b"2, 0", b"2, 03", b"2, 999999999", b"2, 9999999999", b"2, -3", b"2, 3, 1", b"2,3"])
+def test_hostile_rows(shape: bytes, path: Path) -> None:
+    path.write_bytes(with_header(HEADER.replace(b"%s,", b"%s") % shape, bytes(48)))
+    with pytest.raises(ValueError, match=r"^a\.npy "):
+        read_npy(path, np.int64, 3)
+    path.write_bytes(with_header(HEADER.replace(b"%s,", b"%s") % b"2, 3", bytes(47)))
+    with pytest.raises(ValueError, match="its header says"):
+        read_npy(path, np.int64, 3)
 
 
 @pytest.mark.parametrize(

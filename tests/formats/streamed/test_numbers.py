@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_elmo.formats.streamed_array import StreamedArray
+from spacy_elmo.formats.streamed.numbers import StreamedArray
 
 
 @pytest.mark.parametrize(("typecode", "dtype"), [("i", np.int32), ("q", np.int64)])

@@ -1,0 +1,188 @@
+"""`elmo neighbours`: the words of a corpus that are nearest to a word in a sentence of one's own."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+from wasabi import msg
+
+from ..allennlp.embedder import ElmoEmbedder
+from ..errors import CommandError, CorpusError, Errors, shown
+from ..modules.loading import EMBEDDED
+from ..neighbours.building import build_index
+from ..neighbours.header import MIX, Layer, is_index
+from ..neighbours.query import find_word
+from ..neighbours.word_index import Neighbour, WordIndex
+from .embed import load_embedder
+from .shared.console import escaped, show_all
+from .shared.errors import printing_errors
+from .shared.inputs import STANDARD_INPUT
+from .shared.occurrences import marked
+from .shared.paths import folder_argument, path_argument
+
+WIDEST = 120  # characters of a column
+
+
+def layer_of(value: str | None) -> Layer | None:
+    """Return the layer of the option --layer: its number, "mix", or None if it was not given."""
+    if value is None or value == MIX:
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise CommandError(Errors.INDEX_LAYER_OPTION.format(got=shown(value), mix=MIX)) from None
+
+
+def open_index(
+    corpus: Path,
+    folder: Path,
+    embedder: ElmoEmbedder,
+    lang: str | None,
+    layer: Layer | None,
+    model: str,
+    *,
+    replace: bool,
+) -> WordIndex:
+    """Return the index of a corpus. It is written if it is missing.
+
+    corpus: a text as `build_index` reads it, or "-".
+    folder: of the index.
+    embedder, lang, layer, model: as for `build_index`.
+    replace: whether an index that is in the folder is made again.
+
+    Raises ElmoError if the corpus or the folder can't be used, or if the folder has an index of another corpus, or with
+    another language or layer.
+    """
+    with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        source = corpus
+        if corpus == STANDARD_INPUT:
+            source = Path(scratch, "standard-input.txt")
+            with source.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+        if is_index(folder) and not replace:
+            index = WordIndex(folder, embedder)
+            if not index.is_of(source, lang) or layer not in (None, index.header.layer):
+                raise CorpusError(Errors.INDEX_OTHER.format(folder=folder, source=corpus, made=made_of(index)))
+            return index
+        build_index(source, folder, embedder, lang=lang, layer=layer, model=model, replace=replace, progress=True)
+    return WordIndex(folder, embedder)
+
+
+def made_of(index: WordIndex) -> str:
+    """Return what an index was made of, for messages."""
+    meta = index.corpus.meta
+    files = [Path(file.path).name for file in meta.sources]
+    named = files[0] if len(files) == 1 else f"{len(files):,} files"
+    split = "words separated by blanks" if meta.language is None else f"--lang {meta.language}"
+    return f"{named}, {split}, layer {index.header.layer}"
+
+
+def as_dict(index: WordIndex, words: list[str], place: int, neighbours: list[Neighbour]) -> dict[str, object]:
+    """Return the result as a dict that can be written as JSON."""
+    return {
+        "query": {"word": words[place], "place": place, "sentence": " ".join(words)},
+        "layer": index.header.layer,
+        "corpus": {"words": len(index), "sentences": len(index.corpus), "bad_lines": index.corpus.meta.report.n_bad},
+        "neighbours": [
+            {"cosine": cosine, "word": other[i], "number": number, "place": i, "sentence": " ".join(other)}
+            for cosine, number, other, i in neighbours
+        ],
+    }
+
+
+def show(index: WordIndex, words: list[str], place: int, neighbours: list[Neighbour]) -> None:
+    """Print the neighbours as a table."""
+    msg.text(f"query: {marked(words, place)}")
+    layer = "the mean of all layers" if index.header.layer == MIX else f"layer {index.header.layer}"
+    n, sentences = len(index), len(index.corpus)
+    msg.text(f"compared with {n:,} words in {sentences:,} sentences, by the cosine of their vectors in {layer}")
+    if index.corpus.meta.report.n_bad:
+        msg.warn(escaped(f"{index.corpus.meta.report.n_bad:,} bad lines of the corpus were left out"))
+    rows = [(f"{cosine:.3f}", number, escaped(marked(other, i))) for cosine, number, other, i in neighbours]
+    header = ("cosine", "number", "sentence")
+    msg.table(rows, header=header, divider=True, aligns=("r", "r", "l"), max_col=WIDEST)
+
+
+def neighbours(
+    corpus: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CORPUS",
+            parser=path_argument,
+            help="Text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, folder or pattern; - is "
+            "stdin; or the folder of an index",
+        ),
+    ],
+    query: Annotated[str, typer.Option("--query", "-q", help="A sentence of your own")],
+    word: Annotated[str, typer.Option("--word", "-w", help="The word in it, exactly as it is written there")],
+    occurrence: Annotated[
+        int, typer.Option("--occurrence", min=1, help="Which one, if the word occurs several times in the query")
+    ] = 1,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            "--index",
+            "-i",
+            metavar="FOLDER",
+            parser=folder_argument,
+            help="Folder of the index, which is written if it is missing; default: a temporary one",
+        ),
+    ] = None,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Neighbours shown")] = 10,
+    other_words: Annotated[bool, typer.Option("--other-words", help="Leave out the same word")] = False,
+    one_per_sentence: Annotated[
+        bool, typer.Option("--one-per-sentence", help="Show one neighbour of each sentence; equal sentences are one")
+    ] = False,
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            "-m",
+            help="Folder of a biLM or of a pretraining run, saved pipeline (folder or package), or en_mini",
+        ),
+    ] = EMBEDDED,
+    pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe if the pipeline has several")] = None,
+    lang: Annotated[
+        str | None,
+        typer.Option(
+            "--lang",
+            "-l",
+            help="spaCy language that tokenises corpus and query; default: words are separated by blanks",
+        ),
+    ] = None,
+    layer: Annotated[
+        str | None,
+        typer.Option(metavar="LAYER", help="Layer of the vectors, or mix (the mean of all); default: the last one"),
+    ] = None,
+    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", min=-1, help="Number of the GPU; -1: the CPU")] = -1,
+    force: Annotated[bool, typer.Option("--force", "-F", help="Make the index again if it exists")] = False,
+    as_json: Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")] = False,
+) -> None:
+    """Find the words of a corpus that are nearest to a word in a sentence of your own.
+
+    The vectors of all words of the corpus are written to an index once, with --index. Later queries read it.
+    """
+    show_all()
+    with printing_errors(), TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        embedder = load_embedder(model, None, None, None, pipe, gpu_id, False, "float32")
+        if is_index(corpus):
+            settings = {"--index": index, "--lang": lang, "--layer": layer, "--force": force or None}
+            for option in [name for name, value in settings.items() if value is not None]:
+                raise CommandError(Errors.INDEX_SETTINGS.format(option=option, folder=corpus))
+            opened = WordIndex(corpus, embedder)
+        else:
+            find_word(query, word, occurrence, lang)  # before all words of the corpus are embedded
+            folder = Path(scratch, "index") if index is None else index
+            opened = open_index(corpus, folder, embedder, lang, layer_of(layer), model, replace=force)
+        words, place = find_word(query, word, occurrence, opened.corpus.meta.language)
+        found = opened.neighbours(
+            words, word, n, occurrence=occurrence, other_words=other_words, one_per_sentence=one_per_sentence
+        )
+        if as_json:
+            typer.echo(json.dumps(as_dict(opened, words, place, found), indent=2, ensure_ascii=False))
+        else:
+            show(opened, words, place, found)

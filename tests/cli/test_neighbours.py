@@ -1,0 +1,125 @@
+"""`elmo neighbours`, through spaCy's own app."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo import ElmoEmbedder
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
+LINES = [
+    "He sat on the bank of the river .",
+    "The bank raised its rates .",
+    "The Bank lent him money .",
+    "The bank raised its rates .",
+]
+SMALL = ("-m", GOLDEN)
+QUERY = ("-q", "She saw the bank of a bank .", "-w", "bank", *SMALL)
+
+
+def run(*arguments: object, code: int = 0, stdin: str | None = None) -> str:
+    result = CliRunner().invoke(app, ["elmo", "neighbours", *map(str, arguments)], input=stdin)
+    assert result.exit_code == code, result.output
+    return result.stdout if code == 0 else " ".join(result.output.split())
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(LINES) + "\n", encoding="utf8")
+    return path
+
+
+def test_values_and_order(text: Path) -> None:
+    printed = json.loads(run(text, *QUERY, "-n", 99, "--occurrence", 2, "--json"))
+    assert printed["query"] == {"word": "bank", "place": 6, "sentence": QUERY[1]}
+    n = sum(len(line.split()) for line in LINES)
+    assert printed["corpus"] == {"words": n, "sentences": 4, "bad_lines": 0}
+    assert printed["layer"] == 2
+    embedder = ElmoEmbedder(GOLDEN)
+    query = embedder.embed_sentence(QUERY[1].split())[2, 6].astype(np.float64)
+    expected = []
+    for line in LINES:
+        vectors = embedder.embed_sentence(line.split())[2].astype(np.float64)
+        expected += (vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)).tolist()
+    cosines = [one["cosine"] for one in printed["neighbours"]]
+    np.testing.assert_allclose(cosines, sorted(expected, reverse=True), atol=1e-3)
+    for one in printed["neighbours"]:
+        assert one["sentence"] == LINES[one["number"] - 1]
+        assert one["word"] == one["sentence"].split()[one["place"]]
+
+
+def test_table_and_choices(text: Path) -> None:
+    output = " ".join(run(text, *QUERY, "-n", 2).split())
+    assert "query: She saw the *bank* of a bank ." in output
+    assert "compared with 27 words in 4 sentences, by the cosine of their vectors in layer 2" in output
+    assert "1 He sat on the *bank* of the river ." in output
+    assert output.count("*") == 2 * 3
+    others = json.loads(run(text, *QUERY, "-n", 99, "--other-words", "--one-per-sentence", "--json"))["neighbours"]
+    assert {one["number"] for one in others} == {1, 2, 3}
+    assert "bank" not in {one["word"].lower() for one in others}
+
+
+def test_the_index_is_written_once(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = (*QUERY, "--json")
+    expected = run(text, *arguments, "--layer", "mix")
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+    index = tmp_path / "index"
+    assert run(text, *arguments, "-i", index, "--layer", "mix") == expected
+
+    def refuse(*given: object, **settings: object) -> None:
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("spacy_elmo.neighbours.building.StreamedRows", refuse)
+        assert run(text, *arguments, "-i", index) == expected
+        assert run(index, *arguments) == expected
+    assert "another biLM" in run(index, *QUERY, "-m", "en_mini", code=1)
+    assert "--lang was given" in run(index, *arguments, "--lang", "en", code=1)
+    assert "layer mix" in run(text, *arguments, "-i", index, "--layer", 1, code=1)
+    text.write_text("Another bank .\n", encoding="utf8")
+    assert "not of" in run(text, *arguments, "-i", index, code=1)
+    found = json.loads(run(text, *arguments, "-i", index, "--force"))["neighbours"]
+    assert {one["sentence"] for one in found} == {"Another bank ."}
+
+
+def test_standard_input_and_languages() -> None:
+    arguments = ("-", "-q", "I know the bank.", "-w", "bank", "-l", "en", "-n", 1, "--json", *SMALL)
+    (one,) = json.loads(run(*arguments, stdin="They don't know the bank.\n"))["neighbours"]
+    assert one["sentence"] == "They do n't know the bank ."
+    assert one["word"] == "bank"
+
+
+def test_pipeline(text: Path, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"bilm": str(GOLDEN)}})
+    nlp.to_disk(tmp_path / "saved")
+    arguments = (text, *QUERY, "--json")
+    assert run(*arguments, "-m", tmp_path / "saved") == run(*arguments)
+
+
+def test_bad_lines_are_told(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_bytes(b"the bank\nthe \xff bank\n")
+    assert "1 bad lines" in run(tmp_path / "text.txt", *QUERY)
+
+
+def test_refusals(text: Path, tmp_path: Path) -> None:
+    for arguments, part in (
+        ((text, "-q", "the river bank.", "-w", "bank", *SMALL), "'bank' does not occur in the query"),
+        ((text, *QUERY, "--occurrence", 3), "the query has 'bank' 2 times"),
+        ((text, *QUERY, "--layer", "top"), "--layer is 'top'"),
+        ((text, *QUERY, "--layer", 3), "the layer is 3"),
+        ((tmp_path / "gone.txt", *QUERY), "no such file"),
+        ((text, *QUERY, "-m", tmp_path / "gone"), "gone"),
+        ((text, *QUERY, "--pipe", "elmo"), "no pipeline was given"),
+        ((tmp_path, *QUERY, "-i", tmp_path / "index"), "inside"),
+    ):
+        assert part in run(*arguments, code=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+    run(text, "-w", "bank", code=2)

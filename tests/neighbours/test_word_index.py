@@ -1,0 +1,164 @@
+"""The nearest words of a corpus, compared with all cosines in float64."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from neighbour_cases import CORPUS, brute_force
+
+from spacy_elmo import ElmoEmbedder, WordIndex, build_index
+from spacy_elmo.errors import CorpusError, ElmoError, SettingsError
+
+QUERY = "She saw the bank of the bank ."
+CLOSE = 1e-3  # the vectors on disk are float16
+
+
+@pytest.mark.parametrize("layer", [None, 0, 1, 2, "mix"])
+def test_all_cosines(layer: int | Literal["mix"] | None, text: Path, tmp_path: Path, embedder: ElmoEmbedder) -> None:
+    build_index(text, tmp_path / "i", embedder, layer=layer)
+    index = WordIndex(tmp_path / "i", embedder)
+    assert len(index) == sum(len(line.split()) for line in CORPUS)
+    last = embedder.options.layers - 1
+    expected = brute_force(embedder, QUERY.split(), 6, {None: last, "mix": None}.get(layer, layer))  # type: ignore[call-overload]
+    found = index.neighbours(QUERY, "bank", len(index) + 5, occurrence=2)
+    np.testing.assert_allclose([one.cosine for one in found], [cosine for cosine, _, _ in expected], atol=CLOSE)
+    cosines = {(number, place): cosine for cosine, number, place in expected}
+    assert {(one.sentence, one.place) for one in found} == set(cosines)
+    for one in found:
+        assert one.words == CORPUS[one.sentence - 1].split()
+        assert one.cosine == pytest.approx(cosines[one.sentence, one.place], abs=CLOSE)
+    assert [one[:3] for one in index.neighbours(QUERY, "bank", 3, occurrence=2)] == [one[:3] for one in found[:3]]
+
+
+def test_equal_cosines_stay_in_the_order_of_the_corpus(index: WordIndex) -> None:
+    found = index.neighbours("The bank raised its bank", "bank", 99)
+    places = [(one.sentence, one.place) for one in found]
+    for place in range(6):
+        assert places.index((4, place)) == places.index((2, place)) + 1
+
+
+def test_the_query_itself_is_left_out(index: WordIndex, embedder: ElmoEmbedder) -> None:
+    found = index.neighbours(CORPUS[0].split(), "bank", 99)
+    assert (1, 4) not in {(one.sentence, one.place) for one in found}
+    assert len(found) == len(index) - 1
+    assert found[0].cosine < 0.999
+
+
+def test_other_words(index: WordIndex) -> None:
+    found = index.neighbours(QUERY, "bank", 99, other_words=True)
+    assert "bank" not in {one.words[one.place].lower() for one in found}
+    assert len(found) == len(index) - 5
+
+
+def test_one_per_sentence(index: WordIndex) -> None:
+    found = index.neighbours(QUERY, "bank", 99, one_per_sentence=True)
+    assert {one.sentence for one in found} == {1, 2, 3, 5, 6}
+    best: dict[int, float] = {}
+    for one in index.neighbours(QUERY, "bank", 99):
+        best.setdefault(one.sentence, one.cosine)
+    assert [one.cosine for one in found] == [best[one.sentence] for one in found]
+    assert index.neighbours(QUERY, "bank", 0) == []
+
+
+def test_a_language_splits_corpus_and_query(tmp_path: Path, embedder: ElmoEmbedder) -> None:
+    (tmp_path / "raw.txt").write_text("He can't see the bank.\n", encoding="utf8")
+    build_index(tmp_path / "raw.txt", tmp_path / "i", embedder, lang="en")
+    index = WordIndex(tmp_path / "i", embedder)
+    (one,) = index.neighbours("They don't know the bank.", "bank", 1)
+    assert one.words == ["He", "ca", "n't", "see", "the", "bank", "."]
+    assert index.is_of(tmp_path / "raw.txt", "en")
+    assert not index.is_of(tmp_path / "raw.txt", None)
+    os.utime(tmp_path / "raw.txt", (1, 1))
+    assert not index.is_of(tmp_path / "raw.txt", "en")
+
+
+def test_words_that_are_not_there(index: WordIndex) -> None:
+    with pytest.raises(ElmoError, match="'Bank' does not occur in the query, which was split at blanks"):
+        index.neighbours(QUERY, "Bank")
+    for occurrence in (0, 3):
+        with pytest.raises(SettingsError, match=f"occurrence is {occurrence}, but the query has 'bank' 2 times"):
+            index.neighbours(QUERY, "bank", occurrence=occurrence)
+
+
+def test_other_bilms_are_refused(index: WordIndex, golden: Path) -> None:
+    with pytest.raises(CorpusError, match="another biLM made this index"):
+        WordIndex(index.folder, ElmoEmbedder())
+    with pytest.raises(SettingsError, match="stateful"):
+        WordIndex(index.folder, ElmoEmbedder(golden / "random_a", stateful=True))
+    assert WordIndex(index.folder, ElmoEmbedder(golden / "random_a", precision="float32"))
+
+
+def damaged_header(**values: object) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        record = json.loads((folder / "index.json").read_text())
+        (folder / "index.json").write_text(json.dumps(record | values))
+
+    return damage
+
+
+def cut(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-2])  # type: ignore[return-value]
+
+
+def other_text(folder: Path) -> None:
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps(meta | {"sha256": "0" * 64}))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        cut("index.json"),
+        cut("vectors.npy"),
+        cut("lengths.npy"),
+        cut("offsets.npy"),
+        cut("sentences.txt"),
+        other_text,
+        lambda folder: (folder / "vectors.npy").unlink(),
+        lambda folder: (folder / "meta.json").unlink(),
+        lambda folder: (folder / "index.json").unlink(),
+        lambda folder: (folder / "index.json").write_text("[" * 100_000),
+        lambda folder: (folder / "index.json").write_text("[]"),
+        lambda folder: (folder / "index.json").write_text('{"version": 1}'),
+        lambda folder: (folder / "index.json").write_text(" " * 2**17),
+        lambda folder: (folder / ".unfinished").touch(),
+        damaged_header(version=2),
+        damaged_header(version=True),
+        damaged_header(width=True),
+        damaged_header(width=10**12),
+        damaged_header(width=4),
+        damaged_header(layer=9),
+        damaged_header(layer=-1),
+        damaged_header(layer="best"),
+        damaged_header(layer=[1]),
+        damaged_header(bilm=None),
+        damaged_header(model={}),
+        damaged_header(text=3),
+    ],
+)
+def test_damaged_indexes(damage: Callable[[Path], None], index: WordIndex) -> None:
+    damage(index.folder)
+    with pytest.raises(CorpusError, match="index"):
+        WordIndex(index.folder, index.embedder)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 30.0])
+def test_hostile_vectors(value: float, index: WordIndex, tmp_path: Path) -> None:
+    vectors = np.load(index.folder / "vectors.npy")
+    vectors[3] = value
+    shutil.copytree(index.folder, tmp_path / "hostile")
+    np.save(tmp_path / "hostile" / "vectors.npy", vectors)
+    with pytest.raises(CorpusError, match="vectors that are not of length 1"), np.errstate(invalid="ignore"):
+        WordIndex(tmp_path / "hostile", index.embedder).neighbours(QUERY, "bank")
+
+
+def test_damaged_sentences(index: WordIndex) -> None:
+    path = index.folder / "sentences.txt"
+    path.write_bytes(path.read_bytes().replace(b" ", b"\n"))
+    with pytest.raises(CorpusError, match="the index is damaged"):
+        WordIndex(index.folder, index.embedder).neighbours(QUERY, "bank")
