@@ -46,8 +46,9 @@ class Elmo(nn.Module):
     do_layer_norm: whether each layer is normalised before the mix, with one mean and variance over all its values in
         the batch, including those at `<S>` and `</S>`.
     dropout: share of the mixed values that is set to 0 in training.
-    vocab_to_cache: words whose vectors of layer 0 are cached (see forward); the first stands for padding. None: none.
-        Not together with requires_grad: AllenNLP would train the cached vectors in place of the character encoder.
+    vocab_to_cache: words whose vectors of layer 0 are cached (see forward); the first stands for padding. None or
+        []: none. Not together with requires_grad: AllenNLP would train the cached vectors in place of the character
+        encoder.
     keep_sentence_boundaries: whether the vectors of `<S>` and `</S>` are returned, too.
     scalar_mix_parameters: weights of the layers before the softmax, which are not trained; None: the weights are
         trained, and start with zeros.
@@ -79,7 +80,9 @@ class Elmo(nn.Module):
             raise SettingsError(Errors.ELMO_OUTPUTS.format(got=num_output_representations))
         if not 0 <= dropout <= 1:
             raise SettingsError(Errors.ELMO_DROPOUT.format(got=dropout))
-        if requires_grad and module is None and vocab_to_cache is not None and vocab_to_cache != []:
+        if isinstance(vocab_to_cache, list) and not vocab_to_cache:
+            vocab_to_cache = None  # as in AllenNLP
+        if requires_grad and module is None and vocab_to_cache is not None:
             raise SettingsError(Errors.ELMO_CACHED_AND_TRAINED)
         if module is None:
             bilm = load_bilm(options_file, weight_file).requires_grad_(requires_grad)

@@ -37,10 +37,10 @@ class ElmoBiLM(nn.Module):
 
     bilm: the network.
     vocab_to_cache: words whose vectors of layer 0 are cached while the biLM is not trained; the first stands for
-        padding. word_inputs are indices in it. None or []: none.
+        padding. word_inputs are indices in it. None: none.
     stateful: whether row i of a batch starts from the state after row i of the previous batch.
 
-    Raises SettingsError if vocab_to_cache is a string or empty, unless it is [].
+    Raises SettingsError if vocab_to_cache is a string or empty.
     """
 
     vocabulary: Tensor | None
@@ -48,8 +48,7 @@ class ElmoBiLM(nn.Module):
     def __init__(self, bilm: BiLM, vocab_to_cache: Sequence[str] | None = None, stateful: bool = False) -> None:
         super().__init__()
         self.bilm, self.stateful = bilm, stateful
-        # AllenNLP treats an empty list as None
-        ids = None if vocab_to_cache is None or vocab_to_cache == [] else _vocabulary_ids(vocab_to_cache, bilm)
+        ids = None if vocab_to_cache is None else _vocabulary_ids(vocab_to_cache, bilm)
         self.register_buffer("vocabulary", ids, persistent=False)
         self._cached: _Cached | None = None
         self._state: LstmState | None = None

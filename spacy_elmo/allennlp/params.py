@@ -8,19 +8,21 @@ from typing import Any
 from ..errors import Errors, SettingsError, shown
 
 _FILE = (str, os.PathLike)
+_BOOL = (bool, int)  # AllenNLP makes bools of whole numbers
 # what AllenNLP's FromParams permits for each annotation: no number in place of a bool, for example, and no text
 _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "options_file": (_FILE, "a path, or null"),
     "weight_file": (_FILE, "a path, or null"),
     "num_output_representations": ((int,), "a whole number"),
-    "requires_grad": ((bool, int), "true or false"),
-    "do_layer_norm": ((bool, int), "true or false"),
-    "keep_sentence_boundaries": ((bool, int), "true or false"),
-    "stateful": ((bool, int), "true or false"),
+    "requires_grad": (_BOOL, "true or false"),
+    "do_layer_norm": (_BOOL, "true or false"),
+    "keep_sentence_boundaries": (_BOOL, "true or false"),
+    "stateful": (_BOOL, "true or false"),
     "dropout": ((int, float), "a number"),
     "vocab_to_cache": ((Sequence,), "a list of words, or null"),
     "scalar_mix_parameters": ((Sequence,), "a list of numbers, or null"),
 }
+_ELEMENTS: dict[str, tuple[type, ...]] = {"vocab_to_cache": (str,), "scalar_mix_parameters": (int, float)}
 _MAY_BE_NULL = ("options_file", "weight_file", "vocab_to_cache", "scalar_mix_parameters", "module")
 
 
@@ -47,6 +49,8 @@ def arguments_of(cls: type, params: Mapping[str, Any], extras: Mapping[str, Any]
             raise SettingsError(Errors.ELMO_PARAMS_MISSING.format(missing=name, hint=hint))
     for name, value in given.items():
         _check(name, value)
+        if name in _TYPES and _TYPES[name][0] == _BOOL:
+            arguments[name] = bool(arguments[name])
     return arguments
 
 
@@ -58,6 +62,8 @@ def _check(name: str, value: object) -> None:
             Errors.ELMO_PARAMS_VALUE.format(name=name, got=shown(value), expected="it as an argument of from_params")
         )
     types, expected = _TYPES[name]
-    is_text_for_list = types == (Sequence,) and isinstance(value, str)
-    if not isinstance(value, types) or is_text_for_list:
+    fits = isinstance(value, types)
+    if isinstance(value, Sequence) and name in _ELEMENTS:
+        fits = not isinstance(value, str) and all(isinstance(element, _ELEMENTS[name]) for element in value)
+    if not fits:
         raise SettingsError(Errors.ELMO_PARAMS_VALUE.format(name=name, got=shown(value), expected=expected))

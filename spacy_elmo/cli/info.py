@@ -16,6 +16,7 @@ from ..formats.options import BiLMOptions, read_options
 from ..formats.published.names import downloaded_folder, is_published
 from ..modules.loading import EMBEDDED, embedded_files
 from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
+from .shared.console import escaped
 from .shared.inputs import pipeline_bilms
 from .views.info_rows import (
     SHA256,
@@ -115,7 +116,7 @@ def show_model(paths: list[Path]) -> list[str]:
     for path in sorted(
         kinds, key=lambda path: kinds[path] != OPTIONS
     ):  # options first, since weights are checked by them
-        msg.divider(str(path))
+        msg.divider(escaped(str(path)))
         rows: Rows = []
         if path.is_file():  # otherwise its reader raises an error
             with suppress(OSError):
@@ -153,7 +154,7 @@ def show_pipeline(path: Path) -> list[str]:
     """Print the sizes of the biLMs in a saved pipeline. Returns the problems."""
     try:
         for name, options, embedded in pipeline_bilms(str(path)):
-            msg.divider(f"{path}, pipe {name}")
+            msg.divider(escaped(f"{path}, pipe {name}"))
             msg.table(option_rows(options, None, embedded), max_col=100)
     except ElmoError as error:
         return [str(error)]
@@ -162,7 +163,7 @@ def show_pipeline(path: Path) -> list[str]:
 
 def fail(problem: str) -> list[str]:
     """Print a problem, and return it in a list."""
-    msg.fail(problem)
+    msg.fail(escaped(problem))
     return [problem]
 
 
@@ -178,7 +179,7 @@ def info(
     """
     models, problems = models_in(files)
     for problem in problems:
-        msg.fail(problem)
+        msg.fail(escaped(problem))
     for paths in models:
         problems += show_model(paths)
     if problems:

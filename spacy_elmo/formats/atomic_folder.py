@@ -32,11 +32,13 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
     names: files that belong to the set. Those that the block does not write are deleted; other files stay.
     error: class of the exception.
 
-    Yields the temporary folder, which is beside `path`.
+    Yields the temporary folder, which is beside `path`, or inside it if a file system is mounted there.
     Raises `error` if the file system refuses an operation.
     """
     folder = Path(os.path.realpath(path))
-    temporary = folder.parent / f".{uuid.uuid4().hex}.tmp"
+    # files can't be moved to another file system
+    parent = folder if os.path.ismount(folder) else folder.parent
+    temporary = parent / f".{uuid.uuid4().hex}.tmp"
     try:
         with writing(folder, error):
             temporary.mkdir(parents=True)

@@ -158,7 +158,7 @@ class LayersFile:
         query = "SELECT type, name, tbl_name, sql FROM sqlite_master"
         found = connection.execute(query).fetchmany(len(_SCHEMA) + 1)
         if sorted(found, key=repr) != sorted(_SCHEMA, key=repr):
-            names = ", ".join(shown(name) for _, name, *_ in found)
+            names = ", ".join(shown(_text(name)) for _, name, *_ in found)
             reason = Errors.CACHE_SCHEMA.format(got=names or "nothing")
             raise CacheError(Errors.CACHE_KIND.format(path=self.path, reason=reason))
 
@@ -207,6 +207,10 @@ class LayersFile:
             raise CacheError(Errors.CACHE_VERSION.format(path=self.path, got=version, expected=VERSION))
 
 
+def _text(value: object) -> object:
+    return value.decode("utf8", "backslashreplace") if isinstance(value, bytes) else value
+
+
 def _limit_lengths(connection: sqlite3.Connection, n_bytes: int) -> None:
     """Let no value have more bytes, which SQLite would allocate. Python has no such limit before 3.11."""
     if hasattr(connection, "setlimit"):
@@ -226,7 +230,8 @@ def _from_row(key: object, shape: object, crc: object, data: object) -> Layers |
     if len(shape) != _SHAPE.size or _checksum(key, shape, data) != crc:
         return None
     sizes = _SHAPE.unpack(shape)
-    if min(sizes) < 0 or math.prod(sizes) * np.dtype("<f4").itemsize != len(data):
+    # numpy refuses huge sizes even beside a size of 0, so that no bytes are needed
+    if not all(0 <= size <= _MAX_BYTES for size in sizes) or math.prod(sizes) * np.dtype("<f4").itemsize != len(data):
         return None
     return np.frombuffer(data, "<f4").astype(np.float32, copy=False).reshape(sizes)
 

@@ -70,6 +70,11 @@ def test_from_params_with_a_module(files: dict[str, Any]) -> None:
     assert Elmo.from_params(params, module=module)._elmo_lstm.bilm is module
 
 
+def test_a_number_is_a_bool_as_in_allennlp(files: dict[str, Any]) -> None:
+    made = Elmo.from_params({**files, "num_output_representations": 1, "requires_grad": 2})
+    assert all(parameter.requires_grad is True for parameter in made._elmo_lstm.parameters())
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -81,6 +86,10 @@ def test_from_params_with_a_module(files: dict[str, Any]) -> None:
         ({"dropout": "0.5"}, "dropout of Elmo is '0.5'. Expected a number"),
         ({"dropout": None}, "dropout of Elmo is None"),
         ({"vocab_to_cache": "word"}, "vocab_to_cache of Elmo is 'word'. Expected a list of words"),
+        ({"vocab_to_cache": ["pad", 1]}, "vocab_to_cache of Elmo is .*Expected a list of words"),
+        ({"vocab_to_cache": 3}, "vocab_to_cache of Elmo is 3. Expected a list of words"),
+        ({"scalar_mix_parameters": ["0", "0", "0"]}, "scalar_mix_parameters of Elmo is .*Expected a list of numbers"),
+        ({"scalar_mix_parameters": [0.0]}, "scalar_mix_parameters has 1 values. Expected 3"),
         ({"module": {"type": "x"}}, "module of Elmo is .*Expected it as an argument of from_params"),
         ({"options_file": 3}, "options_file of Elmo is 3. Expected a path"),
     ],

@@ -30,6 +30,15 @@ def run(*paths: Path | str, code: int = 0) -> str:
     return " ".join(result.output.split())
 
 
+def test_paths_that_a_terminal_can_not_show(tmp_path: Path) -> None:
+    path = tmp_path / "o\x1b[31m\udcff.json"
+    path.write_text("{}", encoding="utf8")
+    for paths in ([path], [path, tmp_path / "gone\x1b[31m"]):
+        output = run(*paths, code=1)
+        assert "\x1b[31m" not in output  # colours of the command itself are others
+        assert "o\\x1b[31m\\udcff.json" in output.replace(" ", "")
+
+
 @pytest.fixture
 def model(golden: Path, tmp_path: Path) -> Path:
     for name in ("options.json", "weights.hdf5"):

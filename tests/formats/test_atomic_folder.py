@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,18 @@ def test_an_existing_folder(tmp_path: Path) -> None:
         (temporary / "x").write_text("new")
         assert contents(folder) == {"x": "old", "y": "old", "other": "old"}
     assert contents(tmp_path) == {"f/x": "new", "f/other": "old"}
+
+
+def test_a_mounted_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A volume of a container, for example: nothing can be moved into it from the folder around it."""
+    folder = tmp_path / "f"
+    folder.mkdir()
+    monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == folder)
+    with replacing_folder(folder, ("x",), WeightsError) as temporary:
+        assert temporary.parent == folder
+        (temporary / "x").write_text("new")
+    assert contents(tmp_path) == {"f/x": "new"}
+    assert len(list(folder.iterdir())) == 1
 
 
 def write_and_fail(folder: Path) -> None:

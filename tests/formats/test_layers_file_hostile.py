@@ -152,6 +152,17 @@ def test_shapes_that_do_not_fit_the_data(path: Path, sizes: tuple[int, ...]) -> 
     assert file.read(KEYS)[KEYS[0]].tobytes() == right.tobytes()
 
 
+def test_a_huge_shape_without_values(path: Path) -> None:
+    """The checksum is right, and the shape has 0 values."""
+    make(path, TABLE)
+    shape = struct.pack("<3q", 0, 2**62, 2**62)
+    with closing(sqlite3.connect(path)) as connection:
+        row = (KEYS[0], shape, zlib.crc32(KEYS[0] + shape), b"")
+        connection.execute("INSERT INTO layers VALUES (?, ?, ?, ?)", row)
+        connection.commit()
+    assert LayersFile(path).read(KEYS) == {}
+
+
 def test_messages_that_are_not_utf8(path: Path) -> None:
     """SQLite quotes the name of a table that it can't parse."""
     make(path, TABLE)

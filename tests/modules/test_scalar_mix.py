@@ -170,7 +170,7 @@ def test_not_trainable() -> None:
 
 
 def test_bad_settings() -> None:
-    with pytest.raises(SettingsError, match=r"initial_scalar_parameters has 2 values\. Expected 3"):
+    with pytest.raises(SettingsError, match=r"scalar_mix_parameters has 2 values\. Expected 3"):
         ScalarMix(3, initial_scalar_parameters=[0.0, 1.0])
     with pytest.raises(SettingsError, match="layer_norm is 'layer'"):
         ScalarMix(3, "layer")  # type: ignore[arg-type]

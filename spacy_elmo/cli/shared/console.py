@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from unicodedata import category
 
 from wasabi.util import NO_UTF8
 
@@ -14,12 +15,14 @@ def show_all() -> None:
 
 
 def escaped(text: str) -> str:
-    """Return a text with escapes for characters that wasabi can't print, for which it would print question marks.
+    """Return a text with escapes for characters that wasabi can't print, and for those that control a terminal.
 
-    wasabi prints UTF-8 or ASCII only. With any other encoding all characters outside ASCII are escaped.
+    wasabi prints UTF-8 or ASCII only, and question marks for the rest. With any other encoding all characters outside
+    ASCII are escaped. New lines stay.
     """
     encoding = "ascii" if NO_UTF8 else "utf8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    printable = "".join(c if category(c) != "Cc" or c == "\n" else ascii(c)[1:-1] for c in text)
+    return printable.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def give_up() -> None:

@@ -82,7 +82,8 @@ def fetch(url: str, target: Path, sha256: str | None) -> str:
             os.replace(part, target)
             return got
     except OSError as error:
-        message = Errors.DOWNLOAD_WRITE if sha256 else Errors.DOWNLOAD_WRITE_ANEW
+        goes_on = sha256 and os.path.exists(part)  # a name that is too long makes an error of Path.exists
+        message = Errors.DOWNLOAD_WRITE if goes_on else Errors.DOWNLOAD_WRITE_ANEW
         raise DownloadError(message.format(path=target, reason=error, part=part)) from error
 
 

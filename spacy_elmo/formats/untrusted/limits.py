@@ -13,11 +13,13 @@ MARGIN_BYTES, MARGIN_SECONDS = 2**28, 10
 _COPIES = 3
 # Slow machines decompress and check about 100 MB/s.
 _BYTES_A_SECOND = 2**24
+# A week. A timer can't wait for centuries, which the largest max_bytes would give.
+_MAX_SECONDS = 7 * 24 * 3600
 
 
 def seconds_for(n_bytes: int) -> int:
     """Return the seconds of computing time that values of `n_bytes` may cost."""
-    return MARGIN_SECONDS + n_bytes // _BYTES_A_SECOND
+    return min(MARGIN_SECONDS + n_bytes // _BYTES_A_SECOND, _MAX_SECONDS)
 
 
 def die_with(parent: int) -> None:

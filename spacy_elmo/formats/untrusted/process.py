@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -78,7 +78,7 @@ def ask(
     """
     request = {"parent": os.getpid(), "module": module, "function": task}
     request["arguments"] = {"path": os.fspath(path), **arguments}
-    with tempfile.TemporaryFile() as log, _started(log, path, error) as process:
+    with _log() as log, _started(log, path, error) as process:
         clock = _Clock(process, _PATIENCE * seconds_for(max_bytes))
         try:
             # Unbuffered, so that closing the pipe to a process that has ended writes nothing.
@@ -130,6 +130,13 @@ class _Clock:
     def _end(self) -> None:
         self.over = True
         self._process.kill()
+
+
+def _log() -> IO[bytes]:
+    """Return a file for what the process writes to standard error; it is lost if no temporary file can be written."""
+    with suppress(OSError):  # a full disk, or a machine whose folders are read-only
+        return tempfile.TemporaryFile()
+    return open(os.devnull, "w+b")
 
 
 @contextmanager

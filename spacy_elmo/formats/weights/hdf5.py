@@ -54,8 +54,9 @@ def read_weights(
     """
     if untrusted:
         arguments = {"options": options.to_dict(), "max_bytes": max_bytes}
+        n_bytes = _ITEM_SIZE * n_values(weights_table(options, True, True))
         # the file has no row for padding
-        allowed = allowed_bytes(path, max_bytes) + _ITEM_SIZE * options.char_dim
+        allowed = min(n_bytes, allowed_bytes(path, max_bytes)) + _ITEM_SIZE * options.char_dim
         answer = ask("weights", path, arguments, WeightsError, allowed, allocate=_aligned_floats)
         check_arrays(answer.arrays, options, str(path))
         for message in answer.warnings:

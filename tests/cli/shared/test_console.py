@@ -28,6 +28,7 @@ def test_what_can_not_be_encoded_is_shown(encoding: str, expected: str) -> None:
 def test_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "NO_UTF8", False)
     assert escaped("ü東\udce9") == "ü東\\udce9"
+    assert escaped("a\x1b[31m\r\x9b\nb") == "a\\x1b[31m\\r\\x9b\nb"
     monkeypatch.setattr(console, "NO_UTF8", True)
     assert escaped("aü東\udce9") == "a\\xfc\\u6771\\udce9"
 

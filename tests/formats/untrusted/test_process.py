@@ -99,6 +99,22 @@ def test_the_limit_on_the_clock(other: Path, monkeypatch: pytest.MonkeyPatch) ->
     refused("came to no end on this file within 1 seconds")
 
 
+def test_the_longest_limit_on_the_clock(other: Path) -> None:
+    other.write_text(answer(["a", "<f4", [1]], data=bytes(4)), encoding="utf8")
+    assert asked(2**80).arrays["a"].tolist() == [0.0]
+
+
+def test_no_temporary_file(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(process.tempfile, "TemporaryFile", refuse)
+    other.write_text(answer(), encoding="utf8")
+    assert asked().facts == [1]
+    other.write_text("raise SystemExit('there is no h5py')", encoding="utf8")
+    refused("could not be started (exit code 1)")
+
+
 def test_no_start(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other.write_text("raise SystemExit('there is no h5py')", encoding="utf8")
     refused("could not be started (there is no h5py)")
