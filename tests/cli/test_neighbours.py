@@ -66,6 +66,7 @@ def test_table_and_choices(text: Path) -> None:
     assert "bank" not in {one["word"].lower() for one in others}
 
 
+@pytest.mark.slow
 def test_the_index_is_written_once(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = (*QUERY, "--json")
     expected = run(text, *arguments, "--layer", "mix")
@@ -89,6 +90,7 @@ def test_the_index_is_written_once(text: Path, tmp_path: Path, monkeypatch: pyte
     assert {one["sentence"] for one in found} == {"Another bank ."}
 
 
+@pytest.mark.slow
 def test_standard_input_and_languages() -> None:
     arguments = ("-", "-q", "I know the bank.", "-w", "bank", "-l", "en", "-n", 1, "--json", *SMALL)
     (one,) = json.loads(run(*arguments, stdin="They don't know the bank.\n"))["neighbours"]
@@ -96,6 +98,7 @@ def test_standard_input_and_languages() -> None:
     assert one["word"] == "bank"
 
 
+@pytest.mark.slow
 def test_pipeline(text: Path, tmp_path: Path) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {"bilm": str(GOLDEN)}})
@@ -109,6 +112,7 @@ def test_bad_lines_are_told(tmp_path: Path) -> None:
     assert "1 bad lines" in run(tmp_path / "text.txt", *QUERY)
 
 
+@pytest.mark.slow
 def test_refusals(text: Path, tmp_path: Path) -> None:
     for arguments, part in (
         ((text, "-q", "the river bank.", "-w", "bank", *SMALL), "'bank' does not occur in the query"),

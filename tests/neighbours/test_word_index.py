@@ -85,6 +85,7 @@ def test_words_that_are_not_there(index: WordIndex) -> None:
             index.neighbours(QUERY, "bank", occurrence=occurrence)
 
 
+@pytest.mark.slow
 def test_other_bilms_are_refused(index: WordIndex, golden: Path) -> None:
     with pytest.raises(CorpusError, match="another biLM made this index"):
         WordIndex(index.folder, ElmoEmbedder())
