@@ -142,8 +142,8 @@ def neighbours(
         typer.Option(
             "--model",
             "-m",
-            help="Folder of a biLM or of a pretraining run, saved pipeline (folder or package), en_mini, or the name of "
-            "a published model",
+            help="Folder of a biLM or of a pretraining run, saved pipeline (folder or package), en_mini, or the name "
+            "of a published model",
         ),
     ] = EMBEDDED,
     pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe if the pipeline has several")] = None,
