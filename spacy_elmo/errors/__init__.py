@@ -95,6 +95,10 @@ class LostVectorsWarning(UserWarning):
     """Docs are about to lose the hooks by which `.vector` comes from ELMo."""
 
 
+class UnusedLayersWarning(UserWarning):
+    """Layers are computed, but nobody reads them."""
+
+
 class CacheWarning(UserWarning):
     """Layers are no longer written to the file in which they are cached."""
 

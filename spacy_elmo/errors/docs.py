@@ -16,6 +16,11 @@ class DocMessages:
         'this doc has the mixed vectors under {attr!r} but not the layers, because the pipe has store = "mix". '
         'Set store to "layers".'
     )
+    STORED_NONE = (
+        'this doc has no ELMo vectors under {attr!r}, because the pipe has store = "none": only components that listen '
+        'get them. Set store to "layers". For a saved pipeline whose pipe is named elmo: '
+        'spacy.load(path, config={{"components.elmo.store": "layers"}}).'
+    )
     OTHER_TOKENS = (
         "the tokens here are not those that the ELMo vectors under {attr!r} belong to: the doc was joined with one "
         "that has none, or its text is another. Run the pipe on it again."

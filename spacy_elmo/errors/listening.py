@@ -23,10 +23,17 @@ class ListeningMessages:
         "disabled, removed or comes later, or the doc is a copy without them (as_doc, or in an entity_linker). Run "
         "{pipe!r} on it first."
     )
+    LISTENER_DROPPED = (
+        'the pipe {pipe!r} has store = "none", so it holds the layers of a doc until each component that listens has '
+        "predicted on it once. A copy of the doc has none. Run {pipe!r} on this doc again, or set its store to "
+        '"layers".'
+    )
     LISTENER_UNTRAINED = (
         "a component that is trained listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: the "
         "pipe did not run in this update. If it is in frozen_components, add it to annotating_components too, or "
-        "remove it from frozen_components (frozen = true in its own config is enough). If it is disabled, enable it."
+        "remove it from frozen_components (frozen = true in its own config is enough). If it is disabled, enable it. "
+        "If this is spacy debug model, which runs a component alone, add "
+        """--nlp.after_pipeline_creation '{{"@callbacks": "spacy-elmo.ReplaceListeners.v1"}}'."""
     )
     LISTENER_WIDTH = (
         "width is {width} in a component's spacy-elmo.Listener.v1, but the biLM of the pipe {pipe!r} gives {got}. Set "

@@ -52,6 +52,14 @@ class SettingMessages:
         "the elmo pipe {name!r} has the same model as the pipe {other!r}, and a model has the settings of one pipe. "
         "Give it a model of its own, for example model.copy()."
     )
+    STORE_NO_VECTORS = (
+        'set_vectors is true, but store is "none", so .vector would have nothing to read. Set store to "layers", '
+        '"layers_float16" or "mix", or set_vectors to false.'
+    )
+    STORE_UNUSED = (
+        'the pipe {name!r} has store = "none", but no component listens to it: what it computes is dropped. Set store '
+        'to "layers", or remove the pipe. This warning is given once.'
+    )
     STORE = "store is {got!r}. Expected one of {expected}."
     STORE_FLOAT16 = (
         'store is "layers_float16", but this biLM gives values beyond 65504, the largest of float16. '

@@ -14,7 +14,7 @@ from thinc.types import Floats1d, Floats2d, Floats3d
 
 from ..errors import Errors, NotEmbeddedError, SettingsError
 from .following import follow
-from .storage import LAYERS, MIX, TOKENS, VECTORS, Block, blocks_of, key, remove, tokens_of
+from .storage import LAYERS, MIX, NOTHING, TOKENS, VECTORS, Block, blocks_of, is_not_stored, key, remove, tokens_of
 
 
 def mix_parameters(scalar_mix_parameters: Sequence[float]) -> Any:
@@ -45,11 +45,14 @@ def annotate(doc: Doc, attr: str, layers: Floats3d, weights: Any, store: str) ->
     attr: name of the extension attributes.
     layers: *Shape:* (layers, tokens, width).
     weights: *Shape:* (layers,), the weights of the mix, after the softmax.
-    store: "layers", "layers_float16" or "mix".
+    store: "layers", "layers_float16", "mix" or "none".
 
     Raises SettingsError if store is "layers_float16" and a value is too large for float16.
     """
     remove(doc, attr)
+    if store == "none":
+        doc.user_data[key(attr, NOTHING)] = True
+        return
     doc.user_data[key(attr, TOKENS)] = tokens_of(doc)
     if store == "mix":
         doc.user_data[key(attr, VECTORS)] = mix(layers, weights)
@@ -82,12 +85,23 @@ def _followed(part: Doc | Span, attr: str, values_of: Callable[[Block, Any], Any
 
     Raises NotEmbeddedError if there are none, or not for all tokens.
     """
-    blocks = blocks_of(part if isinstance(part, Doc) else part.doc, attr)
+    doc = part if isinstance(part, Doc) else part.doc
+    blocks = blocks_of(doc, attr)
     if not blocks:
-        raise NotEmbeddedError(Errors.NOT_EMBEDDED.format(attr=attr))
+        raise not_embedded(doc, attr)
     if (values := follow(part, blocks, values_of)) is None:
         raise NotEmbeddedError(Errors.OTHER_TOKENS.format(attr=attr))
     return values
+
+
+def not_embedded(doc: Doc, attr: str) -> NotEmbeddedError:
+    """Return the error that says why a doc has nothing under attr.
+
+    doc: a doc without layers and vectors.
+    attr: name of the extension attributes.
+    """
+    message = Errors.STORED_NONE if is_not_stored(doc, attr) else Errors.NOT_EMBEDDED
+    return NotEmbeddedError(message.format(attr=attr))
 
 
 def layers_of(part: Doc | Span, *, attr: str) -> Floats3d:

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 from ..errors import Errors, SettingsError, shown
 from ..models.types import BiLMModel
 
-Store = Literal["layers", "layers_float16", "mix"]
+Store = Literal["layers", "layers_float16", "mix", "none"]
 
 
 class HasModel(Protocol):
@@ -46,9 +46,8 @@ def check_settings(
     frozen: bool,
     max_batch_tokens: int,
     store: str,
+    set_vectors: bool,
     scalar_mix_parameters: Sequence[float] | None,
-    learn_rate_factor: float,
-    cache_mb: int,
 ) -> None:
     """Raise SettingsError if a setting of the factory `elmo` cannot be used.
 
@@ -56,9 +55,8 @@ def check_settings(
     frozen: whether the biLM is not tuned.
     max_batch_tokens: a whole number from 1 on.
     store: one of Store.
+    set_vectors: must be false if nothing is stored.
     scalar_mix_parameters: finite numbers, or None.
-    learn_rate_factor: a finite number above 0.
-    cache_mb: a whole number from 0 on.
     """
     if not frozen and "settings" in model.attrs and model.attrs["settings"].stateful:
         raise SettingsError(Errors.STATEFUL_TUNED)
@@ -68,8 +66,18 @@ def check_settings(
         raise SettingsError(Errors.MAX_BATCH_TOKENS.format(got=max_batch_tokens))
     if store not in get_args(Store):
         raise SettingsError(Errors.STORE.format(got=store, expected=", ".join(get_args(Store))))
+    if store == "none" and set_vectors:
+        raise SettingsError(Errors.STORE_NO_VECTORS)
     if scalar_mix_parameters is not None and not all(map(math.isfinite, scalar_mix_parameters)):
         raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=scalar_mix_parameters))
+
+
+def check_training_settings(learn_rate_factor: float, cache_mb: int) -> None:
+    """Raise SettingsError if a setting of the factory `elmo` for training cannot be used.
+
+    learn_rate_factor: a finite number above 0.
+    cache_mb: a whole number from 0 on.
+    """
     if not (math.isfinite(learn_rate_factor) and learn_rate_factor > 0):
         raise SettingsError(Errors.FACTOR.format(got=shown(learn_rate_factor)))
     if not isinstance(cache_mb, int) or isinstance(cache_mb, bool) or cache_mb < 0:

@@ -19,7 +19,8 @@ from ..models.saved_pipe import load_bytes, load_folder
 from ..models.shim import bilm_shims
 from ..models.types import BiLMModel
 from .attributes import annotate, mix_parameters
-from .checks import Store, check_settings, refuse_shared_model
+from .batching import batches_of
+from .checks import Store, check_settings, check_training_settings, refuse_shared_model
 from .extensions import register
 from .facts import Facts
 from .hooks import set_vector_hooks, warn_in_worker
@@ -27,7 +28,7 @@ from .listening.listeners import Listening
 from .listening.tuning import Tuning
 
 
-class ElmoPipe(Facts, Listening, TrainablePipe):
+class ElmoPipe(Listening, Facts, TrainablePipe):
     """Runs the biLM over docs and stores its layers on them. The arguments are those of factory.make_elmo."""
 
     def __init__(
@@ -46,7 +47,8 @@ class ElmoPipe(Facts, Listening, TrainablePipe):
         cache_mb: int = 1024,
         cache_file: str | None = None,
     ) -> None:
-        check_settings(model, frozen, max_batch_tokens, store, scalar_mix_parameters, learn_rate_factor, cache_mb)
+        check_settings(model, frozen, max_batch_tokens, store, set_vectors, scalar_mix_parameters)
+        check_training_settings(learn_rate_factor, cache_mb)
         register(attr)
         self.vocab, self.model, self.name = vocab, model, name
         self.cfg: dict[str, Any] = {}
@@ -80,12 +82,13 @@ class ElmoPipe(Facts, Listening, TrainablePipe):
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Floats3d]) -> None:
-        """Store the layers, or their mix, on the docs.
+        """Store the layers, or their mix, on the docs; with store = "none", hold the layers for the listeners.
 
         docs: the docs.
         scores: what `predict` returned for them.
 
-        Raises SettingsError if the number of docs differs, or scalar_mix_parameters has another number of layers.
+        Issues an UnusedLayersWarning if store is "none" and there are no listeners. Raises SettingsError if the number
+        of docs differs, or scalar_mix_parameters has another number of layers.
         """
         docs = list(docs)
         if len(docs) != len(scores):
@@ -94,6 +97,7 @@ class ElmoPipe(Facts, Listening, TrainablePipe):
             annotate(doc, self.attr, layers, self._weights(layers.shape[0]), self.store)
             if self.set_vectors:
                 set_vector_hooks(doc, self.attr)
+        self.hand_over(docs, scores if self.store == "none" else None)
 
     def _weights(self, layers: int) -> Any:
         parameters = self.scalar_mix_parameters
@@ -115,7 +119,7 @@ class ElmoPipe(Facts, Listening, TrainablePipe):
         """
         if self.set_vectors:
             warn_in_worker()
-        for docs in _batches(stream, batch_size, self.max_batch_tokens):
+        for docs in batches_of(stream, batch_size, self.max_batch_tokens):
             yield from self._annotated(docs)
 
     def _annotated(self, docs: list[Doc]) -> Iterator[Doc]:
@@ -221,16 +225,3 @@ class ElmoPipe(Facts, Listening, TrainablePipe):
         register(self.attr)  # a new process has no extensions yet
         refuse_shared_model(self)
         self._connect()
-
-
-def _batches(stream: Iterable[Doc], batch_size: int, max_tokens: int) -> Iterator[list[Doc]]:
-    batch: list[Doc] = []
-    tokens = 0
-    for doc in stream:
-        if batch and (len(batch) == batch_size or tokens + len(doc) > max_tokens):
-            yield batch
-            batch, tokens = [], 0
-        batch.append(doc)
-        tokens += len(doc)
-    if batch:
-        yield batch

@@ -74,7 +74,8 @@ def make_elmo(
     set_vectors: whether `.vector`, `.has_vector` and `.similarity` of tokens, spans and docs come from ELMo.
     scalar_mix_parameters: weights of the layers before the softmax (AllenNLP's name); null: the mean of the layers.
     max_batch_tokens: number of tokens that run at once, at most.
-    store: what is stored on each doc: "layers" (in float32), "layers_float16", or "mix" (only the vectors).
+    store: what is stored on each doc: "layers" (in float32), "layers_float16", "mix" (only the vectors), or "none": the
+        layers are held until all listeners have read them.
     learn_rate_factor: factor of the learning rate for a biLM that is not frozen.
     cache_mb: size in MiB of the memory in which layers are cached while components are trained on a frozen biLM.
     cache_file: path of a file in which all these layers are cached, for later epochs and runs; null: none.

@@ -1,5 +1,7 @@
 """What a user may ask an elmo pipe about itself."""
 
+from abc import abstractmethod
+
 from ..errors import ElmoError
 from ..models.shim import bilm_shims
 from ..models.types import BiLMModel
@@ -12,6 +14,11 @@ class Facts:
     model: BiLMModel
     attr: str
     frozen: bool
+
+    @property
+    @abstractmethod
+    def listening_components(self) -> list[str]:
+        """Names of the components that have listeners."""
 
     @property
     def width(self) -> int | None:
@@ -38,4 +45,5 @@ class Facts:
             sizes = f"layers={self.layers}, width={self.width}"
         except ElmoError:  # the files are missing or damaged
             sizes = "layers and width unknown"
-        return f"<{type(self).__name__} {self.name!r}: attr={self.attr!r}, {sizes}, frozen={self.frozen}>"
+        listen = f", listening_components={names}" if (names := self.listening_components) else ""
+        return f"<{type(self).__name__} {self.name!r}: attr={self.attr!r}, {sizes}, frozen={self.frozen}{listen}>"

@@ -13,6 +13,8 @@ from spacy.tokens import Doc, Span
 
 # suffixes of the keys. The last two cannot be part of an attribute's name, so that no other pipe uses the same keys
 LAYERS, VECTORS, MIX, TOKENS = "_layers", "", ":mix", ":tokens"
+# suffix of the key that says that a pipe has run but stores nothing
+NOTHING = ":nothing"
 # name of the value that says under which attr `.vector` is ELMo's
 HOOKS = ":hooks"
 
@@ -94,6 +96,15 @@ def has_values(doc: Doc, *, attr: str) -> bool:
     return bool(stored) and bool(_starts(doc, attr, LAYERS, VECTORS))
 
 
+def is_not_stored(doc: Doc, attr: str) -> bool:
+    """Whether a pipe with store = "none" has run on the doc, or on a part of it.
+
+    doc: any doc.
+    attr: name of the extension attributes.
+    """
+    return bool(doc.user_data) and bool(_starts(doc, attr, NOTHING))
+
+
 def remove(doc: Doc, attr: str) -> None:
     """Remove all that is stored on the doc.
 
@@ -101,7 +112,7 @@ def remove(doc: Doc, attr: str) -> None:
     attr: name of the extension attributes.
     """
     if doc.user_data:
-        suffixes = LAYERS, VECTORS, MIX, TOKENS
+        suffixes = LAYERS, VECTORS, MIX, TOKENS, NOTHING
         for start in _starts(doc, attr, *suffixes):
             for suffix in suffixes:
                 doc.user_data.pop(key(attr, suffix, start), None)

@@ -5,7 +5,7 @@ from typing import overload
 
 from spacy.tokens import Doc
 
-from ..errors import Errors, NotEmbeddedError
+from .attributes import not_embedded
 from .extensions import register
 from .hooks import set_vector_hooks
 from .storage import has_values
@@ -34,6 +34,6 @@ def restore_vectors(docs: Doc | Iterable[Doc], attr: str = "elmo") -> Doc | Iter
     if not isinstance(docs, Doc):
         return (restore_vectors(doc, attr) for doc in docs)
     if not has_values(docs, attr=attr):
-        raise NotEmbeddedError(Errors.NOT_EMBEDDED.format(attr=attr))
+        raise not_embedded(docs, attr)
     set_vector_hooks(docs, attr)
     return docs

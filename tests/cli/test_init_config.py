@@ -88,7 +88,7 @@ def trained(config: Path, data: Path) -> Any:
     paths = {f"paths.{name}": str(data / f"{name}.spacy") for name in ("train", "dev")}
     output = config.parent / "out"
     train(config, output, overrides=paths | {"training.max_steps": 2})
-    return spacy.load(output / "model-last")
+    return spacy.load(output / "model-last", config={"components.elmo.store": "layers"})  # to look at the vectors
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +140,7 @@ def test_entity_linker_trains_on_a_bilm_of_its_own(data: Path, tmp_path: Path) -
     assert config["training"]["annotating_components"] == ["sentencizer"]
     source = networks({"components": {"x": config["components"]["entity_linker"]}})["x"]["elmo"]["source"]
     assert (source["@architectures"], source["width"]) == ("spacy-elmo.BiLM.v1", 256)
+    assert config["components"]["elmo"]["store"] == "layers"  # "none" would warn: nobody listens
     nlp = trained(tmp_path / "nel.cfg", data)
     assert nlp.get_pipe("elmo").listening_components == []
     doc = nlp.make_doc("Ada likes eggs .")
@@ -181,6 +182,23 @@ def test_another_bilm(data: Path, tmp_path: Path) -> None:
 
 
 # What is in it
+
+
+def test_no_vectors_are_carried_along(data: Path, tmp_path: Path) -> None:
+    run("--pipeline", "tagger", tmp_path / "tagger.cfg")
+    assert load_config(tmp_path / "tagger.cfg")["components"]["elmo"]["store"] == "none"
+    trained(tmp_path / "tagger.cfg", data)
+    (tmp_path / "text.jsonl").write_text('{"text": "Ada likes eggs."}\n' * 20, encoding="utf8")
+    sizes = {}
+    for store in ("none", "layers"):
+        nlp = spacy.load(tmp_path / "out" / "model-last", config={"components.elmo.store": store})
+        nlp.to_disk(tmp_path / store)
+        run_command("apply", tmp_path / store, tmp_path / "text.jsonl", tmp_path / f"{store}.spacy", "--force")
+        docs = list(DocBin().from_disk(tmp_path / f"{store}.spacy").get_docs(nlp.vocab))
+        assert all(doc[0].tag_ for doc in docs)
+        sizes[store] = sum(value.nbytes for doc in docs for value in doc.user_data.values() if hasattr(value, "nbytes"))
+    assert sizes["none"] == 0
+    assert sizes["layers"] > 20 * 4 * 3 * 256 * 4  # docs, tokens, layers, width, bytes
 
 
 def test_sizes_are_the_quickstarts(tmp_path: Path) -> None:

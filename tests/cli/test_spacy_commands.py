@@ -1,13 +1,18 @@
 """spaCy's own commands on a pipeline with elmo."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 from commands import in_fresh_environment, run, run_process
+from spacy.cli._util import app
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
+from typer.testing import CliRunner
+
+from spacy_elmo.errors import NotEmbeddedError, UnusedLayersWarning
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +47,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     run_process("assemble", folder / "full.cfg", folder / "model", *files)
     return folder
+
+
+@pytest.fixture(scope="module")
+def listening(folder: Path) -> Path:
+    """A config whose components listen, to the layers at the input and at the output of their networks."""
+    path = folder / "tasks.cfg"
+    run("elmo", "init-config", "--pipeline", "tagger,ner", "--optimize", "accuracy", path)
+    nlp = spacy.blank("en")
+    doc = Doc(nlp.vocab, words=["Ada", "sat", "."], tags=["N", "V", "P"], ents=["B-PER", "O", "O"])
+    DocBin(docs=[doc] * 5).to_disk(folder / "gold.spacy")
+    return path
+
+
+@pytest.mark.parametrize("component", ["tagger", "ner"])
+def test_debug_model(listening: Path, component: str) -> None:
+    gold = listening.parent / "gold.spacy"
+    command = ["debug", "model", listening, component, "-P2", "--paths.train", gold, "--paths.dev", gold]
+    result = CliRunner().invoke(app, [str(argument) for argument in command])
+    override = "--nlp.after_pipeline_creation", '{"@callbacks": "spacy-elmo.ReplaceListeners.v1"}'
+    assert isinstance(result.exception, NotEmbeddedError)
+    assert f"spacy debug model, which runs a component alone, add {override[0]} '{override[1]}'" in str(
+        result.exception
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnusedLayersWarning)  # spaCy runs the elmo pipe too, when ner is initialised
+        assert "model looks good" in run(*command, *override)
 
 
 def test_fill_config_writes_every_setting(folder: Path) -> None:

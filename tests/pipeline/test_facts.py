@@ -81,6 +81,7 @@ def test_a_renamed_pipe_is_named_to_those_who_listen() -> None:
         mix = {"@layers": "spacy-elmo.ScalarMix.v1"}
         tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", "source": listener, "mix": mix}
         nlp.add_pipe("tagger", config={"model": {"tok2vec": tok2vec}})
+        assert repr(nlp.get_pipe("elmo")).endswith("frozen=True, listening_components=['tagger']>")
         source = next(node for node in nlp.get_pipe("tagger").model.walk() if "upstream" in node.attrs)  # type: ignore[attr-defined]
         doc = nlp.get_pipe("elmo")(nlp.make_doc("The bank"))
         nlp.rename_pipe("elmo", "second")

@@ -182,5 +182,5 @@ def test_a_component_listens_to_retokenised_docs(nlp: Language) -> None:
     doc = nlp(TEXT)
     before = doc._.elmo_layers.copy()
     merge(doc, doc[4:6])
-    read = pipe.source.read(doc)  # type: ignore[attr-defined]
+    read = pipe.source.docs.read(doc)  # type: ignore[attr-defined]
     np.testing.assert_allclose(read[:, 4], before[:, 4:6].mean(1), rtol=0, atol=1e-6)

@@ -142,6 +142,21 @@ def test_analyze_pipes() -> None:
     }
 
 
+@Language.component("reads_elmo", requires=["token._.elmo", "doc._.elmo_layers"])
+def reads_elmo(doc: Doc) -> Doc:
+    return doc
+
+
+def test_analyze_pipes_sees_who_needs_elmo() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("reads_elmo")
+    assert sorted(nlp.analyze_pipes()["problems"]["reads_elmo"]) == ["doc._.elmo_layers", "token._.elmo"]
+    nlp.add_pipe("elmo", first=True)
+    analysis = nlp.analyze_pipes()
+    assert analysis["problems"]["reads_elmo"] == []
+    assert analysis["attrs"]["token._.elmo"] == {"assigns": ["elmo"], "requires": ["reads_elmo"]}
+
+
 @pytest.mark.slow
 def test_two_biLMs_in_one_pipeline() -> None:
     nlp = pipeline("random_a", set_vectors=True)

@@ -80,7 +80,9 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
     width = load_bilm(files.options_file, files.weight_file).options.width
     size, bilm, paths = SIZES[optimize], _bilm(files), _paths(files)
     components: dict[str, Any] = {name: {"factory": name} for name in before}
-    components[ELMO] = {"factory": ELMO, "model": bilm}
+    # nobody but the components needs the layers; entity_linker has a biLM of its own and does not listen
+    listening = any(name != LINKER for name in tasks)
+    components[ELMO] = {"factory": ELMO, "model": bilm} | ({"store": "none"} if listening else {})
     listener = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": ELMO}
     for name in tasks:
         tok2vec = _elmo_tok2vec(size, listener)

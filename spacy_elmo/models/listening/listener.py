@@ -86,6 +86,10 @@ def forward(
     if source is not None and source.fingerprint is not None:
         _check_fingerprint(model, source, source.fingerprint, is_train)
 
+    if source is not None and not is_train:  # in training a component may predict after its update
+        for doc in docs:
+            source.docs.release(doc, model.id)
+
     def backprop(dY: list[Floats3d]) -> list[Doc]:
         if step is not None:
             step.add_gradients(model.id, docs, dY)
@@ -116,10 +120,12 @@ def _read(upstream: Upstream, source: Source | None, doc: Doc, is_train: bool) -
         if upstream.renamed:
             raise NotEmbeddedError(Errors.LISTENER_RENAMED.format(upstream=upstream.name, pipe=upstream.renamed))
         raise NotEmbeddedError(Errors.LISTENER_ALONE.format(named=name, upstream=upstream.name))
-    if source.has_values(doc):
-        return source.read(doc)
+    if source.docs.has(doc):
+        return source.docs.read(doc)
     if upstream.is_sample(doc):
         return None
+    if source.docs.were_dropped(doc):
+        raise NotEmbeddedError(Errors.LISTENER_DROPPED.format(pipe=source.name))
     message = Errors.LISTENER_UNTRAINED if is_train else Errors.LISTENER_NOTHING
     raise NotEmbeddedError(message.format(pipe=source.name, attr=source.attr))
 

@@ -1,8 +1,8 @@
 """What a listener and its elmo pipe know about each other."""
 
 import weakref
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Protocol
 
 from spacy.tokens import Doc
 from thinc.types import Floats3d
@@ -11,13 +11,28 @@ from ...errors import Errors, SettingsError
 from .step import Step
 
 
+class LayersOfDocs(Protocol):
+    """How the layers are read that an elmo pipe has left for its listeners."""
+
+    def has(self, doc: Doc) -> bool:
+        """Whether the doc has something to read, if only a mix."""
+
+    def were_dropped(self, doc: Doc) -> bool:
+        """Whether the pipe has run on a doc that has nothing to read, because it stores nothing."""
+
+    def read(self, doc: Doc) -> Floats3d:
+        """Return the layers, *Shape:* (layers, tokens, width). Raises NotEmbeddedError if it can't."""
+
+    def release(self, doc: Doc, reader: Hashable) -> None:
+        """Note that the listener with this id needs the layers no more."""
+
+
 class Source:
     """An elmo pipe as its listeners see it.
 
     name: name of the pipe.
     attr: name of the extension attribute under which the pipe stores the layers.
-    has_values: returns whether a doc has layers under `attr`.
-    read: returns a doc's layers, *Shape:* (layers, tokens, width), or raises NotEmbeddedError.
+    docs: reads the layers of docs under `attr`.
     fingerprint: returns a digest of the biLM's weights, "" if the model has none. None after unpickling.
 
     Attributes that the pipe sets:
@@ -30,11 +45,10 @@ class Source:
         self,
         name: str,
         attr: str,
-        has_values: Callable[[Doc], bool],
-        read: Callable[[Doc], Floats3d],
+        docs: LayersOfDocs,
         fingerprint: Callable[[], str] | None = None,
     ) -> None:
-        self.name, self.attr, self.has_values, self.read, self.fingerprint = name, attr, has_values, read, fingerprint
+        self.name, self.attr, self.docs, self.fingerprint = name, attr, docs, fingerprint
         self.layers: int | None = None
         self.step: Step | None = None
         self.changes = False

@@ -1,7 +1,7 @@
 """The methods of an elmo pipe that spaCy calls to link it with its listeners."""
 
-from collections.abc import Callable
-from functools import partial
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from spacy.language import Language
@@ -10,12 +10,11 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats3d
 
-from ...errors import Errors, SettingsError
+from ...errors import Errors, SettingsError, UnusedLayersWarning
 from ...models.listening.replacing import Replacement, listeners_in
 from ...models.listening.upstream import Source
 from ...models.types import BiLMModel
-from ..attributes import layers_of
-from ..storage import has_values
+from .doc_layers import DocLayers
 
 
 class Listening:
@@ -30,9 +29,10 @@ class Listening:
     source: Source
 
     def _listen_as(self, attr: str) -> None:
-        read: Callable[[Doc], Floats3d] = partial(layers_of, attr=attr)
-        self.source = Source(self.name, attr, partial(has_values, attr=attr), read)
+        self._doc_layers = DocLayers(attr)
+        self.source = Source(self.name, attr, self._doc_layers)
         self._listener_map: dict[str, list[BiLMModel]] = {}
+        self._warned_of_no_listener = False
         self._before: list[str] = []
         self._found_by: list[str] = []
         self.start_linking({})
@@ -74,6 +74,23 @@ class Listening:
     def last_listeners(self) -> list[BiLMModel]:
         """The listeners of the last component that has any, in the order of the pipeline."""
         return next(reversed(self._listener_map.values()), [])
+
+    def hand_over(self, docs: Sequence[Doc], held: Sequence[Floats3d] | None) -> None:
+        """Hold the layers of docs until all listeners have read them, if they are not stored on the docs.
+
+        docs: the docs.
+        held: their layers, *Shape:* (layers, tokens, width) each; None: they are stored on the docs.
+
+        Issues an UnusedLayersWarning, once, if layers should be held but there are no listeners.
+        """
+        readers = [listener.id for listener in self.listeners]
+        if held and not readers and not self._warned_of_no_listener:
+            self._warned_of_no_listener = True
+            warnings.warn(Errors.STORE_UNUSED.format(name=self.name), UnusedLayersWarning, stacklevel=3)
+        for i, doc in enumerate(docs):
+            self._doc_layers.drop(doc)
+            if held:
+                self._doc_layers.hold(doc, held[i], readers)
 
     def relink(self) -> None:
         """Bind the listeners to this pipe again.

@@ -1,0 +1,196 @@
+"""Pipelines that store no layers on docs: they are held until all listeners have read them."""
+
+import copy
+import gc
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from pipelines import files, pipeline
+from spacy.language import Language
+from spacy.tokens import Doc
+from tasks import add_task, elmo_block, examples, tok2vec, train, with_tasks
+
+from spacy_elmo import restore_vectors
+from spacy_elmo.errors import NotEmbeddedError, SettingsError, UnusedLayersWarning
+from spacy_elmo.pipeline.listening.doc_layers import _HELD, DocLayers
+
+TEXT = "Paris likes green ham"
+NONE = {"store": "none"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Any:
+    yield
+    gc.collect()
+    assert not _HELD  # no doc of the test lives any more
+
+
+@pytest.fixture(scope="module")
+def pair() -> tuple[Language, Language]:
+    """Two pipelines with the same weights: one stores the layers, the other nothing."""
+    stored = with_tasks("tagger", "ner", block=tok2vec(output=True))
+    train(stored, 5)
+    passing = with_tasks("tagger", "ner", block=tok2vec(output=True), **NONE)
+    train(passing, 1)
+    return stored, passing.from_bytes(stored.to_bytes())
+
+
+def said(doc: Doc) -> Any:
+    return [token.tag_ for token in doc], [(span.start, span.end, span.label_) for span in doc.ents]
+
+
+def test_components_say_the_same_and_nothing_is_stored(pair: tuple[Language, Language]) -> None:
+    stored, passing = pair
+    texts = [TEXT, "", "Ham is  bad", "\n", "I like London"]
+    for docs in (list(map(passing, texts)), list(passing.pipe(texts, batch_size=2))):
+        assert [said(doc) for doc in docs] == [said(doc) for doc in stored.pipe(texts)]
+        assert not any(len(doc) for doc in _HELD)  # ner leaves out empty docs
+        assert not any(isinstance(value, np.ndarray) for doc in docs for value in doc.user_data.values())
+
+
+@pytest.mark.slow
+def test_processes(pair: tuple[Language, Language]) -> None:
+    docs = list(pair[1].pipe([TEXT] * 3, n_process=2))
+    assert said(docs[2]) == said(pair[0](TEXT))
+    with pytest.raises(NotEmbeddedError, match='store = "none"'):
+        _ = docs[0]._.elmo
+
+
+def test_layers_are_held_until_the_last_component_has_read(pair: tuple[Language, Language]) -> None:
+    nlp = pair[1]
+    doc = nlp.get_pipe("elmo")(nlp.make_doc(TEXT))
+    assert doc in _HELD
+    np.testing.assert_array_equal(DocLayers("elmo").read(doc), pair[0](TEXT)._.elmo_layers)
+    nlp.get_pipe("tagger")(doc)
+    nlp.get_pipe("tagger")(doc)  # the other one has not read yet
+    assert doc in _HELD
+    nlp.get_pipe("ner")(doc)
+    assert doc not in _HELD
+    with pytest.raises(NotEmbeddedError, match="until each component that listens has predicted on it once"):
+        nlp.get_pipe("tagger")(doc)
+    nlp.get_pipe("tagger")(nlp.get_pipe("elmo")(doc))
+
+
+def test_layers_go_with_the_doc(pair: tuple[Language, Language]) -> None:
+    with pair[1].select_pipes(disable=["ner"]):
+        doc = pair[1](TEXT)
+        assert len(_HELD) == 1
+        del doc
+        gc.collect()
+        assert not _HELD
+
+
+def test_copies_have_none(pair: tuple[Language, Language]) -> None:
+    doc = pair[1].get_pipe("elmo")(pair[1].make_doc(TEXT))
+    for other in (doc.copy(), Doc(doc.vocab).from_bytes(doc.to_bytes()), pickle.loads(pickle.dumps(doc))):
+        with pytest.raises(NotEmbeddedError, match="A copy of the doc has none"):
+            pair[1].get_pipe("tagger")(other)
+
+
+def test_retokenised_docs(pair: tuple[Language, Language]) -> None:
+    docs = [nlp.get_pipe("elmo")(nlp.make_doc(TEXT)) for nlp in pair]
+    for doc in docs:
+        with doc.retokenize() as retokenizer:
+            retokenizer.merge(doc[2:4])
+    stored, held = (DocLayers("elmo").read(doc) for doc in docs)
+    np.testing.assert_array_equal(held, stored)
+    other = docs[1]
+    other.user_data, text = {}, pair[1].make_doc("Rome")
+    DocLayers("elmo").hold(text, held, ["a"])  # three tokens' layers for a doc of one
+    assert DocLayers("elmo").read(text).shape == held.shape
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frozen", [True, False])
+def test_training_is_the_same(frozen: bool) -> None:
+    losses = []
+    for store in ("layers", "none"):
+        spacy.util.fix_random_seed(0)
+        nlp = with_tasks("tagger", "parser", "ner", store=store, frozen=frozen)
+        losses.append(train(nlp, 4))
+        assert said(nlp(TEXT))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+@pytest.mark.slow
+def test_training_with_annotating_components() -> None:
+    nlp = with_tasks("tagger", "ner", **NONE)
+    gold = examples(nlp)
+    nlp.initialize(lambda: gold)
+    for _ in range(2):
+        nlp.update(gold, annotates=["elmo", "tagger", "ner"])
+    nlp.update(gold, exclude=["elmo"], annotates=["elmo"])  # as with frozen_components
+    assert nlp.evaluate(gold)["tag_acc"] is not None
+
+
+def test_what_attributes_say(pair: tuple[Language, Language]) -> None:
+    doc = pair[1](TEXT)
+    message = r'has store = "none": .* config=\{"components.elmo.store": "layers"\}'
+    for part in (doc, doc[1], doc[1:3]):
+        for name in ("elmo", "elmo_layers"):
+            assert not part._.has("x")
+            with pytest.raises(NotEmbeddedError, match=message):
+                part._.get(name)
+    with pytest.raises(NotEmbeddedError, match=message):
+        restore_vectors(doc)
+    assert not hasattr(doc._, "elmo")
+    doc._.elmo = None
+    assert not doc.user_data
+
+
+@pytest.mark.slow
+def test_a_saved_pipeline_can_store_again(pair: tuple[Language, Language], tmp_path: Path) -> None:
+    pair[1].to_disk(tmp_path / "nlp")
+    nlp = spacy.load(tmp_path / "nlp", config={"components.elmo.store": "layers"})
+    np.testing.assert_allclose(nlp(TEXT)._.elmo, pair[0](TEXT)._.elmo, rtol=0, atol=1e-5)
+    again = spacy.load(tmp_path / "nlp")
+    assert again.get_pipe("elmo").store == "none"
+    for other in (again, copy.deepcopy(again), pickle.loads(pickle.dumps(again))):
+        assert said(other(TEXT)) == said(pair[0](TEXT))
+
+
+def test_an_earlier_pipe_stored_layers(pair: tuple[Language, Language]) -> None:
+    doc = pair[0](TEXT)
+    assert said(pair[1](doc)) == said(doc)
+    with pytest.raises(NotEmbeddedError, match='store = "none"'):
+        _ = doc._.elmo
+    assert pair[0](doc)._.elmo.shape == (4, 32)
+
+
+def test_without_listeners_a_warning_once() -> None:
+    nlp = pipeline(**NONE)
+    with pytest.warns(UnusedLayersWarning, match="'elmo' has store = \"none\", but no component listens"):
+        doc = nlp(TEXT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(nlp.pipe([TEXT]))
+    assert doc not in _HELD
+    assert list(doc.user_data.values()) == [True]
+
+
+@pytest.mark.slow
+def test_two_pipes_and_two_pipelines_that_share_a_component() -> None:
+    nlp = spacy.blank("en")
+    for name, attr in (("elmo", "elmo"), ("second", "other")):
+        nlp.add_pipe("elmo", name=name, config=files("random_a") | NONE | {"attr": attr})
+        add_task(nlp, "tagger", elmo_block(upstream=name), name=f"tagger_{name}")
+    train(nlp, 2)
+    doc = nlp(TEXT)
+    assert not _HELD
+    other = spacy.blank("en")
+    other.add_pipe("elmo", config=files("random_a") | NONE)
+    other.add_pipe("tagger_elmo", source=nlp)
+    for pipes in (other, nlp, other):
+        assert pipes(TEXT)[0].tag_
+        assert not _HELD
+    del doc
+
+
+def test_vectors_need_something_stored() -> None:
+    with pytest.raises(SettingsError, match='set_vectors is true, but store is "none"'):
+        pipeline(set_vectors=True, **NONE)
