@@ -3,6 +3,8 @@
 shared/ has what several commands need, views/ what they show, and task_configs/ the configs that `init-config` writes.
 """
 
+from collections.abc import Callable
+
 import typer
 from spacy.cli._util import app as spacy_app
 
@@ -27,22 +29,17 @@ from .weights import weights
 
 app = typer.Typer(name="elmo", cls=Arguments, help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
 app.callback(invoke_without_command=True)(version)
-commands = (
-    demo,
-    embed,
-    similar,
-    neighbours,
-    info,
-    download,
-    evaluate,
-    init_config,
-    init_pretrain_config,
-    pack,
-    vocab,
-    weights,
-)
-for command in commands:
-    app.command(command.__name__.replace("_", "-"))(with_exit_codes(command))
+
+
+def register(*commands: Callable[..., None]) -> None:
+    """Add commands, which help lists in this order."""
+    for command in commands:
+        app.command(command.__name__.replace("_", "-"))(with_exit_codes(command))
+
+
+# in the order of use: first looks, vectors, components, training of a biLM
+register(demo, info, download, embed, similar, neighbours, init_config, weights, init_pretrain_config, vocab)
 # pretrain handles signals itself (pretraining/run/stopping.py)
 app.command("pretrain", context_settings=CONTEXT, epilog=command_help())(pretrain)
+register(evaluate, pack)
 spacy_app.add_typer(app)

@@ -38,9 +38,9 @@ def embed_sample(vectors: Path) -> list[Occurrence]:
 
 
 def demo(
-    output: Annotated[Path, typer.Argument(help="Folder for vectors.hdf5 and senses.png", file_okay=False)] = Path(
-        "out"
-    ),
+    output: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder for vectors.hdf5 and senses.png", file_okay=False)
+    ] = Path("out"),
 ) -> None:
     """Embed sentences with words of several senses, and show how well each layer separates the senses."""
     with printing_errors():
@@ -68,4 +68,4 @@ def demo(
     if drawn:
         msg.good(f"{output / 'senses.png'}: the picture of it")
     else:
-        msg.warn("no picture: matplotlib is missing (pip install spacy-elmo[plot])")
+        msg.warn("no picture: matplotlib is missing (pip install matplotlib)")

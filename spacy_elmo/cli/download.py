@@ -93,18 +93,25 @@ def download_published(name: str, hashes: list[str], folder: Path) -> None:
 
 
 def download(
-    source: Annotated[str, typer.Argument(help=f"Name of a published biLM ({_NAMES}), or address of a file")],
+    source: Annotated[
+        str, typer.Argument(metavar="NAME", help=f"Name of a published biLM ({_NAMES}), or address of a file")
+    ],
     sha256: Annotated[
         list[str] | None,
         typer.Option(
             "--sha256",
+            metavar="HEX",
             help="SHA-256 of the file: 64 hexadecimal digits. With a name it may be left out, or given once for "
             "weights.hdf5, or twice, for options.json and then for weights.hdf5",
         ),
     ] = None,
     to: Annotated[
         Path | None,
-        typer.Option("--to", help="Folder; default: the current one, or with a name the folder of downloaded biLMs"),
+        typer.Option(
+            "--to",
+            metavar="FOLDER",
+            help="Folder; default: the current one, or with a name the folder of downloaded biLMs",
+        ),
     ] = None,
 ) -> None:
     """Download a published biLM by its name, or a file by its address.

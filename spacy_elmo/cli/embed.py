@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, cast
 
 import typer
+from spacy.cli._util import import_code
 from wasabi import msg
 
 from ..allennlp.embedder import ElmoEmbedder, OutputFormat
@@ -14,7 +15,8 @@ from ..modules.loading import files_of, load_arrays
 from ..modules.precision import Precision
 from .shared.errors import printing_errors
 from .shared.inputs import is_pipeline, open_text, pipeline_weights, source_of
-from .shared.outputs import refuse_inputs
+from .shared.options import Code, PipeName
+from .shared.outputs import refuse_inputs, refuse_stream
 
 
 def output_format(*, all_: bool, top: bool, average: bool) -> OutputFormat:
@@ -70,29 +72,41 @@ def load_embedder(
 def embed(
     input_file: Annotated[
         Path,
-        typer.Argument(metavar="INPUT", help="Text: one sentence a line, words separated by blanks; - is stdin"),
+        typer.Argument(metavar="TEXT", help="Text: one sentence a line, words separated by blanks; - is stdin"),
     ],
-    output_file: Annotated[Path, typer.Argument(metavar="OUTPUT", help="HDF5 file to write")],
+    output_file: Annotated[Path, typer.Argument(metavar="OUT", help="HDF5 file to write")],
     all_: Annotated[bool, typer.Option("--all", help="Write all layers (the default)")] = False,
     top: Annotated[bool, typer.Option("--top", help="Write the last layer only")] = False,
     average: Annotated[bool, typer.Option("--average", help="Write the mean of the layers")] = False,
-    batch_size: Annotated[int, typer.Option(min=1, help="Sentences that run together")] = 64,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", "-b", min=1, metavar="N", help="Sentences that run together")
+    ] = 64,
     use_sentence_keys: Annotated[
         bool, typer.Option("--use-sentence-keys", help="Name the datasets by the sentences, not by numbers from 0 on")
     ] = False,
     forget_sentences: Annotated[
         bool, typer.Option("--forget-sentences", help="Leave out the dataset sentence_to_index")
     ] = False,
-    gpu_id: Annotated[int, typer.Option("--gpu-id", min=-1, help="Number of the GPU; -1: the CPU")] = -1,
+    gpu_id: Annotated[
+        int, typer.Option("--gpu-id", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")
+    ] = -1,
     cuda_device: Annotated[int | None, typer.Option("--cuda-device", min=-1, hidden=True)] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="A biLM in one word: folder of a biLM or of a pretraining run, saved pipeline, or en_mini"),
+        typer.Option(
+            metavar="MODEL",
+            help="Saved pipeline (folder or package), folder of a biLM or of a pretraining run, or the name of a biLM",
+        ),
     ] = None,
-    options_file: Annotated[str | None, typer.Option(help="options.json of a biLM; left out: the embedded one")] = None,
-    weight_file: Annotated[str | None, typer.Option(help="weights.hdf5 of a biLM")] = None,
-    pipeline: Annotated[str | None, typer.Option(help="Saved pipeline whose biLM is used: folder or package")] = None,
-    pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe if the pipeline has several")] = None,
+    options_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="options.json of a biLM; left out: the embedded one")
+    ] = None,
+    weight_file: Annotated[str | None, typer.Option(metavar="FILE", help="weights.hdf5 of a biLM")] = None,
+    pipeline: Annotated[
+        str | None, typer.Option(metavar="PIPELINE", help="Saved pipeline whose biLM is used: folder or package")
+    ] = None,
+    pipe: PipeName = None,
+    code: Code = None,
     stateful: Annotated[
         bool, typer.Option("--stateful", help="Carry the LSTMs' state from batch to batch, as AllenNLP does")
     ] = False,
@@ -103,7 +117,8 @@ def embed(
     precision: Annotated[
         str,
         typer.Option(
-            help="Of the matrix multiplications: float32, bfloat16 (faster, less exact), auto (bfloat16 if available)"
+            metavar="TYPE",
+            help="Of the matrix multiplications: float32, bfloat16 (faster, less exact), auto (bfloat16 if available)",
         ),
     ] = "float32",
 ) -> None:
@@ -112,10 +127,12 @@ def embed(
     One dataset for each sentence, (layers, tokens, width), named "0", "1" ... as by AllenNLP's elmo command. Every line
     must have a sentence.
     """
+    import_code(code)
     source = source_of(input_file)
     if vocab_path is not None:
         msg.warn(Errors.EMBED_VOCAB_PATH.format(got=vocab_path))
     with printing_errors(Errors.EMBED_STOPPED.format(path=output_file)):
+        refuse_stream(output_file)
         chosen = output_format(all_=all_, top=top, average=average)
         files = (options_file, weight_file) if model is None else files_of(model)
         refuse_inputs(output_file, [input_file, *(Path(name) for name in files if name)])

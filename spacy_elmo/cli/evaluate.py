@@ -1,6 +1,7 @@
 """`elmo evaluate`: the perplexity of a text."""
 
 import sys
+from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,10 +15,12 @@ from ..formats.text.sources import find_files, refuse_inside
 from ..pretraining.model.files import FILES, bilm_folder, softmax_folder
 from ..pretraining.model.language_model import LanguageModel
 from ..pretraining.scoring import STREAMS, Evaluation, evaluate_text
-from ..pretraining.text.reading import Report, read_sentences
+from ..pretraining.text.reading import Report
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
-from .shared.outputs import refuse_inputs
+from .shared.inputs import STANDARD_INPUT, sentences_in
+from .shared.options import OldLanguage, TextLanguage
+from .shared.outputs import STANDARD_OUTPUT, refuse_inputs
 from .shared.paths import path_argument
 from .views.evaluation import Subject, print_json, print_table, write_scores
 
@@ -25,11 +28,13 @@ from .views.evaluation import Subject, print_json, print_table, write_scores
 def check_scores_file(path: Path, model: Path, text: Path) -> None:
     """Raise ElmoError if the file is one of the model or the text, or is inside their folders."""
     folders = {bilm_folder(model), softmax_folder(model) or model}
-    refuse_inputs(path, [*(folder / name for folder in folders for name in FILES), *find_files(text)])
+    texts = [] if text == STANDARD_INPUT else find_files(text)
+    refuse_inputs(path, [*(folder / name for folder in folders for name in FILES), *texts])
     for folder in folders:
         if path.resolve().is_relative_to(folder.resolve()):
             raise CommandError(Errors.SCORE_INSIDE.format(path=path, folder=folder))
-    refuse_inside(text, path)
+    if text != STANDARD_INPUT:
+        refuse_inside(text, path)
 
 
 def read_and_evaluate(
@@ -37,20 +42,20 @@ def read_and_evaluate(
 ) -> tuple[Subject, Evaluation]:
     """Score a text with a model.
 
-    model: folder of a biLM with its softmax, or en_mini.
-    text: a file, a folder or a pattern.
+    model: folder of a biLM with its softmax, or a name.
+    text: a file, a folder or a pattern; - is standard input.
     language: of the spaCy tokenizer; None: words are separated by blanks.
     limit: number of sentences that are read, the first ones; None: all.
     streams: parts of the text for the carried state.
-    per_sentence: file for the scores of each sentence; None: they are not written.
+    per_sentence: file for the scores of each sentence; - is standard output; None: they are not written.
 
     Raises ElmoError if files can't be read or written.
     """
-    if per_sentence is not None:
+    if per_sentence not in (None, STANDARD_OUTPUT):
         check_scores_file(per_sentence, model, text)
     language_model, report = LanguageModel.load(model, untrusted=True), Report()
     limit = limit and min(limit, sys.maxsize)  # islice accepts no larger number
-    sentences = islice(read_sentences(text, language, report), limit)
+    sentences = islice(sentences_in(text, language, report), limit)
     write = None if per_sentence is None else partial(write_scores, per_sentence)
     evaluation = evaluate_text(language_model, sentences, streams, write)
     return Subject(str(model), str(text), len(language_model.words), report), evaluation
@@ -62,7 +67,7 @@ def evaluate(
         typer.Argument(
             metavar="MODEL",
             parser=path_argument,
-            help="Folder of a biLM with its softmax, like model-best in the folder of a pretraining run, or en_mini",
+            help="Folder of a biLM with its softmax, like model-best in the folder of a pretraining run, or its name",
         ),
     ],
     text: Annotated[
@@ -70,17 +75,19 @@ def evaluate(
         typer.Argument(
             metavar="TEXT",
             parser=path_argument,
-            help="Text, one sentence a line: plain, .gz, .xz or .zst; .jsonl or .spacy files; a folder or a pattern",
+            help="Text, one sentence a line: plain, .gz, .xz or .zst; .jsonl or .spacy files; a folder or a pattern; "
+            "- is standard input",
         ),
     ],
-    language: Annotated[
-        str | None, typer.Option(help="spaCy language that tokenises the text; default: words are separated by blanks")
+    lang: TextLanguage = None,
+    sentences: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Read no more than this many sentences")
     ] = None,
-    sentences: Annotated[int | None, typer.Option(min=1, help="Read no more than this many sentences")] = None,
     streams: Annotated[
         int,
         typer.Option(
             min=1,
+            metavar="N",
             help="Carried state: the text is cut into this many parts of equally many sentences; in each the state "
             "goes from sentence to sentence, from zero at the first one. Other numbers give slightly other values",
         ),
@@ -90,10 +97,12 @@ def evaluate(
         typer.Option(
             metavar="FILE",
             parser=path_argument,
-            help="Write losses and perplexities of each sentence (zero state) as TSV",
+            help="Write losses and perplexities of each sentence (zero state) as TSV; - is standard output, and the "
+            "rest goes to standard error",
         ),
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
+    language: OldLanguage = None,
 ) -> None:
     """Perplexity of a text: full softmax, each direction and their mean, zero and carried state.
 
@@ -102,10 +111,11 @@ def evaluate(
     """
     show_all()
     with printing_errors(Errors.SCORE_STOPPED):
-        subject, evaluation = read_and_evaluate(model, text, language, sentences, streams, per_sentence)
-    if json_:
-        print_json(subject, evaluation)
-    else:
-        print_table(subject, evaluation)
-        if per_sentence is not None:
-            msg.good(escaped(f"{per_sentence}: {evaluation.zero.sentences:,} sentences"))
+        subject, evaluation = read_and_evaluate(model, text, lang or language, sentences, streams, per_sentence)
+    with redirect_stdout(sys.stderr) if per_sentence == STANDARD_OUTPUT else nullcontext():
+        if json_:
+            print_json(subject, evaluation)
+        else:
+            print_table(subject, evaluation)
+    if not json_ and per_sentence not in (None, STANDARD_OUTPUT):
+        msg.good(escaped(f"{per_sentence}: {evaluation.zero.sentences:,} sentences"))

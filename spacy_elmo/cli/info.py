@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from spacy.cli._util import import_code
 from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors
@@ -18,6 +19,7 @@ from ..modules.loading import EMBEDDED, embedded_files
 from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
 from .shared.console import escaped
 from .shared.inputs import pipeline_bilms
+from .shared.options import Code
 from .views.info_rows import (
     SHA256,
     Rows,
@@ -169,14 +171,19 @@ def fail(problem: str) -> list[str]:
 
 def info(
     files: Annotated[
-        list[str], typer.Argument(help="options.json, weights.hdf5, embedded sentences, folders, or en_mini")
+        list[str],
+        typer.Argument(
+            metavar="FILES", help="options.json, weights.hdf5, embedded sentences, folders, or names of biLMs"
+        ),
     ],
+    code: Code = None,
 ) -> None:
     """Show the contents of files, or what is wrong with them.
 
     Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
     weights.hdf5, and its softmax if it is there), of a pretraining run (its model-best), or of a saved pipeline.
     """
+    import_code(code)
     models, problems = models_in(files)
     for problem in problems:
         msg.fail(escaped(problem))

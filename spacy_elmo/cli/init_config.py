@@ -11,25 +11,41 @@ from wasabi import msg
 
 from ..errors import OtherLanguageWarning
 from .shared.errors import printing_errors
+from .shared.options import Force
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
 from .task_configs.configs import Files, task_config
 
 
 def init_config(
-    output_file: Annotated[Path, typer.Argument(help="The config to write; - is standard output", allow_dash=True)],
-    lang: Annotated[str, typer.Option(help="Code of the language")] = "en",
+    output_file: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The config to write; - is standard output", allow_dash=True)
+    ],
+    lang: Annotated[str, typer.Option("--lang", "-l", metavar="CODE", help="Code of the language")] = "en",
     pipeline: Annotated[
         str,
-        typer.Option(help="Components to train, in order, separated by commas; sentencizer is allowed, and runs first"),
+        typer.Option(
+            "--pipeline",
+            "-p",
+            metavar="NAMES",
+            help="Components to train, in order, separated by commas; sentencizer is allowed, and runs first",
+        ),
     ] = "tagger,parser,ner",
     optimize: Annotated[
         Optimizations,
-        typer.Option(help="Sizes of the components' networks; accuracy: ELMo at the output of the networks too"),
+        typer.Option(
+            "--optimize",
+            "-o",
+            help="Sizes of the components' networks; accuracy: ELMo at the output of the networks too",
+        ),
     ] = Optimizations.efficiency,
-    options_file: Annotated[Path | None, typer.Option(help="options.json of a biLM; default: the embedded one")] = None,
-    weight_file: Annotated[Path | None, typer.Option(help="Its weights.hdf5")] = None,
-    knowledge_base: Annotated[Path | None, typer.Option(help="Saved knowledge base, for entity_linker")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists")] = False,
+    options_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="options.json of a biLM; default: the embedded one")
+    ] = None,
+    weight_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Its weights.hdf5")] = None,
+    knowledge_base: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Saved knowledge base, for entity_linker")
+    ] = None,
+    force: Force = False,
 ) -> None:
     """Write a config for spacy train whose components each listen to an elmo pipe.
 

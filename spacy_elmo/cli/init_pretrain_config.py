@@ -17,6 +17,7 @@ from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
 from ..pretraining.text.counting import count_text
 from .shared.console import escaped
 from .shared.errors import printing_errors
+from .shared.options import Force, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
 from .shared.paths import path_argument
 
@@ -32,7 +33,7 @@ def config_text(
     train: the training text; None: paths.train is null.
     heldout: the held-out text; None: a part of the training text.
     language: of the spaCy tokenizer; None: words are separated by blanks.
-    init: a biLM to tune, a folder or en_mini; None: random weights.
+    init: a biLM to tune, a folder or a name; None: random weights.
 
     Raises ElmoError if the language is unknown, or if both `size` and `init` are set.
     """
@@ -91,9 +92,7 @@ def init_pretrain_config(
     heldout: Annotated[
         str | None, typer.Option(help="Held-out text; default: a part of the training text", metavar="TEXT")
     ] = None,
-    language: Annotated[
-        str | None, typer.Option(help="spaCy language that tokenises the text; default: words are separated by blanks")
-    ] = None,
+    lang: TextLanguage = None,
     size: Annotated[
         Size | None,
         typer.Option(
@@ -101,8 +100,9 @@ def init_pretrain_config(
             "well; left out: mini"
         ),
     ] = None,
-    init: Annotated[str | None, typer.Option(help="biLM to tune: its folder, or en_mini", metavar="MODEL")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists")] = False,
+    init: Annotated[str | None, typer.Option(help="biLM to tune: its folder, or its name", metavar="MODEL")] = None,
+    force: Force = False,
+    language: OldLanguage = None,
 ) -> None:
     """Write a config for spacy elmo pretrain, with a comment on each setting.
 
@@ -111,7 +111,7 @@ def init_pretrain_config(
     with printing_errors():
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
-        text, message = config_text(size, train, heldout, language, init)
+        text, message = config_text(size, train, heldout, lang or language, init)
         if output_file == STANDARD_OUTPUT:
             typer.echo(text, nl=False)
             typer.echo(escaped(message), err=True)

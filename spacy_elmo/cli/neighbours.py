@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
+from spacy.cli._util import import_code
 from wasabi import msg
 
 from ..allennlp.embedder import ElmoEmbedder
@@ -22,6 +23,7 @@ from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import STANDARD_INPUT
 from .shared.occurrences import marked
+from .shared.options import Code, PipeName
 from .shared.paths import folder_argument, path_argument
 
 WIDEST = 120  # characters of a column
@@ -117,10 +119,15 @@ def neighbours(
             "stdin; or the folder of an index",
         ),
     ],
-    query: Annotated[str, typer.Option("--query", "-q", help="A sentence of your own")],
-    word: Annotated[str, typer.Option("--word", "-w", help="The word in it, exactly as it is written there")],
+    query: Annotated[str, typer.Option("--query", "-q", metavar="TEXT", help="A sentence of your own")],
+    word: Annotated[
+        str, typer.Option("--word", "-w", metavar="WORD", help="The word in it, exactly as it is written there")
+    ],
     occurrence: Annotated[
-        int, typer.Option("--occurrence", min=1, help="Which one, if the word occurs several times in the query")
+        int,
+        typer.Option(
+            "--occurrence", min=1, metavar="N", help="Which one, if the word occurs several times in the query"
+        ),
     ] = 1,
     index: Annotated[
         Path | None,
@@ -132,7 +139,7 @@ def neighbours(
             help="Folder of the index, which is written if it is missing; default: a temporary one",
         ),
     ] = None,
-    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Neighbours shown")] = 10,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, metavar="N", help="Neighbours shown")] = 10,
     other_words: Annotated[bool, typer.Option("--other-words", help="Leave out the same word")] = False,
     one_per_sentence: Annotated[
         bool, typer.Option("--one-per-sentence", help="Show one neighbour of each sentence; equal sentences are one")
@@ -142,16 +149,18 @@ def neighbours(
         typer.Option(
             "--model",
             "-m",
-            help="Folder of a biLM or of a pretraining run, saved pipeline (folder or package), en_mini, or the name "
-            "of a published model",
+            metavar="MODEL",
+            help="Folder of a biLM or of a pretraining run, saved pipeline (folder or package), or the name of a biLM",
         ),
     ] = EMBEDDED,
-    pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe if the pipeline has several")] = None,
+    pipe: PipeName = None,
+    code: Code = None,
     lang: Annotated[
         str | None,
         typer.Option(
             "--lang",
             "-l",
+            metavar="CODE",
             help="spaCy language that tokenises corpus and query; default: words are separated by blanks",
         ),
     ] = None,
@@ -159,7 +168,9 @@ def neighbours(
         str | None,
         typer.Option(metavar="LAYER", help="Layer of the vectors, or mix (the mean of all); default: the last one"),
     ] = None,
-    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", min=-1, help="Number of the GPU; -1: the CPU")] = -1,
+    gpu_id: Annotated[
+        int, typer.Option("--gpu-id", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")
+    ] = -1,
     force: Annotated[bool, typer.Option("--force", "-F", help="Make the index again if it exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")] = False,
 ) -> None:
@@ -168,6 +179,7 @@ def neighbours(
     The vectors of all words of the corpus are written to an index once, with --index. Later queries read it.
     """
     show_all()
+    import_code(code)
     with printing_errors(), TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         embedder = load_embedder(model, None, None, None, pipe, gpu_id, False, "float32")
         if is_index(corpus):

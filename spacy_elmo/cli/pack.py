@@ -13,6 +13,7 @@ from ..pretraining.model.files import SOFTMAX
 from ..pretraining.model.pack import Packed
 from ..pretraining.model.pack import pack as pack_model
 from .shared.errors import printing_errors
+from .shared.options import Force
 
 
 class Stored(str, Enum):
@@ -39,18 +40,22 @@ def pack(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="Folder of a biLM: model-best in the folder of a pretraining run, or official files alone; or en_mini",
+            help="Folder of a biLM, like model-best in the folder of a pretraining run, or official files; or its name",
         ),
     ],
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write")],
     mantissa_bits: Annotated[
-        int, typer.Option(min=1, max=MANTISSA_BITS, help=f"Bits of the weights' mantissas; {MANTISSA_BITS}: all")
+        int,
+        typer.Option(
+            min=1, max=MANTISSA_BITS, metavar="N", help=f"Bits of the weights' mantissas; {MANTISSA_BITS}: all"
+        ),
     ] = 10,
     bits: Annotated[
         int | None,
         typer.Option(
             min=MIN_STEP_BITS,
             max=MAX_STEP_BITS,
+            metavar="N",
             help="Bits of the matrices, which become whole numbers times a power of two for each output; biases and "
             "the character embedding are rounded to --mantissa-bits",
         ),
@@ -58,7 +63,7 @@ def pack(
     softmax: Annotated[
         Stored, typer.Option(help="Type of the stored softmax; float32: unchanged; none: left out")
     ] = Stored.float16,
-    force: Annotated[bool, typer.Option("--force", help="Replace a biLM in OUT")] = False,
+    force: Force = False,
 ) -> None:
     """Write a smaller copy of a biLM: its weights are rounded, and its HDF5 files are compressed.
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from spacy.cli._util import import_code
 from wasabi import msg
 
 from ..errors import CommandError, Errors
@@ -14,6 +15,7 @@ from ..modules.loading import EMBEDDED
 from .shared.errors import printing_errors
 from .shared.inputs import open_text, source_of
 from .shared.occurrences import Occurrence, find_occurrences, reader_of
+from .shared.options import Code, PipeName
 from .shared.ranking import most_alike
 
 WIDEST = 120  # characters of a column
@@ -113,22 +115,30 @@ def as_dict(query: Occurrence, n: int, layers: dict[int, list[tuple[float, Occur
 def similar(
     model: Annotated[
         str,
-        typer.Argument(help="Saved pipeline (folder or package), folder of a biLM or of a pretraining run, or en_mini"),
+        typer.Argument(
+            metavar="MODEL",
+            help="Saved pipeline (folder or package), folder of a biLM or of a pretraining run, or the name of a biLM",
+        ),
     ],
-    text: Annotated[Path, typer.Argument(help="Text: one sentence a line; - is stdin. A biLM splits it at blanks")],
-    word: Annotated[str, typer.Option(help="The word, exactly as the text has it")],
+    text: Annotated[
+        Path, typer.Argument(metavar="TEXT", help="Text: one sentence a line; - is stdin. A biLM splits it at blanks")
+    ],
+    word: Annotated[str, typer.Option(metavar="WORD", help="The word, exactly as the text has it")],
     sentence: Annotated[
-        int | None, typer.Option(min=1, help="Line of the occurrence to compare with; default: that of the first")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Line of the occurrence to compare with; default: that of the first"),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Occurrences shown for each layer")] = 5,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="Occurrences shown for each layer")] = 5,
     ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Accept the word in upper and lower case")] = False,
-    pipe: Annotated[str | None, typer.Option(help="Name of the elmo pipe if the pipeline has several")] = None,
+    pipe: PipeName = None,
+    code: Code = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only")] = False,
 ) -> None:
     """Find a word's occurrences in contexts like that of one of them.
 
     One occurrence, the first or that in line --sentence, is compared with all others, layer by layer.
     """
+    import_code(code)
     with printing_errors():
         occurrences = read_occurrences(model, pipe, text, word, ignore_case)
         query = occurrences.pop(choose_query(occurrences, sentence, source_of(text), word))

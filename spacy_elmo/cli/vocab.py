@@ -1,5 +1,7 @@
 """`elmo vocab`: the vocabulary of a text."""
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +11,13 @@ from wasabi import msg
 
 from ..errors import ElmoError, Errors
 from ..formats.text.sources import refuse_inside
-from ..pretraining.text.reading import Report, read_sentences
+from ..pretraining.text.reading import Report
 from ..pretraining.text.vocabulary import Vocabulary, WordCounts, count_words
 from ..pretraining.text.vocabulary_file import SPECIAL, counts_path
 from .shared.console import escaped, show_all
-from .shared.outputs import refuse_existing
+from .shared.inputs import STANDARD_INPUT, sentences_in
+from .shared.options import Force, OldLanguage, TextLanguage
+from .shared.outputs import STANDARD_OUTPUT, refuse_existing
 from .shared.paths import path_argument
 
 
@@ -44,7 +48,8 @@ def show_bad(report: Report) -> None:
 
 def check_target(path: Path, text: Path, force: bool) -> None:
     """Raise ElmoError if a file is part of the text, or exists and `force` is false."""
-    refuse_inside(text, path)
+    if text != STANDARD_INPUT:
+        refuse_inside(text, path)
     refuse_existing(path, force)
 
 
@@ -54,41 +59,58 @@ def vocab(
         typer.Argument(
             metavar="TEXT",
             parser=path_argument,
-            help="Text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, folder or pattern",
+            help="Text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, folder or pattern; "
+            "- is standard input",
         ),
     ],
     output_file: Annotated[
-        Path, typer.Argument(metavar="OUT", help="vocabulary.txt, one word a line", parser=path_argument)
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="vocabulary.txt, one word a line; - is standard output, without the counts",
+            parser=path_argument,
+        ),
     ],
     size: Annotated[
         int | None,
-        typer.Option(min=len(SPECIAL), help="Largest number of words, with <S>, </S> and <UNK>; default: all"),
+        typer.Option(
+            min=len(SPECIAL), metavar="N", help="Largest number of words, with <S>, </S> and <UNK>; default: all"
+        ),
     ] = None,
-    min_count: Annotated[int, typer.Option(min=1, help="How often a word must occur")] = 1,
-    language: Annotated[
-        str | None, typer.Option(help="spaCy language that tokenises the text; default: words are separated by blanks")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the files if they exist")] = False,
+    min_count: Annotated[int, typer.Option(min=1, metavar="N", help="How often a word must occur")] = 1,
+    lang: TextLanguage = None,
+    force: Force = False,
+    language: OldLanguage = None,
 ) -> None:
     """Write the words of a text, sorted by frequency, and how often they occur.
 
-    <S>, </S> and <UNK> come first. The counts are written to another file: OUT with .counts.npy instead of .txt.
+    <S>, </S> and <UNK> come first. The counts are written to another file: OUT with .counts.npy instead of .txt. If
+    OUT is -, the words alone go to standard output, and what is told goes to standard error.
     """
     show_all()
     report = Report()
+    streamed = output_file == STANDARD_OUTPUT
     try:
-        check_target(output_file, text, force)  # first, since a path like "/" has no counts_path
-        check_target(counts_path(output_file), text, force)
-        sentences = read_sentences(text, language, report)
+        if not streamed:
+            check_target(output_file, text, force)  # first, since a path like "/" has no counts_path
+            check_target(counts_path(output_file), text, force)
+        sentences = sentences_in(text, lang or language, report)
         counted = count_words(tqdm(sentences, unit=" sentences", leave=False, disable=None))
         vocabulary = Vocabulary.from_counts(counted, size, min_count)
-        vocabulary.write(output_file)
+        if not streamed:
+            vocabulary.write(output_file)
     except (ElmoError, OSError) as error:
         show_bad(report)
         msg.fail(escaped(str(error)), exits=1)
     except KeyboardInterrupt:
         msg.fail(escaped(Errors.EMBED_STOPPED.format(path=output_file)))
         raise
+    if streamed:
+        sys.stdout.write("".join(f"{word}\n" for word in vocabulary.words))
+        with redirect_stdout(sys.stderr):
+            show(report, counted, vocabulary)
+            show_bad(report)
+        return
     show(report, counted, vocabulary)
     show_bad(report)
     msg.good(escaped(f"{output_file}: {len(vocabulary):,} words"))

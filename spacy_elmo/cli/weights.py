@@ -7,11 +7,13 @@ from typing import Annotated
 
 import spacy
 import typer
+from spacy.cli._util import import_code
 from wasabi import msg
 
 from ..errors import CommandError, Errors
 from ..pipeline.mixes import LearnedMix, learned_mixes
 from .shared.errors import printing_errors
+from .shared.options import Code
 from .views.weights_plot import plot_weights
 
 
@@ -50,14 +52,16 @@ def show(mixes: list[LearnedMix]) -> None:
 
 
 def weights(
-    pipeline: Annotated[str, typer.Argument(help="Saved pipeline: folder or package")],
+    pipeline: Annotated[str, typer.Argument(metavar="PIPELINE", help="Saved pipeline: folder or package")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only")] = False,
-    plot: Annotated[Path | None, typer.Option(help="File for a plot of them, like weights.png")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="File for a plot of them, like weights.png")] = None,
+    code: Code = None,
 ) -> None:
     """Show how each component mixes the biLM's layers.
 
     A row for each component and place (input and output of its network): the layers' weights and gamma.
     """
+    import_code(code)
     with printing_errors():
         mixes = read_mixes(pipeline)
         if plot is not None:

@@ -11,6 +11,7 @@ from .commands import CommandMessages
 from .configs import ConfigMessages
 from .corpora import CorpusMessages
 from .docs import DocMessages
+from .downloads import DownloadMessages
 from .files import FileMessages
 from .kernels import KernelMessages
 from .language_models import LanguageModelMessages
@@ -113,6 +114,7 @@ class Errors(
     TrainingMessages,
     LanguageModelMessages,
     CommandMessages,
+    DownloadMessages,
     AllenNLPMessages,
     CacheMessages,
     CheckpointMessages,

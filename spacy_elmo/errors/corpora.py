@@ -18,7 +18,7 @@ class CorpusMessages:
         "{path}: its docs unpack to more than {limit:,} bytes. Docs do not pack that well: the file is damaged, or "
         "made to take memory. If they are real, write them into several files."
     )
-    SOURCE_ZSTD = "{path}: packed with zstd, but zstandard is missing. Get it with pip install spacy-elmo[zstd]."
+    SOURCE_ZSTD = "{path}: packed with zstd, but zstandard is missing. Get it with pip install zstandard."
     SOURCE_HOLDS_OUTPUT = (
         "{output}: the output is inside {source}, which is the input. Expected a place outside: give another path. "
         "Otherwise the output would be read as text the next time."

@@ -168,8 +168,19 @@ def test_other_kinds_of_text(model: Path, text: Path, tmp_path: Path) -> None:
     for name in ("text.txt.xz", "text.jsonl"):
         assert run_json(model, tmp_path / name)["zero_state"] == expected
     (tmp_path / "raw.txt").write_text("The cat sat.\n", encoding="utf8")
-    record = run_json(model, tmp_path / "raw.txt", "--language", "en")
+    record = run_json(model, tmp_path / "raw.txt", "--lang", "en")
     assert (record["tokens"], record["unknown"]) == (4, 1)
+
+
+def test_a_dash_is_a_stream(model: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    expected = run_json(model, text, "--per-sentence", "scores.tsv")
+    arguments = ["elmo", "evaluate", str(model), "-", "--per-sentence", "-", "--json"]
+    result = CliRunner().invoke(app, arguments, input=text.read_text(encoding="utf8"))
+    assert result.exit_code == 0, result.output
+    assert result.stdout == Path("scores.tsv").read_text(encoding="utf8")
+    assert json.loads(result.stderr)["zero_state"] == expected["zero_state"]
+    assert not Path("-").exists()
 
 
 def test_bad_lines_are_left_out_and_told(model: Path, text: Path) -> None:
@@ -187,7 +198,7 @@ def test_bad_lines_are_left_out_and_told(model: Path, text: Path) -> None:
         (("{golden}", "{text}"), "no softmax.hdf5"),
         (("{tmp}/gone", "{text}"), "no such folder"),
         (("{tmp}/model", "{tmp}/gone.txt"), "gone.txt"),
-        (("{tmp}/model", "{text}", "--language", "xyz"), "xyz"),
+        (("{tmp}/model", "{text}", "--lang", "xyz"), "xyz"),
         (("{tmp}/model", "{text}", "--per-sentence", "{text}"), "text.txt"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/weights.hdf5"), "the file to write are the same"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/gone/scores.tsv"), "gone does not exist"),

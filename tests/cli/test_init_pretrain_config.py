@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("size", [size.value for size in Size])
 def test_what_is_written_is_read(size: str) -> None:
-    told = run("run.cfg", "--train", "a.txt", "--heldout", "b.txt", "--language", "en", "--size", size)
+    told = run("run.cfg", "--train", "a.txt", "--heldout", "b.txt", "--lang", "en", "--size", size)
     assert "python -m spacy elmo pretrain run.cfg runs/run\n" in told
     config = read_config("run.cfg")
     large = config_of_size(Size(size), PathSettings("a.txt", "b.txt"), "en")
@@ -82,7 +82,7 @@ def test_nothing_is_replaced_unasked() -> None:
 
 
 def test_what_can_not_be_used() -> None:
-    assert "Expected the code of a language" in " ".join(run("run.cfg", "--language", "zz", code=1).split())
+    assert "Expected the code of a language" in " ".join(run("run.cfg", "--lang", "zz", code=1).split())
     run("run.cfg", "--size", "huge", code=2)
     assert "does not exist" in " ".join(run("no/run.cfg", code=1).split())
     assert "paths.train" in run("run.cfg", "--train", "", code=1)

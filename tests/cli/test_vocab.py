@@ -58,8 +58,25 @@ def test_bad_lines_are_named(text: Path) -> None:
 def test_settings(text: Path) -> None:
     text.write_text("Don't go, don't!\n", encoding="utf8")
     out = text.with_name("v.txt")
-    run(text, out, "--language", "en", "--min-count", 2)
+    run(text, out, "--lang", "en", "--min-count", 2)
     assert words(out) == ["<S>", "</S>", "<UNK>", "n't", ""]
+
+
+def test_a_dash_is_a_stream(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(text, text.with_name("v.txt"))
+    expected = text.with_name("v.txt").read_text(encoding="utf8")
+    monkeypatch.chdir(text.parent)
+    result = CliRunner().invoke(app, ["elmo", "vocab", "-", "-"], input=TEXT)
+    assert result.exit_code == 0
+    assert result.stdout == expected
+    assert "sentences 3" in " ".join(result.stderr.split())
+    run(text, "w.txt")
+    assert CliRunner().invoke(app, ["elmo", "vocab", "-", "w.txt", "-F"], input="other\n").exit_code == 0
+    assert words(Path("w.txt")) == ["<S>", "</S>", "<UNK>", "other", ""]
+    assert not Path("-").exists()
+    result = CliRunner().invoke(app, ["elmo", "vocab", "-", "-"], input="\n")
+    assert result.exit_code == 1
+    assert "standard input" in result.output
 
 
 def test_folders_and_patterns(text: Path, tmp_path: Path) -> None:
@@ -94,7 +111,7 @@ def test_the_text_is_not_overwritten(text: Path, tmp_path: Path) -> None:
 def test_what_can_not_be_used(text: Path, tmp_path: Path) -> None:
     out = tmp_path / "v.txt"
     assert "no such file" in run(tmp_path / "nothing", out, code=1)
-    assert "Expected the code of a language" in run(text, out, "--language", "zz", code=1)
+    assert "Expected the code of a language" in run(text, out, "--lang", "zz", code=1)
     assert "Lower the minimum count" in run(text, out, "--min-count", 9, code=1)
     assert "does not exist" in run(text, tmp_path / "no" / "v.txt", code=1)
     run(text, out, "--size", 2, code=2)

@@ -18,6 +18,7 @@ from ...models.shim import BiLMShim, bilm_shims
 from ...modules import Arrays
 from ...modules.loading import EMBEDDED
 from ...pipeline.elmo import ElmoPipe
+from ...pretraining.text.reading import Report, read_sentences, read_stream
 
 STANDARD_INPUT = Path("-")
 
@@ -48,6 +49,17 @@ def open_text(path: Path) -> Iterator[IO[str]]:
         raise CommandError(Errors.FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
     with file:
         yield file
+
+
+def sentences_in(path: Path, language: str | None, report: Report) -> Iterator[list[str]]:
+    """Yield the words of each sentence of a text: a file, a folder or a pattern as `read_sentences` reads it.
+
+    path: of the text; "-" is standard input, one sentence a line.
+    language, report: as in `read_sentences`, which also tells the errors.
+    """
+    if path == STANDARD_INPUT:
+        return read_stream(sys.stdin.buffer, source_of(path), language, report)
+    return read_sentences(path, language, report)
 
 
 def source_of(path: Path) -> str:

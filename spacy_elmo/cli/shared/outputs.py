@@ -18,6 +18,12 @@ def refuse_inputs(output: Path, inputs: list[Path]) -> None:
         raise CommandError(Errors.FILE_NOT_REGULAR.format(path=output, expected=_EXPECTED))
 
 
+def refuse_stream(output: Path) -> None:
+    """Raise CommandError if an HDF5 file is to be written to standard output."""
+    if output == STANDARD_OUTPUT:
+        raise CommandError(Errors.OUTPUT_STREAM)
+
+
 def refuse_existing(path: Path, force: bool) -> None:
     """Raise CommandError if a file exists and `force` is false, or if it can't be written."""
     if path.exists() and not path.is_file():

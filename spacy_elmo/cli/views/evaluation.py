@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -12,6 +13,7 @@ from ...errors import CommandError, Errors
 from ...formats.atomic import replacing
 from ...pretraining.scoring import Evaluation, Perplexities, Score, total
 from ...pretraining.text.reading import Report
+from ..shared.outputs import STANDARD_OUTPUT
 
 COLUMNS = (
     "sentence",
@@ -85,12 +87,15 @@ def write_scores(path: Path, scores: Iterable[Score]) -> Score:
     The columns, separated by tabs, are: number of the sentence, from 1; its words; each direction's loss, a sum of
     -log p(target) in nats over words + 1 predictions; each direction's perplexity; and their mean.
 
-    path: the file to write.
+    path: the file to write; - is standard output.
     scores: of the sentences, in order.
 
     Returns the score of the text.
     Raises CommandError if the file can't be written.
     """
+    if path == STANDARD_OUTPUT:
+        print(*COLUMNS, sep="\t")
+        return total(_written(sys.stdout, scores))
     with replacing(path, CommandError) as temporary:
         try:
             with temporary.open("w", encoding="utf8", newline="\n") as file:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from ...errors import CorpusError, Errors
 from ...formats.text.docbin import docs_in, sentences_of
@@ -36,10 +37,10 @@ class Report:
     n_bad: int = 0
     bad: list[BadLine] = field(default_factory=list)
 
-    def add_bad(self, file: Path, line: int, reason: str) -> None:
+    def add_bad(self, file: Path | str, line: int, reason: str) -> None:
         """Count a line that can't be used.
 
-        file: its path.
+        file: its path, or what messages call it.
         line: its number, from 1.
         reason: why it can't be used.
         """
@@ -85,13 +86,31 @@ def read_files(
 
     Raises CorpusError if a file is damaged, and at the end if there was no sentence.
     """
+    return _counted(source, (sentence for path in files for sentence in _file(path, split, report)), report)
+
+
+def read_stream(
+    file: IO[bytes], name: str, language: str | None = None, report: Report | None = None
+) -> Iterator[list[str]]:
+    """Yield the words of each sentence of an open text, one sentence a line. It is neither packed nor JSON.
+
+    file: open for reading bytes.
+    name: what messages call it.
+    language, report: as in `read_sentences`.
+
+    Raises CorpusError at once if the language is unknown, and at the end if there was no sentence.
+    """
+    report = Report() if report is None else report
+    return _counted(name, _lines(file, name, False, splitter(language), report), report)
+
+
+def _counted(source: str | os.PathLike[str], sentences: Iterator[list[str]], report: Report) -> Iterator[list[str]]:
+    """Yield sentences, and count them. Raises CorpusError at the end if there was none."""
     before = report.sentences
-    for path in files:
-        kind = kind_of(path)
-        for sentence in _docs(path, report) if kind == ".spacy" else _lines(path, kind == ".jsonl", split, report):
-            report.sentences += 1
-            report.tokens += len(sentence)
-            yield sentence
+    for sentence in sentences:
+        report.sentences += 1
+        report.tokens += len(sentence)
+        yield sentence
     if report.sentences == before:
         examples = "".join(f"; {line}" for line in report.bad[:1])
         message = Errors.SOURCE_NO_SENTENCES.format(
@@ -105,20 +124,28 @@ def read_files(
         raise CorpusError(message)
 
 
-def _lines(path: Path, is_json: bool, split: Splitter, report: Report) -> Iterator[list[str]]:
+def _file(path: Path, split: Splitter, report: Report) -> Iterator[list[str]]:
+    kind = kind_of(path)
+    if kind == ".spacy":
+        yield from _docs(path, report)
+        return
     with unpacked(path) as file:
-        for number, line in enumerate(lines_of(file), 1):
-            report.lines += 1
-            try:
-                text = decode_line(line, number)
-                words = _json_words(text, split) if is_json and text.strip() else split(text)
-            except Unusable as error:
-                report.add_bad(path, number, str(error))
-                continue
-            if words:
-                yield words
-            else:
-                report.blank += 1
+        yield from _lines(file, path, kind == ".jsonl", split, report)
+
+
+def _lines(file: IO[bytes], name: Path | str, is_json: bool, split: Splitter, report: Report) -> Iterator[list[str]]:
+    for number, line in enumerate(lines_of(file), 1):
+        report.lines += 1
+        try:
+            text = decode_line(line, number)
+            words = _json_words(text, split) if is_json and text.strip() else split(text)
+        except Unusable as error:
+            report.add_bad(name, number, str(error))
+            continue
+        if words:
+            yield words
+        else:
+            report.blank += 1
 
 
 def _json_words(line: str, split: Splitter) -> list[str]:
