@@ -38,8 +38,8 @@ class PathSettings(Section):
         default=None,
         metadata=text(optional=True)
         | help_text(
-            "biLM to go on from, with softmax and vocabulary if it has them: its folder, or a name such as en_mini; "
-            "null: random weights"
+            "biLM to go on from, with softmax and vocabulary if it has them: its folder or its name; null: random "
+            "weights"
         ),
     )
 
