@@ -7,9 +7,9 @@ import typer
 from spacy.cli._util import parse_config_overrides
 from wasabi import msg
 
-from ..errors import CommandError, ElmoError, Errors, OtherProcessError
+from ..errors import CheckpointError, CommandError, ElmoError, Errors, OtherProcessError
+from ..formats.folders.lock import folder_lock
 from ..pretraining.run import loop
-from ..pretraining.run.lock import run_lock
 from ..pretraining.run.reporting import Reporter
 from ..pretraining.run.starting import check_paths
 from ..pretraining.settings.config_file import read_config
@@ -56,7 +56,7 @@ def move_aside(output: Path) -> Path | None:
     number = 1
     while (renamed := output.parent / f"{output.name}.{number}").exists():
         number += 1
-    with run_lock(output):  # an active run would continue to write there
+    with folder_lock(output, CheckpointError):  # an active run would continue to write there
         return output.rename(renamed)
 
 

@@ -41,7 +41,7 @@ class Checkpoints:
     """The checkpoints of a run. The one of step 12345 is called step-000012345.h5.
 
     Each is an uncompressed HDF5 file, whose user block holds the SHA-256 of the other bytes. Only one process may write
-    at a time; see `run_lock`.
+    at a time; see `folder_lock`.
 
     folder: where the files are.
     keep: number of newest checkpoints that are not deleted, 1 or more.

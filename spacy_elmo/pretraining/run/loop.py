@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import CheckpointError, Errors, SettingsError
 from ...formats.atomic import writing
+from ...formats.folders.lock import folder_lock
 from ..model.language_model import LanguageModel
 from ..settings.config import PretrainConfig
 from ..settings.config_file import text_without_folders
@@ -21,7 +22,6 @@ from ..training.trainer import Trainer
 from .checkpoint import Checkpoints, from_text
 from .evaluating import CardContext, Evaluator, facts_of
 from .folder import CHECKPOINTS, Run, has_checkpoint, open_run, reopen_run
-from .lock import run_lock
 from .metrics import METRICS, cut_back
 from .progress import Progress
 from .reporting import Reporter
@@ -73,7 +73,7 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
                     check_paths(config.paths, output)
                 with writing(output, CheckpointError):
                     output.mkdir(parents=True, exist_ok=True)
-                resources.enter_context(run_lock(output))
+                resources.enter_context(folder_lock(output, CheckpointError))
                 run = open_run(config, output)
         with group.together():
             run = run or reopen_run(config, output)

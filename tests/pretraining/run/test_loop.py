@@ -16,7 +16,7 @@ from small_run import STEPS, STREAMS, config_of, run, write_text
 from spacy_elmo.errors import CheckpointError, CorpusError, SettingsError, WeightsError
 from spacy_elmo.pretraining.run import evaluating
 from spacy_elmo.pretraining.run.checkpoint import Checkpoints
-from spacy_elmo.pretraining.run.lock import run_lock
+from spacy_elmo.formats.folders.lock import folder_lock
 from spacy_elmo.pretraining.run.reporting import Reporter
 from spacy_elmo.pretraining.scoring import Score
 from spacy_elmo.pretraining.settings.config import PretrainConfig
@@ -73,7 +73,10 @@ def test_a_rank_without_torchrun_does_not_open_the_lock(
 ) -> None:
     monkeypatch.setenv("RANK", "1")
     (tmp_path / "out").mkdir()
-    with run_lock(tmp_path / "out"), pytest.raises(CheckpointError, match="another run writes there"):
+    with (
+        folder_lock(tmp_path / "out", CheckpointError),
+        pytest.raises(CheckpointError, match="another run writes there"),
+    ):
         run(config, tmp_path / "out")
 
 

@@ -21,11 +21,11 @@ import torch
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
-from spacy_elmo.errors import ElmoError, OtherProcessError, SettingsError
+from spacy_elmo.errors import CheckpointError, ElmoError, OtherProcessError, SettingsError
 from spacy_elmo.formats.options import BiLMOptions
 from spacy_elmo.pretraining.run import loop
 from spacy_elmo.pretraining.run.checkpoint import Checkpoints
-from spacy_elmo.pretraining.run.lock import run_lock
+from spacy_elmo.formats.folders.lock import folder_lock
 from spacy_elmo.pretraining.run.reporting import Reporter
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import write_config
@@ -268,7 +268,7 @@ def test_an_error_is_reported_once(config: PretrainConfig, tmp_path: Path) -> No
     assert "process 1 has other settings than process 0" in refused((config, output), (other, output))
     alone = tmp_path / "not_shared"
     assert str(alone) in refused((config, output), (config, alone))
-    with run_lock(output):
+    with folder_lock(output, CheckpointError):
         assert "another run writes there" in refused(*[(config, output)] * 2)
 
 

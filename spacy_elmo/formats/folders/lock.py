@@ -1,4 +1,4 @@
-"""A lock, so that only one run at a time uses a folder."""
+"""A lock, so that only one process at a time writes in a folder."""
 
 import errno
 import os
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ...errors import CheckpointError, Errors
-from ...formats.atomic import writing
+from ...errors import ElmoError, Errors
+from ..atomic import writing
 from .leftovers import remove_leftovers
 
 if sys.platform == "win32":
@@ -29,40 +29,41 @@ _NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 @contextmanager
-def run_lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of a run's folder during a `with` block, after deleting the incomplete files of killed runs.
+def folder_lock(folder: Path, error: type[ElmoError]) -> Iterator[None]:
+    """Hold the lock of a folder during a `with` block, after deleting the incomplete files of killed processes.
 
     The operating system releases the lock when the process ends, however it ends. The file .lock stays. Of the
     processes of one run only the first may hold it. On a file system without locks nothing is locked or deleted.
 
-    folder: of the run. It must exist.
+    folder: that is written, for example that of a run. It must exist.
+    error: class of the exception.
 
-    Raises CheckpointError, which names the process, if another one holds the lock.
+    Raises `error`, which names the process, if another one holds the lock.
     """
     path = folder / ".lock"
-    with writing(path, CheckpointError):
+    with writing(path, error):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if _acquire(descriptor, path):
-            remove_leftovers(folder)
+        if _acquire(descriptor, path, error):
+            remove_leftovers(folder, error)
         yield
     finally:
         os.close(descriptor)
 
 
-def _acquire(descriptor: int, path: Path) -> bool:
+def _acquire(descriptor: int, path: Path, error: type[ElmoError]) -> bool:
     """Lock the file and write the process number. Returns whether the file system has locks."""
     try:
         _lock(descriptor)
-    except (BlockingIOError, PermissionError) as error:
+    except (BlockingIOError, PermissionError) as reason:
         number = os.read(descriptor, 32).decode("ascii", "replace").strip()
         holder = f"the process {number}" if number.isdecimal() else "a process that has just begun"
-        raise CheckpointError(Errors.RUN_LOCKED.format(folder=path.parent, holder=holder)) from error
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise CheckpointError(Errors.FILE_UNWRITABLE.format(path=path, reason=error)) from error
+        raise error(Errors.RUN_LOCKED.format(folder=path.parent, holder=holder)) from reason
+    except OSError as reason:
+        if reason.errno not in _NO_LOCKS:
+            raise error(Errors.FILE_UNWRITABLE.format(path=path, reason=reason)) from reason
         return False
-    with writing(path, CheckpointError):
+    with writing(path, error):
         os.ftruncate(descriptor, 0)
         os.lseek(descriptor, 0, os.SEEK_SET)
         os.write(descriptor, f"{os.getpid()}\n".encode())

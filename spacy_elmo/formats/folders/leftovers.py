@@ -1,24 +1,25 @@
-"""Deletes the incomplete files of killed runs."""
+"""Deletes the incomplete files of killed processes."""
 
 import re
 import shutil
 from pathlib import Path
 
-from ...errors import CheckpointError
-from ...formats.atomic import writing
+from ...errors import ElmoError
+from ..atomic import writing
 
 # names of incomplete or replaced files and folders in formats/atomic.py, formats/atomic_folder.py and preparing.py
 _NAME = re.compile(r"\.(.+\.)?[0-9a-f]{32}\.(tmp|old)")
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Delete temporary files and folders in the folder of a run, and in the folders directly inside it.
+def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
+    """Delete temporary files and folders in a folder, and in the folders directly inside it.
 
-    folder: of a run. No other process may write there.
+    folder: where no other process may write.
+    error: class of the exception.
 
-    Raises CheckpointError if something can't be deleted.
+    Raises `error` if something can't be deleted.
     """
-    with writing(folder, CheckpointError):
+    with writing(folder, error):
         for path in [*folder.glob(".*"), *folder.glob("*/.*")]:
             if not _NAME.fullmatch(path.name):
                 continue

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from spacy_elmo.pretraining.run.leftovers import remove_leftovers
+from spacy_elmo.errors import CheckpointError
+from spacy_elmo.formats.folders.leftovers import remove_leftovers
 
 DIGITS = "0123456789abcdef" * 2
 LEFT = [f".{DIGITS}.tmp", f".corpus.{DIGITS}.tmp", f".corpus.{DIGITS}.old"]
@@ -23,7 +24,7 @@ def test_only_what_is_half_written_goes(tmp_path: Path) -> None:
     elsewhere.mkdir()
     (elsewhere / "kept").write_text("text")
     (tmp_path / f".link.{DIGITS}.tmp").symlink_to(elsewhere)
-    remove_leftovers(tmp_path)
+    remove_leftovers(tmp_path, CheckpointError)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*MINE, "model-last"])
     assert sorted(path.name for path in inside.iterdir()) == sorted([*MINE, "deeper"])
     assert [path.name for path in deeper.iterdir()] == [LEFT[0]]
