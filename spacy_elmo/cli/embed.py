@@ -1,91 +1,111 @@
-"""`elmo embed`: the vectors of a text, as HDF5."""
+"""`elmo embed`: the vectors of texts, in one file or in a folder of shards."""
 
-import warnings
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
-from ..allennlp.embedder import ElmoEmbedder, OutputFormat
-from ..errors import CommandError, Errors, TruncatedWordsWarning
-from ..formats.sentences import read_sentences
-from ..modules.loading import files_of, load_arrays
-from ..modules.precision import Precision
+from ..allennlp.embedder import OutputFormat, device_of
+from ..corpus.embedding import embed as embed_corpus
+from ..corpus.output import Output
+from ..corpus.parsing import Parser
+from ..corpus.reading import sources_of, total_bytes
+from ..errors import CommandError, Errors
+from ..formats.folders.leftovers import remove_leftovers_of
+from ..modules.loading import files_of
+from .shared.allennlp_embedding import AllenNLPOptions, embed_as_allennlp
+from .shared.bilms import bilm_of
 from .shared.errors import printing_errors
-from .shared.inputs import is_pipeline, open_text, pipeline_weights, source_of
-from .shared.options import Code, PipeName
+from .shared.options import Code, OldLanguage, PipeName
 from .shared.outputs import refuse_inputs, refuse_stream
+from .views.corpus import corpus_bar, show_summary
+
+_OF_ALLENNLP: dict[str | None, OutputFormat] = {None: "all", "all": "all", "top": "top", "mean": "average"}
 
 
-def output_format(*, all_: bool, top: bool, average: bool) -> OutputFormat:
-    """Return the format of the options --all, --top and --average. Raises CommandError if several are set."""
-    chosen: dict[OutputFormat, bool] = {"all": all_, "top": top, "average": average}
-    names = [name for name, value in chosen.items() if value]
-    if len(names) > 1:
-        raise CommandError(Errors.EMBED_FORMATS.format(got=" and ".join(f"--{name}" for name in names)))
-    return names[0] if names else "all"
+def layers_of(layers: str | None, *, all_: bool, top: bool, average: bool) -> str | None:
+    """Return what --layers, --all, --top and --average say; None if none was given.
 
-
-def load_embedder(
-    model: str | None,
-    options_file: str | None,
-    weight_file: str | None,
-    pipeline: str | None,
-    pipe: str | None,
-    gpu: int,
-    stateful: bool,
-    precision: str,
-) -> ElmoEmbedder:
-    """Return an embedder of a named model, of two files, of a saved pipeline, or of the embedded biLM.
-
-    model: en_mini, or a folder or package that `is_pipeline` can tell; None: the other arguments say which.
-    options_file, weight_file: the official files.
-    pipeline: folder or package of a saved pipeline.
-    pipe: name of the elmo pipe if the pipeline has several.
-    gpu: number of the GPU; -1: the CPU.
-    stateful, precision: as for ElmoEmbedder.
-
-    Raises ElmoError if they exclude each other, or can't be used.
+    Raises CommandError if several are set.
     """
-    known = cast(Precision, precision)  # or refused
-    others = {"--pipeline": pipeline, "--options-file": options_file, "--weight-file": weight_file}
-    present = [name for name, value in others.items() if value is not None]
-    if model is not None and present:
-        raise CommandError(Errors.MODEL_BOTH.format(other=present[0]))
-    if pipeline is not None and len(present) > 1:
-        raise CommandError(Errors.PIPE_BOTH.format(other=present[1]))
-    if model is not None and is_pipeline(model):
-        pipeline = model
-    if pipeline is None:
-        if pipe is not None:
-            raise CommandError(Errors.PIPE_ALONE.format(got=pipe))
-        if model is None:
-            return ElmoEmbedder(options_file, weight_file, gpu, stateful=stateful, precision=known)
-        options, arrays = load_arrays(bilm=model)
-    else:
-        options, arrays = pipeline_weights(pipeline, pipe)
-    return ElmoEmbedder.from_arrays(options, arrays, gpu, stateful=stateful, precision=known)
+    names = [("--all", "all", all_), ("--top", "top", top), ("--average", "mean", average)]
+    given = [(option, name) for option, name, value in names if value]
+    if layers is not None:
+        given.append(("--layers", layers))
+    if len(given) > 1:
+        raise CommandError(Errors.EMBED_FORMATS.format(got=" and ".join(option for option, _ in given)))
+    return given[0][1] if given else None
 
 
 def embed(
-    input_file: Annotated[
-        Path,
-        typer.Argument(metavar="TEXT", help="Text: one sentence a line, words separated by blanks; - is stdin"),
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TEXT",
+            help="Files, folders or patterns: text (a sentence a line), .jsonl, .conllu, .spacy, also packed as .gz, "
+            ".xz or .zst; - is stdin",
+        ),
     ],
-    output_file: Annotated[Path, typer.Argument(metavar="OUT", help="HDF5 file to write")],
-    all_: Annotated[bool, typer.Option("--all", help="Write all layers (the default)")] = False,
-    top: Annotated[bool, typer.Option("--top", help="Write the last layer only")] = False,
-    average: Annotated[bool, typer.Option("--average", help="Write the mean of the layers")] = False,
+    output: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="File to write (.hdf5, .parquet, .spacy, .safetensors, .npy), or a folder, which gets shards",
+        ),
+    ],
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="parquet, hdf5, spacy, safetensors or npy; left out: as OUT ends, or parquet",
+        ),
+    ] = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHICH",
+            help="all, top, mean, or a JSON file with the weights of a mix; left out: all for HDF5, else mean",
+        ),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option(metavar="TYPE", help="Of the values that are written: float32 or float16")
+    ] = "float32",
+    sentence: Annotated[bool, typer.Option("--sentence", help="Write one vector a sentence, the mean")] = False,
+    lang: Annotated[
+        str | None,
+        typer.Option(
+            "--lang",
+            "-l",
+            metavar="CODE",
+            help="Language of the tokenizer; left out: that of a pipeline, or en. HDF5 splits at blanks without it",
+        ),
+    ] = None,
+    language: OldLanguage = None,
+    tokenized: Annotated[bool, typer.Option("--tokenized", help="The words of texts are separated by blanks")] = False,
+    docs: Annotated[bool, typer.Option("--docs", help="A text is a document of several sentences")] = False,
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that make shards")] = 1,
+    shard_size: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Bytes of text in a shard; left out: 1,000,000, and HDF5 is one file"),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume/--no-resume", help="Go on with the shards in OUT, or delete them")
+    ] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="The same as --layers all")] = False,
+    top: Annotated[bool, typer.Option("--top", help="The same as --layers top: the last one")] = False,
+    average: Annotated[bool, typer.Option("--average", help="The same as --layers mean")] = False,
     batch_size: Annotated[
-        int, typer.Option("--batch-size", "-b", min=1, metavar="N", help="Sentences that run together")
-    ] = 64,
+        int | None, typer.Option("--batch-size", "-b", min=1, metavar="N", help="HDF5: sentences that run together, 64")
+    ] = None,
     use_sentence_keys: Annotated[
-        bool, typer.Option("--use-sentence-keys", help="Name the datasets by the sentences, not by numbers from 0 on")
+        bool, typer.Option("--use-sentence-keys", help="HDF5: name the datasets by the sentences, not by numbers")
     ] = False,
     forget_sentences: Annotated[
-        bool, typer.Option("--forget-sentences", help="Leave out the dataset sentence_to_index")
+        bool, typer.Option("--forget-sentences", help="HDF5: leave out the dataset sentence_to_index")
     ] = False,
     gpu_id: Annotated[
         int, typer.Option("--gpu-id", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")
@@ -108,7 +128,7 @@ def embed(
     pipe: PipeName = None,
     code: Code = None,
     stateful: Annotated[
-        bool, typer.Option("--stateful", help="Carry the LSTMs' state from batch to batch, as AllenNLP does")
+        bool, typer.Option("--stateful", help="HDF5: carry the LSTMs' state from batch to batch, as AllenNLP does")
     ] = False,
     file_friendly_logging: Annotated[
         bool, typer.Option("--file-friendly-logging", help="Show progress as lines, at most one in ten seconds")
@@ -122,40 +142,62 @@ def embed(
         ),
     ] = "float32",
 ) -> None:
-    """Write the vectors of a text as HDF5.
+    """Write the vectors of texts.
 
-    One dataset for each sentence, (layers, tokens, width), named "0", "1" ... as by AllenNLP's elmo command. Every line
-    must have a sentence.
+    A folder gets shards, in Parquet unless --format says otherwise. A command that was stopped goes on with the shards
+    that are missing. HDF5 is one file with a dataset for each sentence, (layers, tokens, width), named "0", "1" ... as
+    by AllenNLP's elmo command. docs/corpora.md tells more.
     """
     import_code(code)
-    source = source_of(input_file)
     if vocab_path is not None:
         msg.warn(Errors.EMBED_VOCAB_PATH.format(got=vocab_path))
-    with printing_errors(Errors.EMBED_STOPPED.format(path=output_file)):
-        refuse_stream(output_file)
-        chosen = output_format(all_=all_, top=top, average=average)
-        files = (options_file, weight_file) if model is None else files_of(model)
-        refuse_inputs(output_file, [input_file, *(Path(name) for name in files if name)])
-        with open_text(input_file) as file:
-            lines = read_sentences(file, source, keys=use_sentence_keys)
-        if not lines:
-            raise CommandError(Errors.EMBED_NO_SENTENCES.format(source=source))
+    stopped = Errors.EMBED_STOPPED if output.suffix else Errors.CORPUS_STOPPED
+    with printing_errors(stopped.format(path=output)):
+        refuse_stream(output)
+        lang = lang or language
+        target = Output.of(output, format_, shard_size is not None)
+        chosen = layers_of(layers, all_=all_, top=top, average=average)
         gpu = gpu_id if cuda_device is None else cuda_device
-        embedder = load_embedder(model, options_file, weight_file, pipeline, pipe, gpu, stateful, precision)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
-            embedder.embed_lines(
-                lines,
-                output_file,
-                chosen,
-                batch_size,
-                forget_sentences,
-                use_sentence_keys,
-                progress="lines" if file_friendly_logging else True,
+        bilm = bilm_of(model, options_file, weight_file, pipeline, pipe, str(device_of(gpu)), precision)
+        files = sources_of(inputs, output)
+        if target.single:
+            named = (options_file, weight_file) if model is None else files_of(model)
+            refuse_inputs(output, [*files, *(Path(name) for name in named if name)])
+            remove_leftovers_of(output, CommandError)
+        allennlp = AllenNLPOptions(batch_size, use_sentence_keys, forget_sentences, stateful)
+        if target.format == "hdf5" and target.single and chosen in _OF_ALLENNLP:
+            target.check(sentence, dtype, workers)
+            blanks = tokenized or (lang is None and bilm.saved_pipeline is None)
+            parser = None if blanks and not docs else Parser(None if blanks else bilm.tokenizer(lang), docs)
+            embed_as_allennlp(
+                files,
+                output,
+                _OF_ALLENNLP[chosen],
+                parser,
+                bilm,
+                gpu,
+                allennlp,
+                lines_of_progress=file_friendly_logging,
+                quiet=quiet,
             )
-    if embedder.n_truncated:
-        limit = embedder.options.max_characters - 2
-        msg.warn(
-            f"tokens with more than {limit} bytes, of which the biLM did not see the rest: {embedder.n_truncated:,}"
-        )
-    msg.good(f"{output_file}: {len(lines):,} sentences, {chosen} of {embedder.options.layers} layers")
+            return
+        allennlp.refuse()
+        with corpus_bar(total_bytes(files), quiet) as progress:
+            summary = embed_corpus(
+                inputs,
+                output,
+                format=format_,
+                layers=chosen,
+                dtype=dtype,
+                sentence=sentence,
+                lang=lang,
+                tokenized=tokenized or None,
+                docs=docs,
+                bilm=bilm,
+                workers=workers,
+                shard_size=shard_size,
+                resume=resume,
+                code=code,
+                progress=progress,
+            )
+        show_summary(summary, quiet)

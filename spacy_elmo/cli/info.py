@@ -16,9 +16,9 @@ from ..formats.contents.untrusted import kind_of as hdf5_kind_of
 from ..formats.options import BiLMOptions, read_options
 from ..formats.published.names import downloaded_folder, is_published
 from ..modules.loading import EMBEDDED, embedded_files
+from ..pipeline.saved import pipeline_bilms
 from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
 from .shared.console import escaped
-from .shared.inputs import pipeline_bilms
 from .shared.options import Code
 from .views.info_rows import (
     SHA256,

@@ -18,7 +18,7 @@ from ..neighbours.building import build_index
 from ..neighbours.header import MIX, Layer, is_index
 from ..neighbours.query import find_word
 from ..neighbours.word_index import Neighbour, WordIndex
-from .embed import load_embedder
+from .shared.bilms import bilm_of, embedder_of
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import STANDARD_INPUT
@@ -181,7 +181,7 @@ def neighbours(
     show_all()
     import_code(code)
     with printing_errors(), TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        embedder = load_embedder(model, None, None, None, pipe, gpu_id, False, "float32")
+        embedder = embedder_of(bilm_of(model, None, None, None, pipe, "cpu", "float32"), gpu_id)
         if is_index(corpus):
             settings = {"--index": index, "--lang": lang, "--layer": layer, "--force": force or None}
             for option in [name for name, value in settings.items() if value is not None]:

@@ -41,6 +41,10 @@ class CommandMessages:
     EMBED_FORMAT = "output_format is {got!r}. Expected one of {expected}."
     EMBED_BATCH_SIZE = "batch_size is {got!r}. Expected a whole number, 1 or more."
     EMBED_FORMATS = "{got} were given together. Expected one of --all, --top and --average: leave out the others."
+    EMBED_HDF5_ONLY = (
+        "{option} is for one HDF5 file with all layers, the top one or their mean, as AllenNLP writes it. Leave it "
+        "out, or give an output whose name ends in .hdf5."
+    )
     EMBED_VOCAB_PATH = "--vocab-path is not used, as in AllenNLP: nothing is written to {got}"
     EMBED_SAME = (
         "{path}: the file to read and the file to write are the same. Expected another file for the output: change "

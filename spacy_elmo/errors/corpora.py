@@ -85,3 +85,71 @@ class CorpusMessages:
         "of these words, exactly as it is written there."
     )
     QUERY_OCCURRENCE = "the occurrence is {got}, but the query has {word} {n} times. Expected a number from 1 to {n}."
+
+    # Embedding of corpora
+    CORPUS_STDIN_TWICE = "- is given twice as input. Expected it once: standard input can be read once only."
+    CORPUS_DTYPE = "dtype is {got}. Expected {expected}."
+    CORPUS_LAYERS = (
+        "layers is {got}, and there is no such file. Expected one of {expected}, or a JSON file with the weights of a "
+        'mix, such as {{"w": [0.0, 1.0, 0.0], "gamma": 1.0}}.'
+    )
+    CORPUS_MIX = (
+        "{path}: not the weights of a mix ({reason}). Expected a JSON object with "
+        '"w", a weight for each layer before the softmax, and perhaps "gamma".'
+    )
+    CORPUS_MIX_LAYERS = "the mix has {got} weights. Expected {expected}: one for each layer of the biLM."
+    CORPUS_FLOAT16 = "dtype is float16, but this biLM gives values beyond 65504, its largest. Expected float32."
+    CORPUS_OUTPUT = (
+        "the output is {got}. Expected the name of a file, like vectors.parquet, or of a folder, which gets shards."
+    )
+    CORPUS_FORMAT = "format is {got}. Expected one of {expected}."
+    CORPUS_SUFFIX = (
+        "{path}: the end of its name tells no format. Expected a name that ends in one of {expected}, or a name "
+        "without a dot for a folder; or say with format (--format) what is meant."
+    )
+    CORPUS_SUFFIX_FORMAT = (
+        "{path}: its name tells {told}, but format (--format) is {format}. Leave one of them out, or change the name."
+    )
+    CORPUS_SENTENCE = (
+        "one vector a sentence was asked for (sentence, --sentence), which {format} can't hold here. Expected parquet, "
+        "safetensors or npy."
+    )
+    CORPUS_NPY = (
+        "an .npy file has one vector a sentence, but vectors of tokens were asked for. Add --sentence "
+        "(sentence=True), or give another format."
+    )
+    CORPUS_HDF5 = "dtype is {got}, but HDF5 in AllenNLP's layout is float32. Leave it out, or give another format."
+    CORPUS_NUMBER = "{name} is {got}. Expected a whole number, 1 or more."
+    CORPUS_WORKERS = (
+        "{path} is one file, which one process writes. For several (workers), give a folder as the output: it gets "
+        "shards."
+    )
+    CORPUS_STOPPED = "stopped. The finished shards stay in {path}: the same command goes on with the others."
+    CORPUS_EXTRA = "{package} is missing, which this format needs. Get it with pip install spacy-elmo[{extra}]."
+    CORPUS_BAD_LINE = (
+        "{file}, line {line}: {reason}. Correct or remove the line; or give a folder as the output, for which bad "
+        "lines are left out and listed."
+    )
+    CORPUS_FOREIGN = (
+        "{folder}: has {got}, which no earlier command of this kind has written. Expected a new or empty folder, or "
+        "one to go on with: give another one."
+    )
+    CORPUS_MANIFEST = (
+        "{path}: damaged ({reason}). Begin anew with --no-resume (resume=False), which deletes the shards there."
+    )
+    CORPUS_SETTINGS = (
+        "{folder}: its shards were made with {name} {got!r}, and now it is {expected!r}. Expected the same: give "
+        "another folder, or begin anew with --no-resume (resume=False), which deletes the shards there."
+    )
+    CORPUS_CHANGED = (
+        "{folder}: the shard {shard} was made of other text than the input has now. Expected the same files in the "
+        "same order: give another folder, or begin anew with --no-resume (resume=False), which deletes the shards "
+        "there."
+    )
+    COLUMNS_LAYERS = "layers is 'all'. Expected 'top', 'mean', or a JSON file with the weights of a mix."
+    COLUMNS_MISSING = "the table has the columns {got}. Expected {expected} among them: set column to its name."
+    COLUMNS_ROW = "row {row} of the column {column!r} can't be used: {reason}. Expected a text, or a list of words."
+    CORPUS_WORKER = (
+        "a worker process ended in the middle; perhaps the system had no memory left. The finished shards stay: give "
+        "the same command again, with fewer workers or smaller shards."
+    )

@@ -17,6 +17,8 @@ from ..errors import ElmoError, Errors
 _CHUNK_BYTES = 2**20
 # Smaller arrays would grow if compressed, since a chunk needs an index.
 _MIN_COMPRESSED_BYTES = 2**12
+# A file's name has 255 bytes at most on all common file systems. A temporary file adds 38, and one of it 38 more.
+_NAME_BYTES = 150
 
 
 @contextmanager
@@ -36,13 +38,19 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
         raise error(Errors.FOLDER_MISSING.format(path=target, folder=target.parent))
     if target.is_dir():
         raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="it is a folder"))
-    temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
+    temporary = _temporary(target)
     try:
         yield temporary
         with writing(target, error):
             os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _temporary(target: Path) -> Path:
+    """Return a new path beside a file, whose name tells what it is to become if there is room for that."""
+    name = f".{uuid.uuid4().hex}.tmp"
+    return target.parent / (f".{target.name}{name}" if len(os.fsencode(target.name)) <= _NAME_BYTES else name)
 
 
 @contextmanager

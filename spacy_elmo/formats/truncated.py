@@ -27,6 +27,17 @@ def users_line() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
+def too_long(words: Sequence[str], max_characters: int) -> list[str]:
+    """Return the words with more than `max_characters` - 2 bytes of UTF-8, which is all that a biLM reads of a word.
+
+    words: any strings.
+    max_characters: positions per word of the biLM.
+    """
+    limit = max_characters - 2
+    # A character has at most 4 bytes of UTF-8, so most words need no encoding.
+    return [w for w in words if len(w) * 4 > limit and len(w.encode("utf8", "ignore")) > limit]
+
+
 class TruncatedWords:
     """Counts words that have more bytes than the biLM reads, and warns at the first one. Thread-safe.
 
@@ -50,8 +61,7 @@ class TruncatedWords:
         Warns (TruncatedWordsWarning) at the first such word of this counter.
         """
         limit = max_characters - 2
-        # A character has at most 4 bytes of UTF-8, so most words need no encoding.
-        long = [w for w in words if len(w) * 4 > limit and len(w.encode("utf8", "ignore")) > limit]
+        long = too_long(words, max_characters)
         if not long:
             return
         with self._lock:

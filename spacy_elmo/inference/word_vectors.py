@@ -43,6 +43,11 @@ class WordVectors:
     def __len__(self) -> int:
         return len(self._slots)
 
+    def clear(self) -> None:
+        """Empty the cache. The vectors that follow have the same bits as those of a new one."""
+        with self._lock:
+            self._slots.clear()
+
     def __call__(self, words: Sequence[str]) -> Tensor:
         """Return the vectors of `<S>` and `</S>`, followed by those of words.
 

@@ -1,4 +1,4 @@
-"""Opens what commands read: texts, and the biLMs of saved pipelines."""
+"""Opens the texts that commands read."""
 
 import io
 import sys
@@ -7,17 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-import spacy
-from spacy.language import Language
-from spacy.util import is_package
-
 from ...errors import CommandError, Errors
-from ...formats.options import BiLMOptions
-from ...formats.published.names import is_published
-from ...models.shim import BiLMShim, bilm_shims
-from ...modules import Arrays
-from ...modules.loading import EMBEDDED
-from ...pipeline.elmo import ElmoPipe
 from ...pretraining.text.reading import Report, read_sentences, read_stream
 
 STANDARD_INPUT = Path("-")
@@ -65,74 +55,3 @@ def sentences_in(path: Path, language: str | None, report: Report) -> Iterator[l
 def source_of(path: Path) -> str:
     """Return what messages call a text. path: as in `open_text`."""
     return "standard input" if path == STANDARD_INPUT else str(path)
-
-
-def is_pipeline(model: str) -> bool:
-    """Return whether a model is a saved pipeline: a folder with a config.cfg and a meta.json, or an installed package.
-
-    model: what the user typed.
-    """
-    folder = Path(model)
-    if folder.exists():
-        return (folder / "config.cfg").is_file() and (folder / "meta.json").is_file()
-    return model != EMBEDDED and not is_published(model) and is_package(model)
-
-
-def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
-    try:
-        nlp = spacy.load(pipeline)
-    except Exception as error:  # a damaged folder fails anywhere in spaCy
-        raise CommandError(Errors.PIPE_LOAD.format(pipeline=pipeline, reason=error)) from error
-    pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, ElmoPipe)}
-    if not pipes:
-        raise CommandError(Errors.PIPE_NONE.format(pipeline=pipeline, got=", ".join(nlp.pipe_names) or "no pipes"))
-    return nlp, pipes
-
-
-def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPipe]:
-    """Return a saved pipeline and one of its elmo pipes.
-
-    pipeline: folder or package of the pipeline.
-    name: name of the elmo pipe; None: the pipeline must have only one.
-
-    Raises CommandError if the pipeline can't be loaded, if it has no such elmo pipe, or if it has several and `name` is
-    None.
-    """
-    nlp, pipes = _load(pipeline)
-    if name is not None and name not in pipes:
-        raise CommandError(Errors.PIPE_NAME.format(pipeline=pipeline, got=name, expected=", ".join(pipes)))
-    if name is None and len(pipes) > 1:
-        raise CommandError(Errors.PIPE_SEVERAL.format(pipeline=pipeline, got=", ".join(pipes)))
-    return nlp, pipes[next(iter(pipes)) if name is None else name]
-
-
-def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOptions, Arrays]:
-    """Return the sizes and the weights of a saved pipeline's biLM.
-
-    pipeline: folder or package of the pipeline.
-    name: name of the elmo pipe; None: the pipeline must have only one.
-
-    Raises CommandError as `load_pipe` does, or if the pipe has no biLM of this package.
-    """
-    shim = _shim_of(pipeline, load_pipe(pipeline, name)[1])
-    return shim.options, shim.to_arrays()
-
-
-def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLMOptions, bool]]:
-    """Return the name of each elmo pipe of a saved pipeline, the sizes of its biLM, and whether that is en_mini.
-
-    It is en_mini if all of its sizes and weights are the same bits as those of the embedded biLM.
-
-    pipeline: folder or package of the pipeline.
-
-    Raises CommandError if the pipeline can't be loaded, or if it or a pipe has no biLM of this package.
-    """
-    shims = {name: _shim_of(pipeline, pipe) for name, pipe in _load(pipeline)[1].items()}
-    embedded = BiLMShim(None, None).compute_fingerprint()
-    return [(name, shim.options, shim.compute_fingerprint() == embedded) for name, shim in shims.items()]
-
-
-def _shim_of(pipeline: str, pipe: ElmoPipe) -> BiLMShim:
-    for shim in bilm_shims(pipe.model):
-        return shim
-    raise CommandError(Errors.PIPE_NO_BILM.format(pipeline=pipeline, name=pipe.name))

@@ -12,7 +12,7 @@ from ...allennlp.embedder import ElmoEmbedder
 from ...errors import CommandError, Errors
 from ...modules import BiLM, load_bilm
 from ...modules.loading import EMBEDDED, files_of
-from .inputs import is_pipeline, load_pipe
+from ...pipeline.saved import is_pipeline, load_pipe
 
 Layers = npt.NDArray[np.float32]
 BATCH = 64

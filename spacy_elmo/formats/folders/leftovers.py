@@ -1,5 +1,6 @@
 """Deletes the incomplete files of killed processes."""
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -27,3 +28,20 @@ def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+
+
+def remove_leftovers_of(path: Path, error: type[ElmoError]) -> None:
+    """Delete the temporary files of killed processes that were to become one file (see `replacing`).
+
+    path: that file. No other process may write it.
+    error: class of the exception.
+
+    Raises `error` if something can't be deleted.
+    """
+    target = Path(os.path.realpath(path))
+    name = re.compile(rf"\.+{re.escape(target.name)}\.(.+\.)?[0-9a-f]{{32}}\.tmp")
+    if target.parent.is_dir():
+        with writing(path, error):
+            for other in target.parent.iterdir():
+                if name.fullmatch(other.name):
+                    other.unlink(missing_ok=True)

@@ -69,7 +69,7 @@ def record_text(record: dict[str, Any]) -> str:
     text = record["text"]
     if not isinstance(text, str):
         raise Unusable('"text" is no string')
-    return _encodable(_usable(text))
+    return encodable(_usable(text))
 
 
 def checked_words(words: list[str]) -> list[str]:
@@ -77,7 +77,7 @@ def checked_words(words: list[str]) -> list[str]:
     for word in words:
         if word.split() != [word]:
             raise Unusable("an empty token, or one with blanks")
-    _encodable(_usable(" ".join(words)))
+    encodable(_usable(" ".join(words)))
     return words
 
 
@@ -87,7 +87,8 @@ def _usable(text: str) -> str:
     return text
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
+    """Return a text. Raises Unusable if it can't be written as UTF-8."""
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:

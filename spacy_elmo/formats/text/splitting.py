@@ -4,45 +4,62 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import spacy
 from spacy.language import Language
+from spacy.tokens import Doc
 
 from ...errors import CorpusError, Errors, shown
 from .lines import Unusable
 
 Splitter = Callable[[str], list[str]]
+Offsets = list[tuple[int, int]]
 
 RENEWED_AFTER = 20_000_000  # characters after which the tokenizer is replaced by a new one
+_WORD = re.compile(r"\S+")
 _MARKS = re.compile(r"[^\w\s]{1000}")
 _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itself does not check
 
 
 class Tokenizer:
-    """Splits text with the tokenizer of a spaCy language. Whitespace tokens are left out.
+    """Splits text with a spaCy tokenizer. Whitespace tokens are left out.
 
     spaCy's tokenizer stores every word it has seen. It is therefore replaced by a new one from time to time, so that
     memory does not grow with the text.
 
-    language: its code, like "en".
-
-    Raises CorpusError if spaCy does not know the language.
+    load: returns a new pipeline, whose tokenizer is used. Its errors are raised here.
     """
 
-    def __init__(self, language: str) -> None:
-        self.language = language
-        self._nlp, self._read = _blank(language), 0
+    def __init__(self, load: Callable[[], Language]) -> None:
+        self._load = load
+        self._nlp, self._read = load(), 0
 
     def __call__(self, text: str) -> list[str]:
         """Return the words of a text. Raises Unusable if the tokenizer would need very long for it."""
+        return [word for token in self._tokens(text) for word in token.text.split()]
+
+    def words_and_offsets(self, text: str) -> tuple[list[str], Offsets]:
+        """Return the words of a text, and the places of each in it: of its first character, and after its last one.
+
+        Raises Unusable if the tokenizer would need very long for it.
+        """
+        words, offsets = [], []
+        for token in self._tokens(text):
+            for match in _WORD.finditer(token.text):
+                words.append(match[0])
+                offsets.append((token.idx + match.start(), token.idx + match.end()))
+        return words, offsets
+
+    def _tokens(self, text: str) -> Doc:
         if len(text) > _LONGEST:
             raise Unusable(f"more than {_LONGEST:,} characters to be tokenised")
         if _MARKS.search(text):  # the tokenizer's time grows with the square of their number
             raise Unusable("1,000 punctuation marks without a blank or letter between them")
         self._read += len(text)
         if self._read > RENEWED_AFTER:
-            self._nlp, self._read = _blank(self.language), len(text)
-        return [word for token in self._nlp.tokenizer(text) for word in token.text.split()]
+            self._nlp, self._read = self._load(), len(text)
+        return self._nlp.tokenizer(text)
 
 
 def splitter(language: str | None) -> Splitter:
@@ -52,10 +69,22 @@ def splitter(language: str | None) -> Splitter:
 
     Raises CorpusError if spaCy does not know the language.
     """
-    return str.split if language is None else Tokenizer(language)
+    return str.split if language is None else Tokenizer(partial(blank, language))
 
 
-def _blank(language: str) -> Language:
+def words_at_blanks(text: str) -> tuple[list[str], Offsets]:
+    """Return the words of a text whose words are separated by blanks, and their places, as `words_and_offsets` does."""
+    words = text.split()
+    offsets, end = [], 0
+    for word in words:
+        start = text.index(word, end)
+        end = start + len(word)
+        offsets.append((start, end))
+    return words, offsets
+
+
+def blank(language: str) -> Language:
+    """Return an empty pipeline of a language. Raises CorpusError if spaCy does not know the language."""
     try:
         return spacy.blank(language)
     except (

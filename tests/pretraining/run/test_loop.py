@@ -14,9 +14,9 @@ import pytest
 from small_run import STEPS, STREAMS, config_of, run, write_text
 
 from spacy_elmo.errors import CheckpointError, CorpusError, SettingsError, WeightsError
+from spacy_elmo.formats.folders.lock import folder_lock
 from spacy_elmo.pretraining.run import evaluating
 from spacy_elmo.pretraining.run.checkpoint import Checkpoints
-from spacy_elmo.formats.folders.lock import folder_lock
 from spacy_elmo.pretraining.run.reporting import Reporter
 from spacy_elmo.pretraining.scoring import Score
 from spacy_elmo.pretraining.settings.config import PretrainConfig

@@ -22,10 +22,10 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.errors import CheckpointError, ElmoError, OtherProcessError, SettingsError
+from spacy_elmo.formats.folders.lock import folder_lock
 from spacy_elmo.formats.options import BiLMOptions
 from spacy_elmo.pretraining.run import loop
 from spacy_elmo.pretraining.run.checkpoint import Checkpoints
-from spacy_elmo.formats.folders.lock import folder_lock
 from spacy_elmo.pretraining.run.reporting import Reporter
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import write_config

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import spacy
 
-from spacy_elmo.cli.shared.inputs import pipeline_weights
 from spacy_elmo.errors import CommandError
+from spacy_elmo.pipeline.saved import pipeline_weights
 
 
 @pytest.mark.slow

@@ -1,0 +1,113 @@
+"""The biLM that embeds a corpus: which one it is, its engine, and the tokenizer that belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ..formats.options import BiLMOptions
+from ..formats.text.splitting import Tokenizer, blank
+from ..formats.truncated import too_long
+from ..inference.batches import token_batches
+from ..inference.engine import Engine
+from ..inference.frozen import FrozenBiLM
+from ..inference.word_vectors import CACHED_WORDS
+from ..models.bilm_bytes import fingerprint_of
+from ..modules import Arrays
+from ..modules.loading import load_arrays
+from ..modules.precision import Precision, dtype_of
+from ..pipeline.saved import is_pipeline, load_tokenizer, pipeline_weights
+
+MAX_TOKENS = 8192  # of a batch; only a longer sentence, alone, has more
+Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class BiLMChoice:
+    """Which biLM is used, and how. A process that gets it can load the biLM itself.
+
+    model: "en_mini", a folder of a biLM or of a pretraining run, or a saved pipeline (folder or package); None: the
+        two files.
+    options_file, weight_file: official files; both None: the embedded biLM.
+    pipe: name of the elmo pipe of a saved pipeline; None: it has only one.
+    pipeline: a saved pipeline that is named as such; None: the model or the files.
+    device: a torch device, such as "cpu" or "cuda:0".
+    precision: of the matrix multiplications: "float32", "bfloat16" or "auto".
+    """
+
+    model: str | None = None
+    options_file: str | None = None
+    weight_file: str | None = None
+    pipe: str | None = None
+    pipeline: str | None = None
+    device: str = "cpu"
+    precision: Precision = "float32"
+
+    @property
+    def saved_pipeline(self) -> str | None:
+        """The saved pipeline that has the biLM; None: it is in files of its own."""
+        if self.pipeline is None and self.model is not None and is_pipeline(self.model):
+            return self.model
+        return self.pipeline
+
+    def load(self) -> EmbeddingBiLM:
+        """Return the biLM. Raises ElmoError if it can't be used."""
+        dtype = dtype_of(self.precision, torch.device(self.device))  # before files are read
+        return EmbeddingBiLM(*self.load_arrays(), self.device, dtype)
+
+    def load_arrays(self) -> tuple[BiLMOptions, Arrays]:
+        """Return the sizes and the weights of the biLM. Raises ElmoError if they can't be used."""
+        pipeline = self.saved_pipeline
+        if pipeline is not None:
+            return pipeline_weights(pipeline, self.pipe)
+        return load_arrays(self.options_file, self.weight_file, self.model)
+
+    def tokenizer(self, lang: str | None) -> Tokenizer:
+        """Return the tokenizer of a language.
+
+        lang: its code; None: that of the pipeline, or "en" if the model is none.
+
+        Raises CorpusError if spaCy does not know the language.
+        """
+        pipeline = self.saved_pipeline
+        if lang is None and pipeline is not None:
+            return Tokenizer(partial(load_tokenizer, pipeline))
+        return Tokenizer(partial(blank, lang or "en"))
+
+
+class EmbeddingBiLM:
+    """A biLM that embeds sentences.
+
+    options: its sizes.
+    arrays: its weights, by parameter name. The dict is emptied.
+    device: a torch device.
+    dtype: type of the matrix multiplications.
+
+    The attribute `fingerprint` is a digest of its options, weights and dtype.
+    """
+
+    def __init__(self, options: BiLMOptions, arrays: Arrays, device: str, dtype: torch.dtype) -> None:
+        self.options = options
+        self.fingerprint = f"{fingerprint_of(options, arrays)} {dtype}"
+        self._engine: Engine = FrozenBiLM(options, arrays, device).prepare_engine(dtype, CACHED_WORDS)
+
+    def forget_words(self) -> None:
+        """Empty the cache of words. What follows then has the same bits, whatever was embedded before."""
+        self._engine.words.clear()
+
+    def embed(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[int, Array]]:
+        """Yield the number of each sentence and its layers, *Shape:* (layers, tokens, width), in any order.
+
+        sentences: lists of words.
+        """
+        for batch in token_batches([len(sentence) for sentence in sentences], MAX_TOKENS):
+            yield from zip(batch, self._engine.run([sentences[i] for i in batch]))
+
+    def cut_words(self, words: Sequence[str]) -> int:
+        """Return how many words have more bytes than the biLM reads."""
+        return len(too_long(words, self.options.max_characters))

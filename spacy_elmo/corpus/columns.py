@@ -1,0 +1,116 @@
+"""Embeds the columns of a table in memory: for Ray's map_batches, Spark's mapInPandas and Dask's map_partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import CorpusError, Errors, SettingsError, shown
+from ..formats.text.lines import Unusable, checked_words, encodable
+from ..formats.text.splitting import Tokenizer
+from .bilm import BiLMChoice, EmbeddingBiLM
+from .selection import Selection
+
+Array = npt.NDArray[Any]
+
+
+class EmbedColumns:
+    """Adds the vectors of a column of texts to a table. Call it with a table, as often as you like.
+
+    The biLM is loaded at the first call, and stays in memory. Where it is pickled, it is loaded again.
+
+    column: name of the column: each value is a text, or a list of words.
+    bilm: "en_mini", a folder of a biLM or of a pretraining run, or a saved pipeline; or a BiLMChoice.
+    layers: "top", "mean", or a JSON file with the weights of a mix. All layers at once are for
+        `spacy_elmo.corpus.embed`.
+    dtype: of the values: "float32" or "float16".
+    sentence: whether a text gets one vector, the mean over its tokens.
+    lang: language of the spaCy tokenizer; None: that of a saved pipeline, or English.
+
+    Raises SettingsError if a setting can't be used.
+    """
+
+    def __init__(
+        self,
+        column: str = "text",
+        *,
+        bilm: str | BiLMChoice = "en_mini",
+        layers: str | Path = "mean",
+        dtype: str = "float32",
+        sentence: bool = False,
+        lang: str | None = None,
+    ) -> None:
+        self.column, self.lang = column, lang
+        self.bilm = BiLMChoice(bilm) if isinstance(bilm, str) else bilm
+        self.selection = Selection.of(layers, dtype, sentence)
+        if self.selection.name == "all":
+            raise SettingsError(Errors.COLUMNS_LAYERS)
+        self._loaded: tuple[EmbeddingBiLM, Tokenizer] | None = None
+
+    def __call__(self, table: Any) -> Any:
+        """Return a table with two more columns: "tokens", and "vectors" (or "vector", with `sentence`).
+
+        table: a dict of columns, or a pandas DataFrame. In a row of "vectors" there is an array of
+            *Shape:* (tokens, width); in a DataFrame a list of arrays, which Arrow can store. "vector" of a dict is one
+            array, *Shape:* (rows, width). A text without words has no tokens, and a vector of zeros.
+
+        Returns a dict or a DataFrame, as `table` is. `table` is not changed.
+        Raises CorpusError if the column is missing, or if a text can't be used.
+        """
+        is_frame = hasattr(table, "assign")
+        if self.column not in table:
+            got = ", ".join(map(str, table))
+            raise CorpusError(Errors.COLUMNS_MISSING.format(got=got or "none", expected=shown(self.column)))
+        sentences = self._words(table[self.column])
+        vectors = self._vectors(sentences)
+        name = "vector" if self.selection.sentence else "vectors"
+        added: dict[str, Any] = {"tokens": sentences, name: vectors if self.selection.sentence else map(list, vectors)}
+        if is_frame:
+            return table.assign(**{key: list(values) for key, values in added.items()})
+        added["tokens"] = _objects(sentences)
+        added[name] = np.stack(vectors) if self.selection.sentence and vectors else _objects(vectors)
+        return {**table, **added}
+
+    def _words(self, values: Any) -> list[list[str]]:
+        _, tokenizer = self._load()
+        sentences = []
+        for row, value in enumerate(values):
+            try:
+                if isinstance(value, str):
+                    sentences.append(tokenizer(encodable(str(value))))  # spaCy refuses a numpy.str_
+                else:
+                    sentences.append(checked_words([str(word) for word in value]))
+            except (Unusable, TypeError) as error:
+                raise CorpusError(Errors.COLUMNS_ROW.format(row=row, column=self.column, reason=error)) from error
+        return sentences
+
+    def _vectors(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
+        bilm, _ = self._load()
+        shape = (bilm.options.width,) if self.selection.sentence else (0, bilm.options.width)
+        vectors = [np.zeros(shape, self.selection.dtype) for _ in sentences]
+        full = [i for i, sentence in enumerate(sentences) if sentence]
+        for i, layers in bilm.embed([sentences[i] for i in full]):
+            vectors[full[i]] = self.selection(layers)
+        return vectors
+
+    def _load(self) -> tuple[EmbeddingBiLM, Tokenizer]:
+        if self._loaded is None:
+            bilm = self.bilm.load()
+            self.selection.check(bilm.options.layers)
+            self._loaded = bilm, self.bilm.tokenizer(self.lang)
+        return self._loaded
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        return {**vars(self), "_loaded": None}
+
+
+def _objects(values: Sequence[Any]) -> Array:
+    """Return an array of objects, *Shape:* (rows,), whatever the shapes of the values."""
+    array = np.empty(len(values), object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array

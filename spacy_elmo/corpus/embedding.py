@@ -1,0 +1,198 @@
+"""Embeds a corpus into a file, or into a folder of shards."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import CorpusError, Errors, SettingsError, shown
+from ..formats.atomic import writing
+from ..formats.folders.leftovers import remove_leftovers
+from ..formats.folders.lock import folder_lock
+from ..formats.text.sources import EXPECTED
+from .bilm import BiLMChoice
+from .documents import Shard
+from .local import run_here, run_workers
+from .manifest import SHARDS, Manifest, ShardFacts
+from .output import Output
+from .parsing import refuse
+from .reading import cut, read_items, sources_of
+from .selection import Selection
+from .shards import Progress, ShardSettings, ShardWriter, no_progress
+
+SHARD_BYTES = 1_000_000  # of text; about 200,000 tokens
+Name = str | os.PathLike[str]
+
+
+@dataclass
+class Summary:
+    """What was embedded, shards of earlier commands included.
+
+    output: the file or folder.
+    format: of the file or of the shards.
+    shards: number of shards, 0 for one file; resumed: those that an earlier command had made.
+    documents, sentences, tokens: what was written.
+    cut_words: tokens with more bytes than the biLM reads.
+    blank: lines without a word.
+    skipped: lines that can't be used; they are listed in skipped.jsonl.
+    seconds: that this command took.
+    """
+
+    output: Path
+    format: str
+    shards: int = 0
+    resumed: int = 0
+    documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    cut_words: int = 0
+    blank: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+
+    def add(self, facts: ShardFacts) -> None:
+        """Add the counts of a shard."""
+        for name in ("documents", "sentences", "tokens", "cut_words", "blank"):
+            setattr(self, name, getattr(self, name) + getattr(facts, name))
+        self.skipped += len(facts.skipped)
+
+
+def embed(
+    inputs: Name | Sequence[Name],
+    output: Name,
+    *,
+    format: str | None = None,
+    layers: str | Path | None = None,
+    dtype: str = "float32",
+    sentence: bool = False,
+    lang: str | None = None,
+    tokenized: bool | None = None,
+    docs: bool = False,
+    bilm: str | BiLMChoice = "en_mini",
+    workers: int = 1,
+    shard_size: int | None = None,
+    resume: bool = True,
+    code: str | Path | None = None,
+    progress: Progress = no_progress,
+) -> Summary:
+    """Embed a corpus.
+
+    inputs: files, folders and patterns: text, .jsonl, .conllu or .spacy, perhaps packed as .gz, .xz or .zst; "-" is
+        standard input.
+    output: a file, whose name ends in .parquet, .hdf5, .spacy, .safetensors or .npy; or a folder, which gets shards.
+    format: "parquet", "hdf5", "spacy", "safetensors" or "npy"; None: what the name of the output says, or Parquet.
+    layers: "all", "top", "mean", or a JSON file with the weights of a mix; None: "all" for HDF5, else "mean".
+    dtype: of the values that are written: "float32" or "float16".
+    sentence: whether a sentence gets one vector, the mean over its tokens.
+    lang: language of the spaCy tokenizer; None: that of a saved pipeline, or English.
+    tokenized: whether the words of a text are separated by blanks; None: only for HDF5, as AllenNLP reads text, and
+        only if there is neither `lang` nor a pipeline.
+    docs: whether a text (a line, or the "text" of an object) is a document of several sentences.
+    bilm: "en_mini", a folder of a biLM or of a pretraining run, or a saved pipeline; or a BiLMChoice, which can say
+        more: two files, a device, a precision.
+    workers: number of processes. Only a folder of shards can be made by several.
+    shard_size: bytes of text in a shard; None: SHARD_BYTES.
+    resume: whether to go on with an earlier command; false: its shards are deleted.
+    code: Python file with functions that a saved pipeline needs. The workers import it; None: they import nothing.
+    progress: is called with the numbers of tokens and of bytes of text that were done since the call before.
+
+    Returns what was embedded.
+    Raises ElmoError if a setting, an input or the output can't be used. In a folder, finished shards stay.
+    """
+    begun = time.monotonic()
+    names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
+    target = Output.of(Path(output), format, shard_size is not None)
+    target.check(sentence, dtype, workers)
+    for name, number in (("workers", workers), ("shard_size", SHARD_BYTES if shard_size is None else shard_size)):
+        if not isinstance(number, int) or number < 1:
+            raise SettingsError(Errors.CORPUS_NUMBER.format(name=name, got=shown(number)))
+    bilm = BiLMChoice(bilm) if isinstance(bilm, str) else bilm
+    hdf5 = target.format == "hdf5"
+    if tokenized is None:
+        tokenized = hdf5 and lang is None and bilm.saved_pipeline is None
+    selection = Selection.of(layers or ("all" if hdf5 else "mean"), dtype, sentence)
+    settings = ShardSettings(bilm, target.format, selection, None if tokenized else lang, tokenized, docs, code)
+    files = sources_of([Path(name) for name in names], target.path)
+    summary = Summary(target.path, target.format)
+    if target.single:
+        _embed_into_file(files, target.path, settings, summary, progress)
+    else:
+        size = SHARD_BYTES if shard_size is None else shard_size
+        _embed_into_folder(files, target.path, settings, summary, workers, size, resume, progress)
+    if not summary.sentences:
+        lines, source = summary.blank + summary.skipped, ", ".join(map(str, names))
+        message = Errors.SOURCE_NO_SENTENCES
+        raise CorpusError(
+            message.format(
+                source=source, lines=lines, blank=summary.blank, bad=summary.skipped, examples="", expected=EXPECTED
+            )
+        )
+    summary.seconds = time.monotonic() - begun
+    return summary
+
+
+def _embed_into_file(
+    files: list[Path], path: Path, settings: ShardSettings, summary: Summary, progress: Progress
+) -> None:
+    if any(path.exists() and file.exists() and path.samefile(file) for file in files):
+        raise CorpusError(Errors.EMBED_SAME.format(path=path))
+    facts = ShardFacts(0, path.name, 0, "")
+    ShardWriter(settings).write_file(read_items(files), path, facts, refuse, progress)
+    summary.add(facts)
+
+
+def _embed_into_folder(
+    files: list[Path],
+    folder: Path,
+    settings: ShardSettings,
+    summary: Summary,
+    workers: int,
+    size: int,
+    resume: bool,
+    progress: Progress,
+) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise CorpusError(Errors.PATH_FOLDER.format(path=folder))
+    writer = ShardWriter(settings)  # before the folder is made, so that wrong settings leave nothing
+    decisive = {
+        "format": settings.format,
+        "layers": [settings.selection.name, *settings.selection.weights, settings.selection.gamma],
+        "dtype": settings.selection.dtype,
+        "sentence": settings.selection.sentence,
+        "tokenizer": "blanks" if settings.tokenized else settings.lang or settings.bilm.saved_pipeline or "en",
+        "docs": settings.docs,
+        "shard_size": size,
+        "biLM": writer.bilm.fingerprint,
+    }
+    with writing(folder, CorpusError):
+        folder.mkdir(parents=True, exist_ok=True)
+    with folder_lock(folder, CorpusError):
+        manifest = Manifest(folder, decisive, resume)
+        n_shards = 0
+
+        def missing() -> Iterator[Shard]:
+            nonlocal n_shards
+            for shard in cut(read_items(files), size):
+                n_shards += 1
+                if manifest.is_done(shard.number, shard.digest()):
+                    summary.resumed += 1
+                    progress(0, shard.bytes)
+                else:
+                    yield shard
+
+        try:
+            if workers == 1:
+                run_here(missing(), writer, folder / SHARDS, manifest.add, progress)
+            else:
+                del writer  # the workers have their own
+                run_workers(missing(), settings, workers, folder / SHARDS, manifest.add, progress)
+            manifest.finish(n_shards)
+        finally:
+            manifest.write_skipped()
+            remove_leftovers(folder, CorpusError)
+        for facts in manifest.facts.values():
+            summary.add(facts)
+        summary.shards = n_shards

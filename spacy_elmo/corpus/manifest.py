@@ -1,0 +1,160 @@
+"""The list of the shards that are finished, so that a stopped command goes on with the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import CorpusError, Errors
+from ..formats.atomic import replacing, writing
+
+MANIFEST, SKIPPED, SHARDS, LOCK = "manifest.jsonl", "skipped.jsonl", "shards", ".lock"
+VERSION = 1
+
+
+@dataclass
+class ShardFacts:
+    """What is known of a shard after it was written.
+
+    shard: its number.
+    file: name of its file in the folder of shards.
+    size: bytes of that file.
+    digest: of the items (see `Shard.digest`).
+    documents, sentences, tokens: what was written.
+    cut_words: tokens that the biLM did not read to their end.
+    blank: items without a word.
+    skipped: file, line and reason of each item that was left out.
+    """
+
+    shard: int
+    file: str
+    size: int
+    digest: str
+    documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    cut_words: int = 0
+    blank: int = 0
+    skipped: list[tuple[str, int, str]] = field(default_factory=list)
+
+
+class Manifest:
+    """The file manifest.jsonl of an output folder: a line with the settings, then a line for each finished shard.
+
+    While a command runs, lines are added as shards are finished. At the end the file is written again, in the order of
+    the shards. Only one process may use it.
+
+    folder: the output folder. It must exist.
+    settings: all that decides what is in the shards.
+    resume: whether shards of an earlier command are kept; false: they are deleted.
+
+    The attribute `facts` has the finished shards by their numbers.
+    Raises CorpusError if the folder has other files, if the earlier command had other settings, and if a file can't be
+    written.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any], resume: bool) -> None:
+        self.folder = folder
+        self.facts: dict[int, ShardFacts] = {}
+        self._settings = {"version": VERSION, **settings}
+        self._path = folder / MANIFEST
+        with writing(folder, CorpusError):
+            self._check_folder()
+            if not resume:
+                self._delete()
+            (folder / SHARDS).mkdir(exist_ok=True)
+            if self._path.exists():
+                self._read()
+                self._write_all()  # without a line that a killed command has not written to its end
+            else:
+                self._append(self._settings)
+
+    def is_done(self, number: int, digest: str) -> bool:
+        """Return whether a shard is finished.
+
+        number, digest: of the shard.
+
+        Raises CorpusError if it was made of other text.
+        """
+        if number not in self.facts:
+            return False
+        if self.facts[number].digest != digest:
+            raise CorpusError(Errors.CORPUS_CHANGED.format(folder=self.folder, shard=number))
+        return True
+
+    def add(self, facts: ShardFacts) -> None:
+        """Add a shard that was written. Raises CorpusError if the manifest can't be."""
+        self.facts[facts.shard] = facts
+        with writing(self._path, CorpusError):
+            self._append(asdict(facts))
+
+    def write_skipped(self) -> None:
+        """Write skipped.jsonl: an object for each item that was left out. Raises CorpusError if it can't be written."""
+        names = ("file", "line", "reason")
+        rows = (dict(zip(names, row)) for number in sorted(self.facts) for row in self.facts[number].skipped)
+        self._write(self.folder / SKIPPED, rows)
+
+    def finish(self, n_shards: int) -> None:
+        """Write the manifest in the order of the shards.
+
+        n_shards: shards of the corpus.
+
+        Raises CorpusError if there are more, because the corpus was longer before, or if it can't be written.
+        """
+        if len(self.facts) > n_shards:
+            raise CorpusError(Errors.CORPUS_CHANGED.format(folder=self.folder, shard=n_shards))
+        self._write_all()
+
+    def _check_folder(self) -> None:
+        names = {path.name for path in self.folder.iterdir()} - {LOCK}
+        if names and not self._path.exists():
+            foreign = sorted(names - {SHARDS})
+            if foreign or any((self.folder / SHARDS).iterdir()):
+                got = foreign[0] if foreign else SHARDS
+                raise CorpusError(Errors.CORPUS_FOREIGN.format(folder=self.folder, got=got))
+
+    def _delete(self) -> None:
+        if (self.folder / SHARDS).is_dir():
+            shutil.rmtree(self.folder / SHARDS)
+        for name in (SKIPPED, MANIFEST):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _read(self) -> None:
+        lines = self._path.read_bytes().splitlines(keepends=True)
+        try:
+            settings, *rows = [json.loads(line) for line in lines if line.endswith(b"\n")] or [self._settings]
+            all_facts = [ShardFacts(**row) for row in rows]
+        except (ValueError, TypeError) as error:
+            raise CorpusError(Errors.CORPUS_MANIFEST.format(path=self._path, reason=error)) from error
+        for name, expected in self._settings.items():
+            got = settings.get(name) if isinstance(settings, dict) else None
+            if got != expected:
+                message = Errors.CORPUS_SETTINGS.format(folder=self.folder, name=name, got=got, expected=expected)
+                raise CorpusError(message)
+        for facts in all_facts:
+            path = self.folder / SHARDS / facts.file
+            if path.is_file() and path.stat().st_size == facts.size:
+                self.facts[facts.shard] = facts
+
+    def _write_all(self) -> None:
+        self._write(self._path, [self._settings, *(asdict(self.facts[number]) for number in sorted(self.facts))])
+
+    def _write(self, path: Path, rows: Any) -> None:
+        with replacing(path, CorpusError) as temporary, writing(path, CorpusError), temporary.open("wb") as file:
+            file.writelines(_line(row) for row in rows)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _append(self, row: dict[str, Any]) -> None:
+        with self._path.open("ab") as file:
+            file.write(_line(row))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _line(row: dict[str, Any]) -> bytes:
+    return json.dumps(row).encode() + b"\n"

@@ -1,0 +1,160 @@
+"""Makes the file of a shard: parses its items, embeds them, and writes their vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy.typing as npt
+
+from ..formats.text.lines import Unusable
+from .bilm import BiLMChoice, EmbeddingBiLM
+from .documents import Document, Item, Shard
+from .manifest import ShardFacts
+from .parsing import Parser
+from .selection import Selection
+from .writers.kinds import WRITERS
+from .writers.writer import Shape, VectorFile
+
+Format = Literal["parquet", "hdf5", "spacy", "safetensors", "npy"]
+Progress = Callable[[int, int], None]  # tokens and bytes of text since the call before
+WINDOW_TOKENS = 32_768  # that are sorted by length together, as soon as they are read; of whole documents
+Embedded = list[tuple[Document, list[npt.NDArray[Any]]]]
+
+
+def no_progress(tokens: int, size: int) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True)
+class ShardSettings:
+    """All that a process needs to make shards.
+
+    bilm: the biLM.
+    format: of the files.
+    selection: what is written of the layers.
+    lang: language of the tokenizer; None: that of the pipeline, or English.
+    tokenized: whether the words of texts are separated by blanks.
+    docs: whether a text is a document of several sentences.
+    code: Python file that other processes import first.
+    """
+
+    bilm: BiLMChoice
+    format: Format
+    selection: Selection
+    lang: str | None
+    tokenized: bool
+    docs: bool
+    code: str | Path | None = None
+
+    def parser(self) -> Parser:
+        """Return what makes documents of items. Raises CorpusError if spaCy does not know the language."""
+        return Parser(None if self.tokenized else self.bilm.tokenizer(self.lang), self.docs)
+
+
+class ShardWriter:
+    """Makes files of vectors. A thread parses and writes beside the engine.
+
+    settings: of the files.
+    bilm: its biLM, if it is loaded; None: it is loaded here.
+
+    Raises ElmoError if the biLM, the language or the mix can't be used.
+    """
+
+    def __init__(self, settings: ShardSettings, bilm: EmbeddingBiLM | None = None) -> None:
+        self.settings = settings
+        self.bilm = settings.bilm.load() if bilm is None else bilm
+        settings.selection.check(self.bilm.options.layers)
+        self._parser = settings.parser()
+
+    def write_shard(self, shard: Shard, folder: Path, progress: Progress = no_progress) -> ShardFacts:
+        """Write the file of a shard. It has the same bytes whatever was embedded before.
+
+        shard: its items. Bad ones are left out.
+        folder: of the files of shards.
+        progress: is called with what was done.
+
+        Raises VectorsError if it can't be written.
+        """
+        name = f"part-{shard.number:06d}.{self.settings.format}"
+        facts = ShardFacts(shard.number, name, 0, shard.digest())
+
+        def skip(item: Item, reason: str) -> None:
+            facts.skipped.append((item.source, item.line, reason))
+
+        self.write_file(shard.items, folder / name, facts, skip, progress)
+        facts.size = (folder / name).stat().st_size
+        progress(0, shard.bytes)
+        return facts
+
+    def write_file(
+        self,
+        items: Iterable[Item],
+        path: Path,
+        facts: ShardFacts,
+        skip: Callable[[Item, str], None],
+        progress: Progress = no_progress,
+    ) -> None:
+        """Write the vectors of items to a file.
+
+        items: in their order.
+        path: the file, which appears when it is complete.
+        facts: its counts are raised.
+        skip: is called with each item that can't be used, and the reason. It may raise.
+        progress: is called with what was done.
+
+        Raises VectorsError if it can't be written.
+        """
+        self.bilm.forget_words()
+        shape = Shape(self.settings.selection, self.bilm.options.layers, self.bilm.options.width)
+        windows = self._windows(items, facts, skip)
+        with WRITERS[self.settings.format](path, shape) as file, ThreadPoolExecutor(1) as beside:
+            upcoming, written = beside.submit(next, windows, None), beside.submit(_write, file, [])
+            while (window := upcoming.result()) is not None:
+                upcoming = beside.submit(next, windows, None)
+                embedded = self._embed(window)
+                written.result()
+                written = beside.submit(_write, file, embedded)
+                progress(sum(document.tokens for document in window), 0)
+            written.result()
+
+    def _windows(
+        self, items: Iterable[Item], facts: ShardFacts, skip: Callable[[Item, str], None]
+    ) -> Iterator[list[Document]]:
+        window, tokens = [], 0
+        for item in items:
+            try:
+                document = self._parser(item)
+            except Unusable as error:
+                skip(item, str(error))
+                continue
+            if document is None:
+                facts.blank += 1
+                continue
+            facts.documents += 1
+            facts.sentences += len(document.sentences)
+            facts.tokens += document.tokens
+            facts.cut_words += sum(self.bilm.cut_words(sentence.tokens) for sentence in document.sentences)
+            window.append(document)
+            tokens += document.tokens
+            if tokens >= WINDOW_TOKENS:
+                yield window
+                window, tokens = [], 0
+        if window:
+            yield window
+
+    def _embed(self, window: list[Document]) -> Embedded:
+        sentences = [sentence.tokens for document in window for sentence in document.sentences]
+        vectors: list[npt.NDArray[Any]] = [None] * len(sentences)  # type: ignore[list-item]
+        for i, layers in self.bilm.embed(sentences):
+            vectors[i] = self.settings.selection(layers)
+        in_order = iter(vectors)
+        return [(document, [next(in_order) for _ in document.sentences]) for document in window]
+
+
+def _write(file: VectorFile, embedded: Embedded) -> None:
+    for document, vectors in embedded:
+        file.add(document, vectors)

@@ -1,0 +1,58 @@
+"""Tables in memory, as dicts of columns and as DataFrames."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_elmo import ElmoEmbedder
+from spacy_elmo.corpus import EmbedColumns
+from spacy_elmo.errors import CorpusError, SettingsError
+
+BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
+TEXTS = ["A dog isn't here.", "", "Yes."]
+WORDS = [["A", "dog", "is", "n't", "here", "."], [], ["Yes", "."]]
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_a_dict_of_columns(pickled: bool) -> None:
+    embed = EmbedColumns(bilm=BILM)
+    if pickled:
+        embed({"text": ["x"]})
+        embed = pickle.loads(pickle.dumps(embed))
+    texts = np.array(TEXTS)
+    texts.flags.writeable = False  # as those of Ray
+    table = {"text": texts, "number": np.arange(3)}
+    found = embed(table)
+    assert list(table) == ["text", "number"]
+    assert list(found) == ["text", "number", "tokens", "vectors"]
+    assert list(found["tokens"]) == WORDS
+    for vectors, layers in zip(found["vectors"], ElmoEmbedder(BILM).embed_batch(WORDS)):
+        np.testing.assert_allclose(vectors, layers.mean(0), atol=1e-5)
+
+
+def test_lists_of_words_and_one_vector_a_text() -> None:
+    embed = EmbedColumns("words", bilm=BILM, layers="top", sentence=True)
+    found = embed({"words": WORDS})["vector"]
+    layers = ElmoEmbedder(BILM).embed_batch(WORDS)
+    assert not found[1].any()
+    for i in (0, 2):
+        np.testing.assert_allclose(found[i], layers[i][-1].mean(0), atol=1e-5)
+
+
+def test_a_frame() -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = EmbedColumns(bilm=BILM)(pandas.DataFrame({"text": TEXTS}))
+    assert list(frame.columns) == ["text", "tokens", "vectors"]
+    assert [len(vectors) for vectors in frame["vectors"]] == [6, 0, 2]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    embed = EmbedColumns(bilm=BILM)
+    with pytest.raises(CorpusError, match="the table has the columns other"):
+        embed({"other": []})
+    with pytest.raises(CorpusError, match="row 1 of the column 'text'"):
+        embed({"text": ["a", 3]})
+    with pytest.raises(SettingsError, match="layers is 'all'"):
+        EmbedColumns(layers="all")

@@ -1,0 +1,230 @@
+"""Whole corpora: right vectors in every format, bad lines, resuming after kills, and errors that leave what is done."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
+
+from spacy_elmo import ElmoEmbedder
+from spacy_elmo.corpus import embed
+from spacy_elmo.corpus.bilm import BiLMChoice
+from spacy_elmo.corpus.manifest import MANIFEST, SKIPPED
+from spacy_elmo.errors import CorpusError, SettingsError, VectorsError
+from spacy_elmo.pipeline.attributes import layers_of, vectors_of
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
+BILM = str(GOLDEN)
+LINES = ["The cat sat on the mat.", "A dog isn't here.", "Yes.", "The river bank, and another bank."] * 5
+WORDS = [["The", "cat", "sat", "on", "the", "mat", "."], ["A", "dog", "is", "n't", "here", "."], ["Yes", "."],
+         ["The", "river", "bank", ",", "and", "another", "bank", "."]] * 5  # fmt: skip
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(LINES), encoding="utf8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[np.ndarray]:
+    """The layers of each sentence."""
+    return ElmoEmbedder(BILM).embed_batch(WORDS)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def rows_of(folder: Path) -> list[dict]:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    return [row for path in sorted((folder / "shards").iterdir()) for row in parquet.read_table(path).to_pylist()]
+
+
+def test_parquet(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    summary = embed(text, tmp_path / "out", bilm=BILM, shard_size=100)
+    assert (summary.sentences, summary.tokens, summary.skipped) == (20, sum(map(len, WORDS)), 0)
+    assert summary.shards > 2
+    rows = rows_of(tmp_path / "out")
+    assert [row["line"] for row in rows] == list(range(1, 21))
+    assert {row["source"] for row in rows} == {str(text)}
+    for row, line, words, layers in zip(rows, LINES, WORDS, expected):
+        assert (row["tokens"], row["text"]) == (words, line)
+        assert [line[start:end] for start, end in zip(row["starts"], row["ends"])] == words
+        np.testing.assert_allclose(row["vectors"], layers.mean(0), atol=1e-5)
+
+
+def test_row_groups(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    module = sys.modules["spacy_elmo.corpus.writers.parquet"]
+    monkeypatch.setattr(module, "ROW_GROUP_BYTES", 1)
+    embed(text, tmp_path / "a.parquet", bilm=BILM, layers="all", dtype="float16")
+    file = parquet.ParquetFile(tmp_path / "a.parquet")
+    assert file.num_row_groups == 20
+    schema = file.schema_arrow
+    assert str(schema.field("layer_2").type.value_type) == f"fixed_size_list<element: halffloat>[{width()}]"
+
+
+def width() -> int:
+    return int(ElmoEmbedder(BILM).options.width)
+
+
+def test_mixes(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:
+    (tmp_path / "mix.json").write_text(json.dumps([{"w": [0.0, 1.0, -1.0], "gamma": 2.0, "component": "ner"}]))
+    embed(text, tmp_path / "a.npy", bilm=BILM, layers=tmp_path / "mix.json", sentence=True)
+    weights = np.exp([0.0, 1.0, -1.0]) / np.exp([0.0, 1.0, -1.0]).sum()
+    found = np.load(tmp_path / "a.npy")
+    for vector, layers in zip(found, expected):
+        np.testing.assert_allclose(vector, 2 * np.tensordot(weights, layers, 1).mean(0), atol=1e-5)
+    (tmp_path / "mix.json").write_text('{"w": [1, 2]}')
+    with pytest.raises(SettingsError, match="the mix has 2 weights"):
+        embed(text, tmp_path / "b.npy", bilm=BILM, layers=tmp_path / "mix.json", sentence=True)
+    (tmp_path / "mix.json").write_text('{"w": ["a"]}')
+    with pytest.raises(SettingsError, match="not the weights of a mix"):
+        embed(text, tmp_path / "b.npy", bilm=BILM, layers=tmp_path / "mix.json", sentence=True)
+
+
+def test_docbins(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:
+    embed(text, tmp_path / "a.spacy", bilm=BILM, layers="all")
+    embed(text, tmp_path / "b.spacy", bilm=BILM, layers="top")
+    docs, tops = ([*DocBin().from_disk(tmp_path / f"{name}.spacy").get_docs(Vocab())] for name in "ab")
+    for doc, top, line, layers in zip(docs, tops, LINES, expected):
+        assert doc.text == line
+        assert doc.user_data["source"] == str(text)
+        np.testing.assert_allclose(layers_of(doc, attr="elmo"), layers, atol=1e-5)
+        np.testing.assert_allclose(vectors_of(top, attr="elmo"), layers[-1], atol=1e-5)
+
+
+def test_safetensors(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:
+    safetensors = pytest.importorskip("safetensors", reason="safetensors is not installed")
+    embed(text, tmp_path / "a.safetensors", bilm=BILM, layers="top")
+    with safetensors.safe_open(tmp_path / "a.safetensors", "numpy") as file:
+        ends, vectors = file.get_tensor("ends"), file.get_tensor("vectors")
+        sentences = json.loads(file.metadata()["sentences"])
+    assert [sentence["tokens"] for sentence in sentences] == WORDS
+    for array, layers in zip(np.split(vectors, ends[:-1]), expected):
+        np.testing.assert_allclose(array, layers[-1], atol=1e-5)
+
+
+def test_shards_of_hdf5(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:
+    embed(text, tmp_path / "out", format="hdf5", bilm=BILM, lang="en", shard_size=100)
+    found = []
+    for path in sorted((tmp_path / "out" / "shards").iterdir()):
+        with h5py.File(path) as file:
+            found += [file[str(i)][()] for i in range(len(file) - 1)]
+    for array, layers in zip(found, expected, strict=True):
+        np.testing.assert_allclose(array, layers, atol=1e-5)
+
+
+def test_bad_lines_are_listed(text: Path, tmp_path: Path) -> None:
+    text.write_bytes(b"good .\n\xff\n\n" + b"word\n" * 30 + b"a\0b\nlast")
+    for _ in range(2):  # the second time nothing is left to do
+        summary = embed(text, tmp_path / "out", format="spacy", bilm=BILM, shard_size=20)
+        assert (summary.sentences, summary.blank, summary.skipped) == (32, 1, 2)
+        rows = [json.loads(line) for line in (tmp_path / "out" / SKIPPED).read_text().splitlines()]
+        assert [(row["file"], row["line"]) for row in rows] == [(str(text), 2), (str(text), 34)]
+    with pytest.raises(CorpusError, match=r"text.txt, line 2: not UTF-8"):
+        embed(text, tmp_path / "a.spacy", bilm=BILM)
+    assert not (tmp_path / "a.spacy").exists()
+
+
+def test_resuming_ends_in_the_same_files(text: Path, tmp_path: Path) -> None:
+    """Shards are missing, a line of the manifest is cut, and a temporary file is left."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        embed(text, folder, format="spacy", bilm=BILM, shard_size=100)
+    whole = contents(first)
+    assert contents(second) == whole
+    lines = (second / MANIFEST).read_bytes().splitlines(keepends=True)
+    (second / MANIFEST).write_bytes(b"".join([*lines[:2], lines[3], lines[2][:30]]))
+    (second / "shards" / "part-000002.spacy").unlink()
+    (second / "shards" / f".part-000001.spacy.{'0' * 32}.tmp").write_text("")
+    summary = embed(text, second, format="spacy", bilm=BILM, shard_size=100)
+    assert summary.resumed == 1
+    assert contents(second) == whole
+
+
+def test_what_does_not_fit_is_refused(text: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    embed(text, out, format="spacy", bilm=BILM, shard_size=100)
+    before = contents(out)
+    with pytest.raises(CorpusError, match="made with layers"):
+        embed(text, out, format="spacy", bilm=BILM, shard_size=100, layers="top")
+    with pytest.raises(CorpusError, match="made with biLM"):
+        embed(text, out, format="spacy", bilm=BiLMChoice("en_mini"), shard_size=100)
+    text.write_text("other text\n" * 50)
+    with pytest.raises(CorpusError, match="shard 0 was made of other text"):
+        embed(text, out, format="spacy", bilm=BILM, shard_size=100)
+    text.write_text("\n".join(LINES[:5]))
+    with pytest.raises(CorpusError, match="was made of other text"):
+        embed(text, out, format="spacy", bilm=BILM, shard_size=100)
+    assert contents(out) == before
+    summary = embed(text, out, format="spacy", bilm=BILM, shard_size=100, resume=False)
+    assert (summary.sentences, summary.resumed) == (5, 0)
+    with pytest.raises(CorpusError, match="which no earlier command"):
+        embed(text, tmp_path, format="spacy", bilm=BILM)
+    text.write_text("\n\n")
+    with pytest.raises(CorpusError, match="no sentence"):
+        embed(text, tmp_path / "none", format="spacy", bilm=BILM)
+
+
+def test_damage_in_the_middle_leaves_finished_shards(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "z.txt.gz").write_bytes(b"\x1f\x8b damaged")
+    with pytest.raises(CorpusError, match=r"z.txt.gz: damaged"):
+        embed([text, tmp_path / "z.txt.gz"], tmp_path / "out", format="spacy", bilm=BILM, shard_size=100)
+    assert len([*(tmp_path / "out" / "shards").iterdir()]) > 2
+    assert embed(text, tmp_path / "out", format="spacy", bilm=BILM, shard_size=100).resumed > 2
+
+
+def test_a_full_disk_leaves_finished_shards(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["spacy_elmo.corpus.writers.writer"]
+    n_synced = 0
+
+    def sync(path: Path) -> None:
+        nonlocal n_synced
+        n_synced += 1
+        if n_synced == 3:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "_sync", sync)
+    with pytest.raises(VectorsError, match="No space left"):
+        embed(text, tmp_path / "out", format="spacy", bilm=BILM, shard_size=100)
+    names = sorted(path.name for path in (tmp_path / "out" / "shards").iterdir())
+    assert names == ["part-000000.spacy", "part-000001.spacy"]
+
+
+COMMAND = [sys.executable, "-m", "spacy", "elmo", "embed", "--format", "spacy", "--shard-size", "5000", "--quiet"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signal")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_kills_in_the_middle(tmp_path: Path, workers: str) -> None:
+    """After a kill of the whole command it goes on, and ends in the files of a command that was not killed."""
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"Sentence {i} has some words, which aren't many.\n" for i in range(1_000)))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*COMMAND, text, tmp_path / "whole"], check=True, env=environment)
+    command = [*COMMAND, "--workers", workers, text, tmp_path / "out"]
+    process = subprocess.Popen(command, env=environment)
+    deadline = time.monotonic() + 300
+    while not [*tmp_path.glob("out/shards/part*")] and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    n_done = len([*tmp_path.glob("out/shards/part*")])
+    time.sleep(1)  # until the workers have seen it
+    subprocess.run(command, check=True, env=environment)
+    assert 0 < n_done < len([*tmp_path.glob("out/shards/part*")])
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")

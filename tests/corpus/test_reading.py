@@ -1,0 +1,158 @@
+"""Items of a corpus: every kind of file, packed or not, and what is made of them."""
+
+import gzip
+import io
+import lzma
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+import spacy
+import zstandard
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.corpus.documents import Document, Item, size_of
+from spacy_elmo.corpus.parsing import Parser, sentence_starts
+from spacy_elmo.corpus.reading import cut, read_items, sources_of, total_bytes
+from spacy_elmo.errors import CorpusError
+from spacy_elmo.formats.text.lines import Unusable
+from spacy_elmo.formats.text.splitting import Tokenizer, blank
+
+BLANKS = Parser(None, docs=False)
+ENGLISH = Parser(Tokenizer(partial(blank, "en")), docs=True)
+
+
+def parsed(paths: Sequence[Path], parser: Parser = BLANKS) -> list[Document]:
+    return list(parser.documents(read_items(paths)))
+
+
+def words(documents: list[Document]) -> list[list[str]]:
+    return [sentence.tokens for document in documents for sentence in document.sentences]
+
+
+def test_text_packed_in_every_way(tmp_path: Path) -> None:
+    text = b"the cat sat\n\na dog\r\n"
+    packers = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.ZstdCompressor().compress}
+    for end, pack in packers.items():
+        (tmp_path / f"a.txt.{end}").write_bytes(pack(text))
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf" + text)
+    for path in tmp_path.iterdir():
+        documents = parsed([path])
+        assert words(documents) == [["the", "cat", "sat"], ["a", "dog"]]
+        assert [(d.source, d.line, d.text) for d in documents] == [
+            (str(path), 1, "the cat sat"),
+            (str(path), 3, "a dog"),
+        ]
+    assert total_bytes([tmp_path / "a.txt"]) == len(text) + 3
+    assert total_bytes([tmp_path / "a.txt.gz"]) is None
+
+
+def test_tokens_have_places_in_their_text() -> None:
+    text = "  It isn't  raining.  Stop!  "
+    for parser in (ENGLISH, BLANKS):
+        document = parser(Item("a", 1, "text", text.encode()))
+        assert document is not None
+        assert document.text == text
+        for sentence in document.sentences:
+            assert sentence.offsets is not None
+            assert [text[start:end] for start, end in sentence.offsets] == sentence.tokens
+    assert words([ENGLISH(Item("a", 1, "text", text.encode()))]) == [  # type: ignore[list-item]
+        ["It", "is", "n't", "raining", "."],
+        ["Stop", "!"],
+    ]
+
+
+@pytest.mark.parametrize("text", ['He said "Stop." And left... Then? Yes', "one", "? ! a . b", "。 x 。 。 y"])
+def test_sentences_are_those_of_spacys_sentencizer(text: str) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    doc = nlp(Doc(nlp.vocab, words=text.split()))
+    assert sentence_starts(text.split()) == [span.start for span in doc.sents]
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = ['{"text": "A dog. It barks.", "id": 7, "lang": "en"}', "", '{"tokens": ["isn\'t", "."], "id": "b"}']
+    path.write_text("\n".join(lines), encoding="utf8")
+    first, second = parsed([path], ENGLISH)
+    assert words([first, second]) == [["A", "dog", "."], ["It", "barks", "."], ["isn't", "."]]
+    assert (first.id, first.meta, first.line) == ("7", '{"lang": "en"}', 1)
+    assert (second.id, second.meta, second.line, second.text) == ("b", None, 3, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{", "not JSON"),
+        (b"[1]", 'no JSON object with "text"'),
+        (b'{"text": 1}', '"text" is no string'),
+        (b'{"tokens": ["a b"]}', "one with blanks"),
+        (b'{"text": "a", "id": "\\ud800"}', "half a surrogate pair"),
+        (b"\xff", "not UTF-8"),
+        (None, "more than"),
+    ],
+)
+def test_lines_that_cannot_be_used(line: bytes | None, reason: str) -> None:
+    item = Item("x.jsonl", 3, "json", line)
+    with pytest.raises(Unusable, match=reason):
+        BLANKS(item)
+    with pytest.raises(CorpusError, match=r"x\.jsonl, line 3: "):
+        list(BLANKS.documents([item]))
+
+
+CONLLU = """# sent_id = s1
+# text = Il va au marché.
+1\tIl\t_
+2\tva\t_
+3-4\tau\t_
+3\tà\t_
+4\tle\t_
+5\tmarché\t_
+5.1\thidden\t_
+6\t.\t_
+
+1\tYes\t_
+"""
+
+
+def test_conllu(tmp_path: Path) -> None:
+    path = tmp_path / "a.conllu"
+    path.write_text(CONLLU, encoding="utf8")
+    first, second = parsed([path])
+    assert words([first, second]) == [["Il", "va", "à", "le", "marché", "."], ["Yes"]]
+    assert (first.id, first.text, second.id, second.text, second.line) == ("s1", "Il va au marché.", None, None, 12)
+    assert first.sentences[0].offsets == [(0, 2), (3, 5), (6, 8), (6, 8), (9, 15), (15, 16)]
+    with pytest.raises(Unusable, match="no line of CoNLL-U"):
+        BLANKS(Item("a", 1, "conllu", b"Il va au"))
+
+
+def test_docs(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    docs = [
+        Doc(nlp.vocab, words=["A", "dog", ".", "\n", "Yes"], spaces=[True, False, False, False, False],
+            sent_starts=[True, False, False, False, True]),
+        Doc(nlp.vocab, words=["no", "bounds"]),
+    ]  # fmt: skip
+    DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
+    first, second = parsed([tmp_path / "a.spacy"])
+    assert words([first, second]) == [["A", "dog", "."], ["Yes"], ["no", "bounds"]]
+    assert first.text == "A dog.\nYes"
+    assert first.sentences[1].offsets == [(7, 10)]
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a b\nc\n")))
+    assert words(parsed(sources_of(["-"]))) == [["a", "b"], ["c"]]
+    with pytest.raises(CorpusError, match="given twice"):
+        sources_of(["-", "-"])
+
+
+def test_shards_are_cut_by_bytes() -> None:
+    items = [Item("a", i, "text", b"x" * i) for i in range(1, 8)]
+    shards = list(cut(items, 6))
+    assert [item for shard in shards for item in shard.items] == items
+    assert [shard.number for shard in shards] == list(range(len(shards)))
+    assert all(shard.bytes >= 6 > shard.bytes - size_of(shard.items[-1]) for shard in shards[:-1])
+    assert len({shard.digest() for shard in shards}) == len(shards)
