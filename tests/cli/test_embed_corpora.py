@@ -1,0 +1,120 @@
+"""`elmo embed` on other inputs than plain text and to other outputs than one HDF5 file."""
+
+import gzip
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import spacy
+from spacy.cli._util import app
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo import ElmoEmbedder
+from spacy_elmo.pipeline.extensions import register
+
+BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
+
+
+def run(*arguments: object, code: int = 0, stdin: bytes | None = None) -> str:
+    command = ["elmo", "embed", "--model", BILM, *map(str, arguments)]
+    result = CliRunner().invoke(app, command, input=stdin)
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def sentences_in(path: Path) -> list[str]:
+    with h5py.File(path) as file:
+        index = json.loads(file["sentence_to_index"][0])
+    return sorted(index, key=lambda sentence: int(index[sentence]))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("It isn't raining.\n", encoding="utf8")
+    (folder / "b.txt.gz").write_bytes(gzip.compress(b"A bank.\n"))
+    (folder / "c.jsonl").write_text('{"text": "The river. A boat."}\n{"tokens": ["isn\'t"]}\n', encoding="utf8")
+    (folder / "d.conllu").write_text("1\tYes\t_\n\n", encoding="utf8")
+    return folder
+
+
+def test_a_folder_of_shards(files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (files / "e.txt").write_bytes(b"bad \xff\n")
+    arguments = (files, out, "--format", "spacy", "--docs", "--layers", "top", "--shard-size", 30)
+    said = run(*arguments)
+    assert "5 documents, 6 sentences, 16 tokens, " in said
+    assert "left out and listed in" in said
+    assert len((out / "skipped.jsonl").read_text(encoding="utf8").splitlines()) == 1
+    register("elmo")  # as an elmo pipe does
+    docs = [doc for path in sorted(out.glob("shards/*")) for doc in DocBin().from_disk(path).get_docs(Vocab())]
+    assert [[token.text for token in doc] for doc in docs] == [
+        ["It", "is", "n't", "raining", "."],
+        ["A", "bank", "."],
+        ["The", "river", ".", "A", "boat", "."],
+        ["isn't"],
+        ["Yes"],
+    ]
+    assert [len(list(doc.sents)) for doc in docs] == [1, 1, 2, 1, 1]
+    for doc in docs:
+        words = [[token.text for token in sentence] for sentence in doc.sents]
+        expected = np.concatenate([layers[-1] for layers in ElmoEmbedder(BILM).embed_batch(words)])
+        np.testing.assert_allclose(doc._.elmo, expected, atol=1e-5)
+    assert "of them made before" in run(*arguments)
+    assert "made before" not in run(*arguments, "--no-resume")
+
+
+def test_quiet(files: Path, tmp_path: Path) -> None:
+    assert run(files, tmp_path / "out", "--format", "spacy", "--quiet") == ""
+    assert run(files, tmp_path / "a.hdf5", "--quiet") == ""
+
+
+def test_one_hdf5_file_of_any_input(files: Path, tmp_path: Path) -> None:
+    run(files, tmp_path / "a.hdf5")
+    assert sentences_in(tmp_path / "a.hdf5") == ["It isn't raining.", "A bank.", "The river. A boat.", "isn't", "Yes"]
+    run(files, tmp_path / "b.hdf5", "--lang", "en", "--docs")
+    split = ["It is n't raining .", "A bank .", "The river .", "A boat .", "isn't", "Yes"]
+    assert sentences_in(tmp_path / "b.hdf5") == split
+    (files / "e.jsonl").write_text("{\n", encoding="utf8")
+    assert "e.jsonl, line 1: not JSON" in run(files, tmp_path / "c.hdf5", code=1)
+    assert not (tmp_path / "c.hdf5").exists()
+
+
+@pytest.mark.slow
+def test_the_tokenizer_of_a_pipeline(files: Path, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.tokenizer.add_special_case("raining", [{"ORTH": "rain"}, {"ORTH": "ing"}])
+    nlp.add_pipe("elmo", config={"model": {"bilm": BILM}})
+    nlp.to_disk(tmp_path / "pipeline")
+    for options, expected in (
+        (("--pipeline", tmp_path / "pipeline"), "It is n't rain ing ."),
+        (("--pipeline", tmp_path / "pipeline", "--tokenized"), "It isn't raining."),
+        (("--pipeline", tmp_path / "pipeline", "--lang", "en"), "It is n't raining ."),
+    ):
+        result = CliRunner().invoke(
+            app, ["elmo", "embed", str(files / "a.txt"), str(tmp_path / "a.hdf5"), *map(str, options)]
+        )
+        assert result.exit_code == 0, result.output
+        assert sentences_in(tmp_path / "a.hdf5") == [expected]
+
+
+def test_the_files_of_killed_commands_are_deleted(files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / f".a.hdf5.{'0' * 32}.tmp").write_text("")
+    (out / f".b.hdf5.{'0' * 32}.tmp").write_text("")
+    run(files / "a.txt", out / "a.hdf5")
+    assert sorted(path.name for path in out.iterdir()) == [f".b.hdf5.{'0' * 32}.tmp", "a.hdf5"]
+
+
+def test_vectors_of_sentences_from_standard_input(tmp_path: Path) -> None:
+    run("-", tmp_path / "a.npy", "--sentence", "--layers", "all", "--tokenized", stdin=b"a b\nc\n")
+    expected = [layers.mean(1) for layers in ElmoEmbedder(BILM).embed_batch([["a", "b"], ["c"]])]
+    np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, atol=1e-5)
+    assert "an .npy file has one vector a sentence" in run("-", tmp_path / "b.npy", code=1)
