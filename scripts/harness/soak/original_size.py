@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,10 @@ _WORDS = 8_192  # a batch of the pipe's default size
 
 
 def original_size(limit_mb: float = 3_000.0) -> str:
-    """Embed a batch in processes of their own. Returns the peak of each. Raises AssertionError if one is too high."""
+    """Embed a batch in processes of their own, whose memory for data is limited. Returns the peak of each.
+
+    Raises AssertionError if a process fails under the limit, or if its peak, with the code that it maps, is above it.
+    """
     results = []
     with tempfile.TemporaryDirectory() as folder:
         bilm = BiLM(_OPTIONS)
@@ -31,14 +35,18 @@ def original_size(limit_mb: float = 3_000.0) -> str:
         write_options(Path(folder, "options.json"), _OPTIONS)
         del bilm
         for precision in ("float32", "auto"):
-            command = [sys.executable, "-m", "harness.soak.original_size", folder, precision]
-            used = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            command = [sys.executable, "-m", "harness.soak.original_size", folder, precision, str(limit_mb)]
+            process = subprocess.run(command, check=False, capture_output=True, text=True)
+            assert process.returncode == 0, f"{precision}: {process.stderr}"
+            used = float(process.stdout)
             assert used <= limit_mb, f"{used:,.0f} MB in {precision}, more than {limit_mb:,.0f} MB"
             results.append(f"{used:,.0f} MB in {precision}")
-    return f"original size, loaded, and {_WORDS:,} words embedded: peak {', '.join(results)}"
+    return f"original size, loaded, and {_WORDS:,} words embedded in {limit_mb:,.0f} MB: peak {', '.join(results)}"
 
 
-def _embed(folder: Path, precision: str) -> None:
+def _embed(folder: Path, precision: str, limit_mb: float) -> None:
+    # Not the address space, of which torch reserves more than it uses.
+    resource.setrlimit(resource.RLIMIT_DATA, (round(1e6 * limit_mb),) * 2)
     nlp = spacy.blank("en")
     files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "weights.hdf5")}
     nlp.add_pipe("elmo", config={"model": {**files, "precision": precision}})
@@ -49,4 +57,4 @@ def _embed(folder: Path, precision: str) -> None:
 
 
 if __name__ == "__main__":
-    _embed(Path(sys.argv[1]), sys.argv[2])
+    _embed(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]))
