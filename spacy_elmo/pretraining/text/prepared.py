@@ -51,6 +51,8 @@ class PreparedCorpus:
             self._damaged(f"{OFFSETS} has {len(self._offsets):,} numbers, not {n + 1:,}")
         if len(self._lengths) != n:
             self._damaged(f"{LENGTHS} has {len(self._lengths):,} numbers, not {n:,}")
+        if self._offsets[0] != 0:  # a wrong one in the middle shows in the sentence before it
+            self._damaged(f"{OFFSETS} begins with {self._offsets[0]:,}, not 0")
         if self._offsets[-1] != len(self._text):
             self._damaged(f"{TEXT} has {len(self._text):,} bytes, not {self._offsets[-1]:,}")
 

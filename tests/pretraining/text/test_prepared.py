@@ -258,13 +258,12 @@ def test_numbers_that_cannot_be(corpus: PreparedCorpus) -> None:
 
 
 @pytest.mark.parametrize(
-    "offsets", [[0, 11, 6, 21], [-9, 6, 11, 21], [0, 6, 10, 21], [0, 11, 11, 21], [0, 6, 2**62, 21]]
+    "offsets", [[0, 11, 6, 21], [-9, 6, 11, 21], [1, 6, 11, 21], [0, 6, 10, 21], [0, 11, 11, 21], [0, 6, 2**62, 21]]
 )
 def test_offsets_that_do_not_divide_the_lines(offsets: list[int], corpus: PreparedCorpus) -> None:
     np.save(corpus.folder / "offsets.npy", np.array(offsets, np.int64))
-    opened = PreparedCorpus.open(corpus.folder)
     with pytest.raises(CorpusError, match="damaged"):
-        list(opened)
+        list(PreparedCorpus.open(corpus.folder))
 
 
 def test_special_files(corpus: PreparedCorpus) -> None:
