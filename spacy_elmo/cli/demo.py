@@ -42,7 +42,10 @@ def demo(
         Path, typer.Argument(metavar="FOLDER", help="Folder for vectors.hdf5 and senses.png", file_okay=False)
     ] = Path("out"),
 ) -> None:
-    """Embed sentences with words of several senses, and show how well each layer separates the senses."""
+    """Embed sample sentences, and show what layers tell.
+
+    The sentences have words of several senses. A table shows how well each layer separates the senses.
+    """
     with printing_errors():
         make_folder(output)
         occurrences = embed_sample(output / "vectors.hdf5")

@@ -114,7 +114,9 @@ def download(
         ),
     ] = None,
 ) -> None:
-    """Download a published biLM by its name, or a file by its address.
+    """Download a published biLM, or a file.
+
+    A biLM is chosen by its name, any other file by its address.
 
     A name gets options.json and weights.hdf5 from the address that AllenNLP 2.10.1 names. The authors of this package
     could not try these addresses. Afterwards the name can be used as a model. The files go to $SPACY_ELMO_CACHE, or to

@@ -104,8 +104,9 @@ def evaluate(
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
     language: OldLanguage = None,
 ) -> None:
-    """Perplexity of a text: full softmax, each direction and their mean, zero and carried state.
+    """Measure the perplexity of a text.
 
+    It is that of the full softmax: of each direction and their mean, with zero and with carried state.
     Each direction predicts every word of a sentence and then a boundary. Words outside the vocabulary count as <UNK>;
     rows without <UNK> leave out the predictions of these. The mean is exp of the mean of both directions' losses.
     """

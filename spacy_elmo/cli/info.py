@@ -178,7 +178,7 @@ def info(
     ],
     code: Code = None,
 ) -> None:
-    """Show the contents of files, or what is wrong with them.
+    """Show what files hold, or what is wrong with them.
 
     Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
     weights.hdf5, and its softmax if it is there), of a pretraining run (its model-best), or of a saved pipeline.

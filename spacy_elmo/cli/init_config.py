@@ -47,8 +47,9 @@ def init_config(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write a config for spacy train whose components each listen to an elmo pipe.
+    """Write a config for spacy train with ELMo.
 
+    Each component listens to an elmo pipe.
     Each component has its features, its network and its mix of the biLM's layers. Other settings are spaCy's defaults.
     """
     with printing_errors(), warnings.catch_warnings():

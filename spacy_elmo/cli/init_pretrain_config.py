@@ -104,9 +104,9 @@ def init_pretrain_config(
     force: Force = False,
     language: OldLanguage = None,
 ) -> None:
-    """Write a config for spacy elmo pretrain, with a comment on each setting.
+    """Write a config for spacy elmo pretrain.
 
-    The text is counted, so that streams, warm-up, epochs and evaluations fit it.
+    Each setting has a comment. The text is counted, so that streams, warm-up, epochs and evaluations fit it.
     """
     with printing_errors():
         if output_file != STANDARD_OUTPUT:

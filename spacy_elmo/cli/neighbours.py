@@ -174,8 +174,9 @@ def neighbours(
     force: Annotated[bool, typer.Option("--force", "-F", help="Make the index again if it exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")] = False,
 ) -> None:
-    """Find the words of a corpus that are nearest to a word in a sentence of your own.
+    """Find the words of a corpus nearest to one of yours.
 
+    Your word is in a sentence of your own: --query and --word.
     The vectors of all words of the corpus are written to an index once, with --index. Later queries read it.
     """
     show_all()

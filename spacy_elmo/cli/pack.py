@@ -65,9 +65,10 @@ def pack(
     ] = Stored.float16,
     force: Force = False,
 ) -> None:
-    """Write a smaller copy of a biLM: its weights are rounded, and its HDF5 files are compressed.
+    """Write a smaller copy of a biLM.
 
-    The weights are still stored as float32, so AllenNLP, bilm-tf and other programs can read them through HDF5.
+    Its weights are rounded, and its HDF5 files are compressed. The weights are still stored as float32, so AllenNLP,
+    bilm-tf and other programs can read them through HDF5.
     """
     with printing_errors(Errors.PACK_STOPPED.format(path=output)):
         packed = pack_model(model, output, mantissa_bits, softmax.value, force, bits)

@@ -79,7 +79,7 @@ def pretrain(
         typer.Option("--restart", help="Start again from the first update; an earlier run in OUT is renamed to OUT.1"),
     ] = False,
 ) -> None:
-    """Train a biLM on text, or resume a run that was stopped.
+    """Train a biLM on text, or resume a stopped run.
 
     Settings can be overridden here: --training.epochs 2 is epochs in the section training.
     Ctrl-C, SIGTERM and SIGHUP write a checkpoint and end the run; the same command resumes it.

@@ -134,7 +134,7 @@ def similar(
     code: Code = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only")] = False,
 ) -> None:
-    """Find a word's occurrences in contexts like that of one of them.
+    """Find occurrences of a word in similar contexts.
 
     One occurrence, the first or that in line --sentence, is compared with all others, layer by layer.
     """

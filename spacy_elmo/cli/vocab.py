@@ -82,7 +82,7 @@ def vocab(
     force: Force = False,
     language: OldLanguage = None,
 ) -> None:
-    """Write the words of a text, sorted by frequency, and how often they occur.
+    """Count the words of a text, the most frequent first.
 
     <S>, </S> and <UNK> come first. The counts are written to another file: OUT with .counts.npy instead of .txt. If
     OUT is -, the words alone go to standard output, and what is told goes to standard error.

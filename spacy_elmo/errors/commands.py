@@ -23,8 +23,8 @@ class CommandMessages:
     EMBED_UNREADABLE = "{source}: can't be read ({reason}). Expected text, one sentence a line."
     EMBED_NO_SENTENCES = "{source}: empty. Expected text, one sentence a line, words separated by blanks."
     EMBED_EMPTY_LINES = (
-        "{source}: these lines are empty: {lines}. Expected a sentence in every line: remove the empty ones, for "
-        "example with grep."
+        "{source}: these lines are empty: {lines}. Expected a sentence in every line: remove the empty ones, or write "
+        "another file than HDF5 with python -m spacy elmo embed: a .spacy file, for example, leaves them out."
     )
     EMBED_KEY = (
         "{source}: line {line} can't be the key of its vectors: {reason}. Leave out --use-sentence-keys "
@@ -81,7 +81,8 @@ class CommandMessages:
     )
     SIMILAR_MISSING = (
         "{source}: the word {word!r} does not occur. Expected a token of the text, exactly as it is written there: "
-        "change --word, or add --ignore-case."
+        "change --word, or add --ignore-case. A biLM splits a text at blanks, so a word is one with the punctuation at "
+        "its end; a saved pipeline splits it with its tokenizer."
     )
     SIMILAR_ONCE = (
         "{source}: the word {word!r} occurs once, in line {line}. Expected two occurrences or more, to compare: change "

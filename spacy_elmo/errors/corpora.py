@@ -125,7 +125,10 @@ class CorpusMessages:
         "shards."
     )
     CORPUS_STOPPED = "stopped. The finished shards stay in {path}: the same command goes on with the others."
-    CORPUS_EXTRA = "{package} is missing, which this format needs. Get it with pip install spacy-elmo[{extra}]."
+    CORPUS_EXTRA = (
+        '{package} is missing, which this format needs. Get it with pip install "spacy-elmo[{extra}]", or choose hdf5 '
+        "or spacy, which need no other package: as format (--format) for a folder, as the end of the name for a file."
+    )
     CORPUS_BAD_LINE = (
         "{file}, line {line}: {reason}. Correct or remove the line; or give a folder as the output, for which bad "
         "lines are left out and listed."

@@ -27,7 +27,8 @@ class DocMessages:
     )
     OTHER_VECTORS = (
         "this has an ELMo vector of width {width}, but what it is compared with has a vector of width {got}: no ELMo "
-        "vector, or one of another biLM. Run the same pipe on both. If a doc was embedded and then written, or sent "
+        "vector, or one of another biLM. Run the same pipe on both; a lexeme, nlp.vocab[word], stands in no sentence "
+        "and has no ELMo vector. If a doc was embedded and then written, or sent "
         "by another process, call spacy_elmo.restore_vectors(doc)."
     )
     HOOKS_LOST = (

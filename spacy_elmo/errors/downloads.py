@@ -47,7 +47,9 @@ class DownloadMessages:
     )
     DOWNLOAD_SHORT = "{got:,} of {expected:,} bytes arrived"
     DOWNLOAD_CONNECTION = (
-        "{url}: no file arrived ({reason}). Check the address and the connection, then run the same command again."
+        "{url}: no file arrived ({reason}). Check the address and the connection, then run the same command again. If "
+        "this machine has no network, get the files with another one, and give their paths as options_file and "
+        "weight_file."
     )
     DOWNLOAD_CUT = (
         "{url}: the connection broke ({reason}). The {got:,} bytes so far are in {part}: run the same command again, "

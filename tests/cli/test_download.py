@@ -171,7 +171,9 @@ def test_other_answers_are_errors(server: Server, tmp_path: Path, code: int) -> 
 def test_no_connection(server: Server, tmp_path: Path) -> None:
     url = server.url()
     server.server_close()
-    assert "no file arrived" in run(url, tmp_path, code=1)
+    message = run(url, tmp_path, code=1)
+    assert "no file arrived" in message
+    assert "get the files with another one" in message
     assert names(tmp_path) == []
 
 

@@ -236,6 +236,7 @@ def test_other_refusals(text: Path, output: Path, tmp_path: Path) -> None:
         assert option in run(text, output, option, -2, code=2)
     text.write_text("a\n\nb\n")
     assert "these lines are empty: 2" in run(text, output, code=1)
+    assert "a .spacy file, for example, leaves them out" in run(text, output, code=1)
     text.write_text("")
     assert "empty. Expected text" in run(text, output, code=1)
     assert list(output.parent.iterdir()) == []

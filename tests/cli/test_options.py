@@ -87,6 +87,12 @@ def test_commands_are_listed_in_the_order_of_use() -> None:
     assert places == sorted(places)
 
 
+def test_the_list_cuts_no_line() -> None:
+    """Click ends a line with ... if it does not fit into 80 columns."""
+    output = CliRunner().invoke(spacy_app, ["elmo", "--help"], terminal_width=80).output
+    assert "..." not in output.partition("Commands")[2]
+
+
 @pytest.mark.slow
 def test_code_is_imported_before_a_pipeline_is_loaded(tmp_path: Path, golden: Path) -> None:
     """Each command runs in a process of its own, in which nobody has registered the component."""

@@ -187,6 +187,7 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
     shutil.copy(GOLDEN / "options.json", tmp_path / "half")
     for arguments, part in (
         (("en_mini", text, "--word", "lake"), "the word 'lake' does not occur"),
+        (("en_mini", text, "--word", "lake"), "A biLM splits a text at blanks"),
         (("en_mini", text, "--word", "river"), "occurs once, in line 1"),
         (
             ("en_mini", text, "--word", "bank", "--sentence", 4),
