@@ -199,7 +199,8 @@ class ElmoPipe(Listening, Facts, TrainablePipe):
         super().to_disk(path, exclude=exclude)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Return options and weights as bytes."""
+        """Return options and weights as bytes, the same before and after use. Raises ElmoError as `to_disk` does."""
+        self.model.initialize()
         self.name_weights()
         saved: bytes = super().to_bytes(exclude=exclude)
         return saved

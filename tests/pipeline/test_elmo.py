@@ -241,6 +241,14 @@ def test_a_model_may_be_used_again_after_its_pipe_is_gone(nlp: Language) -> None
     assert model.attrs["settings"].cache is pipe.cache
 
 
+def test_bytes_before_use_are_those_after_use() -> None:
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("elmo")
+    before = pipe.to_bytes(exclude=["vocab"])  # type: ignore[attr-defined]
+    nlp("the bank")
+    assert pipe.to_bytes(exclude=["vocab"]) == before  # type: ignore[attr-defined]
+
+
 def test_update_annotates_and_learns_nothing(nlp: Language) -> None:
     example = Example.from_dict(nlp.make_doc("the bank"), {})
     before = nlp.get_pipe("elmo").to_bytes()
