@@ -78,6 +78,8 @@ def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[
 
     Raises ElmoError if a text is neither, if it can't be tokenised, or if spaCy does not know the language.
     """
+    if not isinstance(texts, Iterable):
+        raise ElmoError(Errors.ENCODE_TEXTS.format(got=shown(texts), expected="a list of words"))
     split, sentences = splitter(lang), []
     for number, text in enumerate(texts, 1):
         try:
@@ -85,5 +87,7 @@ def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[
         except Unusable as error:
             raise ElmoError(Errors.ENCODE_TEXT.format(number=number, reason=error)) from error
         except TypeError as error:  # it can't be iterated: None, a number
-            raise ElmoError(Errors.ENCODE_KIND.format(number=number, got=shown(text))) from error
+            raise ElmoError(
+                Errors.ENCODE_KIND.format(number=number, got=shown(text), expected="a list of words")
+            ) from error
     return sentences

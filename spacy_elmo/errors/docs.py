@@ -48,7 +48,8 @@ class DocMessages:
 
     # A vector for each text
     ENCODE_TEXT = "text {number} can't be tokenised: {reason}. Change it, or give its words as a list."
-    ENCODE_KIND = "text {number} is {got}. Expected a string, or a list of words."
+    ENCODE_KIND = "text {number} is {got}. Expected a string or {expected}."
+    ENCODE_TEXTS = "the texts are {got}. Expected strings, as in a list; or one string or {expected}."
     ENCODE_NO_PIPE = (
         'the pipeline has no elmo pipe that is enabled; it has {got}. Expected one: add it with nlp.add_pipe("elmo").'
     )

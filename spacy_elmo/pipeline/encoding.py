@@ -34,12 +34,14 @@ def encode(
     elmo: name of the elmo pipe; None: the pipeline must have only one.
 
     Returns *Shape:* (texts, width), float32; (width,) for one text. The row of a text without words is zero.
-    Raises SettingsError if the pipeline has no such elmo pipe, or leaves out texts that fail, and the errors of its
-    pipes.
+    Raises SettingsError if a text or batch_size can't be used, or if the pipeline has no such elmo pipe, or leaves out
+    texts that fail; and the errors of its pipes. A pipe with store = "none" raises NotEmbeddedError.
     """
     name, pipe = _find(nlp, elmo)
     alone = isinstance(texts, str | Doc)
-    inputs: list[str | Doc] = [texts] if isinstance(texts, str | Doc) else list(texts)
+    inputs = _checked([texts] if isinstance(texts, str | Doc) else texts)
+    if type(batch_size) is not int or batch_size < 1:
+        raise SettingsError(Errors.EMBED_BATCH_SIZE.format(got=batch_size))
     rows: list[npt.NDArray[np.float32]] = []
     docs = nlp.pipe(inputs, batch_size=batch_size, disable=nlp.pipe_names[nlp.pipe_names.index(name) + 1 :])
     # disable = None: the bar is hidden if stderr is not a terminal
@@ -50,6 +52,18 @@ def encode(
         raise SettingsError(Errors.ENCODE_LOST.format(got=len(rows), expected=len(inputs)))
     vectors = np.stack(rows) if rows else np.zeros((0, pipe.width or 0), np.float32)
     return vectors[0] if alone else vectors
+
+
+def _checked(texts: Iterable[str | Doc]) -> list[str | Doc]:
+    """Return the texts as spaCy accepts them. Raises SettingsError if one is neither a string nor a doc."""
+    if not isinstance(texts, Iterable):
+        raise SettingsError(Errors.ENCODE_TEXTS.format(got=shown(texts), expected="Doc"))
+    inputs: list[str | Doc] = []
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str | Doc):
+            raise SettingsError(Errors.ENCODE_KIND.format(number=number, got=shown(text), expected="a Doc"))
+        inputs.append(str(text) if isinstance(text, str) else text)  # spaCy refuses subclasses, as numpy has them
+    return inputs
 
 
 def _find(nlp: Language, elmo: str | None) -> tuple[str, ElmoPipe]:

@@ -65,11 +65,18 @@ def test_progress_is_counted(embedder: ElmoEmbedder, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == ""
 
 
+def test_strings_of_numpy(embedder: ElmoEmbedder) -> None:
+    np.testing.assert_array_equal(embedder.encode(np.array(TEXTS)), embedder.encode(TEXTS))
+
+
 def test_refusals(embedder: ElmoEmbedder) -> None:
     for texts, part in (
         (["a", None], "text 2 is None"),
         ([3], "text 1 is 3"),
         ([["a", 1]], "1"),
+        (None, "the texts are None"),
+        (b"a", "text 1 is 97"),
+        (["a", "b \ud800"], "text 2 can't be tokenised.*surrogate"),
         (["!" * 2_000], "text 1 can't be tokenised"),
     ):
         with pytest.raises(ElmoError, match=part):

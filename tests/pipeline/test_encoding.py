@@ -75,6 +75,33 @@ def test_the_pipe_that_is_meant(nlp: Language, golden: Path) -> None:
         encode(spacy.blank("en"), TEXTS)
 
 
+def test_strings_of_numpy(nlp: Language) -> None:
+    np.testing.assert_array_equal(encode(nlp, np.array(TEXTS)), encode(nlp, TEXTS))
+    np.testing.assert_array_equal(encode(nlp, np.str_(TEXTS[0])), encode(nlp, TEXTS[0]))
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (None, "the texts are None"),
+        (b"a", "text 1 is 97"),
+        (3, "the texts are 3"),
+        (["a", None], "text 2 is None.*a string or a Doc"),
+        ([b"a"], "text 1 is b'a'"),
+        ([["a", "bank"]], r"text 1 is \['a', 'bank'\]"),
+    ],
+)
+def test_what_is_no_text(nlp: Language, texts: Any, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        encode(nlp, texts)
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, "3", None])
+def test_batch_sizes_that_can_not_be_used(nlp: Language, size: Any) -> None:
+    with pytest.raises(SettingsError, match="batch_size is"):
+        encode(nlp, TEXTS, batch_size=size)
+
+
 def test_texts_that_fail(nlp: Language) -> None:
     def fail(doc: Doc) -> Doc:
         if doc.text.startswith("A"):

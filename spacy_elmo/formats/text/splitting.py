@@ -36,13 +36,13 @@ class Tokenizer:
         self._nlp, self._read = load(), 0
 
     def __call__(self, text: str) -> list[str]:
-        """Return the words of a text. Raises Unusable if the tokenizer would need very long for it."""
+        """Return the words of a text. Raises Unusable if it can't be tokenised, or not in reasonable time."""
         return [word for token in self._tokens(text) for word in token.text.split()]
 
     def words_and_offsets(self, text: str) -> tuple[list[str], Offsets]:
         """Return the words of a text, and the places of each in it: of its first character, and after its last one.
 
-        Raises Unusable if the tokenizer would need very long for it.
+        Raises Unusable if it can't be tokenised, or not in reasonable time.
         """
         words, offsets = [], []
         for token in self._tokens(text):
@@ -59,7 +59,10 @@ class Tokenizer:
         self._read += len(text)
         if self._read > RENEWED_AFTER:
             self._nlp, self._read = self._load(), len(text)
-        return self._nlp.tokenizer(text)
+        try:
+            return self._nlp.tokenizer(str(text))  # spaCy refuses subclasses of str, such as those that numpy has
+        except UnicodeEncodeError as error:
+            raise Unusable("half of a surrogate pair, which UTF-8 can't represent") from error
 
 
 def splitter(language: str | None) -> Splitter:
