@@ -19,7 +19,7 @@ from ...formats.hdf5_storage import check_storage
 
 Array = npt.NDArray[Any]
 _NAME = re.compile(r"step-(\d{9}|[1-9]\d{9,})\.h5")
-_TEMPORARY = "." + "[0-9a-f]" * 32 + ".tmp"  # names of temporary files of formats/atomic.py
+_TEMPORARY = ".step-*." + "[0-9a-f]" * 32 + ".tmp"  # names of temporary files of formats/atomic.py
 _TITLE = b"spacy-elmo checkpoint, SHA-256 of what follows: "
 _BLOCK = 512  # bytes of the user block before the HDF5 data, the smallest size that the format allows
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # errors of a full disk

@@ -23,7 +23,7 @@ SHA256 = "0" * 64
 # for each command: the function of its module that is at work when the signal comes, and arguments that lead there
 AT_WORK = {
     "demo": ("embed_sample", ["out"]),
-    "embed": ("load_embedder", ["a.txt", "a.hdf5"]),
+    "embed": ("embed_as_allennlp", ["a.txt", "a.hdf5"]),
     "similar": ("read_occurrences", ["en_mini", "a.txt", "--word", "a"]),
     "neighbours": ("open_index", ["a.txt", "-q", "a b", "-w", "a"]),
     "info": ("models_in", ["en_mini"]),

@@ -136,7 +136,7 @@ def test_sizes_come_from_the_embedded_bilm(bilm: Path, tmp_path: Path) -> None:
     (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_mini"\n', encoding="utf8")
     assert read_config(tmp_path / "tune.cfg").bilm == OPTIONS
     other = PretrainConfig(PathSettings(str(tmp_path / "text.txt"), init="en_midi"), OPTIONS)
-    with pytest.raises(SettingsError, match=r"paths\.init is 'en_midi'\. Expected a folder .*, or en_mini"):
+    with pytest.raises(SettingsError, match=r"paths\.init is 'en_midi'\. Expected a folder .*, or a biLM's name"):
         check_paths(other, tmp_path / "out")
     check_paths(PretrainConfig(PathSettings(other.paths.train, init="en_mini"), OPTIONS), tmp_path / "out")
 
