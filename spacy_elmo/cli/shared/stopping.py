@@ -1,6 +1,8 @@
 """Signals that end a command, and its exit codes after them."""
 
+import _thread
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ import typer
 
 Parameters = ParamSpec("Parameters")
 NAMES = ("SIGTERM", "SIGHUP")  # Python itself raises KeyboardInterrupt for SIGINT; Windows has no SIGHUP
+AGAIN = 0.05  # seconds after which a signal that was lost is raised again
 
 
 @contextmanager
@@ -19,7 +22,8 @@ def stoppable() -> Iterator[None]:
     """Make SIGTERM and SIGHUP end the block with a KeyboardInterrupt, as Ctrl-C does, so that files are cleaned up.
 
     The argument of the exception is the number of the signal (see `exit_code`). A signal that is ignored stays ignored,
-    such as SIGHUP under nohup. Outside the main thread, which alone gets signals, nothing is changed.
+    such as SIGHUP under nohup. One that comes in a callback, where Python drops exceptions, is raised again after it.
+    Outside the main thread, which alone gets signals, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -28,7 +32,8 @@ def stoppable() -> Iterator[None]:
     noted = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, _interrupt) for number in noted}
     try:
-        yield
+        with _nothing_lost():
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -57,6 +62,37 @@ def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters,
             raise typer.Exit(exit_code(interrupt)) from None
 
     return run
+
+
+@contextmanager
+def _nothing_lost() -> Iterator[None]:
+    """Raise a KeyboardInterrupt again that came in a weak reference's callback or a `__del__`."""
+    report = sys.unraisablehook
+    timers: list[threading.Timer] = []
+
+    def raise_again(lost: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(lost.exc_value, KeyboardInterrupt):
+            report(lost)
+            return
+        number = exit_code(lost.exc_value) - 128
+        timers.append(threading.Timer(AGAIN, _send_to_main_thread, [number]))  # in this hook it would be lost too
+        timers[-1].start()
+
+    sys.unraisablehook = raise_again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = report
+        for timer in timers:
+            timer.cancel()
+
+
+def _send_to_main_thread(number: int) -> None:
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, number)  # ends a wait too
+    else:
+        _thread.interrupt_main(signal.Signals(number))
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

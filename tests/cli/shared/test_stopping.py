@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from importlib import import_module
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 from spacy_elmo import cli
-from spacy_elmo.cli.shared.stopping import stoppable
+from spacy_elmo.cli.shared.stopping import exit_code, stoppable
 
 CODES = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 SHA256 = "0" * 64
@@ -97,6 +98,41 @@ def test_exit_codes_of_processes(command: str, name: str) -> None:
     printed = "".join(process.communicate(timeout=60))
     assert process.returncode == CODES[name], printed
     assert "Traceback" not in printed
+
+
+@posix
+@pytest.mark.parametrize("name", CODES)
+def test_a_signal_in_a_callback_is_not_lost(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Python prints and drops what a weak reference's callback raises, and h5py has such callbacks."""
+
+    class Thing:
+        pass
+
+    def work() -> None:
+        thing = Thing()
+        reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.Signals[name]))
+        del thing
+        assert reference() is None
+        time.sleep(10)
+
+    with pytest.raises(KeyboardInterrupt) as stopped, stoppable():
+        work()
+    assert exit_code(stopped.value) == CODES[name]
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_other_exceptions_in_callbacks_are_reported_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: seen.append(repr(lost.exc_value)))
+
+    class Thing:
+        def __del__(self) -> None:
+            raise ValueError("here")
+
+    with stoppable():
+        Thing()
+    assert seen == ["ValueError('here')"]
 
 
 @posix
