@@ -110,7 +110,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("page", "snippet"),
     [
         (page, snippet)
-        for page in ("coming_from.md", "corpora.md", "neighbours.md", "performance.md", "training.md")
+        for page in ("coming_from.md", "corpora.md", "neighbours.md", "performance.md", "tasks.md", "training.md")
         for snippet in code(page)
     ],
 )

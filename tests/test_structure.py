@@ -36,6 +36,7 @@ ARROWS = {
     "models/listening": "models",
     "pipeline": "pipeline/listening models/ modules/ formats/",
     "pipeline/listening": "pipeline models/",
+    "tasks": "",
     "corpus": "corpus/writers pipeline/ models/ inference/ modules/ formats/",
     "corpus/writers": "corpus pipeline formats/",
     "pretraining": "pretraining/model pretraining/text modules/ formats/",

@@ -17,6 +17,7 @@ from .kernels import KernelMessages
 from .language_models import LanguageModelMessages
 from .listening import ListeningMessages
 from .settings import SettingMessages
+from .tasks import TaskMessages
 from .training import TrainingMessages
 from .untrusted import UntrustedMessages
 
@@ -58,6 +59,10 @@ class OtherProcessError(ProcessError):
 
 class CorpusError(ElmoError):
     """A text, or an index of its words, can't be used."""
+
+
+class AnnotationError(ElmoError):
+    """The annotations of a doc are not what a component can read or learn from."""
 
 
 class CommandError(ElmoError):
@@ -119,6 +124,7 @@ class Errors(
     CacheMessages,
     CheckpointMessages,
     CorpusMessages,
+    TaskMessages,
     UntrustedMessages,
 ):
     """All message templates."""

@@ -1,0 +1,1 @@
+"""The paper's other tasks: spaCy components on any tok2vec."""
