@@ -72,6 +72,7 @@ class SettingMessages:
     )
     WINDOW = "window is {window} and overlap is {overlap}. Expected window >= 1 and 0 <= overlap < window."
     LONGEST_SENTENCE = "longest_sentence is {got}. Expected at least window, {window}."
+    SPAN_KEYS = 'keys is {got}. Expected a list of keys of doc.spans, such as ["premise", "hypothesis"].'
     ATTR_RESERVED = "attr is {got!r}, a name that spaCy or Python uses itself. Set attr to another name."
     WHOLE_NUMBER = "{name} is {got!r}. Expected a whole number."
     SAVED_DAMAGED = "the saved biLM is damaged or cut short ({reason}). Save the pipeline again."

@@ -1,11 +1,12 @@
 """Span getters: functions that split docs into the spans that the biLM reads as sentences."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from spacy.tokens import Doc, Span
 
-from ..errors import Errors, SettingsError
+from ..errors import Errors, SettingsError, shown
+from .parts import has_parts, lines_of
 from .types import SpanGetter
 
 
@@ -34,9 +35,28 @@ def _is_longer(sentence: Span, words: int) -> bool:
     return len(sentence) > words and sum(not token.is_space for token in sentence) > words
 
 
+def _or_windows(spans: Iterable[Span], window: int, overlap: int, longest_sentence: int) -> list[Span]:
+    """Return spans, those that are too long divided into windows.
+
+    longest_sentence: number of words up to which a span is not divided.
+    """
+    result = []
+    for span in spans:
+        if _is_longer(span, longest_sentence):
+            result.extend(windows(span.doc, span.start, span.end, window, overlap))
+        else:
+            result.append(span)
+    return result
+
+
 def _check(window: int, overlap: int) -> None:
     if not isinstance(window, int) or not isinstance(overlap, int) or window < 1 or not 0 <= overlap < window:
         raise SettingsError(Errors.WINDOW.format(window=window, overlap=overlap))
+
+
+def _check_longest(longest_sentence: int, window: int) -> None:
+    if not isinstance(longest_sentence, int) or longest_sentence < window:
+        raise SettingsError(Errors.LONGEST_SENTENCE.format(got=longest_sentence, window=window))
 
 
 def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:
@@ -66,9 +86,33 @@ def build_sentences(window: int = 250, overlap: int = 50, longest_sentence: int 
     Raises SettingsError if window or overlap is out of its range, or longest_sentence is below window.
     """
     _check(window, overlap)
-    if not isinstance(longest_sentence, int) or longest_sentence < window:
-        raise SettingsError(Errors.LONGEST_SENTENCE.format(got=longest_sentence, window=window))
+    _check_longest(longest_sentence, window)
     return partial(_get_sentences, window=window, overlap=overlap, longest_sentence=longest_sentence)
+
+
+def build_span_groups(
+    keys: Sequence[str], window: int = 250, overlap: int = 50, longest_sentence: int = 1000
+) -> SpanGetter:
+    """Build spacy-elmo.span_groups.v1: it returns the spans of a doc under these keys, and the runs of tokens between.
+
+    A doc without any of these span groups is divided at its first line breaks, into one part for each key. Spans and
+    runs that are too long are split into windows (see `build_windows`).
+
+    keys: keys of `doc.spans`, such as `["premise", "hypothesis"]`.
+    window: number of words in each window. Whitespace tokens do not count.
+    overlap: number of words that neighbouring windows share.
+    longest_sentence: number of words up to which a span is not split.
+
+    Raises SettingsError if keys is no list of names, window or overlap is out of its range, or longest_sentence is
+    below window.
+    """
+    _check(window, overlap)
+    _check_longest(longest_sentence, window)
+    if not isinstance(keys, (list, tuple)) or not keys or not all(isinstance(key, str) and key for key in keys):
+        raise SettingsError(Errors.SPAN_KEYS.format(got=shown(keys)))
+    return partial(
+        _get_span_groups, keys=tuple(keys), window=window, overlap=overlap, longest_sentence=longest_sentence
+    )
 
 
 def build_whole_doc() -> SpanGetter:
@@ -89,14 +133,33 @@ def _get_sentences(docs: Iterable[Doc], *, window: int, overlap: int, longest_se
         if not doc.has_annotation("SENT_START"):
             result.extend(_get_windows([doc], window=window, overlap=overlap))
             continue
-        spans: list[Span] = []
-        for sentence in doc.sents:
-            if _is_longer(sentence, longest_sentence):
-                spans.extend(windows(doc, sentence.start, sentence.end, window, overlap))
-            else:
-                spans.append(sentence)
-        result.append(spans)
+        result.append(_or_windows(doc.sents, window, overlap, longest_sentence))
     return result
+
+
+def _get_span_groups(
+    docs: Iterable[Doc], *, keys: Sequence[str], window: int, overlap: int, longest_sentence: int
+) -> list[list[Span]]:
+    result = []
+    for doc in docs:
+        if has_parts(doc, keys):
+            spans = [span for key in keys if key in doc.spans for span in doc.spans[key] if len(span)]
+            spans.extend(_between(doc, spans))
+        else:
+            spans = [part for part in lines_of(doc, len(keys)) if len(part)]
+        result.append(_or_windows(spans, window, overlap, longest_sentence))
+    return result
+
+
+def _between(doc: Doc, spans: Iterable[Span]) -> list[Span]:
+    """Return the runs of tokens that are in none of the spans, without those of whitespace alone."""
+    runs, read = [], 0
+    for span in [*sorted(spans), doc[len(doc) :]]:
+        run = doc[read : max(read, span.start)]
+        if run.text.strip():
+            runs.append(run)
+        read = max(read, span.end)
+    return runs
 
 
 def _get_whole_doc(docs: Iterable[Doc]) -> list[list[Span]]:

@@ -1,9 +1,11 @@
+import pickle
+
 import pytest
 import spacy
 from spacy.tokens import Doc
 
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.models.span_getters import build_sentences, build_whole_doc, build_windows
+from spacy_elmo.models.span_getters import build_sentences, build_span_groups, build_whole_doc, build_windows
 
 VOCAB = spacy.blank("en").vocab
 
@@ -50,3 +52,66 @@ def test_windows_that_never_end_are_refused(window: int, overlap: int) -> None:
 def test_longest_sentence_below_window_is_refused() -> None:
     with pytest.raises(SettingsError, match="longest_sentence is 10"):
         build_sentences(window=20, overlap=5, longest_sentence=10)
+
+
+def pair(words: str, **spans: tuple[int, int]) -> Doc:
+    doc = Doc(VOCAB, words=[word for word in words.split(" ") if word])
+    for key, (start, end) in spans.items():
+        doc.spans[key] = [doc[start:end]]
+    return doc
+
+
+def test_span_groups_and_what_lies_between() -> None:
+    get_spans = build_span_groups(keys=["premise", "hypothesis"], window=3, overlap=1, longest_sentence=4)
+    docs = [
+        pair("a b c d e f g", premise=(0, 3), hypothesis=(3, 7)),
+        pair("a b c d e f g", premise=(4, 6), hypothesis=(1, 3)),  # in any order, with tokens in neither
+        pair("a b c d", premise=(0, 3), hypothesis=(1, 4)),  # overlapping
+        pair("a b c", other=(0, 2), hypothesis=(1, 2)),
+        pair("a b c d e f", premise=(0, 1), hypothesis=(1, 6)),  # the second is too long
+        pair("a \n b", premise=(0, 1), hypothesis=(2, 3)),  # nothing but whitespace lies between
+        pair("a b", premise=(0, 0), hypothesis=(0, 2)),
+        pair(""),
+    ]
+    docs[-1].spans["premise"] = []
+    assert [bounds(spans) for spans in get_spans(docs)] == [
+        [(0, 3), (3, 7)],
+        [(4, 6), (1, 3), (0, 1), (3, 4), (6, 7)],
+        [(0, 3), (1, 4)],
+        [(1, 2), (0, 1), (2, 3)],
+        [(0, 1), (1, 4), (3, 6)],
+        [(0, 1), (2, 3)],
+        [(0, 2)],
+        [],
+    ]
+
+
+def test_lines_if_a_doc_has_none_of_the_span_groups() -> None:
+    get_spans = build_span_groups(keys=["premise", "hypothesis"])
+    docs = [
+        pair("a b \n c d"),
+        pair("a \n\n c \n d"),  # the last part has the other lines
+        pair("a b c", other=(0, 1)),
+        pair("\n a"),
+        pair("\n"),
+        Doc(VOCAB),
+    ]
+    assert [bounds(spans) for spans in get_spans(docs)] == [
+        [(0, 2), (3, 5)],
+        [(0, 1), (2, 5)],
+        [(0, 3)],
+        [(1, 2)],
+        [],
+        [],
+    ]
+
+
+def test_span_groups_can_be_pickled() -> None:
+    get_spans = pickle.loads(pickle.dumps(build_span_groups(keys=["question", "context"])))
+    assert [bounds(spans) for spans in get_spans([pair("a \n b")])] == [[(0, 1), (2, 3)]]
+
+
+@pytest.mark.parametrize("keys", [[], "premise", ["premise", 1], None])
+def test_wrong_keys_are_refused(keys: object) -> None:
+    with pytest.raises(SettingsError, match="Expected a list of keys"):
+        build_span_groups(keys=keys)  # type: ignore[arg-type]
