@@ -1,6 +1,8 @@
 """`elmo init-config`: a config that trains components on elmo."""
 
+import sys
 import warnings
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -60,9 +62,12 @@ def init_config(
         config = task_config(lang, names, optimize.value, Files(options_file, weight_file, knowledge_base))
         if output_file == STANDARD_OUTPUT:
             typer.echo(config.to_str())
-            return
-        write_text(config.to_str() + "\n", output_file)
+        else:
+            write_text(config.to_str() + "\n", output_file)
     if options_file is None and config["nlp"]["lang"] != "en":
-        msg.warn("the embedded biLM knows English: for another language give --options-file and --weight-file")
+        with redirect_stdout(sys.stderr) if output_file == STANDARD_OUTPUT else nullcontext():
+            msg.warn("the embedded biLM knows English: for another language give --options-file and --weight-file")
+    if output_file == STANDARD_OUTPUT:
+        return
     msg.good(f"{output_file}: train it with")
     typer.echo(f"python -m spacy train {output_file} --paths.train train.spacy --paths.dev dev.spacy --output out")

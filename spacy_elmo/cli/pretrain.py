@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 from spacy.cli._util import parse_config_overrides
-from wasabi import msg
 
 from ..errors import CheckpointError, CommandError, ElmoError, Errors, OtherProcessError
 from ..formats.folders.lock import folder_lock
@@ -14,7 +13,8 @@ from ..pretraining.run.reporting import Reporter
 from ..pretraining.run.starting import check_paths
 from ..pretraining.settings.config_file import read_config
 from ..pretraining.training.torchrun import environment, local_rank
-from .shared.console import escaped, show_all
+from .shared.console import show_all
+from .shared.errors import print_error
 from .shared.paths import folder_argument
 from .views.progress import ConsoleReporter
 
@@ -91,7 +91,7 @@ def pretrain(
         rank, _ = environment()
         on_machine = local_rank()
     except ElmoError as error:
-        msg.fail(escaped(str(error)), exits=1)
+        print_error(str(error), exits=1)
     first = rank == 0
     reporter = ConsoleReporter() if first else Reporter()
     prefix = "" if first else f"process {rank}: "
@@ -99,7 +99,7 @@ def pretrain(
         settings = read_config(config, overrides_of(context.args))
     except (ElmoError, OSError) as error:
         if on_machine == 0:  # once for each machine, since all its processes read the same file
-            msg.fail(escaped(prefix + str(error)))
+            print_error(prefix + str(error))
         raise typer.Exit(1) from error
     try:
         if restart and first:
@@ -113,10 +113,10 @@ def pretrain(
         raise typer.Exit(1) from error
     except (ElmoError, OSError) as error:
         reporter.close()
-        msg.fail(escaped(prefix + str(error)), exits=1)
+        print_error(prefix + str(error), exits=1)
     except KeyboardInterrupt:
         reporter.close()
-        msg.fail(prefix + Errors.PRETRAIN_INTERRUPTED)
+        print_error(prefix + Errors.PRETRAIN_INTERRUPTED)
         raise typer.Exit(130) from None
     if outcome.stopped_by is not None:
         raise typer.Exit(128 + outcome.stopped_by)

@@ -15,6 +15,7 @@ from ..pretraining.text.reading import Report
 from ..pretraining.text.vocabulary import Vocabulary, WordCounts, count_words
 from ..pretraining.text.vocabulary_file import SPECIAL, counts_path
 from .shared.console import escaped, show_all
+from .shared.errors import print_error
 from .shared.inputs import STANDARD_INPUT, sentences_in
 from .shared.options import Force, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing
@@ -100,10 +101,11 @@ def vocab(
         if not streamed:
             vocabulary.write(output_file)
     except (ElmoError, OSError) as error:
-        show_bad(report)
-        msg.fail(escaped(str(error)), exits=1)
+        with redirect_stdout(sys.stderr):
+            show_bad(report)
+        print_error(str(error), exits=1)
     except KeyboardInterrupt:
-        msg.fail(escaped(Errors.EMBED_STOPPED.format(path=output_file)))
+        print_error(Errors.EMBED_STOPPED.format(path=output_file))
         raise
     if streamed:
         sys.stdout.write("".join(f"{word}\n" for word in vocabulary.words))

@@ -181,6 +181,9 @@ def test_a_dash_is_a_stream(model: Path, text: Path, tmp_path: Path, monkeypatch
     assert result.stdout == Path("scores.tsv").read_text(encoding="utf8")
     assert json.loads(result.stderr)["zero_state"] == expected["zero_state"]
     assert not Path("-").exists()
+    empty = CliRunner().invoke(app, arguments, input="\n")
+    assert "standard input" in empty.stderr
+    assert (empty.exit_code, empty.stdout) == (1, "")
 
 
 def test_bad_lines_are_left_out_and_told(model: Path, text: Path) -> None:

@@ -76,7 +76,11 @@ def test_a_dash_is_a_stream(text: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert not Path("-").exists()
     result = CliRunner().invoke(app, ["elmo", "vocab", "-", "-"], input="\n")
     assert result.exit_code == 1
-    assert "standard input" in result.output
+    assert "standard input" in result.stderr
+    assert result.stdout == ""
+    bad = CliRunner().invoke(app, ["elmo", "vocab", "-", "-"], input=b"\xff\n")
+    assert "line 1: not UTF-8" in bad.stderr
+    assert (bad.exit_code, bad.stdout) == (1, "")
 
 
 def test_folders_and_patterns(text: Path, tmp_path: Path) -> None:

@@ -1,12 +1,23 @@
-"""Ends commands that fail, with a message instead of a traceback."""
+"""Ends commands that fail, with a message on standard error instead of a traceback."""
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 
 from wasabi import msg
 
 from ...errors import ElmoError
 from .console import escaped
+
+
+def print_error(message: str, exits: int | None = None) -> None:
+    """Print the message of an error to standard error, since a program may read standard output.
+
+    message: what is wrong.
+    exits: exit code; None: the program goes on.
+    """
+    with redirect_stdout(sys.stderr):
+        msg.fail(escaped(message), exits=exits)
 
 
 @contextmanager
@@ -18,8 +29,8 @@ def printing_errors(stopped: str | None = None) -> Iterator[None]:
     try:
         yield
     except (ElmoError, OSError) as error:
-        msg.fail(escaped(str(error)), exits=1)
+        print_error(str(error), exits=1)
     except KeyboardInterrupt:
         if stopped is not None:
-            msg.fail(escaped(stopped))
+            print_error(stopped)
         raise
