@@ -37,6 +37,7 @@ ARROWS = {
     "pipeline": "pipeline/listening models/ modules/ formats/",
     "pipeline/listening": "pipeline models/",
     "tasks": "",
+    "tasks/shared": "models/",
     "corpus": "corpus/writers pipeline/ models/ inference/ modules/ formats/",
     "corpus/writers": "corpus pipeline formats/",
     "pretraining": "pretraining/model pretraining/text modules/ formats/",

@@ -1,0 +1,1 @@
+"""What several of the paper's other tasks need."""
