@@ -17,7 +17,9 @@ def print_error(message: str, exits: int | None = None) -> None:
     exits: exit code; None: the program goes on.
     """
     with redirect_stdout(sys.stderr):
-        msg.fail(escaped(message), exits=exits)
+        msg.fail(escaped(message), spaced=exits is not None)
+    if exits is not None:
+        sys.exit(exits)
 
 
 @contextmanager
