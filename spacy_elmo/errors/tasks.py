@@ -12,3 +12,14 @@ class TaskMessages:
         "the saved weights of a component are not those of its network: {names} differ in name or shape. Load them "
         "with the settings that the component was saved with, as spacy.load does."
     )
+
+    # Docs that hold several texts
+    PART_TEXT = "the text for {key!r} is {got}. Expected a string."
+    PART_SPANS = (
+        "the doc {text} has span groups for some of {keys}, but the numbers of their spans are {got}. Expected one "
+        "span for each key in doc.spans."
+    )
+    PART_LINES = (
+        "the doc {text} has no span groups {keys}, and no line breaks that divide it into these. Expected one span for "
+        "each key in doc.spans, or the texts in this order with a line break between them."
+    )

@@ -1,0 +1,1 @@
+"""Entailment: whether a hypothesis follows from a premise, contradicts it, or neither."""
