@@ -17,6 +17,7 @@ from .evaluate import evaluate
 from .info import info
 from .init_config import init_config
 from .init_pretrain_config import init_pretrain_config
+from .neighbours import CONTEXT as ONE_CORPUS
 from .neighbours import neighbours
 from .pack import pack
 from .pretrain import CONTEXT, pretrain
@@ -38,7 +39,9 @@ def register(*commands: Callable[..., None]) -> None:
 
 
 # in the order of use: first looks, vectors, components, training of a biLM
-register(demo, info, download, embed, similar, neighbours, init_config, weights, init_pretrain_config, vocab)
+register(demo, info, download, embed, similar)
+app.command("neighbours", context_settings=ONE_CORPUS)(with_exit_codes(neighbours))
+register(init_config, weights, init_pretrain_config, vocab)
 # pretrain handles signals itself (pretraining/run/stopping.py)
 app.command("pretrain", context_settings=CONTEXT, epilog=command_help())(pretrain)
 register(evaluate, pack)

@@ -21,11 +21,12 @@ from ..neighbours.word_index import Neighbour, WordIndex
 from .shared.bilms import bilm_of, embedder_of
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
-from .shared.inputs import STANDARD_INPUT
+from .shared.inputs import STANDARD_INPUT, source_of
 from .shared.occurrences import marked
 from .shared.options import Code, PipeName
 from .shared.paths import folder_argument, path_argument
 
+CONTEXT = {"allow_extra_args": True}  # which are refused by a message
 WIDEST = 120  # characters of a column
 
 
@@ -70,7 +71,10 @@ def open_index(
             if not index.is_of(source, lang) or layer not in (None, index.header.layer):
                 raise CorpusError(Errors.INDEX_OTHER.format(folder=folder, source=corpus, made=made_of(index)))
             return index
-        build_index(source, folder, embedder, lang=lang, layer=layer, model=model, replace=replace, progress=True)
+        try:
+            build_index(source, folder, embedder, lang=lang, layer=layer, model=model, replace=replace, progress=True)
+        except CorpusError as error:
+            raise CorpusError(str(error).replace(str(source), source_of(corpus))) from error
     return WordIndex(folder, embedder)
 
 
@@ -110,6 +114,7 @@ def show(index: WordIndex, words: list[str], place: int, neighbours: list[Neighb
 
 
 def neighbours(
+    context: typer.Context,
     corpus: Annotated[
         Path,
         typer.Argument(
@@ -182,6 +187,8 @@ def neighbours(
     show_all()
     import_code(code)
     with printing_errors(), TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        if context.args:  # `similar` has the model as an argument
+            raise CommandError(Errors.NEIGHBOURS_ORDER.format(first=corpus, second=context.args[0]))
         embedder = embedder_of(bilm_of(model, None, None, None, pipe, "cpu", "float32"), gpu_id)
         if is_index(corpus):
             settings = {"--index": index, "--lang": lang, "--layer": layer, "--force": force or None}

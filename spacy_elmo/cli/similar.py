@@ -121,8 +121,14 @@ def similar(
         ),
     ],
     text: Annotated[
-        Path, typer.Argument(metavar="TEXT", help="Text: one sentence a line; - is stdin. A biLM splits it at blanks")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="TEXT",
+            help="Text: one sentence a line; - is stdin. A biLM splits it at blanks",
+            show_default=False,
+        ),
+    ] = None,
+    *,
     word: Annotated[str, typer.Option(metavar="WORD", help="The word, exactly as the text has it")],
     sentence: Annotated[
         int | None,
@@ -140,6 +146,8 @@ def similar(
     """
     import_code(code)
     with printing_errors():
+        if text is None:
+            raise CommandError(Errors.SIMILAR_ALONE.format(got=model, embedded=EMBEDDED))
         occurrences = read_occurrences(model, pipe, text, word, ignore_case)
         query = occurrences.pop(choose_query(occurrences, sentence, source_of(text), word))
     layers = ranked(query, occurrences, top)

@@ -79,6 +79,14 @@ class CommandMessages:
         "{model}: a file, given as the model, and {text} as the text. Expected the model first: python -m spacy elmo "
         "similar {text} {model} --word WORD."
     )
+    SIMILAR_ALONE = (
+        "{got}: the only argument. Expected two, the model and the text: python -m spacy elmo similar {embedded} {got} "
+        "--word WORD."
+    )
+    NEIGHBOURS_ORDER = (
+        "{first} and {second}: two arguments. Expected one, the corpus or an index, since the model is an option: "
+        "python -m spacy elmo neighbours {second} --model {first} --query TEXT --word WORD."
+    )
     SIMILAR_MISSING = (
         "{source}: the word {word!r} does not occur. Expected a token of the text, exactly as it is written there: "
         "change --word, or add --ignore-case. A biLM splits a text at blanks, so a word is one with the punctuation at "

@@ -127,3 +127,12 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
         assert part in run(*arguments, code=1)
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
     run(text, "-w", "bank", code=2)
+    message = run(GOLDEN, text, *QUERY[:4], code=1).replace(" ", "")  # the arguments of `similar`
+    assert f"neighbours {text} --model {GOLDEN} --query".replace(" ", "") in message
+
+
+def test_standard_input_is_called_so() -> None:
+    for stdin in ("", "\n"):
+        message = run("-", *QUERY, stdin=stdin, code=1)
+        assert "standard input" in message
+        assert "standard-input.txt" not in message

@@ -203,5 +203,7 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
         assert part in run(*arguments, code=1)
     assert "--top" in run("en_mini", text, "--word", "bank", "--top", 0, code=2)
     assert "--word" in run("en_mini", text, code=2)
+    alone = run(text, "--word", "bank", code=1).replace(" ", "")
+    assert f"similar en_mini {text} --word WORD".replace(" ", "") in alone
     text.write_bytes(b"the bank\nthe bank \xff\n")
     assert "line 2 is not UTF-8" in run("en_mini", text, "--word", "bank", code=1)
