@@ -14,7 +14,7 @@ from ..formats.published.names import PUBLISHED, published_folder
 from ..formats.published.sizes import OFFICIAL_MODELS
 from .shared.checksums import sha256_of
 from .shared.errors import printing_errors
-from .shared.fetching import fetch, target_in
+from .shared.fetching import fetch, removing_new_folders, target_in
 from .shared.published_files import fetch_published
 
 _NAMES = ", ".join(PUBLISHED)
@@ -130,7 +130,8 @@ def download(
     stopped = Errors.DOWNLOAD_STOPPED.format(folder=folder) if given else Errors.DOWNLOAD_STOPPED_ANEW
     with printing_errors(stopped):
         hashes = checked_hashes(given)
-        if source in PUBLISHED:
-            download_published(source, hashes, folder)
-        else:
-            download_file(source, hashes, folder)
+        with removing_new_folders(folder):
+            if source in PUBLISHED:
+                download_published(source, hashes, folder)
+            else:
+                download_file(source, hashes, folder)

@@ -8,6 +8,7 @@ from wasabi import msg
 
 from ..errors import CommandError, CorpusError, Errors
 from ..formats.text.splitting import splitter
+from ..pretraining.model.files import has_softmax, no_softmax
 from ..pretraining.settings.config import PretrainConfig
 from ..pretraining.settings.config_file import to_config, to_text
 from ..pretraining.settings.fitting import enough_tokens, fit
@@ -82,6 +83,13 @@ def _fitted(large: PretrainConfig) -> tuple[PretrainConfig, str]:
     return fitted, f"{message}{before:,} updates; these make {updates:,}: {'; '.join(changes)}"
 
 
+def softmax_note(init: str | None) -> str | None:
+    """Return what the biLM in `init` needs before it can be tuned; None if it needs nothing. Raises ElmoError."""
+    if init is None or has_softmax(init):
+        return None
+    return f"{no_softmax(init)} These tokens are part of the run, so as many fewer train the biLM."
+
+
 def init_pretrain_config(
     output_file: Annotated[
         Path, typer.Argument(metavar="OUT", help="The config to write; - is standard output", parser=path_argument)
@@ -112,12 +120,16 @@ def init_pretrain_config(
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
         text, message = config_text(size, train, heldout, lang or language, init)
+        note = softmax_note(init)
         if output_file == STANDARD_OUTPUT:
             typer.echo(text, nl=False)
-            typer.echo(escaped(message), err=True)
+            for told in filter(None, (message, note)):
+                typer.echo(escaped(told), err=True)
             return
         write_text(text, output_file)
     msg.info(escaped(message))
+    if note is not None:
+        msg.warn(escaped(note))
     msg.good(f"{output_file}: train it with")
     missing = "" if train else " --paths.train TEXT"
     folder = Path("runs") / output_file.stem

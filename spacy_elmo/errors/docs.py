@@ -50,6 +50,8 @@ class DocMessages:
     ENCODE_TEXT = "text {number} can't be tokenised: {reason}. Change it, or give its words as a list."
     ENCODE_KIND = "text {number} is {got}. Expected a string or {expected}."
     ENCODE_TEXTS = "the texts are {got}. Expected strings, as in a list; or one string or {expected}."
+    ENCODE_UNUSABLE = "text {number} has {reason}. Change it."
+    ENCODE_PIPELINE = "the pipeline is {got}. Expected what spacy.load or spacy.blank returns, then the texts."
     ENCODE_NO_PIPE = (
         'the pipeline has no elmo pipe that is enabled; it has {got}. Expected one: add it with nlp.add_pipe("elmo").'
     )

@@ -11,6 +11,7 @@ from thinc.api import to_numpy
 from tqdm import tqdm
 
 from ..errors import Errors, SettingsError, shown
+from ..formats.text.lines import Unusable, encodable
 from .attributes import mean_vector
 from .elmo import ElmoPipe
 
@@ -37,6 +38,8 @@ def encode(
     Raises SettingsError if a text or batch_size can't be used, or if the pipeline has no such elmo pipe, or leaves out
     texts that fail; and the errors of its pipes. A pipe with store = "none" raises NotEmbeddedError.
     """
+    if not isinstance(nlp, Language):
+        raise SettingsError(Errors.ENCODE_PIPELINE.format(got=shown(nlp)))
     name, pipe = _find(nlp, elmo)
     alone = isinstance(texts, str | Doc)
     inputs = _checked([texts] if isinstance(texts, str | Doc) else texts)
@@ -62,7 +65,12 @@ def _checked(texts: Iterable[str | Doc]) -> list[str | Doc]:
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str | Doc):
             raise SettingsError(Errors.ENCODE_KIND.format(number=number, got=shown(text), expected="a Doc"))
-        inputs.append(str(text) if isinstance(text, str) else text)  # spaCy refuses subclasses, as numpy has them
+        try:
+            inputs.append(
+                encodable(str(text)) if isinstance(text, str) else text
+            )  # spaCy refuses subclasses, as numpy has them
+        except Unusable as error:
+            raise SettingsError(Errors.ENCODE_UNUSABLE.format(number=number, reason=error)) from error
     return inputs
 
 

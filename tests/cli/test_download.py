@@ -61,7 +61,7 @@ def run(url: str, to: Path, sha256: str = SHA256, code: int = 0) -> str:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
 def test_a_file_is_put_into_a_new_folder(server: Server, tmp_path: Path) -> None:

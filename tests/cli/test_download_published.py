@@ -102,11 +102,15 @@ def test_a_page_in_place_of_a_file_is_deleted(source: Path, server: Server, tmp_
         handler.start(200, Content_Length=6)
         handler.wfile.write(b"<html>")
 
+    (tmp_path / "cache").mkdir()
     server.answers = [page]
     output = run("download", "small", code=1)
     assert "not valid JSON" in output
     assert f"This came from {server.url('/small/options.json')} and {server.url('/small/weights.hdf5')}" in output
-    assert names(tmp_path / "cache/small") == []
+    assert names(tmp_path / "cache") == []  # no empty folder either, and none that was there is removed
+    run("download", "small", "--to", tmp_path / "new/folder", code=1)
+    run("download", server.url(), "--sha256", "0" * 64, "--to", tmp_path / "new/folder", code=1)
+    assert names(tmp_path) == ["cache"]
 
 
 def test_without_a_hash_nothing_is_left_of_a_broken_download(source: Path, server: Server, tmp_path: Path) -> None:

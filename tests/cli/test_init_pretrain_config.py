@@ -8,6 +8,7 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo.pretraining.model import files
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import read_config, to_config
 from spacy_elmo.pretraining.settings.fitting import fit
@@ -112,6 +113,20 @@ def test_a_config_that_tunes() -> None:
     for name in ("vocabulary", "training", "evaluation"):
         assert config[name] == shipped[name], name
     assert read_config("run.cfg").bilm.dim == 1024
+
+
+def test_a_missing_softmax_is_told(monkeypatch: pytest.MonkeyPatch, golden: Path) -> None:
+    told = " ".join(run("run.cfg", "--init", golden / "random_a").split())
+    assert "there is no softmax.hdf5" in told
+    Path("softmax").mkdir()
+    Path("softmax/softmax.hdf5").touch()
+    assert "as many fewer train the biLM" in told
+    for installed in (True, False):
+        monkeypatch.setattr(files, "package_folder", lambda *_, there=installed: Path("softmax") if there else None)
+        told = " ".join(run("run.cfg", "--init", "en_mini", "-F").split())
+        assert ("pip install ./packages/en_mini_softmax" in told) == (not installed)
+        result = CliRunner().invoke(app, ["elmo", "init-pretrain-config", "-", "--init", "en_mini"])
+        assert ("training.frozen_tokens" in result.stderr) == (not installed)
 
 
 def test_a_config_that_tunes_has_no_size() -> None:

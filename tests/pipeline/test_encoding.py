@@ -88,12 +88,19 @@ def test_strings_of_numpy(nlp: Language) -> None:
         (3, "the texts are 3"),
         (["a", None], "text 2 is None.*a string or a Doc"),
         ([b"a"], "text 1 is b'a'"),
+        (["a", "\ud800"], "text 2 has half a surrogate pair"),
         ([["a", "bank"]], r"text 1 is \['a', 'bank'\]"),
     ],
 )
 def test_what_is_no_text(nlp: Language, texts: Any, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         encode(nlp, texts)
+
+
+@pytest.mark.parametrize("other", [None, "en", TEXTS])
+def test_what_is_no_pipeline(other: Any) -> None:
+    with pytest.raises(SettingsError, match=r"the pipeline is .* spacy\.load"):
+        encode(other, TEXTS)
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, "3", None])

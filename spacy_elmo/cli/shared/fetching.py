@@ -5,7 +5,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urljoin, urlsplit
@@ -47,6 +47,19 @@ def target_in(folder: Path, name: str) -> Path:
     if in_the_way:
         raise CommandError(Errors.DOWNLOAD_TARGET.format(path=target))
     return target
+
+
+@contextmanager
+def removing_new_folders(folder: Path) -> Iterator[None]:
+    """Remove a folder, and those above it, if the block has made them, and fails with nothing in them."""
+    missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # one that is not empty
+            for path in missing:
+                path.rmdir()
+        raise
 
 
 def fetch(url: str, target: Path, sha256: str | None) -> str:

@@ -51,7 +51,7 @@ def is_published(bilm: str | os.PathLike[str]) -> bool:
 def cache_folder() -> Path:
     """Return the folder of downloaded biLMs: $SPACY_ELMO_CACHE, or spacy-elmo in $XDG_CACHE_HOME or in ~/.cache."""
     if own := os.environ.get(CACHE):
-        return Path(own)
+        return Path(os.path.expanduser(own))  # a shell expands ~ in some places only
     shared = os.environ.get("XDG_CACHE_HOME", "")
     # the XDG specification: a relative path is not valid and should be ignored
     return (Path(shared) if os.path.isabs(shared) else Path.home() / ".cache") / "spacy-elmo"

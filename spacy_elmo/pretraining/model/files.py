@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from ...errors import Errors, WeightsError
+from ...errors import ElmoError, Errors, SettingsError, WeightsError
 from ...formats.published.names import downloaded_folder, is_published
 from ...modules.loading import BEST as BEST
 from ...modules.loading import EMBEDDED, embedded_files
@@ -83,3 +83,8 @@ def no_package(model: str | os.PathLike[str]) -> WeightsError:
     """Return the error that names the package of an embedded biLM's softmax."""
     package = package_name(os.fspath(model))
     return WeightsError(Errors.SOFTMAX_PACKAGE.format(name=model, package=package, folder=f"packages/{model}_softmax"))
+
+
+def no_softmax(model: str | os.PathLike[str]) -> ElmoError:
+    """Return the error that says how a biLM without a softmax is tuned. model: as in `softmax_folder`."""
+    return no_package(model) if is_embedded(model) else SettingsError(Errors.TUNE_NO_SOFTMAX.format(folder=model))

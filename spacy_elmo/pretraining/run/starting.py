@@ -14,7 +14,7 @@ from ...modules import BiLM
 from ...modules.softmax.adaptive import AdaptiveSoftmax, check_cutoffs
 from ...modules.softmax.full import Softmax
 from ...modules.softmax.output_layer import OutputLayer
-from ..model.files import OPTIONS, WEIGHTS, WORDS, bilm_folder, has_softmax, is_embedded, no_package, softmax_folder
+from ..model.files import OPTIONS, WEIGHTS, WORDS, bilm_folder, has_softmax, is_embedded, no_softmax, softmax_folder
 from ..model.language_model import LanguageModel
 from ..settings.checks import refuse
 from ..settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
@@ -67,7 +67,7 @@ def check_start(options: BiLMOptions, paths: PathSettings, training: TrainingSet
     if read_options(path).to_dict() != options.to_dict():
         raise SettingsError(Errors.TUNE_OPTIONS.format(path=path))
     if not training.frozen_tokens and not has_softmax(init):
-        raise no_package(init) if is_embedded(init) else SettingsError(Errors.TUNE_NO_SOFTMAX.format(folder=init))
+        raise no_softmax(init)
 
 
 def check_paths(paths: PathSettings, output: Path) -> None:

@@ -29,6 +29,9 @@ def test_the_cache_can_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert cache_folder() == tmp_path / "xdg/spacy-elmo"
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "own"))
     assert cache_folder() == tmp_path / "own"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SPACY_ELMO_CACHE", "~/own")
+    assert cache_folder() == tmp_path / "own"
 
 
 def test_a_file_or_folder_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
