@@ -86,7 +86,19 @@ def embed(
     language: OldLanguage = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", help="The words of texts are separated by blanks")] = False,
     docs: Annotated[bool, typer.Option("--docs", help="A text is a document of several sentences")] = False,
-    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that make shards")] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Processes that make shards; left out: 1, or with Ray one for each core"),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="What runs the processes: local, or ray for several machines")
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Of a Ray cluster: auto or host:port; left out: that of this machine, or a new one"
+        ),
+    ] = None,
     shard_size: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Bytes of text in a shard; left out: 1,000,000, and HDF5 is one file"),
@@ -166,7 +178,7 @@ def embed(
             remove_leftovers_of(output, CommandError)
         allennlp = AllenNLPOptions(batch_size, use_sentence_keys, forget_sentences, stateful)
         if target.format == "hdf5" and target.single and chosen in _OF_ALLENNLP:
-            target.check(sentence, dtype, workers)
+            target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
             blanks = tokenized or (lang is None and bilm.saved_pipeline is None)
             parser = None if blanks and not docs else Parser(None if blanks else bilm.tokenizer(lang), docs)
             embed_as_allennlp(
@@ -195,6 +207,8 @@ def embed(
                 docs=docs,
                 bilm=bilm,
                 workers=workers,
+                engine=engine,
+                address=address,
                 shard_size=shard_size,
                 resume=resume,
                 code=code,

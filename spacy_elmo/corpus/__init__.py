@@ -1,8 +1,8 @@
 """Embeds whole corpora: any text in, files of vectors out.
 
-`embed` reads items (reading.py), cuts them into shards, and has each shard made by local.py: shards.py parses its
-items, embeds their sentences and writes a file with one of the writers. manifest.py lists the finished shards. Another
-engine needs what `run_workers` gets: shards to make, and a function to call with each finished one.
+`embed` reads items (reading.py), cuts them into shards, and has each shard made by local.py or, on a Ray cluster, by
+cluster.py: shards.py parses its items, embeds their sentences and writes a file with one of the writers. manifest.py
+lists the finished shards.
 
 `EmbedColumns` embeds the columns of a table in memory.
 """

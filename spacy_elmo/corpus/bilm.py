@@ -55,10 +55,15 @@ class BiLMChoice:
             return self.model
         return self.pipeline
 
-    def load(self) -> EmbeddingBiLM:
-        """Return the biLM. Raises ElmoError if it can't be used."""
+    def load(self, weights: tuple[BiLMOptions, Arrays] | None = None) -> EmbeddingBiLM:
+        """Return the biLM.
+
+        weights: its sizes and its weights; None: they are read.
+
+        Raises ElmoError if it can't be used.
+        """
         dtype = dtype_of(self.precision, torch.device(self.device))  # before files are read
-        return EmbeddingBiLM(*self.load_arrays(), self.device, dtype)
+        return EmbeddingBiLM(*(weights or self.load_arrays()), self.device, dtype)
 
     def load_arrays(self) -> tuple[BiLMOptions, Arrays]:
         """Return the sizes and the weights of the biLM. Raises ElmoError if they can't be used."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import CorpusError, Errors, SettingsError, shown
 from ..formats.atomic import writing
@@ -14,6 +16,7 @@ from ..formats.folders.leftovers import remove_leftovers
 from ..formats.folders.lock import folder_lock
 from ..formats.text.sources import EXPECTED
 from .bilm import BiLMChoice
+from .cluster import connected, run_cluster
 from .documents import Shard
 from .local import run_here, run_workers
 from .manifest import SHARDS, Manifest, ShardFacts
@@ -24,7 +27,18 @@ from .selection import Selection
 from .shards import Progress, ShardSettings, ShardWriter, no_progress
 
 SHARD_BYTES = 1_000_000  # of text; about 200,000 tokens
+ENGINES = ("local", "ray")
 Name = str | os.PathLike[str]
+
+
+class _Making(NamedTuple):
+    """How shards are made. Each as in `embed`, but with a number for shard_size."""
+
+    engine: str
+    address: str | None
+    workers: int | None
+    shard_size: int
+    resume: bool
 
 
 @dataclass
@@ -72,7 +86,9 @@ def embed(
     tokenized: bool | None = None,
     docs: bool = False,
     bilm: str | BiLMChoice = "en_mini",
-    workers: int = 1,
+    workers: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
     shard_size: int | None = None,
     resume: bool = True,
     code: str | Path | None = None,
@@ -93,7 +109,10 @@ def embed(
     docs: whether a text (a line, or the "text" of an object) is a document of several sentences.
     bilm: "en_mini", a folder of a biLM or of a pretraining run, or a saved pipeline; or a BiLMChoice, which can say
         more: two files, a device, a precision.
-    workers: number of processes. Only a folder of shards can be made by several.
+    workers: number of processes, which only a folder of shards can have; None: one, or with Ray one for each core.
+    engine: what runs the processes: "local", this machine; or "ray", all machines of a Ray cluster.
+    address: of the Ray cluster: "auto", the one of this machine, or "host:port"; None: the connection that this process
+        has, or the cluster that RAY_ADDRESS names, or that of this machine; without any, Ray is started for the call.
     shard_size: bytes of text in a shard; None: SHARD_BYTES.
     resume: whether to go on with an earlier command; false: its shards are deleted.
     code: Python file with functions that a saved pipeline needs. The workers import it; None: they import nothing.
@@ -105,10 +124,14 @@ def embed(
     begun = time.monotonic()
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     target = Output.of(Path(output), format, shard_size is not None)
-    target.check(sentence, dtype, workers)
-    for name, number in (("workers", workers), ("shard_size", SHARD_BYTES if shard_size is None else shard_size)):
-        if not isinstance(number, int) or number < 1:
+    for name, number in (("workers", workers), ("shard_size", shard_size)):
+        if number is not None and (not isinstance(number, int) or number < 1):
             raise SettingsError(Errors.CORPUS_NUMBER.format(name=name, got=shown(number)))
+    if engine not in ENGINES:
+        raise SettingsError(Errors.CORPUS_ENGINE.format(got=shown(engine), expected=", ".join(ENGINES)))
+    if address is not None and engine != "ray":
+        raise SettingsError(Errors.CORPUS_ADDRESS.format(got=shown(address)))
+    target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
     bilm = BiLMChoice(bilm) if isinstance(bilm, str) else bilm
     hdf5 = target.format == "hdf5"
     if tokenized is None:
@@ -120,8 +143,8 @@ def embed(
     if target.single:
         _embed_into_file(files, target.path, settings, summary, progress)
     else:
-        size = SHARD_BYTES if shard_size is None else shard_size
-        _embed_into_folder(files, target.path, settings, summary, workers, size, resume, progress)
+        making = _Making(engine, address, workers, shard_size or SHARD_BYTES, resume)
+        _embed_into_folder(files, target.path, settings, summary, making, progress)
     if not summary.sentences:
         lines, source = summary.blank + summary.skipped, ", ".join(map(str, names))
         message = Errors.SOURCE_NO_SENTENCES
@@ -149,9 +172,7 @@ def _embed_into_folder(
     folder: Path,
     settings: ShardSettings,
     summary: Summary,
-    workers: int,
-    size: int,
-    resume: bool,
+    making: _Making,
     progress: Progress,
 ) -> None:
     if folder.exists() and not folder.is_dir():
@@ -164,18 +185,21 @@ def _embed_into_folder(
         "sentence": settings.selection.sentence,
         "tokenizer": "blanks" if settings.tokenized else settings.lang or settings.bilm.saved_pipeline or "en",
         "docs": settings.docs,
-        "shard_size": size,
+        "shard_size": making.shard_size,
         "biLM": writer.bilm.fingerprint,
     }
-    with writing(folder, CorpusError):
-        folder.mkdir(parents=True, exist_ok=True)
-    with folder_lock(folder, CorpusError):
-        manifest = Manifest(folder, decisive, resume)
+    with ExitStack() as held:
+        if making.engine == "ray":
+            held.enter_context(connected(making.address))  # before the folder is made, for the same reason
+        with writing(folder, CorpusError):
+            folder.mkdir(parents=True, exist_ok=True)
+        held.enter_context(folder_lock(folder, CorpusError))
+        manifest = Manifest(folder, decisive, making.resume)
         n_shards = 0
 
         def missing() -> Iterator[Shard]:
             nonlocal n_shards
-            for shard in cut(read_items(files), size):
+            for shard in cut(read_items(files), making.shard_size):
                 n_shards += 1
                 if manifest.is_done(shard.number, shard.digest()):
                     summary.resumed += 1
@@ -184,11 +208,14 @@ def _embed_into_folder(
                     yield shard
 
         try:
-            if workers == 1:
+            if making.engine == "ray":
+                del writer  # the tasks have their own
+                run_cluster(missing(), settings, making.workers, folder / SHARDS, manifest.add, progress)
+            elif making.workers is None or making.workers == 1:
                 run_here(missing(), writer, folder / SHARDS, manifest.add, progress)
             else:
-                del writer  # the workers have their own
-                run_workers(missing(), settings, workers, folder / SHARDS, manifest.add, progress)
+                del writer
+                run_workers(missing(), settings, making.workers, folder / SHARDS, manifest.add, progress)
             manifest.finish(n_shards)
         finally:
             manifest.write_skipped()

@@ -48,14 +48,14 @@ class Output(NamedTuple):
         single = not sharded and not path.is_dir() and (told is not None or chosen in _FILES)
         return cls(path, cast(Format, chosen), single)
 
-    def check(self, sentence: bool, dtype: str, workers: int) -> None:
+    def check(self, sentence: bool, dtype: str, several: bool) -> None:
         """Raise SettingsError if the output can't have such vectors, or not be made so.
 
         sentence: whether there is one vector a sentence.
         dtype: type of the values.
-        workers: number of processes.
+        several: whether several processes make it.
         """
-        if self.single and workers > 1:
+        if self.single and several:
             raise SettingsError(Errors.CORPUS_WORKERS.format(path=self.path))
         if sentence and self.format in WITHOUT_SENTENCE_VECTORS:
             raise SettingsError(Errors.CORPUS_SENTENCE.format(format=self.format))

@@ -121,8 +121,8 @@ class CorpusMessages:
     CORPUS_HDF5 = "dtype is {got}, but HDF5 in AllenNLP's layout is float32. Leave it out, or give another format."
     CORPUS_NUMBER = "{name} is {got}. Expected a whole number, 1 or more."
     CORPUS_WORKERS = (
-        "{path} is one file, which one process writes. For several (workers), give a folder as the output: it gets "
-        "shards."
+        "{path} is one file, which one process writes. For several (workers, or the engine ray), give a folder as the "
+        "output: it gets shards."
     )
     CORPUS_STOPPED = "stopped. The finished shards stay in {path}: the same command goes on with the others."
     CORPUS_EXTRA = (
@@ -148,6 +148,34 @@ class CorpusMessages:
         "{folder}: the shard {shard} was made of other text than the input has now. Expected the same files in the "
         "same order: give another folder, or begin anew with --no-resume (resume=False), which deletes the shards "
         "there."
+    )
+    CORPUS_ENGINE = "engine is {got}. Expected one of {expected}."
+    CORPUS_ADDRESS = (
+        "address is {got}, but only the engine ray has one. Leave it out, or add --engine ray (engine='ray')."
+    )
+    RAY_MISSING = (
+        'the engine ray needs Ray, which can\'t be imported ({reason}). Get it with pip install "spacy-elmo[ray]", or '
+        "leave out the engine: one machine needs no Ray."
+    )
+    RAY_ADDRESS = (
+        "no Ray cluster could be reached or started; its address is {got} ({reason}). Expected auto, on a machine of a "
+        "cluster; host:port, as `ray start --head` prints it; or no address, to start Ray on this machine."
+    )
+    RAY_FOLDER = (
+        "{folder}: the machine {machine} of the Ray cluster has not the same folder at this path. Expected a folder "
+        "that all machines share, on a network file system for example: give one as the output."
+    )
+    RAY_VERSION = (
+        "the machine {machine} of the Ray cluster has spacy-elmo {got}. Expected {expected}, as the machine has where "
+        "the command runs: install the same version on all machines."
+    )
+    RAY_TASK = (
+        "a Ray task failed: {reason}. The finished shards stay. If a module is missing, install the same packages on "
+        "all machines of the cluster, and give the same command again."
+    )
+    RAY_WORKER = (
+        "a shard could not be made, because its Ray process or machine ended, {tries} times at most: {reason}. The "
+        "finished shards stay: give the same command again, on machines with more memory or with smaller shards."
     )
     COLUMNS_LAYERS = "layers is 'all'. Expected 'top', 'mean', or a JSON file with the weights of a mix."
     COLUMNS_MISSING = "the table has the columns {got}. Expected {expected} among them: set column to its name."

@@ -1,0 +1,215 @@
+"""Makes the shards of a corpus on the machines of a Ray cluster.
+
+A shard is a Ray task: Ray chooses the machine, and starts the task again if its process or its machine dies. Ray Data
+can't be used here. It divides its input into blocks by a rule of its own, and wants to know all of it beforehand. These
+shards are cut from one stream, which may be packed or standard input, and each is compared with the manifest first.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+import torch
+from spacy.util import import_file
+
+from ..errors import CorpusError, ElmoError, Errors, ProcessError, SettingsError
+from ..formats.atomic import writing
+from ..formats.options import BiLMOptions
+from ..modules import Arrays
+from ..modules.precision import dtype_of
+from .bilm import BiLMChoice
+from .documents import Shard
+from .manifest import ShardFacts
+from .shards import Progress, ShardSettings, ShardWriter
+
+RETRIES = 10  # times that a shard is begun again after its process or machine died
+_SECONDS = 10.0  # that a machine has to answer, and tasks to end
+Shared = tuple[str, ShardSettings, BiLMOptions, Arrays]  # what all tasks of a command need; first the version
+
+_writer: tuple[str, ShardWriter] | None = None  # of a Ray process, and the command that it was made for
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[None]:
+    """Be connected to a Ray cluster during a `with` block.
+
+    address: of the cluster: "auto", the one of this machine, or "host:port"; None: the connection that this process
+        has; without one, the cluster that RAY_ADDRESS names, or the one of this machine; without any, Ray is started
+        for the block.
+
+    Raises SettingsError if Ray is not installed, or if there is no such cluster.
+    """
+    ray = _ray()
+    if address is None and ray.is_initialized():
+        yield
+        return
+    address = address or os.environ.get("RAY_ADDRESS")
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        _check_reachable(address)
+        with _without_statistics():
+            ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    except (OSError, ValueError, RuntimeError) as error:
+        raise SettingsError(Errors.RAY_ADDRESS.format(got=address or "left out", reason=error)) from error
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, handler)  # Ray has set one of its own
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def run_cluster(
+    shards: Iterator[Shard],
+    settings: ShardSettings,
+    workers: int | None,
+    folder: Path,
+    done: Callable[[ShardFacts], None],
+    progress: Progress,
+) -> None:
+    """Make shards on all machines of the cluster that this process is connected to (see `connected`).
+
+    The biLM comes from this machine. A task has one core, and one GPU if the biLM's device is one. If reading the
+    shards fails, those that are being made are finished first. If a signal stops this process, the tasks end at once.
+
+    workers: tasks at once; None: as many as the cluster can run, and as many more that wait.
+    shards, settings, folder, done, progress: as in `local.run_here`. All machines must share the folder.
+
+    Raises ElmoError as a task does, CorpusError if a machine does not share the folder, and ProcessError if a task
+    fails for another reason, or if its process dies again and again.
+    """
+    ray = _ray()
+    folder = folder.absolute()
+    mark = folder / f".{uuid.uuid4().hex}.tmp"  # of a name that remove_leftovers knows
+    with writing(folder, CorpusError):
+        mark.touch()
+    gpu = torch.device(settings.bilm.device).type != "cpu"
+    shared = ray.put((version_of("spacy-elmo"), _for_tasks(settings), *settings.bilm.load_arrays()))
+    make = ray.remote(_make).options(num_cpus=1, num_gpus=int(gpu), max_retries=RETRIES)
+    pending: dict[Any, int] = {}
+
+    def most() -> int:
+        if workers is not None:
+            return workers - 1
+        return 2 * max(1, int(ray.cluster_resources().get("GPU" if gpu else "CPU", 0))) - 1  # machines come and go
+
+    def collect(most: int) -> None:
+        while len(pending) > most:
+            for task in ray.wait(list(pending))[0]:
+                size = pending.pop(task)
+                facts = _result(ray, task)
+                done(facts)
+                progress(facts.tokens, size)
+
+    try:
+        try:
+            for shard in shards:
+                pending[make.remote([shared], shared.hex(), shard, mark)] = shard.bytes  # a list is not fetched
+                collect(most())
+        except Exception:
+            collect(0)
+            raise
+        collect(0)
+    finally:
+        for task in pending:
+            ray.cancel(task, force=True)
+        if pending:
+            ray.wait(list(pending), num_returns=len(pending), timeout=_SECONDS)
+        mark.unlink(missing_ok=True)
+
+
+def _ray() -> Any:
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise SettingsError(Errors.RAY_MISSING.format(reason=error)) from error
+
+
+def _check_reachable(address: str | None) -> None:
+    """Raise OSError if nothing answers at "host:port", for which Ray itself would wait for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), _SECONDS).close()
+
+
+@contextmanager
+def _without_statistics() -> Iterator[None]:
+    """Have a Ray that is started in the block send no usage statistics, unless the user has set that."""
+    name = "RAY_USAGE_STATS_ENABLED"
+    before = os.environ.get(name)
+    os.environ[name] = before or "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+
+
+def _for_tasks(settings: ShardSettings) -> ShardSettings:
+    """Return settings that mean the same in a process of another folder and machine."""
+    pipeline = settings.bilm.saved_pipeline
+    if pipeline is not None and Path(pipeline).exists():
+        pipeline = str(Path(pipeline).absolute())
+    device = torch.device(settings.bilm.device)
+    dtype = dtype_of(settings.bilm.precision, device)
+    # Ray shows a task its own GPU only
+    bilm = BiLMChoice(
+        pipeline=pipeline, device=device.type, precision="float32" if dtype == torch.float32 else "bfloat16"
+    )
+    return replace(settings, bilm=bilm, code=None if settings.code is None else Path(settings.code).absolute())
+
+
+def _result(ray: Any, task: Any) -> ShardFacts:
+    try:
+        facts: ShardFacts = ray.get(task)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, ElmoError):
+            raise error.cause from None
+        raise ProcessError(Errors.RAY_TASK.format(reason=_last_line(error))) from error
+    except ray.exceptions.RayError as error:
+        raise ProcessError(Errors.RAY_WORKER.format(tries=RETRIES + 1, reason=_last_line(error))) from error
+    return facts
+
+
+def _last_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1] if lines else type(error).__name__
+
+
+def _make(shared: list[Any], command: str, shard: Shard, mark: Path) -> ShardFacts:
+    """Make a shard in a Ray process.
+
+    shared: a list of the reference to what all tasks need.
+    command: names the command that started the task. A process keeps the biLM for the next shard of the same command.
+    shard: to be made.
+    mark: a file beside the shards, which only machines that share the folder have.
+    """
+    global _writer
+    if not mark.exists():
+        raise CorpusError(Errors.RAY_FOLDER.format(folder=mark.parent, machine=socket.gethostname()))
+    if _writer is None or _writer[0] != command:
+        _writer = None  # two biLMs at once may be too many
+        _writer = command, _load(*_ray().get(shared[0]))
+    return _writer[1].write_shard(shard, mark.parent)
+
+
+def _load(version: str, settings: ShardSettings, options: BiLMOptions, arrays: Arrays) -> ShardWriter:
+    if (own := version_of("spacy-elmo")) != version:
+        raise SettingsError(Errors.RAY_VERSION.format(machine=socket.gethostname(), got=own, expected=version))
+    torch.set_num_threads(1)
+    if settings.code is not None:
+        import_file("python_code", settings.code)
+    return ShardWriter(settings, settings.bilm.load((options, dict(arrays))))

@@ -1,0 +1,166 @@
+"""The engine ray: the files of the local engine, after a killed process and a killed machine too, and clear errors."""
+
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spacy_elmo.corpus import cluster, embed
+from spacy_elmo.corpus.bilm import BiLMChoice
+from spacy_elmo.corpus.documents import Item, Shard
+from spacy_elmo.corpus.selection import Selection
+from spacy_elmo.corpus.shards import ShardSettings
+from spacy_elmo.errors import CorpusError, SettingsError
+
+BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
+STORE = 80_000_000  # bytes of each node's object store; Ray accepts no less than 75 MB
+SECONDS = 120  # after which what is waited for will not come
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Any]:
+    """A Ray cluster of one node on this machine, with one core."""
+    utils = pytest.importorskip("ray.cluster_utils", reason="ray is not installed")
+    temporary = tempfile.mkdtemp(prefix="ray")  # the paths of sockets may not be longer
+    quick = {"health_check_initial_delay_ms": 1_000, "health_check_period_ms": 500, "health_check_failure_threshold": 4}
+    started = utils.Cluster()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        try:
+            started.add_node(
+                num_cpus=1, object_store_memory=STORE, include_dashboard=False, temp_dir=temporary, _system_config=quick
+            )
+            yield started
+        finally:
+            started.shutdown()
+            shutil.rmtree(temporary)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"".join(b"Sentence %d isn't long.\n" % i for i in range(300)) + b"\xff\n")
+    return path
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    return [row for path in sorted((folder / "shards").iterdir()) for row in parquet.read_table(path).to_pylist()]
+
+
+def check_same(folder: Path, other: Path) -> None:
+    """Check that two folders have the same shards, and their vectors up to 1e-5; and that no other files are there."""
+    names = [sorted(str(path.relative_to(top)) for path in top.rglob("*")) for top in (folder, other)]
+    assert names[0] == names[1]
+    assert (folder / "skipped.jsonl").read_bytes() == (other / "skipped.jsonl").read_bytes()
+    rows, expected = rows_of(folder), rows_of(other)
+    vectors = [np.array([row.pop("vectors") for row in each]) for each in (rows, expected)]
+    assert rows == expected
+    np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-5)
+
+
+def test_a_machine_that_does_not_share_the_folder_is_named(tmp_path: Path) -> None:
+    shard = Shard(0, [Item("a", 1, "text", b"x")])
+    with pytest.raises(CorpusError, match="has not the same folder at this path"):
+        cluster._make([], "command", shard, tmp_path / "mark")
+
+
+def test_another_version_is_refused() -> None:
+    settings = ShardSettings(BiLMChoice(BILM), "spacy", Selection.of("mean", "float32", False), None, False, False)
+    with pytest.raises(SettingsError, match=r"has spacy-elmo .*\. Expected 0\.0\.1,"):
+        cluster._load("0.0.1", settings, *settings.bilm.load_arrays())
+
+
+def test_without_ray_the_error_says_what_to_install(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SettingsError, match=r"spacy-elmo\[ray\]"):
+        embed(text, tmp_path / "out", bilm=BILM, engine="ray")
+    assert not (tmp_path / "out").exists()
+
+
+def test_settings_that_do_not_fit_are_refused(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="engine is 'spark'"):
+        embed(text, tmp_path / "out", bilm=BILM, engine="spark")
+    with pytest.raises(SettingsError, match="only the engine ray"):
+        embed(text, tmp_path / "out", bilm=BILM, address="auto")
+    with pytest.raises(SettingsError, match="one file, which one process writes"):
+        embed(text, tmp_path / "out.parquet", bilm=BILM, engine="ray")
+    assert not [*tmp_path.glob("out*")]
+
+
+@pytest.mark.slow
+def test_an_address_without_a_cluster_is_refused_at_once(text: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="ray is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]  # nobody listens there after this
+    for address in (f"127.0.0.1:{port}", "nonsense"):
+        with pytest.raises(SettingsError, match=f"its address is {address}"):
+            embed(text, tmp_path / "out", bilm=BILM, engine="ray", address=address)
+    assert not (tmp_path / "out").exists()
+
+
+# what each Ray process of the test below imports. The first one kills itself. One on the second node stops in the
+# middle of a file, until the test kills that node
+ACCIDENTS = """
+import os, signal, time
+from pathlib import Path
+import ray
+from spacy_elmo.corpus.shards import ShardWriter
+here = Path(__file__).parent
+embed = ShardWriter._embed
+
+def _embed(self, window):
+    if ray.get_runtime_context().get_node_id() == (here / "victim").read_text():
+        (here / "reached").write_text(str(os.getpid()))
+        time.sleep(600)
+    if not (here / "killed").exists():
+        (here / "killed").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return embed(self, window)
+
+ShardWriter._embed = _embed
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_and_a_killed_node(nodes: Any, text: Path, tmp_path: Path) -> None:
+    expected = embed(text, tmp_path / "local", bilm=BILM, shard_size=500)
+    victim = nodes.add_node(num_cpus=1, object_store_memory=STORE)
+    accidents = tmp_path / "accidents"
+    accidents.mkdir()
+    (accidents / "code.py").write_text(ACCIDENTS)
+    (accidents / "victim").write_text(victim.node_id)
+
+    def kill_node() -> None:
+        deadline = time.monotonic() + SECONDS
+        while not (accidents / "reached").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.1)  # until it is written
+        os.kill(victim.all_processes["raylet"][0].process.pid, signal.SIGKILL)
+        os.kill(int((accidents / "reached").read_text()), signal.SIGKILL)  # a machine that dies takes it along
+
+    killer = threading.Thread(target=kill_node)
+    killer.start()
+    found = embed(
+        text, tmp_path / "ray", bilm=BILM, shard_size=500, engine="ray", address=nodes.address,
+        code=accidents / "code.py",
+    )  # fmt: skip
+    killer.join()
+    nodes.remove_node(victim)
+    assert (accidents / "reached").exists()
+    assert (accidents / "killed").exists()
+    assert (found.shards, found.sentences, found.tokens, found.skipped) == (expected.shards, 300, expected.tokens, 1)
+    assert expected.shards > 10
+    check_same(tmp_path / "ray", tmp_path / "local")
