@@ -38,6 +38,7 @@ ARROWS = {
     "pipeline/listening": "pipeline models/",
     "tasks": "",
     "tasks/shared": "models/",
+    "tasks/coreference": "tasks tasks/shared models/",
     "tasks/entailment": "tasks tasks/shared models/",
     "corpus": "corpus/writers pipeline/ models/ inference/ modules/ formats/",
     "corpus/writers": "corpus pipeline formats/",

@@ -8,6 +8,7 @@ class TaskMessages:
         "the component {name!r} was initialised with {got} examples, none of which has {expected}. Give it examples "
         "with such annotations: nlp.initialize(lambda: examples)."
     )
+    TASK_NOT_READY = "the component's network is not built yet. Call nlp.initialize(lambda: examples), or load weights."
     TASK_WEIGHTS = (
         "the saved weights of a component are not those of its network: {names} differ in name or shape. Load them "
         "with the settings that the component was saved with, as spacy.load does."
@@ -23,3 +24,10 @@ class TaskMessages:
         "the doc {text} has no span groups {keys}, and no line breaks that divide it into these. Expected one span for "
         "each key in doc.spans, or the texts in this order with a line break between them."
     )
+
+    # Coreference
+    COREF_TWICE = "the span {text!r} is in two clusters, {first} and {second}. Expected each mention in one cluster."
+    COREF_KEY = "the span group {got} has no number. Expected {prefix}_1, {prefix}_2 ...: rename it."
+    COREF_PREFIX = "prefix is {got}. Expected a Python identifier, such as coref_clusters."
+    COREF_SIZE = "{name} is {got}. Expected a whole number of 1 or more."
+    COREF_SHARE = "mentions_per_token is {got}. Expected a number above 0 and at most 1."

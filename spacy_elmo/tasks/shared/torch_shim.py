@@ -34,7 +34,9 @@ class TorchShim(PyTorchShim):
 
     @property
     def network(self) -> Any:
-        """The network; None before `prepare`."""
+        """The network. Raises KeyError before `prepare`, as Thinc does for a weight: spaCy then asks to initialize."""
+        if self._model is None:
+            raise KeyError(Errors.TASK_NOT_READY)
         return self._model
 
     def prepare(self, **sizes: int) -> None:

@@ -1,0 +1,1 @@
+"""Coreference: which spans of a doc speak of the same thing (Lee et al. 2017, made small)."""

@@ -1,0 +1,73 @@
+"""Where the clusters of a doc are: `doc.spans["coref_clusters_1"]` and so on, and the extension attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import partial
+
+from spacy.tokens import Doc, Span
+
+from ...errors import AnnotationError, Errors
+
+PREFIX = "coref_clusters"
+HEAD = "coref_head"
+
+
+def clusters_of(doc: Doc, prefix: str = PREFIX) -> list[list[Span]]:
+    """Return the clusters of a doc in the order of their numbers; the mentions of each in the order of the text.
+
+    doc: the doc.
+    prefix: the groups are named prefix_1, prefix_2 ...
+
+    Raises AnnotationError if a group's name has no number, or if a span is in two clusters.
+    """
+    clusters = []
+    owner: dict[tuple[int, int], str] = {}
+    for key in sorted(_keys(doc, prefix), key=lambda key: _number(key, prefix)):
+        mentions = {(span.start, span.end): span for span in doc.spans[key] if len(span)}
+        for bounds, span in mentions.items():
+            if owner.setdefault(bounds, key) != key:
+                raise AnnotationError(Errors.COREF_TWICE.format(text=span.text, first=owner[bounds], second=key))
+        if mentions:
+            clusters.append([mentions[bounds] for bounds in sorted(mentions)])
+    return clusters
+
+
+def annotate(doc: Doc, clusters: Iterable[Iterable[tuple[int, int]]], prefix: str = PREFIX) -> None:
+    """Write clusters to a doc, in the place of those that it has.
+
+    clusters: for each the first token of each mention, and the token after its last one.
+    prefix: as for `clusters_of`.
+    """
+    for key in _keys(doc, prefix):
+        del doc.spans[key]
+    for number, cluster in enumerate(clusters, 1):
+        doc.spans[f"{prefix}_{number}"] = [doc[start:end] for start, end in cluster]
+
+
+def register(prefix: str) -> None:
+    """Set the extensions `doc._.coref_clusters` (named as the prefix) and `span._.coref_head`, unless they are set."""
+    if not Doc.has_extension(prefix):
+        Doc.set_extension(prefix, getter=partial(clusters_of, prefix=prefix))
+    if not Span.has_extension(HEAD):
+        Span.set_extension(HEAD, getter=partial(head_of, prefix=prefix))
+
+
+def head_of(span: Span, prefix: str = PREFIX) -> Span | None:
+    """Return the first mention of the cluster that a span is a mention of; None if it is none."""
+    for cluster in clusters_of(span.doc, prefix):
+        if any((mention.start, mention.end) == (span.start, span.end) for mention in cluster):
+            return cluster[0]
+    return None
+
+
+def _keys(doc: Doc, prefix: str) -> list[str]:
+    return [key for key in doc.spans if key.startswith(f"{prefix}_")]
+
+
+def _number(key: str, prefix: str) -> int:
+    number = key.removeprefix(f"{prefix}_")
+    if not re.fullmatch("[0-9]+", number):
+        raise AnnotationError(Errors.COREF_KEY.format(got=key, prefix=prefix))
+    return int(number)

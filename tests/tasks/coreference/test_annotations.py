@@ -1,0 +1,64 @@
+"""Clusters on docs: span groups, attributes, and what is refused."""
+
+import pytest
+import spacy
+from coreference_cases import bounds
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.errors import AnnotationError
+from spacy_elmo.tasks.coreference.annotations import annotate, clusters_of, register
+
+VOCAB = spacy.blank("en").vocab
+
+
+@pytest.fixture
+def doc() -> Doc:
+    register("coref_clusters")
+    return Doc(VOCAB, words=["Anna", "saw", "Bert", "and", "his", "dog", ".", "She", "waved"])
+
+
+def test_groups_and_attributes(doc: Doc) -> None:
+    clusters = [[(0, 1), (7, 8)], [(2, 3), (4, 5)], [(4, 6)]]
+    annotate(doc, clusters)
+    assert list(doc.spans) == ["coref_clusters_1", "coref_clusters_2", "coref_clusters_3"]
+    assert bounds(doc._.coref_clusters) == clusters
+    assert doc[7:8]._.coref_head.text == "Anna"
+    assert doc[4:5]._.coref_head.text == "Bert"
+    assert doc[4:6]._.coref_head.text == "his dog"
+    assert doc[1:2]._.coref_head is None
+    read = next(DocBin().from_bytes(DocBin(docs=[doc]).to_bytes()).get_docs(VOCAB))
+    assert bounds(clusters_of(read)) == clusters
+
+
+def test_clusters_in_the_order_of_their_numbers(doc: Doc) -> None:
+    annotate(doc, [[(place, place + 1)] for place in range(8)])
+    doc.spans["coref_clusters_10"] = [doc[0:2], doc[0:2]]  # a mention that is given twice is one
+    doc.spans["coref_clusters_9"] = []
+    assert bounds(clusters_of(doc)) == [[(place, place + 1)] for place in range(8)] + [[(0, 2)]]
+
+
+def test_new_clusters_replace_old_ones(doc: Doc) -> None:
+    doc.spans["others"] = [doc[0:3]]
+    annotate(doc, [[(0, 1)], [(2, 3)]])
+    annotate(doc, [[(4, 5)]])
+    assert bounds(clusters_of(doc)) == [[(4, 5)]]
+    assert "others" in doc.spans
+
+
+def test_another_prefix(doc: Doc) -> None:
+    register("people")
+    annotate(doc, [[(0, 1)]], "people")
+    assert bounds(doc._.people) == [[(0, 1)]]
+    assert doc._.coref_clusters == []
+
+
+def test_a_mention_in_two_clusters(doc: Doc) -> None:
+    annotate(doc, [[(0, 1), (2, 3)], [(2, 3)]])
+    with pytest.raises(AnnotationError, match="'Bert' is in two clusters, coref_clusters_1 and coref_clusters_2"):
+        clusters_of(doc)
+
+
+def test_a_group_without_a_number(doc: Doc) -> None:
+    doc.spans["coref_clusters_anna"] = [doc[0:1]]
+    with pytest.raises(AnnotationError, match="coref_clusters_anna has no number"):
+        clusters_of(doc)
