@@ -14,6 +14,7 @@ from ..errors import CorpusError, Errors, SettingsError, shown
 from ..formats.atomic import writing
 from ..formats.folders.leftovers import remove_leftovers
 from ..formats.folders.lock import folder_lock
+from ..formats.text.lines import BadLine
 from ..formats.text.sources import EXPECTED
 from .bilm import BiLMChoice
 from .cluster import connected, run_cluster
@@ -52,6 +53,7 @@ class Summary:
     cut_words: tokens with more bytes than the biLM reads.
     blank: lines without a word.
     skipped: lines that can't be used; they are listed in skipped.jsonl.
+    first_skipped: the first of them, and the reason; None if there is none.
     seconds: that this command took.
     """
 
@@ -65,6 +67,7 @@ class Summary:
     cut_words: int = 0
     blank: int = 0
     skipped: int = 0
+    first_skipped: BadLine | None = None
     seconds: float = 0.0
 
     def add(self, facts: ShardFacts) -> None:
@@ -72,6 +75,8 @@ class Summary:
         for name in ("documents", "sentences", "tokens", "cut_words", "blank"):
             setattr(self, name, getattr(self, name) + getattr(facts, name))
         self.skipped += len(facts.skipped)
+        if facts.skipped and self.first_skipped is None:
+            self.first_skipped = BadLine(*facts.skipped[0])
 
 
 def embed(
@@ -146,11 +151,14 @@ def embed(
         making = _Making(engine, address, workers, shard_size or SHARD_BYTES, resume)
         _embed_into_folder(files, target.path, settings, summary, making, progress)
     if not summary.sentences:
-        lines, source = summary.blank + summary.skipped, ", ".join(map(str, names))
-        message = Errors.SOURCE_NO_SENTENCES
         raise CorpusError(
-            message.format(
-                source=source, lines=lines, blank=summary.blank, bad=summary.skipped, examples="", expected=EXPECTED
+            Errors.SOURCE_NO_SENTENCES.format(
+                source=", ".join(map(str, names)),
+                lines=summary.blank + summary.skipped,
+                blank=summary.blank,
+                bad=summary.skipped,
+                examples=f" ({summary.first_skipped})" if summary.first_skipped else "",
+                expected=EXPECTED,
             )
         )
     summary.seconds = time.monotonic() - begun
@@ -220,6 +228,6 @@ def _embed_into_folder(
         finally:
             manifest.write_skipped()
             remove_leftovers(folder, CorpusError)
-        for facts in manifest.facts.values():
-            summary.add(facts)
+        for number in sorted(manifest.facts):
+            summary.add(manifest.facts[number])
         summary.shards = n_shards

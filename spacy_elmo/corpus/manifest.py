@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from ..errors import CorpusError, Errors
 from ..formats.atomic import replacing, writing
+from ..formats.strict.strict_json import parse_json
 
 MANIFEST, SKIPPED, SHARDS, LOCK = "manifest.jsonl", "skipped.jsonl", "shards", ".lock"
 VERSION = 1
+_SETTINGS = {"version", "biLM"}  # among those of every version
 
 
 @dataclass
@@ -40,6 +41,21 @@ class ShardFacts:
     cut_words: int = 0
     blank: int = 0
     skipped: list[tuple[str, int, str]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, row: Any) -> ShardFacts:
+        """Return the facts in a line of a manifest. Raises ValueError or TypeError if it has something else."""
+        facts = cls(**row)
+        for name in (each.name for each in fields(cls)):
+            got, expected = getattr(facts, name), _TYPES.get(name, int)
+            if type(got) is not expected:
+                raise ValueError(f"{name} is {got!r}")
+        if any([type(value) for value in skipped] != [str, int, str] for skipped in facts.skipped):
+            raise ValueError(f"skipped is {facts.skipped!r}")
+        return facts
+
+
+_TYPES: dict[str, type] = {"file": str, "digest": str, "skipped": list}  # of a ShardFacts; the others are numbers
 
 
 class Manifest:
@@ -110,28 +126,37 @@ class Manifest:
         self._write_all()
 
     def _check_folder(self) -> None:
+        """Refuse a folder that something else has written, before anything in it is changed or deleted."""
         names = {path.name for path in self.folder.iterdir()} - {LOCK}
-        if names and not self._path.exists():
-            foreign = sorted(names - {SHARDS})
-            if foreign or any((self.folder / SHARDS).iterdir()):
-                got = foreign[0] if foreign else SHARDS
-                raise CorpusError(Errors.CORPUS_FOREIGN.format(folder=self.folder, got=got))
+        foreign = [] if self._path.exists() else sorted(names - {SHARDS})
+        lines = self._complete_lines()
+        if not lines and SHARDS in names and any((self.folder / SHARDS).iterdir()):
+            foreign.append(SHARDS)
+        if lines and _SETTINGS - set(_settings_of(lines[0])):
+            foreign.append(MANIFEST)
+        if foreign:
+            raise CorpusError(Errors.CORPUS_FOREIGN.format(folder=self.folder, got=foreign[0]))
 
     def _delete(self) -> None:
-        if (self.folder / SHARDS).is_dir():
-            shutil.rmtree(self.folder / SHARDS)
+        for path in (self.folder / SHARDS).glob("part-*"):
+            path.unlink()
         for name in (SKIPPED, MANIFEST):
             (self.folder / name).unlink(missing_ok=True)
 
+    def _complete_lines(self) -> list[bytes]:
+        """Return the lines of the manifest, without one that a killed command has not written to its end."""
+        lines = self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else []
+        return [line for line in lines if line.endswith(b"\n")]
+
     def _read(self) -> None:
-        lines = self._path.read_bytes().splitlines(keepends=True)
+        lines = self._complete_lines()
         try:
-            settings, *rows = [json.loads(line) for line in lines if line.endswith(b"\n")] or [self._settings]
-            all_facts = [ShardFacts(**row) for row in rows]
+            settings = _settings_of(lines[0]) if lines else self._settings
+            all_facts = [ShardFacts.of(parse_json(line)) for line in lines[1:]]
         except (ValueError, TypeError) as error:
             raise CorpusError(Errors.CORPUS_MANIFEST.format(path=self._path, reason=error)) from error
         for name, expected in self._settings.items():
-            got = settings.get(name) if isinstance(settings, dict) else None
+            got = settings.get(name)
             if got != expected:
                 message = Errors.CORPUS_SETTINGS.format(folder=self.folder, name=name, got=got, expected=expected)
                 raise CorpusError(message)
@@ -154,6 +179,15 @@ class Manifest:
             file.write(_line(row))
             file.flush()
             os.fsync(file.fileno())
+
+
+def _settings_of(line: bytes) -> dict[str, Any]:
+    """Return the first line of a manifest; an empty dict if it is that of no manifest."""
+    try:
+        settings = parse_json(line)
+    except ValueError:
+        return {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def _line(row: dict[str, Any]) -> bytes:

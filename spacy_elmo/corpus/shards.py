@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy.typing as npt
 
 from ..formats.text.lines import Unusable
 from .bilm import BiLMChoice, EmbeddingBiLM
-from .documents import Document, Item, Shard
+from .documents import Document, Item, Shard, size_of
 from .manifest import ShardFacts
 from .parsing import Parser
 from .selection import Selection
@@ -23,6 +23,17 @@ Format = Literal["parquet", "hdf5", "spacy", "safetensors", "npy"]
 Progress = Callable[[int, int], None]  # tokens and bytes of text since the call before
 WINDOW_TOKENS = 32_768  # that are sorted by length together, as soon as they are read; of whole documents
 Embedded = list[tuple[Document, list[npt.NDArray[Any]]]]
+
+
+class Window(NamedTuple):
+    """What is embedded together.
+
+    documents: in their order.
+    bytes: of the items that were read for them, those that were left out included.
+    """
+
+    documents: list[Document]
+    bytes: int
 
 
 def no_progress(tokens: int, size: int) -> None:
@@ -87,7 +98,6 @@ class ShardWriter:
 
         self.write_file(shard.items, folder / name, facts, skip, progress)
         facts.size = (folder / name).stat().st_size
-        progress(0, shard.bytes)
         return facts
 
     def write_file(
@@ -115,17 +125,17 @@ class ShardWriter:
             upcoming, written = beside.submit(next, windows, None), beside.submit(_write, file, [])
             while (window := upcoming.result()) is not None:
                 upcoming = beside.submit(next, windows, None)
-                embedded = self._embed(window)
+                embedded = self._embed(window.documents)
                 written.result()
                 written = beside.submit(_write, file, embedded)
-                progress(sum(document.tokens for document in window), 0)
+                progress(sum(document.tokens for document in window.documents), window.bytes)
             written.result()
 
-    def _windows(
-        self, items: Iterable[Item], facts: ShardFacts, skip: Callable[[Item, str], None]
-    ) -> Iterator[list[Document]]:
-        window, tokens = [], 0
+    def _windows(self, items: Iterable[Item], facts: ShardFacts, skip: Callable[[Item, str], None]) -> Iterator[Window]:
+        """Yield the documents of items. The last window has the bytes of all items after the last document."""
+        window, tokens, size = [], 0, 0
         for item in items:
+            size += size_of(item)
             try:
                 document = self._parser(item)
             except Unusable as error:
@@ -141,18 +151,17 @@ class ShardWriter:
             window.append(document)
             tokens += document.tokens
             if tokens >= WINDOW_TOKENS:
-                yield window
-                window, tokens = [], 0
-        if window:
-            yield window
+                yield Window(window, size)
+                window, tokens, size = [], 0, 0
+        yield Window(window, size)
 
-    def _embed(self, window: list[Document]) -> Embedded:
-        sentences = [sentence.tokens for document in window for sentence in document.sentences]
+    def _embed(self, documents: list[Document]) -> Embedded:
+        sentences = [sentence.tokens for document in documents for sentence in document.sentences]
         vectors: list[npt.NDArray[Any]] = [None] * len(sentences)  # type: ignore[list-item]
         for i, layers in self.bilm.embed(sentences):
             vectors[i] = self.settings.selection(layers)
         in_order = iter(vectors)
-        return [(document, [next(in_order) for _ in document.sentences]) for document in window]
+        return [(document, [next(in_order) for _ in document.sentences]) for document in documents]
 
 
 def _write(file: VectorFile, embedded: Embedded) -> None:

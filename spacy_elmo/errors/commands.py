@@ -9,7 +9,7 @@ class CommandMessages:
     PATH_FOLDER = "{path} is a file. Expected the name of a folder."
 
     OUTPUT_STREAM = (
-        "- as the output means standard output, to which no HDF5 file can be written. Expected the name of a file."
+        "- as the output means standard output, to which no vectors can be written. Expected the name of a file."
     )
 
     # embed and similar

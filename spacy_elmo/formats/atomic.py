@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,8 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
         with writing(target, error):
             os.replace(temporary, target)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a file system that can't be written refuses this even if there is no such file
+            temporary.unlink(missing_ok=True)
 
 
 def _temporary(target: Path) -> Path:

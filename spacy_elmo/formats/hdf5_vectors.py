@@ -39,10 +39,14 @@ class VectorsWriter:
 
     path: the HDF5 file.
     index: whether to write the dataset sentence_to_index.
+    named: the file that error messages name; None: `path`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, index: bool = True) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, index: bool = True, named: str | os.PathLike[str] | None = None
+    ) -> None:
         self.path, self.index = Path(path), index
+        self._named = self.path if named is None else Path(named)
         self._indices: dict[str, str] = {}
         self._n_written = 0
         self._file: h5py.File | None = None
@@ -54,7 +58,7 @@ class VectorsWriter:
         self._indices, self._n_written = {}, 0
         with ExitStack() as stack:
             temporary = stack.enter_context(replacing(self.path, VectorsError))
-            with writing(self.path, VectorsError):
+            with writing(self._named, VectorsError):
                 raw = stack.enter_context(open(temporary, "x+b", buffering=0))
                 self._raw = DeferredErrorFile(raw)
                 self._file = stack.enter_context(h5py.File(self._raw, "w"))
@@ -69,7 +73,7 @@ class VectorsWriter:
         if exc is not None or file is None:
             self._stack.__exit__(kind, exc, trace)
             return
-        with self._stack, writing(self.path, VectorsError):
+        with self._stack, writing(self._named, VectorsError):
             if self.index:
                 index = file.create_dataset(INDEX_NAME, (1,), dtype=h5py.string_dtype())
                 index[0] = json.dumps(self._indices)
@@ -87,7 +91,7 @@ class VectorsWriter:
         dataset or is in the file already, if the file can't be written, and outside of the ``with`` block.
         """
         if self._file is None:
-            raise VectorsError(Errors.VECTORS_CLOSED.format(path=self.path))
+            raise VectorsError(Errors.VECTORS_CLOSED.format(path=self._named))
         if not isinstance(sentence, str):
             raise VectorsError(Errors.VECTORS_SENTENCE.format(got=shown(sentence)))
         name = str(self._n_written) if key is None else key
@@ -95,9 +99,9 @@ class VectorsWriter:
         if problem is not None:
             raise VectorsError(Errors.VECTORS_KEY.format(got=shown(name), reason=problem))
         array = _checked_floats(vectors, f"sentence {self._n_written}")
-        with writing(self.path, VectorsError):
+        with writing(self._named, VectorsError):
             if name in self._file:
-                raise VectorsError(Errors.VECTORS_KEY_TWICE.format(path=self.path, got=shown(name)))
+                raise VectorsError(Errors.VECTORS_KEY_TWICE.format(path=self._named, got=shown(name)))
             self._file.create_dataset(name, data=array)
             self._raw.check()
         if self.index and key is None:

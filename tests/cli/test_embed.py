@@ -217,7 +217,7 @@ def test_other_refusals(text: Path, output: Path, tmp_path: Path) -> None:
         ((text, text, "--format", "hdf5"), "the file to write are the same"),
         ((text, text), "the end of its name tells no format"),
         ((text, tmp_path / "a.npz"), "the end of its name tells no format"),
-        ((text, "-"), "no HDF5 file can be written"),
+        ((text, "-"), "no vectors can be written"),
         ((text, output, "--format", "parquet"), "tells hdf5, but format"),
         ((text, output, "--workers", 2), "is one file, which one process writes"),
         ((text, output, "--sentence"), "which hdf5 can't hold"),

@@ -177,6 +177,62 @@ def test_what_does_not_fit_is_refused(text: Path, tmp_path: Path) -> None:
     text.write_text("\n\n")
     with pytest.raises(CorpusError, match="no sentence"):
         embed(text, tmp_path / "none", format="spacy", bilm=BILM)
+    text.write_bytes(b"\xff")
+    with pytest.raises(CorpusError, match=r"1 bad \(.*text.txt, line 1: not UTF-8"):
+        embed(text, tmp_path / "bad", format="spacy", bilm=BILM)
+
+
+def test_a_folder_of_another_program_is_never_emptied(text: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "shards").mkdir(parents=True)
+    (out / "shards" / "data").write_text("of somebody else")
+    for manifest in (None, "", '{"another": "format"}\n', "[1]\n", "no JSON\n"):
+        if manifest is not None:
+            (out / MANIFEST).write_text(manifest)
+        before = contents(out)
+        for resume in (True, False):
+            with pytest.raises(CorpusError, match="which no earlier command"):
+                embed(text, out, format="spacy", bilm=BILM, resume=resume)
+        assert contents(out) == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"file": 5}, {"shard": "x"}, {"tokens": "many"}, {"size": None}, {"skipped": 3}, {"skipped": [["a"]]}, {"new": 1}],
+)
+def test_damaged_manifests_are_refused(text: Path, tmp_path: Path, damage: dict) -> None:
+    out = tmp_path / "out"
+    embed(text, out, format="spacy", bilm=BILM, shard_size=100)
+    settings, *rows = (out / MANIFEST).read_bytes().splitlines()
+    row = json.dumps({**json.loads(rows[0]), **damage}).encode()
+    (out / MANIFEST).write_bytes(b"\n".join([settings, row, *rows[1:], b""]))
+    with pytest.raises(CorpusError, match=r"manifest.jsonl: damaged"):
+        embed(text, out, format="spacy", bilm=BILM, shard_size=100)
+    assert embed(text, out, format="spacy", bilm=BILM, shard_size=100, resume=False).resumed == 0
+
+
+def test_progress_tells_all_tokens_and_bytes(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text.write_bytes(text.read_bytes() + b"\n\xff\n\n")
+    monkeypatch.setattr(sys.modules["spacy_elmo.corpus.shards"], "WINDOW_TOKENS", 10)
+    told: list[tuple[int, int]] = []
+    embed(text, tmp_path / "out", format="spacy", bilm=BILM, progress=lambda *done: told.append(done))
+    assert len(told) > 5
+    assert np.sum(told, 0).tolist() == [sum(map(len, WORDS)), text.stat().st_size]
+    text.write_text("\n".join(LINES))
+    told.clear()
+    embed(text, tmp_path / "a.hdf5", lang="en", bilm=BILM, progress=lambda *done: told.append(done))
+    assert np.sum(told, 0).tolist() == [sum(map(len, WORDS)), text.stat().st_size]
+
+
+def test_the_message_names_the_shard_that_cant_be_written(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(h5py.File, "create_dataset", no_space)
+    with pytest.raises(VectorsError, match=r"shards/part-000000.hdf5: can't be written .*No space left"):
+        embed(text, tmp_path / "out", format="hdf5", bilm=BILM, shard_size=100)
 
 
 def test_damage_in_the_middle_leaves_finished_shards(text: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def refuse_inputs(output: Path, inputs: list[Path]) -> None:
 
 
 def refuse_stream(output: Path) -> None:
-    """Raise CommandError if an HDF5 file is to be written to standard output."""
+    """Raise CommandError if vectors are to be written to standard output."""
     if output == STANDARD_OUTPUT:
         raise CommandError(Errors.OUTPUT_STREAM)
 

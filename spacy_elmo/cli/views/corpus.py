@@ -63,8 +63,12 @@ def show_summary(summary: Summary, quiet: bool) -> None:
     if quiet:
         return
     counts: list[Any] = [(summary.documents, "documents"), (summary.sentences, "sentences"), (summary.tokens, "tokens")]
-    parts = [f"{n:,} {name}" for n, name in counts]
+    parts = [_counted(n, name) for n, name in counts]
     if summary.shards:
         before = f", {summary.resumed:,} of them made before" if summary.resumed else ""
-        parts.append(f"{summary.shards:,} shards of {summary.format}{before}")
+        parts.append(f"{_counted(summary.shards, 'shards')} of {summary.format}{before}")
     msg.good(escaped(f"{summary.output}: {', '.join(parts)}, in {summary.seconds:,.1f} seconds"))
+
+
+def _counted(n: int, name: str) -> str:
+    return f"{n:,} {name if n != 1 else name[:-1]}"

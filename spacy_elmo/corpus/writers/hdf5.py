@@ -18,7 +18,7 @@ class Hdf5File(VectorFile):
 
     def open(self, temporary: Path) -> None:
         """Begin to write. temporary: the path to write to."""
-        self._writer = VectorsWriter(temporary).__enter__()
+        self._writer = VectorsWriter(temporary, named=self.path).__enter__()
 
     def add(self, document: Document, vectors: Sequence[Array]) -> None:
         """Write the datasets of a document. document, vectors: as in VectorFile."""
