@@ -14,6 +14,9 @@ class Messages:
     CORPUS_NO_WORD = "{path}, line {line}: the tag {got} without a word. Expected a word, or the tag O."
     CORPUS_LABEL = "{path}, line {line}: no label. Expected __label__, a name, a tab and a text; got {got}."
     CORPUS_NO_TEXT = "{path}, line {line}: no text after the label. Expected words separated by blanks."
+    CORPUS_PAIR = "{path}, line {line}: {got}. Expected a class, a premise and a hypothesis, none of them empty."
+    CORPUS_CLASS = "{path}, line {line}: the class is {got}. Expected one of {expected}."
+    CORPUS_PARALLEL = "{path}: it and the files s1 and s2 beside it have {got} lines. Expected the same number."
 
     # Assets
     DATA_FOLDER = "{path}: no such folder. Expected one with files of the project: change vars.data, or leave it empty."

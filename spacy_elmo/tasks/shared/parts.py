@@ -10,7 +10,7 @@ from ...models.parts import has_parts, lines_of
 
 
 def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
-    """Return a doc of several texts, a line break between them, each of them a span of `doc.spans`.
+    """Return a doc of several texts, a line break between them, each of them a span of `doc.spans`; an empty text none.
 
     A line break inside a text becomes a blank, except in the last text: it would end the text if the doc is read from
     a file by spaCy, which restores words but no spans.
@@ -28,7 +28,8 @@ def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
     start = 0
     for key, text in zip(keys, texts):
         tokens = [token for token in doc if start <= token.idx and token.idx + len(token) <= start + len(text)]
-        doc.spans[key] = [doc[tokens[0].i : tokens[-1].i + 1] if tokens else doc[0:0]]
+        # spaCy can't copy a doc with an empty span
+        doc.spans[key] = [doc[tokens[0].i : tokens[-1].i + 1]] if tokens else []
         start += len(text) + 1
     return doc
 
@@ -39,16 +40,17 @@ def parts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
     doc: the doc.
     keys: a key of `doc.spans` for each part.
 
-    Returns None if the doc has no words, or one of the parts has none.
+    Returns None if the doc has no words, or one of the parts has none; its span group may then be empty.
 
-    Raises AnnotationError if span groups are missing or have several spans, or if there are none and no line breaks.
+    Raises AnnotationError if some span groups are missing or have several spans, or if all are and there are no line
+    breaks.
     """
     names = ", ".join(map(repr, keys))
     if has_parts(doc, keys):
-        counts = [len(doc.spans[key]) if key in doc.spans else 0 for key in keys]
-        if counts != [1] * len(keys):
+        counts = [len(doc.spans[key]) if key in doc.spans else None for key in keys]
+        if any(count not in (0, 1) for count in counts):
             raise AnnotationError(Errors.PART_SPANS.format(keys=names, got=counts, text=shown(doc.text)))
-        parts = [doc.spans[key][0] for key in keys]
+        parts = [span for key in keys for span in doc.spans[key]]
     else:
         parts = lines_of(doc, len(keys))
         if len(parts) < len(keys) and any(not token.is_space for token in doc):

@@ -1,0 +1,205 @@
+"""The component learns pairs, saves, loads and listens as spaCy's own components do."""
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from pipelines import files
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import fix_random_seed
+from tasks import EMBEDS, ENCODES, elmo_block
+
+from spacy_elmo.errors import AnnotationError
+from spacy_elmo.tasks.entailment.component import EntailmentPipe
+from spacy_elmo.tasks.entailment.pairs import KEYS, make_pair, make_pairs
+
+LABELS = ("contradiction", "entailment", "neutral")
+PAIRS = [
+    ("A man sleeps.", "A man is awake.", "contradiction"),
+    ("A man sleeps.", "A person sleeps.", "entailment"),
+    ("A man sleeps.", "The man is happy.", "neutral"),
+    ("Two dogs run.", "No dog runs.", "contradiction"),
+]
+TEXTS = [pair[:2] for pair in PAIRS]
+PLAIN = {"@architectures": "spacy.Tok2Vec.v2", "embed": EMBEDS["multi_hash"], "encode": ENCODES["maxout"]}
+GETTER = {"@span_getters": "spacy-elmo.span_groups.v1", "keys": list(KEYS)}
+
+
+def examples(nlp: Language, number: int | None = None) -> list[Example]:
+    result = []
+    for premise, hypothesis, truth in PAIRS[:number]:
+        reference = make_pair(nlp, premise, hypothesis)
+        reference.cats = {label: float(label == truth) for label in LABELS}
+        result.append(Example(nlp.make_doc(reference.text), reference))  # as spaCy's corpus reader makes it
+    return result
+
+
+def pipeline(tok2vec: dict[str, Any] | None = None) -> Language:
+    nlp = spacy.blank("en")
+    if tok2vec is None:
+        nlp.add_pipe("entailment", config={"model": {"hidden_width": 16, "tok2vec": PLAIN}})
+        return nlp
+    nlp.add_pipe("elmo", config=files("random_a", get_spans=GETTER))
+    nlp.add_pipe("entailment", config={"model": {"hidden_width": 16, "tok2vec": tok2vec}})
+    return nlp
+
+
+def train(nlp: Language, steps: int = 30) -> Language:
+    fix_random_seed(0)
+    optimizer = nlp.initialize(lambda: examples(nlp))
+    optimizer.learn_rate = 0.01
+    for _ in range(steps):
+        nlp.update(examples(nlp), sgd=optimizer)
+    return nlp
+
+
+@pytest.fixture(scope="module")
+def trained() -> Language:
+    return train(pipeline())
+
+
+def cats(nlp: Language, **more: Any) -> list[dict[str, float]]:
+    return [doc.cats for doc in nlp.pipe(make_pairs(nlp, TEXTS), **more)]
+
+
+def close(got: list[dict[str, float]], expected: list[dict[str, float]]) -> None:
+    assert [list(one) for one in got] == [list(one) for one in expected]
+    for one, other in zip(got, expected):
+        assert one == pytest.approx(other, abs=1e-5)
+
+
+def test_it_learns(trained: Language) -> None:
+    pipe = trained.get_pipe("entailment")
+    assert isinstance(pipe, EntailmentPipe)
+    assert sorted(pipe.labels) == sorted(LABELS)
+    assert [max(one, key=lambda label: one[label]) for one in cats(trained)] == [truth for *_, truth in PAIRS]
+    scores = trained.evaluate(examples(trained))
+    assert scores["cats_acc"] == scores["cats_macro_f"] == 1.0
+    assert sum(cats(trained)[0].values()) == pytest.approx(1)
+
+
+def test_lines_are_the_pair_if_there_are_no_spans(trained: Language) -> None:
+    doc = trained("A man sleeps.\nA person sleeps.")
+    assert [doc.spans[key][0].text for key in KEYS] == ["A man sleeps.", "A person sleeps."]
+    close([doc.cats], [cats(trained)[1]])
+
+
+def test_docs_without_an_answer(trained: Language) -> None:
+    docs = [Doc(trained.vocab), *make_pairs(trained, [("", ""), ("", "a"), ("a", " "), ("a", "b")])]
+    assert [len(doc.cats) for doc in trained.pipe(docs)] == [0, 0, 0, 0, 3]
+    assert not trained("").cats
+
+
+def test_a_doc_that_is_no_pair_is_refused(trained: Language) -> None:
+    with pytest.raises(AnnotationError, match="no span groups 'premise', 'hypothesis', and no line breaks"):
+        trained("A man sleeps.")
+
+
+def test_the_same_seed_gives_the_same(trained: Language) -> None:
+    assert cats(train(pipeline())) == cats(trained)
+
+
+def test_the_loss_and_dropout(trained: Language) -> None:
+    losses: dict[str, float] = {}
+    nlp = pipeline()
+    optimizer = nlp.initialize(lambda: examples(nlp))
+    nlp.update(examples(nlp), sgd=optimizer, losses=losses, drop=0.5)
+    assert losses["entailment"] > 0.1
+    trained.update(examples(trained), losses=(after := {}))
+    assert after["entailment"] < 0.01
+
+
+def test_examples_without_a_class_or_words_teach_nothing() -> None:
+    nlp = pipeline()
+    nlp.initialize(lambda: examples(nlp))
+    no_words, no_class = make_pair(nlp, "", "a"), make_pair(nlp, "a", "b")
+    no_words.cats = {"neutral": 1.0}
+    pipe = nlp.get_pipe("entailment")
+    for doc in (no_words, no_class):
+        scores, _ = pipe.model.begin_update([doc])
+        assert not pipe.get_loss([Example(doc.copy(), doc)], scores)[1].any()
+        nlp.update([Example(doc.copy(), doc)], sgd=nlp.create_optimizer())
+
+
+def test_initialize_without_classes_is_refused() -> None:
+    nlp = pipeline()
+    bare = [Example(doc.copy(), doc) for doc in make_pairs(nlp, TEXTS)]
+    with pytest.raises(AnnotationError, match="4 examples, none of which has cats"):
+        nlp.initialize(lambda: bare)
+
+
+def test_labels_can_be_given() -> None:
+    nlp = pipeline()
+    pipe = nlp.get_pipe("entailment")
+    pipe.initialize(lambda: examples(nlp), nlp=nlp, labels=["neutral", "entailment", "contradiction"])
+    assert pipe.labels == pipe.label_data == ("neutral", "entailment", "contradiction")
+
+
+def by_bytes(nlp: Language, folder: Path) -> Language:
+    return pipeline().from_bytes(nlp.to_bytes())
+
+
+def by_disk(nlp: Language, folder: Path) -> Language:
+    nlp.to_disk(folder)
+    return spacy.load(folder)
+
+
+def by_pickle(nlp: Language, folder: Path) -> Language:
+    return pickle.loads(pickle.dumps(nlp))
+
+
+@pytest.mark.parametrize("saved", [by_bytes, by_disk, by_pickle])
+def test_saved_it_gives_the_same(
+    trained: Language, saved: Callable[[Language, Path], Language], tmp_path: Path
+) -> None:
+    assert cats(saved(trained, tmp_path)) == cats(trained)
+
+
+@pytest.mark.slow
+def test_processes_give_the_same(trained: Language) -> None:
+    close(cats(trained, n_process=2), cats(trained))
+
+
+def test_it_listens_to_elmo(tmp_path: Path) -> None:
+    block = {"@architectures": "spacy-elmo.ElmoTok2Vec.v1", "elmo": elmo_block(), "output_elmo": elmo_block()}
+    nlp = train(pipeline(block | {"embed": EMBEDS["multi_hash"], "encode": ENCODES["maxout"]}))
+    expected = cats(nlp)
+    assert [max(one, key=lambda label: one[label]) for one in expected] == [truth for *_, truth in PAIRS]
+    close(cats(by_disk(nlp, tmp_path)), expected)
+    (doc,) = nlp.pipe([make_pair(nlp, *TEXTS[1])])
+    (alone,) = [nlp.get_pipe("elmo")(nlp.make_doc(TEXTS[1][1]))]
+    assert doc.spans["hypothesis"][0]._.elmo == pytest.approx(alone._.elmo, abs=1e-5)  # as a sentence of its own
+    paths = ["model.tok2vec.elmo.source", "model.tok2vec.output_elmo.source"]
+    nlp.replace_listeners("elmo", "entailment", paths)
+    nlp.remove_pipe("elmo")
+    close(cats(nlp), expected)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_it_trains_what_it_listens_to(frozen: bool) -> None:
+    """Every listener answers, also for docs that are no pair."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"frozen": frozen} | files("random_a", get_spans=GETTER))
+    nlp.add_pipe("entailment", config={"model": {"hidden_width": 8, "tok2vec": elmo_block()}})
+    optimizer = nlp.initialize(lambda: examples(nlp))
+    empty = make_pair(nlp, "", "a")
+    batch = [*examples(nlp), Example(nlp.make_doc(empty.text), empty)]
+    losses: list[float] = []
+    for _ in range(8):
+        nlp.update(batch, sgd=optimizer, losses=(own := {}))
+        losses.append(own["entailment"])
+    assert losses[-1] < losses[0]
+
+
+def test_it_listens_to_spacys_tok2vec() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec", config={"model": PLAIN})
+    block = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}
+    nlp.add_pipe("entailment", config={"model": {"hidden_width": 16, "tok2vec": block}})
+    train(nlp)
+    assert nlp.evaluate(examples(nlp))["cats_acc"] == 1.0
