@@ -1,6 +1,9 @@
 """`elmo info`: the contents of files, and what is wrong with them."""
 
+import warnings
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,12 +21,11 @@ from ..formats.published.names import downloaded_folder, is_published
 from ..modules.loading import EMBEDDED, embedded_files
 from ..pipeline.saved import pipeline_bilms
 from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
+from .shared.checksums import sha256_of
 from .shared.console import escaped
 from .shared.options import Code
 from .views.info_rows import (
-    SHA256,
     Rows,
-    file_rows,
     lone_weight_rows,
     option_rows,
     reader_rows,
@@ -106,6 +108,23 @@ def softmax_of(model: str, problems: list[str]) -> list[Path]:
     return [folder / SOFTMAX] if folder is not None and (folder / SOFTMAX).exists() else []
 
 
+def rows_of(path: Path, kind: str, options: BiLMOptions | None, sha256: Callable[[], str]) -> Rows:
+    """Return what a file holds. Raises ElmoError if it can't be used.
+
+    path: the file.
+    kind: as `kind_of` returns it.
+    options: of the biLM; None: they are not known.
+    sha256: computes the file's SHA-256. It is called after the checks, since that takes long for a large file.
+    """
+    if kind == VECTORS:
+        return vector_rows(path)
+    if kind == OUTPUT:
+        return softmax_rows(path, options)
+    if options is None:
+        return lone_weight_rows(path, sha256)
+    return option_rows(options, sha256()) if kind == OPTIONS else weight_rows(path, options, sha256)
+
+
 def show_model(paths: list[Path]) -> list[str]:
     """Print the contents of files that belong together. Returns the problems, which are printed as well."""
     found = {path: kind_of(path) for path in paths}
@@ -122,29 +141,29 @@ def show_model(paths: list[Path]) -> list[str]:
         rows: Rows = []
         if path.is_file():  # otherwise its reader raises an error
             with suppress(OSError):
-                rows += file_rows(path)
-        sha256 = dict(rows).get(SHA256)
+                rows.append(("size", f"{path.stat().st_size:,} bytes"))
         problem = found[path][1]
-        try:
-            if problem:
-                pass
-            elif kinds[path] == OPTIONS:
-                options = read_options(path)
-                rows += option_rows(options, sha256)
-                if WEIGHTS not in kinds.values():
-                    rows += reader_rows(options, None)
-            elif kinds[path] == VECTORS:
-                rows += vector_rows(path)
-            elif kinds[path] == OUTPUT:
-                rows += softmax_rows(path, options)
-            elif option_files and options is None:
-                problem = Errors.INFO_UNCHECKED.format(path=path)
-            else:
-                rows += weight_rows(path, options, sha256) if options else lone_weight_rows(path, sha256)
-        except (ElmoError, OSError) as error:
-            problem = str(error)
+        sha256 = cache(partial(sha256_of, path))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                if problem:
+                    pass
+                elif kinds[path] == WEIGHTS and option_files and options is None:
+                    problem = Errors.INFO_UNCHECKED.format(path=path)
+                else:
+                    if kinds[path] == OPTIONS:
+                        options = read_options(path)
+                    contents = rows_of(path, kinds[path], options, sha256)
+                    if kinds[path] == OPTIONS and options is not None and WEIGHTS not in kinds.values():
+                        contents += reader_rows(options, None)
+                    rows += [("SHA-256", sha256()), *contents]
+            except (ElmoError, OSError) as error:
+                problem = str(error)
         if rows:
             msg.table(rows, max_col=100)
+        for warning in told:
+            msg.warn(escaped(str(warning.message)))
         if problem:
             problems += fail(problem)
         elif kinds[path] == WEIGHTS and options is None:

@@ -18,6 +18,7 @@ class UntrustedMessages:
     DOWNLOAD_CONTENT = "{error} The file stays there, because it has the SHA-256 that was asked for: delete it."
     HDF5_BYTES = (
         "{path}: {name} would take {got:,} bytes of memory, but the file has {size:,}. Expected at most {expected:,}. "
-        "If you trust the file, give max_bytes of read_weights a larger number, or store the file without compression: "
-        "four times its own size is always allowed."
+        "If you trust the file, set the environment variable {variable} to {got} or more, or store the file without "
+        "compression: four times its own size is always allowed."
     )
+    HDF5_LIMIT = "{variable} is {got}. Expected a whole number of bytes, such as 4000000000; or unset this variable."

@@ -9,7 +9,7 @@ import zlib
 
 import h5py
 
-from ..errors import ElmoError, Errors
+from ..errors import ElmoError, Errors, SettingsError, shown
 
 # Filters that HDF5 itself or h5py has, so that no file makes HDF5 load a plugin.
 _FILTERS = {
@@ -24,6 +24,7 @@ _MAX_RATIO = 1_040
 # 374 MB. The values of a file that is not compressed, or rounded to 8 bits and compressed, take less than four times
 # the file's size.
 MAX_BYTES = 2**30
+VARIABLE = "SPACY_ELMO_MAX_BYTES"  # environment variable that raises the limit
 _ALWAYS = 4
 # More chunks are of no use, and slow to check one by one.
 _MAX_CHUNKS = 65_536
@@ -33,15 +34,27 @@ _PIECE = 2**16  # bytes of a chunk that are decompressed at a time
 
 
 def allowed_bytes(path: str | os.PathLike[str], max_bytes: int) -> int:
-    """Return how many bytes the values of a file may take: `max_bytes`, or four times the file's size if that is more.
+    """Return how many bytes the values of a file may take: the largest of three numbers.
+
+    They are `max_bytes`, the environment variable SPACY_ELMO_MAX_BYTES, and four times the size of the file.
 
     path: the file. If it can't be opened, its size counts as 0.
     max_bytes: 0 or more.
+
+    Raises SettingsError if the variable is not a whole number.
     """
+    allowed = max(max_bytes, _raised_limit())
     try:
-        return max(max_bytes, _ALWAYS * os.path.getsize(path))
+        return max(allowed, _ALWAYS * os.path.getsize(path))
     except (OSError, ValueError):  # ValueError: a NUL character
-        return max_bytes
+        return allowed
+
+
+def _raised_limit() -> int:
+    value = os.environ.get(VARIABLE, "").strip() or "0"
+    if not (value.isascii() and value.isdecimal() and len(value) < 19):
+        raise SettingsError(Errors.HDF5_LIMIT.format(variable=VARIABLE, got=shown(value)))
+    return int(value)
 
 
 def check_bytes(
@@ -58,7 +71,8 @@ def check_bytes(
     allowed = allowed_bytes(path, max_bytes)
     if n_bytes > allowed:
         size = os.path.getsize(path)
-        raise error(Errors.HDF5_BYTES.format(path=path, name=name, got=n_bytes, size=size, expected=allowed))
+        message = Errors.HDF5_BYTES
+        raise error(message.format(path=path, name=name, got=n_bytes, size=size, expected=allowed, variable=VARIABLE))
 
 
 def check_inside(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> bool:

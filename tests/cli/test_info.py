@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,6 +45,33 @@ def model(golden: Path, tmp_path: Path) -> Path:
     for name in ("options.json", "weights.hdf5"):
         shutil.copy(golden / "random_a" / name, tmp_path / name)
     return tmp_path
+
+
+def test_a_warning_comes_after_the_table(model: Path) -> None:
+    with h5py.File(model / "weights.hdf5", "r+") as file:
+        values = file["char_embed"][()]
+        del file["char_embed"]
+        file["char_embed"] = values.astype(np.float64)
+    output = run(model)
+    assert output.index("all there, with the sizes of the options") < output.index("float64")
+    assert "UserWarning" not in output
+    assert output.index(hashlib.sha256((model / "weights.hdf5").read_bytes()).hexdigest()) < output.index("float64")
+
+
+def test_a_file_is_hashed_after_its_checks(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes minutes for a file of many GB, which may be refused by its size."""
+    hashed: list[str] = []
+
+    def sha256_of(path: Path) -> str:
+        hashed.append(path.name)
+        return "0" * 64
+
+    monkeypatch.setattr(sys.modules["spacy_elmo.cli.info"], "sha256_of", sha256_of)  # the package has the command
+    with h5py.File(model / "weights.hdf5", "r+") as file:
+        del file["char_embed"]
+    for paths in ([model], [model / "weights.hdf5"]):
+        run(*paths, code=1 if paths == [model] else 0)
+    assert hashed == ["options.json", "weights.hdf5"]
 
 
 def test_options_and_weights_in_any_order(model: Path) -> None:
@@ -132,10 +160,10 @@ def test_the_table_of_official_models(golden: Path, tmp_path: Path, monkeypatch:
         "spacy_elmo.cli.views.info_rows.read_weights", lambda path, options, *, untrusted: {"all": np.zeros(16)}
     )
     assert (
-        dict(weight_rows(tmp_path, small.options, SMALL))["model"]
+        dict(weight_rows(tmp_path, small.options, lambda: SMALL))["model"]
         == "the official small model, by the SHA-256 that is quoted for it"
     )
-    told = dict(weight_rows(tmp_path, small.options, "0" * 64))["model"]
+    told = dict(weight_rows(tmp_path, small.options, lambda: "0" * 64))["model"]
     assert told == "the sizes of the official small model; the SHA-256 is not one that this version knows"
 
 

@@ -3,7 +3,7 @@
 HDF5 files may come from strangers, so another process reads them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ...formats.contents.untrusted import shapes_in, vectors_in
@@ -16,13 +16,7 @@ from ...modules.loading import EMBEDDED, embedded_files
 from ..shared.checksums import sha256_of
 
 Rows = list[tuple[str, str]]
-SHA256 = "SHA-256"
 _EMBEDDED = f"{EMBEDDED}, the embedded one"
-
-
-def file_rows(path: Path) -> Rows:
-    """Return size and SHA-256 of a file. Raises OSError if it can't be read."""
-    return [("size", f"{path.stat().st_size:,} bytes"), (SHA256, sha256_of(path))]
 
 
 def option_rows(options: BiLMOptions, sha256: str | None, embedded: bool = False) -> Rows:
@@ -62,8 +56,15 @@ def reader_rows(options: BiLMOptions, parameters: Iterable[str] | None) -> Rows:
     return rows + [(f"not by {name}", problem) for name, problems in readers for problem in problems]
 
 
-def weight_rows(path: Path, options: BiLMOptions, sha256: str | None) -> Rows:
-    """Return what a weight file holds, after reading all of it. Raises WeightsError if it does not fit the options."""
+def weight_rows(path: Path, options: BiLMOptions, sha256: Callable[[], str]) -> Rows:
+    """Return what a weight file holds, after reading all of it.
+
+    path: the weights.hdf5.
+    options: the sizes that it must have.
+    sha256: computes its SHA-256. It is called after the checks, since that takes long for a large file.
+
+    Raises WeightsError if the file does not fit the options.
+    """
     # row 0 of the embedding is not in the file
     arrays = read_weights(path, options, untrusted=True)
     n_parameters = sum(array.size for array in arrays.values()) - options.char_dim
@@ -71,14 +72,19 @@ def weight_rows(path: Path, options: BiLMOptions, sha256: str | None) -> Rows:
         ("weights", "all there, with the sizes of the options"),
         ("parameters", f"{n_parameters:,}"),
         *reader_rows(options, arrays),
-        ("model", _model(options, sha256)),
+        ("model", _model(options, sha256())),
     ]
 
 
-def lone_weight_rows(path: Path, sha256: str | None) -> Rows:
-    """Return the datasets of a weight file whose options are unknown. Raises WeightsError if it is not a biLM's."""
+def lone_weight_rows(path: Path, sha256: Callable[[], str]) -> Rows:
+    """Return the datasets of a weight file whose options are unknown.
+
+    path, sha256: as for `weight_rows`.
+
+    Raises WeightsError if it is not a biLM's.
+    """
     rows = [(name, " x ".join(f"{size:,}" for size in shape)) for name, shape in shapes_in(path)]
-    return [*rows, ("model", _model(None, sha256))]
+    return [*rows, ("model", _model(None, sha256()))]
 
 
 def vector_rows(path: Path) -> Rows:

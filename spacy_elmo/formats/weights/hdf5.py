@@ -45,7 +45,8 @@ def read_weights(
     trusted: whether to skip the check of how the values are stored, which doubles the time of reading.
     untrusted: whether to read the file in a process of its own, with limits on memory and time (see SECURITY.md). It
         takes longer (see there), and while it reads, a second copy of the weights in memory.
-    max_bytes: how much memory the weights may take; four times the size of the file is always allowed.
+    max_bytes: how much memory the weights may take; four times the size of the file is always allowed, and what the
+        environment variable SPACY_ELMO_MAX_BYTES says if that is more.
 
     Returns contiguous float32 arrays in native byte order, by parameter name (see `expected_parameters`). Weights that
     are stored as float16 or float64 are converted, with one warning for the file.

@@ -15,6 +15,7 @@ import pytest
 from weight_files import W_0, Arrays, assert_same, make_heap_cycle, refused, rewrite, rewrite_as
 
 import spacy_elmo
+from spacy_elmo.errors import SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions, expected_parameters, read_weights, write_weights
 from spacy_elmo.formats.weights.table import weights_table
 
@@ -92,18 +93,40 @@ def test_a_list_of_free_blocks_without_end_takes_little_memory(weights: Path, op
     assert int(peak) < 2**19  # KiB
 
 
-@pytest.mark.parametrize("untrusted", [False, True])
-def test_more_memory_than_allowed(weights: Path, options: BiLMOptions, untrusted: bool) -> None:
+def big_zeros(weights: Path, options: BiLMOptions) -> tuple[BiLMOptions, int]:
+    """Write weights that take much more memory than space in the file. Returns their options, and the bytes."""
     big = dataclasses.replace(options, filters=((1, 600),))
     zeros = {name: np.zeros(shape, np.float32) for name, shape in expected_parameters(big).items()}
     write_weights(weights, big, zeros, compress=True)
-    n_bytes, size = 4 * big.n_parameters, weights.stat().st_size
-    assert n_bytes > 20 * size
+    assert 4 * big.n_parameters > 20 * weights.stat().st_size
+    return big, 4 * big.n_parameters
+
+
+@pytest.mark.parametrize("untrusted", [False, True])
+def test_more_memory_than_allowed(weights: Path, options: BiLMOptions, untrusted: bool) -> None:
+    big, n_bytes = big_zeros(weights, options)
+    size = weights.stat().st_size
     message = f"the biLM would take {n_bytes:,} bytes of memory, but the file has {size:,}. Expected at most"
     for max_bytes, allowed in ((n_bytes - 1, n_bytes - 1), (0, 4 * size)):
         with pytest.raises(ValueError, match=f"{message} {allowed:,}"):
             read_weights(weights, big, untrusted=untrusted, max_bytes=max_bytes)
     assert not read_weights(weights, big, untrusted=untrusted, max_bytes=n_bytes)["lstm.layers.0.bias"].any()
+
+
+@pytest.mark.parametrize("untrusted", [False, True])
+def test_the_environment_raises_the_limit(
+    weights: Path, options: BiLMOptions, untrusted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For callers that can't give max_bytes: components, Elmo, ElmoEmbedder, info."""
+    big, n_bytes = big_zeros(weights, options)
+    with pytest.raises(WeightsError, match=f"SPACY_ELMO_MAX_BYTES to {n_bytes} or more"):
+        read_weights(weights, big, untrusted=untrusted, max_bytes=n_bytes - 1)
+    monkeypatch.setenv("SPACY_ELMO_MAX_BYTES", str(n_bytes))
+    assert not read_weights(weights, big, untrusted=untrusted, max_bytes=0)["lstm.layers.0.bias"].any()
+    for wrong in ("2 GB", "-1", "1e9", "9" * 30):
+        monkeypatch.setenv("SPACY_ELMO_MAX_BYTES", wrong)
+        with pytest.raises(SettingsError, match="SPACY_ELMO_MAX_BYTES is"):
+            read_weights(weights, big, untrusted=untrusted)
 
 
 def test_a_file_that_is_not_compressed_is_always_allowed(weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
