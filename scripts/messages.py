@@ -17,6 +17,12 @@ class Messages:
     CORPUS_PAIR = "{path}, line {line}: {got}. Expected a class, a premise and a hypothesis, none of them empty."
     CORPUS_CLASS = "{path}, line {line}: the class is {got}. Expected one of {expected}."
     CORPUS_PARALLEL = "{path}: it and the files s1 and s2 beside it have {got} lines. Expected the same number."
+    CORPUS_ROLE_COLUMNS = (
+        "{path}, line {line}: {got}. Expected a word, two tags, lemma and frame (- for words that are no predicates), "
+        "and as many columns of roles as the other lines of the sentence have, divided by tabs."
+    )
+    CORPUS_PREDICATES = "{path}, line {line}: {got} columns of roles. Expected {expected}, one for each predicate."
+    CORPUS_ROLE = "{path}, line {line}: the role is {got}. Expected *, or brackets like (ARG0* ... *), none in another."
 
     # Assets
     DATA_FOLDER = "{path}: no such folder. Expected one with files of the project: change vars.data, or leave it empty."

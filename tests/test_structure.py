@@ -39,6 +39,7 @@ ARROWS = {
     "tasks": "",
     "tasks/shared": "models/",
     "tasks/coreference": "tasks tasks/shared models/",
+    "tasks/roles": "tasks tasks/shared models/",
     "tasks/entailment": "tasks tasks/shared models/",
     "corpus": "corpus/writers pipeline/ models/ inference/ modules/ formats/",
     "corpus/writers": "corpus pipeline formats/",

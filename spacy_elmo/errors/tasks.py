@@ -39,3 +39,25 @@ class TaskMessages:
         "the premise or hypothesis of the doc {text} has {got:,} tokens. Expected {longest:,} at most: divide it, or "
         "raise model.longest."
     )
+
+    # Semantic roles
+    ROLES_SIZE = "{name} is {got} in spacy-elmo.SemanticRoles.v1. Expected a whole number, 1 or more."
+    ROLES_REACH = "reach is {got}. Expected a whole number, 1 or more: tokens on each side of a predicate."
+    ROLES_THRESHOLD = "threshold is {got}. Expected a number from 0 to 1."
+    ROLES_PREDICATE = (
+        'the doc {text} has a predicate of {n} tokens, {got}. Expected spans of one token in doc.spans["predicates"]; '
+        "other words of it are roles with the label V or C-V."
+    )
+    ROLES_ALONE = (
+        'the doc {text} has the span groups {got}, but doc.spans["predicates"] has no predicates at these tokens. Add '
+        "them there, a span of one token each, or remove the groups."
+    )
+    ROLES_LABEL = "the doc {text} has a role without a label in doc.spans[{key!r}]: {got}. Give it one, such as ARG0."
+    ROLES_OVERLAP = (
+        "the doc {text} has roles that overlap in doc.spans[{key!r}]: {got}. Expected each token in one role of a "
+        "predicate at most."
+    )
+    ROLES_NO_PREDICATES = (
+        'the doc {text} has no span group "predicates", and find_predicates is false in the component {name!r}. Set '
+        'doc.spans["predicates"] to spans of one token each before the component runs, or find_predicates to true.'
+    )

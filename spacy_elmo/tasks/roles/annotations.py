@@ -1,0 +1,98 @@
+"""How roles stand in a doc: `doc.spans["predicates"]`, and `doc.spans["roles:i"]` for the predicate at token i."""
+
+from spacy.tokens import Doc, Span, SpanGroup
+
+from ...errors import AnnotationError, Errors, shown
+
+PREDICATES = "predicates"
+VERB = "V"
+_ROLES = "roles:"
+_FOUND = "found"  # an attribute of the span group
+
+
+def roles_key(predicate: int) -> str:
+    """Return the name of the span group with the roles of a predicate. predicate: index of its token."""
+    return f"{_ROLES}{predicate}"
+
+
+def predicates_of(doc: Doc) -> list[int] | None:
+    """Return the tokens of a doc's predicates, in order; None if the doc says nothing about predicates.
+
+    Raises AnnotationError if a predicate is not one token, or if there are roles of a token that is no predicate.
+    """
+    if PREDICATES not in doc.spans:
+        if groups := [name for name in doc.spans if name.startswith(_ROLES)]:
+            raise AnnotationError(Errors.ROLES_ALONE.format(text=shown(doc.text), got=", ".join(sorted(groups))))
+        return None
+    for span in doc.spans[PREDICATES]:
+        if len(span) != 1:
+            raise AnnotationError(
+                Errors.ROLES_PREDICATE.format(text=shown(doc.text), got=shown(span.text), n=len(span))
+            )
+    predicates = sorted({span.start for span in doc.spans[PREDICATES]})
+    expected = {roles_key(predicate) for predicate in predicates}
+    if others := sorted(name for name in doc.spans if name.startswith(_ROLES) and name not in expected):
+        raise AnnotationError(Errors.ROLES_ALONE.format(text=shown(doc.text), got=", ".join(others)))
+    return predicates
+
+
+def roles_of(doc: Doc, predicate: int) -> list[Span] | None:
+    """Return the roles of the predicate at a token, in the order of the text; None if the doc has none for it.
+
+    Raises AnnotationError if a role has no label, or if two of one predicate overlap.
+    """
+    key = roles_key(predicate)
+    if key not in doc.spans:
+        return None
+    spans = sorted(doc.spans[key], key=lambda span: (span.start, span.end))
+    for number, span in enumerate(spans):
+        if not span.label:
+            raise AnnotationError(Errors.ROLES_LABEL.format(text=shown(doc.text), key=key, got=shown(span.text)))
+        if number and span.start < spans[number - 1].end:
+            names = f"{spans[number - 1].label_} and {span.label_}"
+            raise AnnotationError(Errors.ROLES_OVERLAP.format(text=shown(doc.text), key=key, got=names))
+    return spans
+
+
+def given_predicates(doc: Doc) -> list[int] | None:
+    """Return the tokens of the predicates that somebody gave; None if there are none, or the component found them.
+
+    Raises AnnotationError if a predicate is not one token. Roles of other tokens are no error: they may be left from
+    an earlier run.
+    """
+    if PREDICATES not in doc.spans or was_found(doc):
+        return None
+    for span in doc.spans[PREDICATES]:
+        if len(span) != 1:
+            raise AnnotationError(
+                Errors.ROLES_PREDICATE.format(text=shown(doc.text), got=shown(span.text), n=len(span))
+            )
+    return sorted({span.start for span in doc.spans[PREDICATES]})
+
+
+def _tokens(doc: Doc) -> list[int]:
+    for span in doc.spans[PREDICATES]:
+        if len(span) != 1:
+            got = shown(span.text)
+            raise AnnotationError(Errors.ROLES_PREDICATE.format(text=shown(doc.text), got=got, n=len(span)))
+    return sorted({span.start for span in doc.spans[PREDICATES]})
+
+
+def was_found(doc: Doc) -> bool:
+    """Return whether the component found the predicates of this doc itself."""
+    return PREDICATES in doc.spans and bool(doc.spans[PREDICATES].attrs.get(_FOUND, False))
+
+
+def annotate(doc: Doc, roles: dict[int, list[tuple[int, int, str]]], found: bool) -> None:
+    """Write predicates and roles to a doc, in the place of those that are there.
+
+    roles: token of a predicate -> start, end and label of its roles. Predicates that were given stay as they are.
+    found: whether the component found the predicates itself.
+    """
+    for name in [name for name in doc.spans if name.startswith(_ROLES)]:
+        del doc.spans[name]
+    if found:
+        spans = [doc[predicate : predicate + 1] for predicate in roles]
+        doc.spans[PREDICATES] = SpanGroup(doc, name=PREDICATES, attrs={_FOUND: True}, spans=spans)
+    for predicate, parts in roles.items():
+        doc.spans[roles_key(predicate)] = [Span(doc, start, end, label=label) for start, end, label in parts]

@@ -1,0 +1,125 @@
+"""Scores semantic roles as the script of CoNLL-2005 (srl-eval.pl) does: precision, recall and F1 of whole arguments."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from spacy.scorer import PRFScore
+from spacy.tokens import Span
+from spacy.training import Example
+
+from .annotations import VERB, predicates_of, roles_of, was_found
+
+_CONTINUES = "C-"
+
+
+class Argument(NamedTuple):
+    """An argument: its label, and start and end of each of its pieces."""
+
+    label: str
+    pieces: tuple[tuple[int, int], ...]
+
+
+def build_roles_scorer() -> Callable[..., dict[str, Any]]:
+    """Build spacy-elmo.roles_scorer.v1: see `score_roles`."""
+    return score_roles
+
+
+def arguments_of(spans: Iterable[Span]) -> set[Argument]:
+    """Return the arguments of a predicate, as srl-eval.pl counts them.
+
+    C-X is a piece of the X before it, and both are one argument; without an X before it, it is an X itself. R-X is a
+    label like others. V is no argument.
+
+    spans: roles of one predicate, in the order of the text.
+    """
+    arguments: list[Argument] = []
+    latest: dict[str, int] = {}
+    for span in spans:
+        label = span.label_.removeprefix(_CONTINUES)
+        piece = (span.start, span.end)
+        if label != span.label_ and label in latest:
+            number = latest[label]
+            arguments[number] = Argument(label, (*arguments[number].pieces, piece))
+        else:
+            latest[label] = len(arguments)
+            arguments.append(Argument(label, (piece,)))
+    return {argument for argument in arguments if argument.label != VERB}
+
+
+def score_roles(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
+    """Return the scores of predicted roles.
+
+    An argument is right if its label and all its pieces are. Docs without `doc.spans["predicates"]` in the reference
+    are not scored, and neither are the roles of a predicate without `doc.spans["roles:i"]`.
+
+    If the component found the predicates itself, the arguments of a predicate that it missed are missing, and those of
+    a predicate that is none are wrong. (srl-eval.pl skips the latter.)
+
+    Returns `roles_p`, `roles_r`, `roles_f`, `roles_per_type`; `roles_given`, the share of the docs whose predicates
+    were given: 1.0 means that all were, as in the literature; `predicates_p`, `predicates_r`, `predicates_f` of the
+    predicates that were found, None if all were given. All are None if no reference is annotated.
+
+    examples: with the docs that the pipeline has processed.
+
+    Raises AnnotationError if the annotations of a doc are wrong.
+    """
+    total, found = PRFScore(), PRFScore()
+    by_label: defaultdict[str, PRFScore] = defaultdict(PRFScore)
+    docs = given = 0
+    for example in examples:
+        gold = predicates_of(example.reference)
+        if gold is None:
+            continue
+        docs += 1
+        predicted = _predicted(example)
+        if was_found(example.predicted):
+            found.score_set(set(predicted), set(gold))
+        else:
+            given += 1
+        for predicate in sorted({*gold, *predicted}):
+            spans = roles_of(example.reference, predicate) if predicate in gold else []
+            if spans is not None:
+                _count(arguments_of(predicted.get(predicate, ())), arguments_of(spans), total, by_label)
+    if not docs:
+        keys = ("roles_p", "roles_r", "roles_f", "roles_per_type", "roles_given")
+        return dict.fromkeys([*keys, "predicates_p", "predicates_r", "predicates_f"])
+    own = given < docs
+    return {
+        "roles_p": total.precision,
+        "roles_r": total.recall,
+        "roles_f": total.fscore,
+        "roles_per_type": {label: score.to_dict() for label, score in sorted(by_label.items())},
+        "roles_given": given / docs,
+        "predicates_p": found.precision if own else None,
+        "predicates_r": found.recall if own else None,
+        "predicates_f": found.fscore if own else None,
+    }
+
+
+def _count(
+    predicted: set[Argument], gold: set[Argument], total: PRFScore, by_label: defaultdict[str, PRFScore]
+) -> None:
+    total.score_set(predicted, gold)
+    for label in {argument.label for argument in predicted | gold}:
+        parts = ({argument for argument in side if argument.label == label} for side in (predicted, gold))
+        by_label[label].score_set(*parts)
+
+
+def _predicted(example: Example) -> dict[int, list[Span]]:
+    """Return the predicted roles of each predicate, as spans of the reference, whose words may be others.
+
+    A predicate that is not one token there is given a negative number: it is none of the reference's.
+    """
+    doc = example.predicted
+    roles: dict[int, list[Span]] = {}
+    for number, predicate in enumerate(predicates_of(doc) or ()):
+        places = _aligned(example, [doc[predicate : predicate + 1]])
+        place = places[0].start if [len(span) for span in places] == [1] else -1 - number
+        roles[place] = _aligned(example, roles_of(doc, predicate) or [])
+    return roles
+
+
+def _aligned(example: Example, spans: Sequence[Span]) -> list[Span]:
+    aligned: list[Span] = example.get_aligned_spans_x2y(spans, allow_overlap=True)
+    return aligned

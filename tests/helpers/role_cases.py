@@ -1,0 +1,87 @@
+"""Docs with semantic roles."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.vocab import Vocab
+
+Roles = Mapping[int, Sequence[tuple[int, int, str]]]
+GIVEN = (
+    (
+        "Mary gave John a book and left early",
+        {
+            1: [(0, 1, "ARG0"), (1, 2, "V"), (2, 3, "ARG2"), (3, 5, "ARG1")],
+            6: [(0, 1, "ARG0"), (6, 7, "V"), (7, 8, "ARGM-TMP")],
+        },
+    ),
+    ("The dog slept", {2: [(0, 2, "ARG0"), (2, 3, "V")]}),
+    ("A fine day", {}),
+)
+SMALL_EMBED = {
+    "@architectures": "spacy.MultiHashEmbed.v2",
+    "width": 16,
+    "attrs": ["NORM", "SHAPE"],
+    "rows": [200, 50],
+    "include_static_vectors": False,
+}
+SMALL_ENCODE = {
+    "@architectures": "spacy.MaxoutWindowEncoder.v2",
+    "width": 16,
+    "depth": 1,
+    "window_size": 1,
+    "maxout_pieces": 2,
+}
+SMALL = {
+    "@architectures": "spacy-elmo.SemanticRoles.v1",
+    "hidden_width": 12,
+    "depth": 1,
+    "tok2vec": {"@architectures": "spacy.Tok2Vec.v2", "embed": SMALL_EMBED, "encode": SMALL_ENCODE},
+}
+
+
+def doc_with(words: str | Sequence[str], roles: Roles | None, vocab: Vocab | None = None) -> Doc:
+    """A doc with the roles of its predicates; None: nobody has annotated it."""
+    doc = Doc(vocab or Vocab(), words=words.split() if isinstance(words, str) else list(words))
+    if roles is not None:
+        doc.spans["predicates"] = [doc[token : token + 1] for token in roles]
+        for token, spans in roles.items():
+            doc.spans[f"roles:{token}"] = [Span(doc, start, end, label=label) for start, end, label in spans]
+    return doc
+
+
+def example(words: str | Sequence[str], roles: Roles | None, vocab: Vocab | None = None) -> Example:
+    """An example whose processed doc has no annotations yet."""
+    doc = doc_with(words, roles, vocab)
+    return Example(Doc(doc.vocab, words=[token.text for token in doc]), doc)
+
+
+def roles_in(doc: Doc) -> dict[int, list[tuple[int, int, str]]]:
+    """The roles of each predicate in a doc."""
+    return {
+        span.start: [(part.start, part.end, part.label_) for part in doc.spans.get(f"roles:{span.start}", [])]
+        for span in doc.spans.get("predicates", [])
+    }
+
+
+def examples(nlp: Language) -> list[Example]:
+    """Examples of GIVEN, in a pipeline's vocabulary."""
+    return [example(words, roles, nlp.vocab) for words, roles in GIVEN]
+
+
+def trained(steps: int = 60, model: dict[str, Any] = SMALL, first: Sequence[str] = (), **settings: Any) -> Language:
+    """A pipeline with a small component that has learned GIVEN by heart. first: pipes before it."""
+    spacy.util.fix_random_seed(1)
+    nlp = spacy.blank("en")
+    for name in first:
+        nlp.add_pipe(name)
+    nlp.add_pipe("semantic_roles", config={"model": model, **settings})
+    given = examples(nlp)
+    optimizer = nlp.initialize(lambda: given)
+    optimizer.learn_rate = 0.02
+    for _ in range(steps):
+        nlp.update(given, sgd=optimizer)
+    return nlp
