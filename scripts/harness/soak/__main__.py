@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from .corpora import killed_embeddings
 from .cycles import load_and_drop
 from .killed_worker import killed_workers
 from .kills import kill
@@ -30,8 +31,14 @@ def _kills(size: float) -> Iterator[str]:
         yield kill(name, times)
 
 
+def _corpora(size: float) -> Iterator[str]:
+    yield killed_embeddings(max(2, round(20 * size)), workers=1)
+    yield killed_embeddings(max(2, round(10 * size)), workers=2)
+
+
 PARTS: dict[str, Callable[[float], Iterator[str]]] = {
     "kills": _kills,
+    "corpora": _corpora,
     "docs": lambda size: iter([many_docs(max(2_000, round(300_000 * size)))]),
     "threads": lambda size: iter([shared_pipeline(max(10.0, 600 * size))]),
     "worker": lambda size: iter([killed_workers()]),

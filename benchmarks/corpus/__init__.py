@@ -1,0 +1,1 @@
+"""How fast whole corpora are embedded, what the files take, and how much memory it needs."""
