@@ -17,6 +17,7 @@ from .scalar_mix import MixModel
 from .shim import BiLMShim
 from .span_getters import build_sentences
 from .types import BiLMModel, SpanGetter
+from .writable import with_writable_parameters
 
 Tok2VecModel = Model[list[Doc], list[Floats2d]]
 EncoderModel = Model[list[Floats2d], list[Floats2d]]
@@ -113,6 +114,7 @@ def build_elmo_tok2vec(
     for name, layer in (("embed", embed), ("elmo", elmo), ("encode", encode)):
         model.set_ref(name, layer)
     model.init = partial(_init_without_labels, model.init)
+    with_writable_parameters(model)
     return model
 
 

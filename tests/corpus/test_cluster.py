@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tasks import examples, with_tasks
 
-from spacy_elmo.corpus import cluster, embed
+from spacy_elmo import ElmoEmbedder
+from spacy_elmo.corpus import EmbedColumns, cluster, embed
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.documents import Item, Shard
 from spacy_elmo.corpus.selection import Selection
@@ -164,3 +166,34 @@ def test_a_killed_process_and_a_killed_node(nodes: Any, text: Path, tmp_path: Pa
     assert (found.shards, found.sentences, found.tokens, found.skipped) == (expected.shards, 300, expected.tokens, 1)
     assert expected.shards > 10
     check_same(tmp_path / "ray", tmp_path / "local")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\.data")  # of its own settings
+def test_columns_in_ray_data_and_a_pipeline_in_a_task(nodes: Any) -> None:
+    """EmbedColumns in an ActorPoolStrategy; a trained pipeline as an object reference (spaCy's issue 13506)."""
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    data = pytest.importorskip("ray.data", reason="ray.data lacks pandas or pyarrow")
+    nlp = with_tasks("tagger")
+    nlp.initialize(lambda: examples(nlp))
+    texts = [f"Sentence {i} isn't long." for i in range(30)] + ["", "Yes."]
+    with cluster.connected(nodes.address):
+        data.DataContext.get_current().enable_progress_bars = False
+        found = (
+            data.from_items([{"text": text, "number": i} for i, text in enumerate(texts)])
+            .map_batches(
+                EmbedColumns,
+                fn_constructor_kwargs={"bilm": BILM},
+                compute=data.ActorPoolStrategy(size=1),
+                batch_size=10,
+            )
+            .take_all()
+        )
+        tag = ray.remote(lambda nlp, texts: [[token.tag_ for token in doc] for doc in nlp.pipe(texts)])
+        tags = ray.get(tag.remote(ray.put(nlp), texts))
+    rows = sorted(found, key=lambda row: row["number"])
+    assert [row["text"] for row in rows] == texts
+    layers = ElmoEmbedder(BILM).embed_batch([list(row["tokens"]) for row in rows])
+    for row, expected in zip(rows, layers, strict=True):
+        np.testing.assert_allclose(np.array(row["vectors"]), expected.mean(0), atol=1e-5)
+    assert tags == [[token.tag_ for token in nlp(text)] for text in texts]
