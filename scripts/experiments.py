@@ -54,4 +54,10 @@ TASKS = (
         ),
     ),
     Task("textcat", "Sentiment, SST-5", (BASELINE, "elmo"), (Measure("cats_micro_f", "accuracy"),)),
+    Task(
+        "answers",
+        "Answers, XQuAD (English)",
+        (BASELINE, "elmo"),
+        (Measure("answers_f1", "F1"), Measure("answers_em", "exact match")),
+    ),
 )

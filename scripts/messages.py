@@ -23,6 +23,10 @@ class Messages:
     )
     CORPUS_PREDICATES = "{path}, line {line}: {got} columns of roles. Expected {expected}, one for each predicate."
     CORPUS_ROLE = "{path}, line {line}: the role is {got}. Expected *, or brackets like (ARG0* ... *), none in another."
+    CORPUS_QUESTIONS = (
+        "{path}: not a file of questions with answers ({reason}). Expected SQuAD's layout, or paragraphs with context "
+        "and questions: get the file again."
+    )
 
     # Assets
     DATA_FOLDER = "{path}: no such folder. Expected one with files of the project: change vars.data, or leave it empty."

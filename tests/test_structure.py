@@ -37,6 +37,7 @@ ARROWS = {
     "pipeline": "pipeline/listening models/ modules/ formats/",
     "pipeline/listening": "pipeline models/",
     "tasks": "",
+    "tasks/answers": "tasks tasks/shared models/",
     "tasks/shared": "models/",
     "tasks/coreference": "tasks tasks/shared models/",
     "tasks/roles": "tasks tasks/shared models/",

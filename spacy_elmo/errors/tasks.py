@@ -61,3 +61,26 @@ class TaskMessages:
         'the doc {text} has no span group "predicates", and find_predicates is false in the component {name!r}. Set '
         'doc.spans["predicates"] to spans of one token each before the component runs, or find_predicates to true.'
     )
+
+    # Answers
+    ANSWERS_PLACE = (
+        "the answer {got} does not begin at character {start} of the context of the question {question}. Expected the "
+        "index of its first character in the context, and the text that stands there."
+    )
+    ANSWERS_NONE = (
+        'the doc {text} has a span group "answer" without a span. Expected at least one right answer: questions '
+        "without an answer can't be learned. Leave the doc or its span group out."
+    )
+    ANSWERS_OUTSIDE = (
+        "the doc {text} has the right answer {got}, which is not in its context. Expected right answers inside the "
+        'span in doc.spans["context"], or after the first line of a doc without this group.'
+    )
+    ANSWERS_NO_CONTEXT = (
+        "the predicted doc {text} has no question or no context, but its reference has right answers. Expected a "
+        "predicted doc of the same text: Example(make_question(nlp, question, context), reference)."
+    )
+    ANSWERS_WINDOW = (
+        "longest_window is {longest} and window_overlap is {overlap}. Expected longest_window >= 1 and "
+        "0 <= window_overlap < longest_window."
+    )
+    ANSWERS_COUNT = "{name} is {got!r}. Expected a whole number from 1 on."

@@ -1,0 +1,1 @@
+"""Answers to questions: the spans of a paragraph that answer a question."""

@@ -1,0 +1,212 @@
+"""The component answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from spacy.attrs import IS_SPACE
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Optimizer, set_dropout_rate
+from thinc.types import Floats2d
+
+from ...errors import AnnotationError, Errors, SettingsError
+from .best_spans import Best, best_spans
+from .examples import check_answers, targets_of
+from .loss import pointer_loss
+from .model import AnswersModel
+from .questions import ANSWER, CONTEXT, QUESTION, question_of
+
+SCORES = "scores"  # attribute of the span group
+_SAMPLE = 10  # docs with which the model is initialised
+
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.Answers.v1",
+    "tok2vec": {
+        "@architectures": "spacy.Tok2Vec.v2",
+        "embed": {
+            "@architectures": "spacy.MultiHashEmbed.v2",
+            "width": 128,
+            "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
+            "rows": [5000, 1000, 2500, 2500],
+            "include_static_vectors": False,
+        },
+        "encode": {
+            "@architectures": "spacy.MaxoutWindowEncoder.v2",
+            "width": 128,
+            "depth": 1,
+            "window_size": 1,
+            "maxout_pieces": 3,
+        },
+    },
+}
+
+
+@Language.factory(
+    "answers",
+    assigns=["doc.spans", "span._.answer_score"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "n_best": 3,
+        "longest_answer": 17,
+        "scorer": {"@scorers": "spacy-elmo.answers_scorer.v1"},
+    },
+    default_score_weights={"answers_f1": 1.0, "answers_em": 0.0},
+)
+def make_answers(
+    nlp: Language,
+    name: str,
+    model: AnswersModel,
+    n_best: int,
+    longest_answer: int,
+    scorer: Callable[..., dict[str, Any]] | None,
+) -> Answers:
+    """Build the component `answers`. Its arguments are those of `Answers`."""
+    return Answers(nlp.vocab, model, name, n_best=n_best, longest_answer=longest_answer, scorer=scorer)
+
+
+class Answers(TrainablePipe):
+    """Finds the answer to a question in a paragraph.
+
+    A doc has the question in `doc.spans["question"]` and the paragraph in `doc.spans["context"]`, one span each; or its
+    first line is the question, and the other lines are the paragraph. The answers go to `doc.spans["answer"]`, best
+    first, with their probabilities in `doc.spans["answer"].attrs["scores"]` and in `span._.answer_score`. There is
+    always an answer, also if the paragraph has none, but for a doc without a question or a paragraph.
+
+    vocab: the pipeline's vocabulary.
+    model: spacy-elmo.Answers.v1, or another model of the same type.
+    name: name of the component.
+    n_best: number of answers for each doc, at most.
+    longest_answer: number of tokens in an answer, at most.
+    scorer: the scorer; null: none.
+
+    Raises SettingsError if n_best or longest_answer is below 1.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: AnswersModel,
+        name: str = "answers",
+        *,
+        n_best: int = 3,
+        longest_answer: int = 17,
+        scorer: Callable[..., dict[str, Any]] | None = None,
+    ) -> None:
+        for setting, value in (("n_best", n_best), ("longest_answer", longest_answer)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise SettingsError(Errors.ANSWERS_COUNT.format(name=setting, got=value))
+        self.vocab, self.model, self.name, self.scorer = vocab, model, name, scorer
+        self.cfg = {"n_best": n_best, "longest_answer": longest_answer}
+        if not Span.has_extension("answer_score"):
+            Span.set_extension("answer_score", getter=answer_score)
+
+    def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:
+        """Return the best answers of each doc, as indices in its context.
+
+        docs: the docs.
+
+        Raises AnnotationError if a doc has no parts that could be question and context.
+        """
+        docs = list(docs)
+        if all(question_of(doc) is None for doc in docs):
+            return [[] for _ in docs]
+        return [self._best(doc, scores) for doc, scores in zip(docs, self.model.predict(docs))]
+
+    def _best(self, doc: Doc, scores: Floats2d) -> list[Best]:
+        parts = question_of(doc)
+        if parts is None:
+            return []
+        is_word = doc.to_array(IS_SPACE)[parts.context.start : parts.context.end] == 0
+        numbers = self.model.ops.to_numpy(scores)
+        return best_spans(numbers, is_word, self.cfg["longest_answer"], self.cfg["n_best"])
+
+    def set_annotations(self, docs: Iterable[Doc], answers: Sequence[Sequence[Best]]) -> None:
+        """Write the answers to the docs, and question and context if they are only lines so far.
+
+        docs: the docs.
+        answers: what `predict` returned for them.
+        """
+        for doc, found in zip(docs, answers):
+            parts = question_of(doc)
+            spans = []
+            if parts is not None:
+                start = parts.context.start
+                spans = [doc[start + best.start : start + best.end] for best in found]
+                doc.spans[QUESTION], doc.spans[CONTEXT] = [parts.question], [parts.context]
+            scores = [best.score for best in found]
+            doc.spans[ANSWER] = SpanGroup(doc, name=ANSWER, spans=spans, attrs={SCORES: scores})
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn from examples. Those without right answers teach nothing.
+
+        examples: the examples; the right answers are those of the references.
+        drop: rate of dropout.
+        sgd: the optimizer; null: the gradients are kept.
+        losses: the loss is added under the component's name.
+
+        Raises AnnotationError if the annotations of an example are wrong.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "Answers.update")
+        if not any(len(example.predicted) for example in examples):
+            return losses
+        set_dropout_rate(self.model, drop)
+        scores, backprop = self.model.begin_update([example.predicted for example in examples])
+        loss, d_scores = self.get_loss(examples, scores)
+        backprop(d_scores)
+        if sgd:
+            self.finish_update(sgd)
+        losses[self.name] += loss
+        return losses
+
+    def get_loss(self, examples: Iterable[Example], scores: Sequence[Floats2d]) -> tuple[float, list[Floats2d]]:
+        """Return the mean over the examples of -log p(start) - log p(end), and its gradient.
+
+        examples: the examples. If one has several right answers, the probabilities of their starts are added, and
+            those of their ends.
+        scores: what the model returned for their predicted docs, *Shape:* (context tokens, 2) each.
+
+        Raises AnnotationError if the annotations of an example are wrong.
+        """
+        targets = [targets_of(example) for example in examples]
+        return pointer_loss(self.model.ops, scores, targets)
+
+    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
+        """Initialise the model.
+
+        get_examples: returns examples, of which some have right answers.
+        nlp: ignored.
+
+        Raises AnnotationError if no example has right answers, or their annotations are wrong.
+        """
+        validate_get_examples(get_examples, "Answers.initialize")
+        examples = list(get_examples())
+        sample = [example.reference for example in examples if check_answers(example.reference)][:_SAMPLE]
+        if not sample:
+            expected = f"a question, a context and right answers in doc.spans[{ANSWER!r}]"
+            raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
+        self.model.initialize(X=sample)
+
+
+def answer_score(span: Span) -> float | None:
+    """Return the probability of an answer, *0 to 1*; None if the span is none of its doc's answers."""
+    group = span.doc.spans.get(ANSWER)
+    if group is not None:
+        for answer, score in zip(group, group.attrs.get(SCORES, ())):
+            if (answer.start, answer.end) == (span.start, span.end):
+                return float(score)
+    return None

@@ -1,0 +1,70 @@
+"""Questions and their paragraphs as docs, and the two parts of a doc."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span, SpanGroup
+
+from ...errors import AnnotationError, Errors, shown
+from ..shared.parts import make_doc, parts_of
+
+QUESTION, CONTEXT, ANSWER = "question", "context", "answer"  # keys of doc.spans
+TEXTS = "texts"  # attribute of the span group: the answers as they were given, which may end inside a token
+
+
+class Parts(NamedTuple):
+    """The two parts of a doc."""
+
+    question: Span
+    context: Span
+
+
+def make_question(nlp: Language, question: str, context: str, answers: Sequence[tuple[int, str]] | None = None) -> Doc:
+    """Return a doc of a question and its paragraph, with `doc.spans["question"]` and `doc.spans["context"]`.
+
+    nlp: pipeline, whose tokenizer is used. Its components do not run: `nlp(make_question(nlp, ...))` does both.
+    question: the question. Its line breaks become blanks.
+    context: the paragraph in which the answer is looked for.
+    answers: right answers, for training and scoring: the index of the first character in `context`, and the text. They
+        go to `doc.spans["answer"]`, as spans of whole tokens. null: not known.
+
+    Raises AnnotationError if a text is no string, or the context does not have an answer at its index.
+    """
+    doc = make_doc(nlp, (question, context), (QUESTION, CONTEXT))
+    if answers is not None:
+        first = len(question) + 1
+        spans = []
+        for start, text in answers:
+            if not text or start < 0 or context[start : start + len(text)] != text:
+                raise AnnotationError(
+                    Errors.ANSWERS_PLACE.format(got=shown(text), start=start, question=shown(question))
+                )
+            span = doc.char_span(first + start, first + start + len(text), alignment_mode="expand")
+            if span is not None:  # an answer of whitespace alone can be inside no token
+                spans.append(span)
+        doc.spans[ANSWER] = SpanGroup(doc, spans=spans, attrs={TEXTS: [text for _, text in answers]})
+    return doc
+
+
+def make_questions(nlp: Language, pairs: Iterable[tuple[str, str]]) -> Iterator[Doc]:
+    """Return a doc for each question, one after the other: for `nlp.pipe(make_questions(nlp, pairs))`.
+
+    nlp: pipeline, whose tokenizer is used.
+    pairs: question and paragraph of each doc.
+
+    Raises AnnotationError if one of them is no string.
+    """
+    for question, context in pairs:
+        yield make_question(nlp, question, context)
+
+
+def question_of(doc: Doc) -> Parts | None:
+    """Return question and context of a doc: its spans, or else its first line and the other lines.
+
+    Returns None if the doc has no words, or one of the two has none.
+
+    Raises AnnotationError if the doc has no such parts.
+    """
+    parts = parts_of(doc, (QUESTION, CONTEXT))
+    return None if parts is None else Parts(*parts)

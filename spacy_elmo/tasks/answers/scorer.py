@@ -1,0 +1,66 @@
+"""The registered scorer: exact match and F1 of answers, with SQuAD's normalisation."""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from .questions import ANSWER, TEXTS
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def make_answers_scorer() -> Callable[..., dict[str, Any]]:
+    """Build spacy-elmo.answers_scorer.v1."""
+    return score_answers
+
+
+def score_answers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+    """Score the best answer of each doc against the right answers of its reference, as SQuAD 1.1's script does.
+
+    Each doc counts with the right answer that gives it the best score. Docs whose reference has no right answers do not
+    count.
+
+    examples: the examples.
+    kwargs: ignored.
+
+    Returns `answers_em`, the share of exact matches, and `answers_f1`, the mean F1 of words; both from 0 to 1, and None
+    if no doc counts.
+    """
+    matches, overlaps = [], []
+    for example in examples:
+        right = right_answers(example.reference)
+        if not right:
+            continue
+        predicted = example.predicted.spans.get(ANSWER, [])
+        answer = predicted[0].text if len(predicted) else ""
+        matches.append(max(normalise(answer) == normalise(text) for text in right))
+        overlaps.append(max(f1(answer, text) for text in right))
+    if not matches:
+        return {"answers_em": None, "answers_f1": None}
+    return {"answers_em": sum(matches) / len(matches), "answers_f1": sum(overlaps) / len(overlaps)}
+
+
+def right_answers(doc: Doc) -> list[str]:
+    """Return the texts of a doc's right answers: as they were given, else those of the spans."""
+    if ANSWER not in doc.spans:
+        return []
+    group = doc.spans[ANSWER]
+    return list(group.attrs.get(TEXTS) or (span.text for span in group))
+
+
+def normalise(text: str) -> str:
+    """Return a text in lower case, without punctuation and articles, with single blanks between words."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def f1(answer: str, right: str) -> float:
+    """Return the F1 of an answer's words after normalisation, each counted as often as it occurs."""
+    words, expected = normalise(answer).split(), normalise(right).split()
+    shared = (Counter(words) & Counter(expected)).total()
+    return 2 * shared / (len(words) + len(expected)) if shared else 0.0

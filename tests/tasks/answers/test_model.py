@@ -1,0 +1,108 @@
+"""The architecture: scores of contexts, gradients that reach tok2vec, windows of long contexts."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from answers_cases import CONTEXT, PLAIN
+from spacy import registry
+from spacy.tokens import Doc
+from thinc.api import Model, fix_random_seed
+
+from spacy_elmo.errors import SettingsError
+from spacy_elmo.tasks.answers import model as module
+from spacy_elmo.tasks.answers.model import AnswersModel, build_answers
+from spacy_elmo.tasks.answers.questions import make_question
+
+NLP = spacy.blank("en")
+
+
+def docs() -> list[Doc]:
+    texts = [
+        ("Where does Anna live?", CONTEXT),
+        ("", CONTEXT),
+        ("Who?", "Rex."),
+        ("What is it?", f"{CONTEXT} {CONTEXT}"),
+    ]
+    return [*(make_question(NLP, *pair) for pair in texts), NLP.make_doc("")]
+
+
+def build(tok2vec: Any = None, **settings: Any) -> AnswersModel:
+    fix_random_seed(0)
+    tok2vec = tok2vec or registry.resolve({"model": PLAIN})["model"]
+    model = build_answers(tok2vec, **{"hidden_width": 6, **settings})
+    model.initialize(X=docs())
+    return model
+
+
+class Vectors:
+    """A tok2vec that returns given arrays, and keeps their gradients."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(0)
+        self.arrays = [rng.normal(size=(len(doc), 5)).astype("f") for doc in docs()]
+        self.gradients: list[np.ndarray] = []
+        self.layer: Model[Any, Any] = Model("vectors", self._forward)
+
+    def _forward(self, model: Any, given: list[Doc], is_train: bool) -> Any:
+        return self.arrays[: len(given)], self.gradients.extend
+
+
+def test_scores_have_the_context_s_length_and_do_not_depend_on_the_batch() -> None:
+    model = build()
+    together = model.predict(docs())
+    assert [len(scores) for scores in together] == [12, 0, 2, 24, 0]
+    for doc, scores in zip(docs(), together):
+        np.testing.assert_allclose(model.predict([doc])[0], scores, atol=1e-5)
+
+
+def test_predictions_do_not_depend_on_how_rows_are_batched(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build(longest_window=5, window_overlap=2)
+    together = model.predict(docs())
+    monkeypatch.setattr(module, "_CELLS", 1)
+    for one, other in zip(model.predict(docs()), together):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_training_without_dropout_gives_the_same_scores() -> None:
+    model = build()
+    for trained, predicted in zip(model.begin_update(docs())[0], model.predict(docs())):
+        np.testing.assert_allclose(trained, predicted, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [400, 7])
+def test_gradients_of_the_vectors(window: int) -> None:
+    """Against differences of the scores' weighted sum."""
+    vectors = Vectors()
+    model = build(vectors.layer, longest_window=window, window_overlap=3)
+    scores, backprop = model.begin_update(docs())
+    rng = np.random.default_rng(1)
+    weights = [rng.normal(size=array.shape).astype("f") for array in scores]
+    backprop(weights)
+    assert [gradient.shape for gradient in vectors.gradients] == [array.shape for array in vectors.arrays]
+    assert not vectors.gradients[1].any()  # no question, so it is not read
+    for doc, token, column in ((0, 2, 1), (0, 9, 0), (2, 3, 4), (3, 14, 2)):
+        sums = []
+        for step in (1e-2, -1e-2):
+            vectors.arrays[doc][token, column] += step
+            sums.append(sum(float((w * s).sum()) for w, s in zip(weights, model.predict(docs()))))
+            vectors.arrays[doc][token, column] -= step
+        assert vectors.gradients[doc][token, column] == pytest.approx((sums[0] - sums[1]) / 2e-2, abs=2e-3, rel=2e-2)
+
+
+def test_long_contexts_are_read_in_windows() -> None:
+    doc = make_question(NLP, "Who?", " ".join(f"w{i}" for i in range(50)))
+    model = build(longest_window=20, window_overlap=10)
+    scores = model.predict([doc])[0]
+    assert scores.shape == (50, 2)
+    # the first window is read as if the context ended there; half of what it shares with the next one is the next's
+    short = doc[: 3 + 20].as_doc()
+    short.spans["question"], short.spans["context"] = [short[:2]], [short[3:]]
+    np.testing.assert_allclose(scores[:15], model.predict([short])[0][:15], atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", [{"longest_window": 0, "window_overlap": 0}, {"window_overlap": 400}])
+def test_windows_that_never_end_are_refused(settings: dict[str, int]) -> None:
+    with pytest.raises(SettingsError, match="longest_window is"):
+        build(**settings)
