@@ -60,4 +60,10 @@ TASKS = (
         (BASELINE, "elmo"),
         (Measure("answers_f1", "F1"), Measure("answers_em", "exact match")),
     ),
+    Task(
+        "entailment",
+        "Entailment, SNLI",
+        (BASELINE, "elmo"),
+        (Measure("cats_acc", "accuracy"), Measure("cats_macro_f", "macro F1")),
+    ),
 )

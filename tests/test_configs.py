@@ -11,7 +11,7 @@ from spacy.util import load_config, load_model_from_config
 from thinc.api import Config
 
 ROOT = Path(__file__).parents[1]
-NAMES = ("tagger", "ner", "ner_wnut17", "textcat", "answers")
+NAMES = ("tagger", "ner", "ner_wnut17", "textcat", "answers", "entailment")
 FORMS = [f"{name}{form}" for name in NAMES for form in ("", "_elmo")]
 ELMO = {
     "@architectures": "spacy-elmo.Tok2Vec.v1",
@@ -76,5 +76,8 @@ def test_the_paths_are_what_the_project_makes(name: str) -> None:
 def test_settings_that_the_tasks_need() -> None:
     assert load("textcat")["components"]["textcat"]["factory"] == "textcat"  # exclusive classes
     assert load("textcat")["training"]["score_weights"]["cats_micro_f"] == 1.0  # accuracy chooses the best step
+    assert load("entailment")["training"]["score_weights"]["cats_acc"] == 1.0
+    getter = load("entailment_elmo")["components"]["elmo"]["model"]["get_spans"]
+    assert (getter["@span_getters"], getter["keys"]) == ("spacy-elmo.span_groups.v1", ["premise", "hypothesis"])
     for name in ("tagger", "tagger_elmo"):
         assert all(corpus["gold_preproc"] for corpus in load(name)["corpora"].values())
