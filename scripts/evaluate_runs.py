@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import srsly
 import typer
 from command import run_command
 from messages import Messages
@@ -34,7 +35,11 @@ def main(
         old.unlink()
     for run in runs:
         output = metrics / f"{run.name}.json"
-        scores = evaluate(str(run / "model-best"), corpus, output=output, gold_preproc=gold_preproc, use_gpu=gpu_id)
+        given: dict[str, Any] = {"gold_preproc": gold_preproc, "use_gpu": gpu_id}
+        parts = evaluate(str(run / "model-best"), corpus, per_component=True, **given)
+        # `spacy evaluate` writes only the scores of spaCy's own components, unless it is asked component by component
+        scores = {key: value for part in parts.values() if isinstance(part, dict) for key, value in part.items()}
+        srsly.write_json(output, scores)
         print(f"{output}: {json.dumps({key: value for key, value in scores.items() if isinstance(value, float)})}")
 
 

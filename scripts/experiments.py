@@ -53,6 +53,19 @@ TASKS = (
             Measure("morph_acc", "morphology"),
         ),
     ),
+    Task(
+        "coreference",
+        "Coreference, LitBank",
+        (BASELINE, "elmo"),
+        (
+            Measure("coref_f", "mean F1"),
+            Measure("coref_muc_f", "MUC"),
+            Measure("coref_b3_f", "B-cubed"),
+            Measure("coref_ceaf_f", "CEAF-phi4"),
+            Measure("coref_lea_f", "LEA"),
+            Measure("coref_mentions_f", "mentions"),
+        ),
+    ),
     Task("textcat", "Sentiment, SST-5", (BASELINE, "elmo"), (Measure("cats_micro_f", "accuracy"),)),
     Task(
         "answers",

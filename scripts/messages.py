@@ -13,6 +13,12 @@ class Messages:
     CORPUS_TAG = "{path}, line {line}: the tag is {got}. Expected O, or B- or I- and a type."
     CORPUS_NO_WORD = "{path}, line {line}: the tag {got} without a word. Expected a word, or the tag O."
     CORPUS_LABEL = "{path}, line {line}: no label. Expected __label__, a name, a tab and a text; got {got}."
+    CORPUS_CONLL = "{path}, line {line}: got {got}. Expected columns separated by tabs, the fourth one a word."
+    CORPUS_MENTION = (
+        "{path}, line {line}: got {got}. Expected (3 where a mention of cluster 3 begins, 3) where it ends, (3) for a "
+        "mention of one word, and each mention that begins to end."
+    )
+    CORPUS_NUMBER = "{path}: no number. Expected a name that begins with the number of the book, like 158_emma.conll."
     CORPUS_NO_TEXT = "{path}, line {line}: no text after the label. Expected words separated by blanks."
     CORPUS_PAIR = "{path}, line {line}: {got}. Expected a class, a premise and a hypothesis, none of them empty."
     CORPUS_CLASS = "{path}, line {line}: the class is {got}. Expected one of {expected}."

@@ -14,6 +14,7 @@ from results import write_results
 from results_tables import error_cut, spread
 
 from spacy_elmo.errors import CommandError
+from spacy_elmo.tasks.coreference.scorer import score_coreference
 
 BASELINE = (0.60, 0.62, 0.64)  # mean 62, deviation 2
 ELMO = (0.70, 0.70, 0.73)  # mean 71, deviation sqrt(3): the cut is 1 - 29 / 38 = 23.7 %
@@ -103,6 +104,7 @@ def test_damaged_metrics(project: Path, text: str) -> None:
 def test_measures_are_spacys() -> None:
     keys = {measure.key for task in TASKS for measure in task.measures}
     scored: dict[str, Any] = {}
-    for name in ("ner", "tagger", "morphologizer", "parser"):
+    for name in ("ner", "tagger", "morphologizer", "parser", "answers"):
         scored |= spacy.Language.get_factory_meta(name).default_score_weights
+    scored |= score_coreference([])
     assert keys - {"cats_micro_f"} <= scored.keys()
