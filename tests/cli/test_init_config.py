@@ -1,6 +1,7 @@
 """`elmo init-config`, through spaCy's own app: what it writes trains as it stands."""
 
 import shutil
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,24 @@ def test_each_component_trains(name: str, all_tasks: tuple[Any, Any], tmp_path: 
     assert mix.get_param("gamma")[0] != 1  # it has learnt: the listener's layers reach the component
     doc = nlp("Ada likes eggs. She eats.")
     assert len(doc._.elmo_layers) == len(mix.get_param("w")) == 3
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "keys"),
+    [
+        ("entailment", ["premise", "hypothesis"]),
+        ("tagger,answers", ["question", "context"]),
+        ("ner", None),
+        ("entailment,answers", None),  # no getter is right for both
+    ],
+)
+def test_each_text_of_a_pair_is_a_sentence(pipeline: str, keys: list[str] | None, tmp_path: Path) -> None:
+    run("--pipeline", pipeline, tmp_path / "task.cfg")
+    config = load_config(tmp_path / "task.cfg")
+    getter = config["components"]["elmo"]["model"]["get_spans"]
+    name = "spacy-elmo.sentences.v1" if keys is None else "spacy-elmo.span_groups.v1"
+    assert (getter["@span_getters"], getter.get("keys")) == (name, keys)
+    assert {block["@architectures"] for block in networks(config).values()} == {TOK2VEC}
 
 
 def test_all_components_train_for_accuracy(data: Path, tmp_path: Path) -> None:
@@ -267,13 +286,16 @@ def test_another_language(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [
-        ("", "--pipeline names no component that is trained. Expected some of beam_ner, beam_parser, entity_linker"),
+        ("", "--pipeline names no component that is trained. Expected some of answers, beam_ner, beam_parser"),
         ("sentencizer", "--pipeline names no component that is trained"),
         ("ner,tagger,ner", "--pipeline names 'ner' twice"),
         ("elmo,ner", "elmo is added automatically"),
         ("tok2vec,ner", "--pipeline names 'tok2vec'. In its place"),
         ("transformer,ner", "--pipeline names 'transformer'. In its place"),
-        ("ner,nre", "--pipeline names 'nre', which spaCy does not know for the language 'en'. Expected beam_ner,"),
+        (
+            "ner,nre",
+            "--pipeline names 'nre', which spaCy does not know for the language 'en'. Expected answers,",
+        ),
         ("ner,", "--pipeline names '', which spaCy does not know"),
         ("ner,entity_ruler", "--pipeline names 'entity_ruler', which is not trained on a tok2vec"),
         ("ner,lemmatizer", "--pipeline names 'lemmatizer', which is not trained"),
@@ -291,7 +313,9 @@ def test_pipelines_that_are_refused(pipeline: str, message: str, tmp_path: Path)
 
 
 def test_all_known_components_are_told() -> None:
-    expected = ", ".join(sorted([*TASKS, "entity_linker", "sentencizer"]))
+    points = distribution("spacy-elmo").entry_points
+    ours = [point.name for point in points if point.group == "spacy_factories" and point.name != "elmo"]
+    expected = ", ".join(sorted([*TASKS, *ours, "entity_linker", "sentencizer"]))
     assert f"Expected some of {expected}, separated by commas" in error("--pipeline", "", "-")
 
 

@@ -24,6 +24,8 @@ from .components import (
 
 ATTRIBUTES = ["NORM", "PREFIX", "SUFFIX", "SHAPE"]
 ROWS = [5000, 1000, 2500, 2500]
+# the span groups that a component reads; the biLM has to read each of their spans as a sentence of its own
+SPAN_GROUPS = {"entailment": ["premise", "hypothesis"], "answers": ["question", "context"]}
 
 
 class Size(NamedTuple):
@@ -78,7 +80,7 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
     if files.knowledge_base is not None:
         check_knowledge_base(nlp, files.knowledge_base)
     width = load_bilm(files.options_file, files.weight_file).options.width
-    size, bilm, paths = SIZES[optimize], _bilm(files), _paths(files)
+    size, bilm, paths = SIZES[optimize], _bilm(files, tasks), _paths(files)
     components: dict[str, Any] = {name: {"factory": name} for name in before}
     # nobody but the components needs the layers; entity_linker has a biLM of its own and does not listen
     listening = any(name != LINKER for name in tasks)
@@ -116,13 +118,21 @@ def _paths(files: Files) -> dict[str, str]:
     return {name: str(path) for name, path in named.items() if path is not None}
 
 
-def _bilm(files: Files) -> dict[str, Any]:
-    """Return the config block of the biLM. files: the files that the config names."""
+def _bilm(files: Files, tasks: Sequence[str]) -> dict[str, Any]:
+    """Return the config block of the biLM.
+
+    files: the files that the config names.
+    tasks: names of the components that read its vectors.
+    """
     own_files = files.options_file is not None
+    keys = [SPAN_GROUPS[name] for name in tasks if name in SPAN_GROUPS]
+    # of two components, each with its span groups, none is right for both: then the default stays
+    getter = {"get_spans": {"@span_getters": "spacy-elmo.span_groups.v1", "keys": keys[0]}} if len(keys) == 1 else {}
     return {
         "@architectures": "spacy-elmo.BiLM.v1",
         "options_file": "${paths.elmo_options}" if own_files else None,
         "weight_file": "${paths.elmo_weights}" if own_files else None,
+        **getter,
     }
 
 
