@@ -79,4 +79,10 @@ TASKS = (
         (BASELINE, "elmo"),
         (Measure("cats_acc", "accuracy"), Measure("cats_macro_f", "macro F1")),
     ),
+    Task(
+        "roles",
+        "Semantic roles, PropBank on UD English EWT",
+        (BASELINE, "elmo"),
+        (Measure("roles_f", "F1"), Measure("roles_p", "precision"), Measure("roles_r", "recall")),
+    ),
 )

@@ -41,6 +41,11 @@ class Messages:
         "into a folder and name it with --vars.data FOLDER:"
     )
     ASSET_MISSING = "  {path} (MD5 {md5}), from {url}"
+    PROPBANK_GIT = (
+        "{address}: can't be fetched with git ({reason}). Check the connection, or put the three files "
+        "propbank_ewt_train.conll, propbank_ewt_dev.conll and propbank_ewt_test.conll into a folder and name it with "
+        "--vars.data FOLDER."
+    )
 
     # Releases
     DIST_FILES = "{folder}: the files {pattern} are {got}. Expected one: run make dist again."

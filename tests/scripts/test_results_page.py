@@ -104,7 +104,7 @@ def test_damaged_metrics(project: Path, text: str) -> None:
 def test_measures_are_spacys() -> None:
     keys = {measure.key for task in TASKS for measure in task.measures}
     scored: dict[str, Any] = {}
-    for name in ("ner", "tagger", "morphologizer", "parser", "answers"):
+    for name in ("ner", "tagger", "morphologizer", "parser", "answers", "entailment", "semantic_roles"):
         scored |= spacy.Language.get_factory_meta(name).default_score_weights
     scored |= score_coreference([])
     assert keys - {"cats_micro_f"} <= scored.keys()
