@@ -104,6 +104,7 @@ def test_damaged_metrics(project: Path, text: str) -> None:
 def test_measures_are_spacys() -> None:
     keys = {measure.key for task in TASKS for measure in task.measures}
     scored: dict[str, Any] = {}
+    spacy.blank("en")  # makes spaCy look for the factories of other packages
     for name in ("ner", "tagger", "morphologizer", "parser", "answers", "entailment", "semantic_roles"):
         scored |= spacy.Language.get_factory_meta(name).default_score_weights
     scored |= score_coreference([])
