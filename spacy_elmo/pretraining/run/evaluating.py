@@ -97,6 +97,10 @@ class Evaluator:
         Raises CheckpointError if the perplexity of a trained model is not finite, and Stopped if a signal came before
         the sentences were scored. It then writes nothing.
         """
+        with self.trainer.weights_to_keep():
+            return self._evaluate(seconds, loss, speed, best)
+
+    def _evaluate(self, seconds: float, loss: float, speed: float, best: float) -> float:
         trainer = self.trainer
         sentences = [self.heldout.sentence(number) for number in self.chosen]
         try:
@@ -143,6 +147,10 @@ class Evaluator:
         """
         if not self.trainer.group.first or len(self.chosen) == len(self.heldout):
             return
+        with self.trainer.weights_to_keep():
+            self._finish(seconds)
+
+    def _finish(self, seconds: float) -> None:
         self.reporter.message(f"scoring all {len(self.heldout):,} held-out sentences for the model cards")
         score = self._score(self.trainer.model, self.heldout, len(self.heldout))
         self._write(self.output / LAST, seconds, score)

@@ -30,6 +30,7 @@ CHANGEABLE = (
     "training.workers",
     "training.device",
     "training.patience",
+    "training.average_share",
     "training.schedule.",
     "evaluation.every",
     "evaluation.checkpoint_every",

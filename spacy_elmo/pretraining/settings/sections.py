@@ -188,6 +188,14 @@ class TrainingSettings(Section):
     total_tokens: int | None = field(
         default=None, metadata=whole(1, optional=True) | help_text("length of the run in tokens; null: epochs counts")
     )
+    average_share: float = field(
+        default=0.0,
+        metadata=real(0, 0.5)
+        | help_text(
+            "horizon of an exponential average of the weights, which is evaluated and saved in their place, as a "
+            "share of the run, like 0.01; 0: no average"
+        ),
+    )
     accumulate: int = field(default=1, metadata=whole(1, 10**6) | help_text("batches of an update"))
     frozen_tokens: int = field(
         default=0,

@@ -2,25 +2,26 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from ...errors import CheckpointError, Errors, SettingsError
+from ...errors import Errors, SettingsError
 from ...modules import LstmState
 from ...modules.precision import Precision, dtype_of
-from ...modules.softmax.adaptive import AdaptiveSoftmax
 from ..model.language_model import LanguageModel
 from ..settings.sections import TrainingSettings
 from ..text.batches import StreamRange, Streams
 from ..text.prepared import PreparedCorpus
 from .adaptive_objective import AdaptiveObjective
+from .averaging import WeightAverage
 from .distributed import Group
-from .objective import Objective
+from .named_objective import objective_of
 from .optimizers import clip, dense_optimizer, optimizer_arrays, optimizer_forms, restore_optimizer, set_rate
-from .row_objective import RowObjective
+from .saved_state import AVERAGE, Forms, fitting
 from .schedule import rate_at
 from .step import Batch, Workers
 
@@ -71,7 +72,7 @@ class Trainer:
         model.softmax.to(self.group.device)
         self.parameters = list(model.bilm.parameters())
         self.optimizer = dense_optimizer(model.bilm.named_parameters(), settings.optimizer)
-        self.objective = _objective(settings, model)
+        self.objective = objective_of(settings, model)
         self.state = model.bilm.lstm.zero_state(share)
         self.from_zero = _evenly_true(settings.zero_state_share, settings.streams)[self.local_streams]
         precision: Precision = settings.precision  # type: ignore[assignment]  # checked by the settings
@@ -82,6 +83,7 @@ class Trainer:
         wanted = settings.total_tokens or settings.epochs * self.tokens_per_epoch
         self.total_steps = max(1, round(wanted / self.tokens_per_update))
         self.step_number = 0
+        self.average = self._average() if settings.average_share else None
 
     def __enter__(self) -> "Trainer":
         """Set the number of torch's threads to that of the workers."""
@@ -135,6 +137,8 @@ class Trainer:
                 torch._foreach_add_(dense, result.dense)
         self._update(dense, loss)
         self.step_number += 1
+        if self.average is not None:
+            self.average.after_update(self.step_number)
         return float(loss) / settings.optimizer.loss_scale
 
     def _update(self, dense: list[torch.Tensor] | None, loss: torch.Tensor) -> None:
@@ -156,6 +160,15 @@ class Trainer:
             self.optimizer.step()
         self.objective.update(rate, self.step_number + 1)
 
+    def weights_to_keep(self) -> AbstractContextManager[None]:
+        """Return what puts the average of the weights into the model during a `with` block, if there is one."""
+        return nullcontext() if self.average is None else self.average.in_place()
+
+    def _average(self) -> WeightAverage:
+        modules = {"bilm": self.model.bilm, "softmax": self.model.softmax}
+        named = {f"{title}/{name}": p for title, module in modules.items() for name, p in module.named_parameters()}
+        return WeightAverage(named, self.settings.average_share * self.total_steps)
+
     def _batch(self) -> Batch:
         window = self.streams.next(self.settings.steps)
         keep = torch.from_numpy(~(window.starts & self.from_zero))[:, :, None].float()
@@ -176,6 +189,8 @@ class Trainer:
         arrays |= {f"softmax/{name}": t.cpu().numpy().copy() for name, t in self.model.softmax.state_dict().items()}
         arrays |= {f"optimizer/{name}": array for name, array in optimizer_arrays(self.optimizer).items()}
         arrays |= {f"objective/{name}": array for name, array in self.objective.arrays().items()}
+        if self.average is not None:
+            arrays |= {AVERAGE + name: array for name, array in self.average.arrays().items()}
         for name, array in self.streams.state().items():
             arrays[f"streams/{name}"] = self.group.concatenate(torch.from_numpy(array), 0).numpy()
         for name, tensor in (("h", self.state.h), ("c", self.state.c)):
@@ -190,24 +205,14 @@ class Trainer:
 
         Raises CheckpointError if names, types or shapes of the arrays are not those of this run.
         """
-        expected = {name: (array.dtype, array.shape) for name, array in self.state_arrays().items()}
+        expected: Forms = {name: (array.dtype, array.shape) for name, array in self.state_arrays().items()}
         optimizers = {"optimizer/": self.optimizer}
         if isinstance(self.objective, AdaptiveObjective):
             optimizers["objective/"] = self.objective.optimizer
         for top, optimizer in optimizers.items():
             if any(name.startswith(top) for name in arrays):  # they are absent before the first update
                 expected |= {top + name: form for name, form in optimizer_forms(optimizer).items()}
-        problems = [f"{name} is missing" for name in expected if name not in arrays]
-        problems += [
-            f"{name} is {array.dtype} of shape {array.shape}, expected {expected[name][0]} of {expected[name][1]}"
-            for name, array in arrays.items()
-            if name in expected and (array.dtype, array.shape) != expected[name]
-        ]
-        problems += [f"{name} is unexpected" for name in arrays if name not in expected]
-        if not problems and arrays["step"] < 0:
-            problems = [f"step is {arrays['step']}"]
-        if problems:
-            raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path=path, problems="; ".join(problems[:5])))
+        arrays = fitting(arrays, expected, path)
         parts: dict[str, Arrays] = {}
         for name, array in arrays.items():
             top, _, name_in_part = name.partition("/")
@@ -217,20 +222,12 @@ class Trainer:
         if "optimizer" in parts:  # it is absent before the first update of the biLM
             restore_optimizer(self.optimizer, parts["optimizer"])
         self.objective.restore(parts.get("objective", {}))
+        if self.average is not None and "average" in parts:
+            self.average.restore(parts["average"])
         self.streams.restore({name: array[self.local_streams] for name, array in parts["streams"].items()})
         h, c = (torch.from_numpy(np.array(parts["state"][name][:, :, self.local_streams])) for name in ("h", "c"))
         self.state = LstmState(h.to(self.group.device), c.to(self.group.device))
         self.step_number = int(parts["step"][""])
-
-
-def _objective(settings: TrainingSettings, model: LanguageModel) -> Objective:
-    softmax, n_words = settings.softmax, len(model.vocabulary)
-    if isinstance(model.softmax, AdaptiveSoftmax):
-        return AdaptiveObjective(model.softmax, settings.optimizer)
-    if softmax.kind == "sampled" and softmax.negatives > n_words:
-        raise SettingsError(Errors.MANY_NEGATIVES.format(got=softmax.negatives, n_words=n_words))
-    negatives = softmax.negatives if softmax.kind == "sampled" else None
-    return RowObjective(model.softmax, negatives, settings.optimizer)
 
 
 def _evenly_true(share: float, n: int) -> npt.NDArray[np.bool_]:

@@ -208,6 +208,7 @@ def test_processes_give_the_results_of_one(
     chosen = training(
         config,
         accumulate=accumulate,
+        average_share=0.3,
         total_tokens=UPDATES * STREAMS * STEPS * accumulate,
         softmax=SoftmaxSettings(kind, 20, cutoffs=(20,)),
         optimizer=replace(config.training.optimizer, name=optimizer),
@@ -219,7 +220,7 @@ def test_processes_give_the_results_of_one(
     one, other = last(tmp_path / "1"), last(tmp_path / str(size))
     assert one.keys() == other.keys()
     for name, array in one.items():
-        if name.startswith(("bilm/", "softmax/", "state/")):
+        if name.startswith(("bilm/", "softmax/", "state/", "average/")):
             np.testing.assert_allclose(other[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
         elif name.startswith("streams/"):
             np.testing.assert_array_equal(other[name], array)
