@@ -7,39 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..shared.bilstm import BiLSTM
+
 _FAR_BELOW = -1e9  # a score that softmax turns into 0
-
-
-class BiLSTM(nn.Module):
-    """A bidirectional LSTM layer over padded rows. Padding does not change what it returns for other tokens.
-
-    width: width of the input.
-    hidden_width: width of each direction's output.
-    """
-
-    # Two LSTMs over padded rows: torch runs packed rows, which would say the same, 4 times slower on a CPU.
-
-    def __init__(self, width: int, hidden_width: int) -> None:
-        super().__init__()
-        self.forwards = nn.LSTM(width, hidden_width, batch_first=True)
-        self.backwards = nn.LSTM(width, hidden_width, batch_first=True)
-
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """Return *Shape:* (rows, tokens, 2 * hidden_width).
-
-        x: *Shape:* (rows, tokens, width).
-        lengths: *Shape:* (rows,), number of tokens of each row without padding.
-        """
-        places = torch.arange(x.shape[1], device=x.device)[None]
-        mirrored = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
-        ahead, _ = self.forwards(x)
-        back, _ = self.backwards(_take(x, mirrored))
-        return torch.cat([ahead, _take(back, mirrored)], dim=-1)
-
-
-def _take(x: Tensor, places: Tensor) -> Tensor:
-    """Return the vectors of each row at these places. x: *Shape:* (rows, tokens, width), places: (rows, tokens)."""
-    return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))
 
 
 class Similarity(nn.Module):

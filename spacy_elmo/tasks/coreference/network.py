@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch.nn.utils.rnn import pad_sequence
+
+from ..shared.bilstm import BiLSTM
 
 DISTANCES = 10  # buckets of the distance of two mentions
 
@@ -38,7 +40,7 @@ class CoreferenceNetwork(nn.Module):
         super().__init__()
         self.max_width = max_width
         self.dropout = 0.0
-        self.lstm = nn.LSTM(width, lstm_width, bidirectional=True)
+        self.lstm = BiLSTM(width, lstm_width)
         states = 2 * lstm_width
         self.attention = nn.Linear(states, 1)
         # one layer on [start; end; head; width], as matrices for each part: spans share their tokens' products
@@ -69,10 +71,8 @@ class CoreferenceNetwork(nn.Module):
         lengths: number of tokens of each sentence.
         """
         inputs = self.drop(vectors)
-        rows = pad_sequence(list(inputs.split(lengths)))
-        packed = pack_padded_sequence(rows, torch.tensor(lengths), enforce_sorted=False)
-        padded, _ = pad_packed_sequence(self.lstm(packed)[0])
-        states = self.drop(torch.cat([padded[:length, row] for row, length in enumerate(lengths)]))
+        rows = self.lstm(pad_sequence(list(inputs.split(lengths)), batch_first=True), torch.tensor(lengths))
+        states = self.drop(torch.cat([row[:length] for row, length in zip(rows, lengths)]))
         scores = self.attention(states)
         return Words(inputs, states, (scores - scores.max()).exp() + 1e-9)
 

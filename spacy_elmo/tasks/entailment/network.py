@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch.nn.utils.rnn import pad_sequence
+
+from ..shared.bilstm import BiLSTM
 
 
 class Esim(nn.Module):
@@ -20,9 +22,9 @@ class Esim(nn.Module):
 
     def __init__(self, width: int, hidden_width: int, labels: int) -> None:
         super().__init__()
-        self.encoder = nn.LSTM(width, hidden_width // 2, batch_first=True, bidirectional=True)
+        self.encoder = BiLSTM(width, hidden_width // 2)
         self.comparison = nn.Linear(4 * hidden_width, hidden_width)
-        self.composition = nn.LSTM(hidden_width, hidden_width // 2, batch_first=True, bidirectional=True)
+        self.composition = BiLSTM(hidden_width, hidden_width // 2)
         self.hidden = nn.Linear(4 * hidden_width, hidden_width)
         self.output = nn.Linear(hidden_width, labels)
 
@@ -77,11 +79,9 @@ def _mask(lengths: Sequence[int], like: Tensor) -> Tensor:
     return places < torch.tensor(lengths, device=like.device)[:, None]
 
 
-def _run(lstm: nn.LSTM, words: Tensor, lengths: Sequence[int]) -> Tensor:
-    """Run an LSTM over sentences. words: *Shape:* (words, width). Returns *Shape:* (sentences, longest, hidden)."""
-    padded = pad_sequence(words.split(list(lengths)), batch_first=True)
-    packed = pack_padded_sequence(padded, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
-    result: Tensor = pad_packed_sequence(lstm(packed)[0], batch_first=True)[0]
+def _run(lstm: BiLSTM, words: Tensor, lengths: Sequence[int]) -> Tensor:
+    """Run a BiLSTM over sentences. words: *Shape:* (words, width). Returns *Shape:* (sentences, longest, hidden)."""
+    result: Tensor = lstm(pad_sequence(words.split(list(lengths)), batch_first=True), torch.tensor(lengths))
     return result
 
 

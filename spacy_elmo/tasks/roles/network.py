@@ -3,7 +3,8 @@
 from typing import cast
 
 import torch
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from ..shared.bilstm import BiLSTM
 
 
 class RoleNetwork(torch.nn.Module):
@@ -21,14 +22,13 @@ class RoleNetwork(torch.nn.Module):
     def __init__(self, width: int, tags: int, hidden_width: int, depth: int) -> None:
         super().__init__()
         self.mark = torch.nn.Embedding(2, width)
-        self.lstm = torch.nn.LSTM(width, hidden_width, depth, batch_first=True, bidirectional=True)
+        self.lstm = BiLSTM(width, hidden_width, depth)
         self.dropout = torch.nn.Dropout(0.0)
         self.output = torch.nn.Linear(4 * hidden_width, tags)
 
     def set_dropout(self, rate: float) -> None:
         """Set the dropout of the input, between the LSTM layers, and of the output."""
         self.dropout.p = rate
-        self.lstm.dropout = rate if self.lstm.num_layers > 1 else 0.0
 
     def forward(
         self, vectors: torch.Tensor, places: torch.Tensor, lengths: torch.Tensor, predicates: torch.Tensor
@@ -43,9 +43,7 @@ class RoleNetwork(torch.nn.Module):
         """
         marks = torch.nn.functional.one_hot(predicates, places.shape[1])
         inputs = self.dropout(torch.nn.functional.embedding(places, vectors)) + self.mark(marks)
-        packed = pack_padded_sequence(inputs, lengths, batch_first=True)
-        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
-        states = self.dropout(states)
+        states = self.dropout(self.lstm(inputs, lengths, self.dropout.p if self.training else 0.0))
         own = states[torch.arange(len(states)), predicates]
         # the output layer in two parts: the predicate's is computed once for each row
         first, second = self.output.weight.split(states.shape[-1], dim=1)

@@ -4,26 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch.nn.utils.rnn import pad_sequence
 
-from spacy_elmo.tasks.answers.network import AnswersNetwork, BiLSTM, Similarity
+from spacy_elmo.tasks.answers.network import AnswersNetwork, Similarity
 
 LENGTHS = torch.tensor([4, 7, 1])
-
-
-def test_bilstm_is_torchs_own_on_packed_rows() -> None:
-    torch.manual_seed(0)
-    ours, theirs = BiLSTM(5, 3), nn.LSTM(5, 3, batch_first=True, bidirectional=True)
-    weights = dict(ours.forwards.state_dict())
-    weights |= {f"{name}_reverse": value for name, value in ours.backwards.state_dict().items()}
-    theirs.load_state_dict(weights)
-    x = torch.randn(3, 7, 5)
-    packed, _ = theirs(pack_padded_sequence(x, LENGTHS, batch_first=True, enforce_sorted=False))
-    expected, _ = pad_packed_sequence(packed, batch_first=True)
-    got = ours(x, LENGTHS)
-    for row, length in enumerate(LENGTHS):
-        torch.testing.assert_close(got[row, :length], expected[row, :length])
 
 
 def test_similarity_is_one_weight_vector_over_both_and_their_product() -> None:

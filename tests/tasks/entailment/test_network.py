@@ -20,8 +20,9 @@ def softmax(x: Array) -> Array:
 
 def bilstm(weights: dict[str, Array], name: str, words: Array) -> Array:
     directions = []
-    for suffix, rows in (("", words), ("_reverse", words[::-1])):
-        w, u, b, c = (weights[f"{name}.{part}_l0{suffix}"] for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    for way, rows in (("forwards", words), ("backwards", words[::-1])):
+        parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        w, u, b, c = (weights[f"{name}.{way}.0.{part}_l0"] for part in parts)
         state = cell = np.zeros(HIDDEN // 2)
         outputs = []
         for row in rows:
@@ -29,7 +30,7 @@ def bilstm(weights: dict[str, Array], name: str, words: Array) -> Array:
             cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
             state = sigmoid(o) * np.tanh(cell)
             outputs.append(state)
-        directions.append(np.array(outputs[:: -1 if suffix else 1]))
+        directions.append(np.array(outputs[:: -1 if way == "backwards" else 1]))
     return np.concatenate(directions, axis=1)
 
 
