@@ -4,6 +4,7 @@ python scripts/convert_answers.py corpus/answers/test.spacy xquad.en.json
 python scripts/convert_answers.py corpus/answers/train.spacy a.json b.json --part train --without xquad.en.json
 
 Sources are SQuAD's own layout (.json), lists of paragraphs or of questions (.json), or a paragraph a line (.jsonl).
+The prepared files of asset_files.py are used instead of their originals if they are in assets/.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Annotated, Any, NamedTuple
 
 import spacy
 import typer
+from asset_files import prepared_or_given
 from command import run_command
 from corpus_files import read_lines, write_docs
 from messages import Messages
@@ -124,6 +126,7 @@ def main(
     without: Annotated[Path | None, typer.Option(help="File whose paragraphs are left out")] = None,
 ) -> None:
     """Convert SOURCES to TARGET, a .spacy file."""
+    sources = prepared_or_given(sources)
     questions = [one for source in sources for one in read_questions(source)]
     left_out = list(read_questions(without)) if without is not None else []
     write_docs(sources[0], to_docs(choose(questions, part, left_out)), target)

@@ -7,6 +7,8 @@ What a source is, its name says:
     SICK_X.txt   SICK's columns, the first line names them
     X.tsv        class, premise and hypothesis, with a tab between them
 
+The prepared files of asset_files.py are used instead of their originals if they are in assets/.
+
 With --dev the last pairs of the first source go to a file of their own: --dev-pairs of them, and those before that have
 the same premise as the first of them.
 
@@ -24,6 +26,7 @@ from typing import Annotated, NamedTuple
 
 import spacy
 import typer
+from asset_files import prepared_or_given
 from command import run_command
 from corpus_files import read_lines, write_docs
 from messages import Messages
@@ -44,10 +47,10 @@ class Pair(NamedTuple):
 
 
 def read_pairs(source: Path) -> list[Pair]:
-    """Return the pairs of a source, without blanks around the texts. Raises CorpusError, which names the line."""
+    """Return the pairs of a source, in texts with single blanks. Raises CorpusError, which names the line."""
     pairs = []
     for number, fields in _read_fields(source):
-        texts = [field.strip() for field in fields if isinstance(field, str)]
+        texts = [" ".join(field.split()) for field in fields if isinstance(field, str)]
         if len(fields) != 3 or len(texts) != 3 or not all(texts):
             raise CorpusError(Messages.CORPUS_PAIR.format(path=source, line=number, got=shown(fields)))
         label, premise, hypothesis = texts
@@ -121,6 +124,7 @@ def main(
     dev_pairs: Annotated[int, typer.Option(min=1, help="How many these are at least")] = 1000,
 ) -> None:
     """Convert SOURCES to TARGET, a .spacy file."""
+    sources = prepared_or_given(sources)
     first, *others = [read_pairs(source) for source in sources]
     kept, last = (first, []) if dev is None else divide(first, dev_pairs)
     _write(sources[0], [*kept, *(pair for pairs in others for pair in pairs)], target)

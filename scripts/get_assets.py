@@ -1,9 +1,12 @@
 """Get the files named under `assets` in project.yml: from a folder that has them, else from their addresses.
 
-A file is used only if it has the MD5 in project.yml. Files in the folder, or in folders inside it, are copied. The
-others are fetched as `spacy project assets` does it.
+A file is used only if it has its MD5. Files in the folder, or in folders inside it, are copied. So are the prepared
+files of asset_files.py, whose originals are not needed then. What is left is fetched as `spacy project assets` does it.
 
-    python scripts/get_assets.py --data FOLDER
+An asset with `files` is a folder. `files` names a list with the MD5, a tab and the address of each of its files.
+
+    python scripts/get_assets.py snli mnli sick --data FOLDER    # the files in these folders of assets/
+    python scripts/get_assets.py --data FOLDER                   # all files
 """
 
 from __future__ import annotations
@@ -14,18 +17,40 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from asset_files import PREPARED, Prepared, is_right, stand_ins
 from command import run_command
 from messages import Messages
 from weasel.cli.assets import fetch_asset  # type: ignore[import-untyped]
-from weasel.util import get_checksum, load_project_config  # type: ignore[import-untyped]
+from weasel.util import load_project_config  # type: ignore[import-untyped]
 
 from spacy_elmo.errors import CommandError, DownloadError
 from spacy_elmo.formats.atomic import replacing
 
 
-def is_right(path: Path, asset: dict[str, Any]) -> bool:
-    """Return whether a file exists and has the MD5 of the asset."""
-    return path.is_file() and get_checksum(path) == asset["checksum"]
+def read_assets(project: Path, folders: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """Return dest, url and checksum of each file. Raises CommandError if a folder has none.
+
+    folders: names of folders in assets/. None: all.
+    """
+    files: list[dict[str, Any]] = []
+    for asset in load_project_config(project)["assets"]:
+        if "files" not in asset:
+            files.append(asset)
+            continue
+        for line in (project / asset["files"]).read_text(encoding="utf-8").splitlines():
+            checksum, url = line.split("\t")
+            files.append({"dest": f"{asset['dest']}/{Path(url).name}", "url": url, "checksum": checksum})
+    names = sorted({_folder(file) for file in files})
+    chosen = list(folders) or names
+    for name in chosen:
+        if name not in names:
+            raise CommandError(Messages.ASSET_FOLDER.format(got=name, expected=", ".join(names)))
+    return [file for file in files if _folder(file) in chosen]
+
+
+def _folder(asset: dict[str, Any]) -> str:
+    """Return the name of an asset's folder in assets/."""
+    return Path(asset["dest"]).parts[1]
 
 
 def copy_present(project: Path, assets: Iterable[dict[str, Any]], data: Path) -> None:
@@ -44,11 +69,23 @@ def copy_present(project: Path, assets: Iterable[dict[str, Any]], data: Path) ->
             print(f"{source} -> {asset['dest']}")
 
 
-def get_assets(project: Path, data: Path | None) -> None:
-    """Get all assets. Raises DownloadError, which names those that are missing or have another MD5."""
-    assets = load_project_config(project)["assets"]
+def get_assets(
+    project: Path, data: Path | None, folders: Iterable[str] = (), prepared: Iterable[Prepared] = PREPARED
+) -> None:
+    """Get assets. Raises DownloadError, which names those that are missing or have another MD5.
+
+    data: folder with files that need not be fetched.
+    folders: names of folders in assets/. None: all.
+    prepared: files that are as good as some assets.
+    """
+    assets = read_assets(project, folders)
     if data is not None:
-        copy_present(project, assets, data)
+        wanted = {asset["dest"] for asset in assets}
+        stand_for = [one for one in prepared if wanted.intersection(one.originals)]
+        files = [{"dest": dest, "checksum": md5} for one in stand_for for dest, md5 in one.files.items()]
+        copy_present(project, [*assets, *files], data)
+    replaced = stand_ins(project, prepared)
+    assets = [asset for asset in assets if project / asset["dest"] not in replaced]
     for asset in assets:
         if not is_right(project / asset["dest"], asset):
             try:
@@ -64,11 +101,12 @@ def get_assets(project: Path, data: Path | None) -> None:
 
 
 def main(
-    project: Annotated[Path, typer.Argument(help="Folder of project.yml")] = Path("."),
+    folders: Annotated[list[str] | None, typer.Argument(help="Folders in assets/; none: all")] = None,
+    project: Annotated[Path, typer.Option(help="Folder of project.yml")] = Path("."),
     data: Annotated[str, typer.Option(help="Folder with files that need not be fetched; empty: none")] = "",
 ) -> None:
     """Get the project's assets."""
-    get_assets(project, Path(data).expanduser() if data else None)
+    get_assets(project, Path(data).expanduser() if data else None, folders or ())
 
 
 if __name__ == "__main__":

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from asset_files import is_right
 from command import run_command
 from corpus_files import read_lines
-from get_assets import copy_present, is_right
+from get_assets import copy_present
 from messages import Messages
 
 from spacy_elmo.errors import CorpusError, DownloadError

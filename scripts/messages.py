@@ -36,6 +36,7 @@ class Messages:
 
     # Assets
     DATA_FOLDER = "{path}: no such folder. Expected one with files of the project: change vars.data, or leave it empty."
+    ASSET_FOLDER = "assets/{got}: project.yml has no files there. Expected one of the folders {expected}."
     ASSETS_MISSING = (
         "These files of the project did not come. Check the connection and run the same command again, or put them "
         "into a folder and name it with --vars.data FOLDER:"

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 import srsly
+from asset_files import PREPARED
 from commands import run
+from get_assets import read_assets
 from spacy.util import load_config
 from weasel.cli.run import check_rerun
 from weasel.util import load_project_config
@@ -23,7 +25,7 @@ SETTINGS = {
     "components.ner.model.tok2vec.encode.width": 32,
     "components.ner.model.tok2vec.embed.width": 32,
 }
-STEPS = ("assets", "convert_ner", "random_bilm", "train_ner_baseline", "train_ner_random")
+STEPS = ("assets_ner", "convert_ner", "random_bilm", "train_ner_baseline", "train_ner_random")
 SCORED = ("evaluate_ner_baseline", "evaluate_ner_random")
 
 
@@ -32,9 +34,10 @@ def test_each_step_finds_what_it_needs(workflow: list[str]) -> None:
     made: set[str] = set()
     for name in workflow:
         for path in COMMANDS[name].get("deps", []):
-            assert path in made or (ROOT / path).exists(), f"{name} needs {path}"
+            inside = any(path.startswith(f"{folder}/") for folder in made)
+            assert path in made or inside or (ROOT / path).exists(), f"{name} needs {path}"
         made |= set(COMMANDS[name].get("outputs", []))
-    assert workflow[0] == "assets"
+    assert workflow[0].startswith("assets_")
     assert workflow[-1] == "results"
 
 
@@ -47,17 +50,39 @@ def test_steps_name_their_scripts_and_files() -> None:
         text = " ".join(command["script"])
         for path in re.findall(r"(?:scripts|configs|corpus|assets|training)/[\w./-]+", text):
             declared = {*command.get("deps", []), *command.get("outputs", [])}
-            known = path in declared or any(one.startswith(f"{path}/") for one in declared)
+            known = path in declared or any(
+                f"{one}/".startswith(f"{path}/") or path.startswith(f"{one}/") for one in declared
+            )
             assert known or name == "results", f"{name} does not name {path}"
 
 
 def test_assets() -> None:
-    for asset in PROJECT["assets"]:
+    files = read_assets(ROOT)
+    for asset in files:
         assert re.fullmatch(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{7,40}/.+", asset["url"])
         assert re.fullmatch(r"[0-9a-f]{32}", asset["checksum"])
-        made = COMMANDS["assets"]["outputs"]  # files, and folders of many files
-        assert asset["dest"] in made or Path(asset["dest"]).parent.as_posix() in made
         assert Path(asset["dest"]).name == Path(asset["url"]).name
+    assert len({asset["dest"] for asset in files}) == len(files)
+
+
+@pytest.mark.parametrize("task", sorted({*PROJECT["workflows"]} - {"all"}))
+def test_a_task_gets_its_own_files(task: str) -> None:
+    """The folders that a step gets are those that it makes; PropBank's files come from another script."""
+    command = COMMANDS[f"assets_{task}"]
+    folders = re.findall(r"get_assets\.py ([\w ]+) --data", command["script"][0])[0].split()
+    made = [path.removeprefix("assets/") for path in command["outputs"]]
+    assert sorted([*folders, *(["propbank_ewt"] if task == "roles" else [])]) == sorted(made)
+    assert read_assets(ROOT, folders)
+    needed = {path.split("/")[1] for path in COMMANDS[f"convert_{task}"]["deps"] if path.startswith("assets/")}
+    assert needed <= set(made)
+
+
+def test_prepared_files_stand_for_assets() -> None:
+    assets = {asset["dest"] for asset in read_assets(ROOT)}
+    for files, originals in PREPARED:
+        assert set(originals) <= assets
+        assert not assets & set(files)
+        assert len({Path(path).parts[1] for path in (*files, *originals)}) == 1  # the same step gets them
 
 
 def test_what_is_made_is_not_committed() -> None:
@@ -112,8 +137,8 @@ def test_a_tiny_corpus_from_assets_to_results(clone: Path, monkeypatch: pytest.M
     with (clone / "assets/broad_twitter/btc.test").open("a", encoding="utf-8") as file:
         file.write(TWEETS)
     again = [name for name in (*STEPS, *SCORED) if check_rerun(clone, commands[name])]
-    assert again == ["assets", "convert_ner"]  # and what follows once the corpus has changed
+    assert again == ["assets_ner", "convert_ner"]  # and what follows once the corpus has changed
     with (clone / "corpus/ner/test.spacy").open("ab") as binary:
         binary.write(b"x")
     again = [name for name in (*STEPS, *SCORED) if check_rerun(clone, commands[name])]
-    assert again == ["assets", "convert_ner", *SCORED]
+    assert again == ["assets_ner", "convert_ner", *SCORED]

@@ -10,7 +10,7 @@ from spacy.tokens import DocBin
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.tasks.entailment.pairs import pair_of
 
-EXPECTED = [Pair("neutral", "A man sleeps .", "He is old ."), Pair("entailment", "Two  dogs", '" A dog')]
+EXPECTED = [Pair("neutral", "A man sleeps .", "He is old ."), Pair("entailment", "Two dogs", '" A dog')]
 
 
 def test_tabs(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from get_assets import get_assets
+from asset_files import Prepared
+from get_assets import get_assets, read_assets
 
 from spacy_elmo.errors import CommandError, DownloadError
 
@@ -85,3 +86,37 @@ def test_nothing_at_the_address(project: Path) -> None:
 def test_no_folder(project: Path, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"none: no such folder.*vars\.data"):
         get_assets(project, tmp_path / "none")
+
+
+def test_files_of_chosen_folders(project: Path, served: tuple[Path, str]) -> None:
+    """A list names the files of a folder; its files and those of x come alone, and together if no folder is given."""
+    config = json.loads((project / "project.yml").read_text())
+    config["assets"].append({"dest": "assets/y", "files": "y.tsv"})
+    (project / "project.yml").write_text(json.dumps(config))
+    checksum = hashlib.md5(b"three\n").hexdigest()
+    (project / "y.tsv").write_text(f"{checksum}\t{served[1]}/deep/c.txt\n")
+    (served[0] / "deep").mkdir()
+    (served[0] / "deep" / "c.txt").write_bytes(b"three\n")
+    get_assets(project, None, ["y"])  # the files of x are not on the server
+    assert [path.relative_to(project).as_posix() for path in project.rglob("*.txt")] == ["assets/y/c.txt"]
+    assert (project / "assets/y/c.txt").read_bytes() == b"three\n"
+    assert [asset["dest"] for asset in read_assets(project, ["x"])] == ["assets/x/a.txt", "assets/x/b.txt"]
+    assert [Path(asset["dest"]).name for asset in read_assets(project)] == ["a.txt", "b.txt", "c.txt"]
+    with pytest.raises(CommandError, match=r"assets/z: project.yml has no files there. Expected .* x, y"):
+        get_assets(project, None, ["z"])
+
+
+def test_prepared_files_replace_their_originals(tmp_path: Path, project: Path) -> None:
+    """Nothing is on the server."""
+    texts = {"p.tsv": b"one, two\n", "q.tsv": b"and more\n"}
+    files = {f"assets/x/{name}": hashlib.md5(text).hexdigest() for name, text in texts.items()}
+    prepared = (Prepared(files, ("assets/x/a.txt", "assets/x/b.txt")),)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "p.tsv").write_bytes(texts["p.tsv"])
+    with pytest.raises(DownloadError, match=r"a\.txt.*\n.*b\.txt"):  # one of two prepared files is not enough
+        get_assets(project, data, prepared=prepared)
+    (data / "q.tsv").write_bytes(texts["q.tsv"])
+    get_assets(project, data, prepared=prepared)
+    assert {path.name: path.read_bytes() for path in (project / "assets/x").iterdir()} == texts
+    get_assets(project, None, prepared=prepared)  # they stay as good as the originals
