@@ -5,7 +5,7 @@ class TaskMessages:
     """Message templates."""
 
     TASK_NO_EXAMPLES = (
-        "the component {name!r} was initialised with {got} examples, none of which has {expected}. Give it examples "
+        "the component {name!r} can't be initialised: none of its examples ({got}) has {expected}. Give it examples "
         "with such annotations: nlp.initialize(lambda: examples)."
     )
     TASK_NOT_READY = "the component's network is not built yet. Call nlp.initialize(lambda: examples), or load weights."
@@ -13,6 +13,7 @@ class TaskMessages:
         "the saved weights of a component are not those of its network: {names} differ in name or shape. Load them "
         "with the settings that the component was saved with, as spacy.load does."
     )
+    TASK_SIZE = "{name} is {got}. Expected a whole number, 1 or more."
 
     # Docs that hold several texts
     PART_TEXT = "the text for {key!r} is {got}. Expected a string."
@@ -29,20 +30,16 @@ class TaskMessages:
     COREF_TWICE = "the span {text!r} is in two clusters, {first} and {second}. Expected each mention in one cluster."
     COREF_KEY = "the span group {got} has no number. Expected {prefix}_1, {prefix}_2 ...: rename it."
     COREF_PREFIX = "prefix is {got}. Expected a Python identifier, such as coref_clusters."
-    COREF_SIZE = "{name} is {got}. Expected a whole number of 1 or more."
     COREF_SHARE = "mentions_per_token is {got}. Expected a number above 0 and at most 1."
 
     # Entailment
     ENTAILMENT_HIDDEN_WIDTH = "hidden_width is {got}. Expected an even number, 2 or more."
-    ENTAILMENT_LONGEST = "longest is {got}. Expected a number of tokens, 1 or more."
     ENTAILMENT_LONG = (
         "the premise or hypothesis of the doc {text} has {got:,} tokens. Expected {longest:,} at most: divide it, or "
         "raise model.longest."
     )
 
     # Semantic roles
-    ROLES_SIZE = "{name} is {got} in spacy-elmo.SemanticRoles.v1. Expected a whole number, 1 or more."
-    ROLES_REACH = "reach is {got}. Expected a whole number, 1 or more: tokens on each side of a predicate."
     ROLES_THRESHOLD = "threshold is {got}. Expected a number from 0 to 1."
     ROLES_PREDICATE = (
         'the doc {text} has a predicate of {n} tokens, {got}. Expected spans of one token in doc.spans["predicates"]; '
@@ -83,4 +80,3 @@ class TaskMessages:
         "longest_window is {longest} and window_overlap is {overlap}. Expected longest_window >= 1 and "
         "0 <= window_overlap < longest_window."
     )
-    ANSWERS_COUNT = "{name} is {got!r}. Expected a whole number from 1 on."

@@ -11,7 +11,16 @@ from spacy.training import Example
 from spacy_elmo.tasks.coreference.annotations import annotate
 
 SMALL = {
-    "tok2vec": {"@architectures": "spacy.HashEmbedCNN.v2", "width": 32, "depth": 1, "embed_size": 500},
+    "tok2vec": {
+        "@architectures": "spacy.HashEmbedCNN.v2",
+        "pretrained_vectors": None,
+        "width": 32,
+        "depth": 1,
+        "embed_size": 500,
+        "window_size": 1,
+        "maxout_pieces": 3,
+        "subword_features": True,
+    },
     "lstm_width": 16,
     "hidden_width": 32,
     "max_width": 4,

@@ -1,4 +1,4 @@
-"""The component answers."""
+"""The component `answers`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
-from ...errors import AnnotationError, Errors, SettingsError
+from ...errors import AnnotationError, Errors
+from ..shared.sizes import check_sizes
 from .best_spans import Best, best_spans
 from .examples import check_answers, targets_of
 from .loss import pointer_loss
@@ -23,50 +23,6 @@ from .questions import ANSWER, CONTEXT, QUESTION, question_of
 
 SCORES = "scores"  # attribute of the span group
 _SAMPLE = 10  # docs with which the model is initialised
-
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.Answers.v1",
-    "tok2vec": {
-        "@architectures": "spacy.Tok2Vec.v2",
-        "embed": {
-            "@architectures": "spacy.MultiHashEmbed.v2",
-            "width": 128,
-            "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
-            "rows": [5000, 1000, 2500, 2500],
-            "include_static_vectors": False,
-        },
-        "encode": {
-            "@architectures": "spacy.MaxoutWindowEncoder.v2",
-            "width": 128,
-            "depth": 1,
-            "window_size": 1,
-            "maxout_pieces": 3,
-        },
-    },
-}
-
-
-@Language.factory(
-    "answers",
-    assigns=["doc.spans", "span._.answer_score"],
-    default_config={
-        "model": DEFAULT_MODEL,
-        "n_best": 3,
-        "longest_answer": 17,
-        "scorer": {"@scorers": "spacy-elmo.answers_scorer.v1"},
-    },
-    default_score_weights={"answers_f1": 1.0, "answers_em": 0.0},
-)
-def make_answers(
-    nlp: Language,
-    name: str,
-    model: AnswersModel,
-    n_best: int,
-    longest_answer: int,
-    scorer: Callable[..., dict[str, Any]] | None,
-) -> Answers:
-    """Build the component `answers`. Its arguments are those of `Answers`."""
-    return Answers(nlp.vocab, model, name, n_best=n_best, longest_answer=longest_answer, scorer=scorer)
 
 
 class Answers(TrainablePipe):
@@ -97,9 +53,7 @@ class Answers(TrainablePipe):
         longest_answer: int = 17,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
-        for setting, value in (("n_best", n_best), ("longest_answer", longest_answer)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise SettingsError(Errors.ANSWERS_COUNT.format(name=setting, got=value))
+        check_sizes(n_best=n_best, longest_answer=longest_answer)
         self.vocab, self.model, self.name, self.scorer = vocab, model, name, scorer
         self.cfg = {"n_best": n_best, "longest_answer": longest_answer}
         if not Span.has_extension("answer_score"):
@@ -141,38 +95,6 @@ class Answers(TrainablePipe):
             scores = [best.score for best in found]
             doc.spans[ANSWER] = SpanGroup(doc, name=ANSWER, spans=spans, attrs={SCORES: scores})
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optimizer | None = None,
-        losses: dict[str, float] | None = None,
-    ) -> dict[str, float]:
-        """Learn from examples. Those without right answers teach nothing.
-
-        examples: the examples; the right answers are those of the references.
-        drop: rate of dropout.
-        sgd: the optimizer; null: the gradients are kept.
-        losses: the loss is added under the component's name.
-
-        Raises AnnotationError if the annotations of an example are wrong.
-        """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "Answers.update")
-        if not any(len(example.predicted) for example in examples):
-            return losses
-        set_dropout_rate(self.model, drop)
-        scores, backprop = self.model.begin_update([example.predicted for example in examples])
-        loss, d_scores = self.get_loss(examples, scores)
-        backprop(d_scores)
-        if sgd:
-            self.finish_update(sgd)
-        losses[self.name] += loss
-        return losses
-
     def get_loss(self, examples: Iterable[Example], scores: Sequence[Floats2d]) -> tuple[float, list[Floats2d]]:
         """Return the mean over the examples of -log p(start) - log p(end), and its gradient.
 
@@ -182,6 +104,8 @@ class Answers(TrainablePipe):
 
         Raises AnnotationError if the annotations of an example are wrong.
         """
+        examples = list(examples)
+        validate_examples(examples, "Answers.get_loss")
         targets = [targets_of(example) for example in examples]
         return pointer_loss(self.model.ops, scores, targets)
 

@@ -11,7 +11,9 @@ from thinc.api import ArgsKwargs, Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
 from ...errors import Errors, SettingsError
-from ..shared.torch_shim import TorchShim
+from ..shared.sizes import check_sizes
+from ..shared.tok2vec import Tok2VecModel, width_of
+from ..shared.torch_shim import TorchShim, shim_of
 from .network import AnswersNetwork
 from .questions import question_of
 from .rows import Row, batches_of, rows_of, shared_words
@@ -21,7 +23,7 @@ _CELLS = 4_000_000  # pairs of tokens that a prediction compares at once: 16 MB 
 
 
 def build_answers(
-    tok2vec: Model[list[Doc], list[Floats2d]],
+    tok2vec: Tok2VecModel,
     hidden_width: int = 64,
     self_attention: bool = True,
     longest_window: int = 400,
@@ -38,9 +40,11 @@ def build_answers(
     longest_window: number of tokens up to which a context is read at once. A longer one is read in windows.
     window_overlap: number of tokens that neighbouring windows share.
 
-    Raises SettingsError if longest_window is below 1, or window_overlap is not between 0 and longest_window - 1.
+    Raises SettingsError if hidden_width or longest_window is no whole number of 1 or more, or window_overlap is not
+    between 0 and longest_window - 1.
     """
-    if longest_window < 1 or not 0 <= window_overlap < longest_window:
+    check_sizes(hidden_width=hidden_width, longest_window=longest_window)
+    if not 0 <= window_overlap < longest_window:
         raise SettingsError(Errors.ANSWERS_WINDOW.format(longest=longest_window, overlap=window_overlap))
     build = partial(AnswersNetwork, hidden_width=hidden_width, self_attention=self_attention)
     model: AnswersModel = Model(
@@ -61,10 +65,10 @@ def init(model: AnswersModel, X: list[Doc] | None = None, Y: Any = None) -> None
     X: sample docs; None: the network is not built.
     Y: ignored.
     """
-    tok2vec = model.layers[0]
+    tok2vec = model.get_ref("tok2vec")
     tok2vec.initialize(X=X)
     if X:
-        _shim_of(model).prepare(width=tok2vec.predict(X[:1])[0].shape[1])
+        shim_of(model).prepare(width=width_of(tok2vec, X))
 
 
 def forward(
@@ -77,14 +81,14 @@ def forward(
 
     Returns *Shape:* (context tokens, 2) for each doc, and backprop.
     """
-    vectors, backprop_vectors = model.layers[0](docs, is_train)
+    vectors, backprop_vectors = model.get_ref("tok2vec")(docs, is_train)
     parts = [question_of(doc) for doc in docs]
     rows = rows_of(parts, model.attrs["longest_window"], model.attrs["window_overlap"])
     batches = [rows] if is_train and rows else batches_of(rows, _CELLS)
     scores = [model.ops.alloc2f(0 if found is None else len(found.context), 2) for found in parts]
     steps = []
     for batch in batches:
-        output, backprop_torch = _shim_of(model)(_inputs(model, docs, vectors, batch, is_train), is_train)
+        output, backprop_torch = shim_of(model)(_inputs(model, docs, vectors, batch, is_train), is_train)
         scored: Any = torch2xp(output, ops=model.ops)
         for row, values in zip(batch, scored):
             scores[row.doc][row.place] = values[row.used]
@@ -107,12 +111,6 @@ def forward(
         return result
 
     return scores, backprop
-
-
-def _shim_of(model: AnswersModel) -> TorchShim:
-    (shim,) = model.shims
-    assert isinstance(shim, TorchShim)
-    return shim
 
 
 def _inputs(

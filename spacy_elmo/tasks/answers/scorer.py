@@ -15,7 +15,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def make_answers_scorer() -> Callable[..., dict[str, Any]]:
+def build_answers_scorer() -> Callable[..., dict[str, Any]]:
     """Build spacy-elmo.answers_scorer.v1."""
     return score_answers
 

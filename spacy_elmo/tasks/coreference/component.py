@@ -62,7 +62,7 @@ class Coreference(TrainablePipe):
         validate_get_examples(get_examples, "Coreference.initialize")
         examples = list(get_examples())
         if not sum(len(clusters_of(example.reference, self.cfg["prefix"])) for example in examples):
-            expected = f"span groups {self.cfg['prefix']}_1, {self.cfg['prefix']}_2 ..."
+            expected = f"span groups {self.cfg['prefix']}_1, {self.cfg['prefix']}_2 and so on"
             raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
         self.model.initialize(X=[example.reference for example in examples[:SAMPLE]])
 

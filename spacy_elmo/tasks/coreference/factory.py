@@ -5,22 +5,14 @@ from typing import Any
 
 from spacy.language import Language
 
+from ..shared.tok2vec import default_tok2vec
 from .annotations import HEAD, PREFIX
 from .component import Coreference
 from .model import CoreferenceModel
 
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.Coreference.v1",
-    "tok2vec": {
-        "@architectures": "spacy.HashEmbedCNN.v2",
-        "pretrained_vectors": None,
-        "width": 96,
-        "depth": 4,
-        "embed_size": 2000,
-        "window_size": 1,
-        "maxout_pieces": 3,
-        "subword_features": True,
-    },
+    "tok2vec": default_tok2vec(depth=4),
     "lstm_width": 100,
     "hidden_width": 100,
     "max_width": 15,

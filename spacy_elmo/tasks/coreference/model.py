@@ -9,11 +9,12 @@ from typing import Any
 
 from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.types import Floats2d
 from thinc.util import torch2xp
 
 from ...errors import Errors, SettingsError, shown
-from ..shared.torch_shim import TorchShim
+from ..shared.sizes import check_sizes
+from ..shared.tok2vec import Tok2VecModel, width_of
+from ..shared.torch_shim import TorchShim, shim_of
 from .network import CoreferenceNetwork
 from .parts import parts_of
 from .scoring import Scorer, Scores
@@ -22,7 +23,7 @@ CoreferenceModel = Model[list[Doc], list[Scores]]
 
 
 def build_coreference(
-    tok2vec: Model[list[Doc], list[Floats2d]],
+    tok2vec: Tok2VecModel,
     lstm_width: int = 100,
     hidden_width: int = 100,
     max_width: int = 15,
@@ -45,17 +46,8 @@ def build_coreference(
 
     Raises SettingsError if a setting can't be used.
     """
-    sizes = {
-        "lstm_width": lstm_width,
-        "hidden_width": hidden_width,
-        "max_width": max_width,
-        "antecedents": antecedents,
-        "part_tokens": part_tokens,
-        "train_tokens": train_tokens,
-    }
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise SettingsError(Errors.COREF_SIZE.format(name=name, got=shown(size)))
+    check_sizes(lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width, antecedents=antecedents)
+    check_sizes(part_tokens=part_tokens, train_tokens=train_tokens)
     if not 0 < mentions_per_token <= 1:
         raise SettingsError(Errors.COREF_SHARE.format(got=shown(mentions_per_token)))
     build = partial(_network, lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width)
@@ -83,15 +75,15 @@ def _network(**sizes: int) -> CoreferenceNetwork:
 def _init(model: CoreferenceModel, X: list[Doc] | None = None, Y: Any = None) -> None:
     tok2vec = model.get_ref("tok2vec")
     tok2vec.initialize(X=X)
-    shim: Any = model.shims[0]
-    shim.prepare(width=tok2vec.get_dim("nO"))
+    if X:
+        shim_of(model).prepare(width=width_of(tok2vec, X))
 
 
 def _forward(
     model: CoreferenceModel, docs: list[Doc], is_train: bool
 ) -> tuple[list[Scores], Callable[[list[Scores]], list[Doc]]]:
     vectors, backprop_vectors = model.get_ref("tok2vec")(docs, is_train)
-    shim: Any = model.shims[0]
+    shim = shim_of(model)
     scorer = Scorer(shim.network, model.attrs["mentions_per_token"], model.attrs["antecedents"])
     if not is_train:
         size = model.attrs["part_tokens"]

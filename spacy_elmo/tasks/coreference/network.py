@@ -103,7 +103,7 @@ class CoreferenceNetwork(nn.Module):
 
         *Shape:* (spans, hidden_width)
         """
-        places = starts[:, None] + torch.arange(self.max_width)
+        places = starts[:, None] + torch.arange(self.max_width, device=starts.device)
         inside = places < ends[:, None]
         places = places.clamp(max=len(words.states) - 1)
         weights = words.attention[places, 0] * inside

@@ -16,7 +16,7 @@ METRICS = {"mentions": mentions, "muc": muc, "b3": b_cubed, "ceaf": ceaf, "lea":
 CONLL = ("muc", "b3", "ceaf")
 
 
-def build_scorer(prefix: str = PREFIX, singletons: bool = True) -> Callable[..., dict[str, Any]]:
+def build_coreference_scorer(prefix: str = PREFIX, singletons: bool = True) -> Callable[..., dict[str, Any]]:
     """Build spacy-elmo.coreference_scorer.v1: examples -> scores.
 
     prefix: the clusters are the span groups prefix_1, prefix_2 ... of a doc.
@@ -32,7 +32,9 @@ def build_scorer(prefix: str = PREFIX, singletons: bool = True) -> Callable[...,
 def score_coreference(
     examples: Iterable[Example], *, prefix: str = PREFIX, singletons: bool = True, **_: Any
 ) -> dict[str, float | None]:
-    """Score the clusters of docs; None for all scores if no reference has any. The settings: see `build_scorer`.
+    """Score the clusters of docs; None for all scores if no reference has any.
+
+    The settings are those of `build_coreference_scorer`.
 
     Raises AnnotationError if a doc has wrong clusters.
     """

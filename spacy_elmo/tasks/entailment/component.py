@@ -1,4 +1,4 @@
-"""The component `entailment` and its factory."""
+"""The component `entailment`."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from spacy.language import Language
 from spacy.pipeline import TextCategorizer
 from spacy.tokens import Doc
-from spacy.training import Example
+from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
@@ -16,32 +16,8 @@ from .pairs import KEYS, pair_of
 
 Scorer = Callable[..., dict[str, Any]]
 
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.Entailment.v1",
-    "hidden_width": 128,
-    "longest": 1000,
-    "nO": None,
-    "tok2vec": {
-        "@architectures": "spacy.Tok2Vec.v2",
-        "embed": {
-            "@architectures": "spacy.MultiHashEmbed.v2",
-            "width": 96,
-            "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
-            "rows": [5000, 1000, 2500, 2500],
-            "include_static_vectors": False,
-        },
-        "encode": {
-            "@architectures": "spacy.MaxoutWindowEncoder.v2",
-            "width": 96,
-            "window_size": 1,
-            "maxout_pieces": 3,
-            "depth": 1,
-        },
-    },
-}
 
-
-class EntailmentPipe(TextCategorizer):
+class Entailment(TextCategorizer):
     """spaCy's text categorizer of one class for each doc, for docs of two texts.
 
     A doc has a premise and a hypothesis: the spans `doc.spans["premise"]` and `doc.spans["hypothesis"]`, or its first
@@ -91,6 +67,7 @@ class EntailmentPipe(TextCategorizer):
 
         Raises AnnotationError if no example has cats, or one has no pair.
         """
+        validate_get_examples(get_examples, "Entailment.initialize")
         examples = list(get_examples())
         if not any(eg.reference.cats for eg in examples):
             expected = "cats, with 1.0 for its class"
@@ -107,24 +84,15 @@ class EntailmentPipe(TextCategorizer):
         scores: probabilities, *Shape:* (examples, classes).
         """
         examples = list(examples)
-        loss, difference = super().get_loss(examples, scores)
-        counted = [1.0 in eg.reference.cats.values() and pair_of(eg.predicted) is not None for eg in examples]
-        weights = self.model.ops.asarray2f([[1.0 / max(1, sum(counted)) if count else 0.0] for count in counted])
-        return loss, difference * weights
-
-
-@Language.factory(
-    "entailment",
-    assigns=["doc.cats"],
-    default_config={"model": DEFAULT_MODEL, "scorer": {"@scorers": "spacy-elmo.entailment_scorer.v1"}},
-    default_score_weights={"cats_acc": 1.0, "cats_macro_f": 0.0, "cats_f_per_type": None},
-)
-def make_entailment(nlp: Language, name: str, model: EntailmentModel, scorer: Scorer | None) -> EntailmentPipe:
-    """Create the component `entailment`.
-
-    nlp: the pipeline.
-    name: name of the component.
-    model: spacy-elmo.Entailment.v1, or any model from docs to probabilities of the classes, *Shape:* (docs, classes).
-    scorer: function from examples to scores; null: no scores.
-    """
-    return EntailmentPipe(nlp.vocab, model, name, scorer=scorer)
+        validate_examples(examples, "Entailment.get_loss")
+        counted = [
+            number
+            for number, example in enumerate(examples)
+            if 1.0 in example.reference.cats.values() and pair_of(example.predicted) is not None
+        ]
+        gradient: Any = self.model.ops.alloc2f(*scores.shape)
+        if not counted:
+            return 0.0, gradient
+        loss, difference = super().get_loss([examples[number] for number in counted], scores[counted])
+        gradient[counted] = difference / len(counted)
+        return loss, gradient

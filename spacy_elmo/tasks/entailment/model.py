@@ -10,11 +10,12 @@ from thinc.types import Floats2d
 from thinc.util import torch2xp, xp2torch
 
 from ...errors import AnnotationError, Errors, SettingsError, shown
-from ..shared.torch_shim import TorchShim
+from ..shared.sizes import check_sizes
+from ..shared.tok2vec import Tok2VecModel, width_of
+from ..shared.torch_shim import TorchShim, shim_of
 from .network import Esim
 from .pairs import pair_of
 
-Tok2VecModel = Model[list[Doc], list[Floats2d]]
 EntailmentModel = Model[list[Doc], Floats2d]
 # words of the pairs that run at once in prediction: so memory does not grow with the number of docs
 WORDS_AT_ONCE = 16384
@@ -40,8 +41,7 @@ def build_entailment(
     """
     if not isinstance(hidden_width, int) or hidden_width < 2 or hidden_width % 2:
         raise SettingsError(Errors.ENTAILMENT_HIDDEN_WIDTH.format(got=shown(hidden_width)))
-    if not isinstance(longest, int) or longest < 1:
-        raise SettingsError(Errors.ENTAILMENT_LONGEST.format(got=shown(longest)))
+    check_sizes(longest=longest)
     return Model(
         "entailment",
         forward,
@@ -64,11 +64,8 @@ def init(model: EntailmentModel, X: list[Doc] | None = None, Y: Floats2d | None 
     tok2vec.initialize(X=X)
     if Y is not None:
         model.set_dim("nO", Y.shape[1])
-    width = tok2vec.maybe_get_dim("nO")
-    if width is None and X:
-        width = tok2vec.predict(X[:1])[0].shape[1]
-    if width is not None and model.has_dim("nO"):
-        _shim(model).prepare(width=width, labels=model.get_dim("nO"))
+    if X and model.has_dim("nO"):
+        shim_of(model).prepare(width=width_of(tok2vec, X), labels=model.get_dim("nO"))
 
 
 def forward(
@@ -108,7 +105,7 @@ def _run(
     lengths = [len(row) for row in rows]
     words = xp2torch(model.ops.xp.concatenate(rows), requires_grad=is_train)
     arguments = ArgsKwargs((words, lengths), {"drop": float(model.attrs["dropout_rate"])})
-    output, backprop = _shim(model)(arguments, is_train)
+    output, backprop = shim_of(model)(arguments, is_train)
 
     def backprop_run(d_scores: Floats2d) -> list[list[Floats2d]]:
         gradients = backprop(ArgsKwargs(((output,),), {"grad_tensors": (xp2torch(d_scores),)}))
@@ -142,9 +139,3 @@ def _pair(doc: Doc, longest: int) -> tuple[Span, Span] | None:
 
 def _slice(span: Span) -> slice:
     return slice(span.start, span.end)
-
-
-def _shim(model: EntailmentModel) -> TorchShim:
-    shim = model.shims[0]
-    assert isinstance(shim, TorchShim)
-    return shim

@@ -24,12 +24,7 @@ def predicates_of(doc: Doc) -> list[int] | None:
         if groups := [name for name in doc.spans if name.startswith(_ROLES)]:
             raise AnnotationError(Errors.ROLES_ALONE.format(text=shown(doc.text), got=", ".join(sorted(groups))))
         return None
-    for span in doc.spans[PREDICATES]:
-        if len(span) != 1:
-            raise AnnotationError(
-                Errors.ROLES_PREDICATE.format(text=shown(doc.text), got=shown(span.text), n=len(span))
-            )
-    predicates = sorted({span.start for span in doc.spans[PREDICATES]})
+    predicates = _tokens(doc)
     expected = {roles_key(predicate) for predicate in predicates}
     if others := sorted(name for name in doc.spans if name.startswith(_ROLES) and name not in expected):
         raise AnnotationError(Errors.ROLES_ALONE.format(text=shown(doc.text), got=", ".join(others)))
@@ -62,20 +57,7 @@ def given_predicates(doc: Doc) -> list[int] | None:
     """
     if PREDICATES not in doc.spans or was_found(doc):
         return None
-    for span in doc.spans[PREDICATES]:
-        if len(span) != 1:
-            raise AnnotationError(
-                Errors.ROLES_PREDICATE.format(text=shown(doc.text), got=shown(span.text), n=len(span))
-            )
-    return sorted({span.start for span in doc.spans[PREDICATES]})
-
-
-def _tokens(doc: Doc) -> list[int]:
-    for span in doc.spans[PREDICATES]:
-        if len(span) != 1:
-            got = shown(span.text)
-            raise AnnotationError(Errors.ROLES_PREDICATE.format(text=shown(doc.text), got=got, n=len(span)))
-    return sorted({span.start for span in doc.spans[PREDICATES]})
+    return _tokens(doc)
 
 
 def was_found(doc: Doc) -> bool:
@@ -96,3 +78,12 @@ def annotate(doc: Doc, roles: dict[int, list[tuple[int, int, str]]], found: bool
         doc.spans[PREDICATES] = SpanGroup(doc, name=PREDICATES, attrs={_FOUND: True}, spans=spans)
     for predicate, parts in roles.items():
         doc.spans[roles_key(predicate)] = [Span(doc, start, end, label=label) for start, end, label in parts]
+
+
+def _tokens(doc: Doc) -> list[int]:
+    """Return the tokens of `doc.spans["predicates"]`, in order."""
+    for span in doc.spans[PREDICATES]:
+        if len(span) != 1:
+            got = shown(span.text)
+            raise AnnotationError(Errors.ROLES_PREDICATE.format(text=shown(doc.text), got=got, n=len(span)))
+    return sorted({span.start for span in doc.spans[PREDICATES]})

@@ -10,12 +10,13 @@ from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
-from spacy.training import Example, validate_examples
+from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from ...errors import AnnotationError, Errors, SettingsError, shown
+from ..shared.sizes import check_sizes
 from .annotations import annotate, given_predicates
 from .loss import loss_of, probabilities
 from .model import RoleModel, RoleScores
@@ -55,8 +56,7 @@ class SemanticRoles(TrainablePipe):
     ) -> None:
         if not 0 <= threshold <= 1:
             raise SettingsError(Errors.ROLES_THRESHOLD.format(got=shown(threshold)))
-        if not isinstance(reach, int) or isinstance(reach, bool) or reach < 1:
-            raise SettingsError(Errors.ROLES_REACH.format(got=shown(reach)))
+        check_sizes(reach=reach)
         self.vocab = vocab
         self.model = model
         self.name = name
@@ -106,6 +106,7 @@ class SemanticRoles(TrainablePipe):
 
         Raises AnnotationError if there are no labels, or if the annotations of an example are wrong.
         """
+        validate_get_examples(get_examples, "SemanticRoles.initialize")
         examples = list(get_examples() if labels is None else islice(get_examples(), 10))
         validate_examples(examples, "SemanticRoles.initialize")
         found = set().union(*map(labels_in, examples)) if labels is None else set(labels)
@@ -194,10 +195,9 @@ class SemanticRoles(TrainablePipe):
 
     def _rows(self, docs: list[Doc], given: list[list[int] | None], logits: list[Floats2d]) -> list[Row]:
         predicates = []
-        for tokens, scores in zip(given, logits):
-            found = np.flatnonzero(
-                probabilities(self.model.ops.to_numpy(scores)[:, 0]) >= self.cfg["threshold"]
-            ).tolist()
+        for doc, tokens, scores in zip(docs, given, logits):
+            likely = probabilities(self.model.ops.to_numpy(scores)[:, 0]) >= self.cfg["threshold"]
+            found = [int(token) for token in np.flatnonzero(likely) if not doc[int(token)].is_space]
             predicates.append(found if tokens is None else tokens)
         return rows_of(docs, predicates, self.cfg["reach"])
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from spacy.language import Language
 
+from ..shared.tok2vec import default_tok2vec
 from .component import SemanticRoles
 from .model import RoleModel
 
@@ -12,23 +13,7 @@ DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.SemanticRoles.v1",
     "hidden_width": 100,
     "depth": 2,
-    "tok2vec": {
-        "@architectures": "spacy.Tok2Vec.v2",
-        "embed": {
-            "@architectures": "spacy.MultiHashEmbed.v2",
-            "width": 96,
-            "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
-            "rows": [5000, 1000, 2500, 2500],
-            "include_static_vectors": False,
-        },
-        "encode": {
-            "@architectures": "spacy.MaxoutWindowEncoder.v2",
-            "width": 96,
-            "depth": 4,
-            "window_size": 1,
-            "maxout_pieces": 3,
-        },
-    },
+    "tok2vec": default_tok2vec(depth=4),
 }
 
 
@@ -53,19 +38,7 @@ def make_semantic_roles(
     reach: int,
     scorer: Callable[..., dict[str, Any]] | None,
 ) -> SemanticRoles:
-    """Create the component `semantic_roles`.
-
-    nlp: the pipeline.
-    name: name of the component.
-    model: spacy-elmo.SemanticRoles.v1.
-    find_predicates: whether the component finds the predicates of docs without `doc.spans["predicates"]`; false: such
-        docs are an error.
-    threshold: probability from which on a token is a predicate.
-    reach: number of tokens on each side of a predicate among which its arguments are looked for, at most.
-    scorer: spacy-elmo.roles_scorer.v1; null: no scores.
-
-    Raises SettingsError if a setting cannot be used.
-    """
+    """Create the component `semantic_roles`. The arguments are those of `SemanticRoles`."""
     return SemanticRoles(
         nlp.vocab, model, name, find_predicates=find_predicates, threshold=threshold, reach=reach, scorer=scorer
     )

@@ -11,8 +11,9 @@ from thinc.api import ArgsKwargs, Linear, Model, with_array
 from thinc.types import Floats2d
 from thinc.util import torch2xp, xp2torch
 
-from ...errors import Errors, SettingsError, shown
-from ..shared.torch_shim import TorchShim
+from ..shared.sizes import check_sizes
+from ..shared.tok2vec import Tok2VecModel, width_of
+from ..shared.torch_shim import TorchShim, shim_of
 from .network import RoleNetwork
 from .rows import Row, batches_of
 
@@ -35,7 +36,6 @@ class RoleScores(NamedTuple):
 # docs, and a function that chooses rows by the scores of predicates
 RoleInput = tuple[Sequence[Doc], Callable[[list[Floats2d]], list[Row]]]
 RoleModel = Model[RoleInput, RoleScores]
-Tok2VecModel = Model[list[Doc], list[Floats2d]]
 _RowModel = Model[tuple[list[Floats2d], list[Row]], list[Floats2d]]
 
 
@@ -51,9 +51,7 @@ def build_semantic_roles(tok2vec: Tok2VecModel, hidden_width: int = 100, depth: 
 
     Raises SettingsError if a size is no whole number of 1 or more.
     """
-    for name, value in (("hidden_width", hidden_width), ("depth", depth)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise SettingsError(Errors.ROLES_SIZE.format(name=name, got=shown(value)))
+    check_sizes(hidden_width=hidden_width, depth=depth)
     finder: Model[list[Floats2d], list[Floats2d]] = with_array(Linear(nO=1))
     shim = TorchShim(partial(RoleNetwork, hidden_width=hidden_width, depth=depth))
     labeller: _RowModel = Model("role_rows", _label, attrs={"dropout_rate": 0.0}, shims=[shim])
@@ -72,9 +70,11 @@ def _init(model: RoleModel, X: RoleInput | None = None, Y: Any = None) -> None:
     tok2vec = model.get_ref("tok2vec")
     docs = None if X is None else list(X[0])
     tok2vec.initialize(X=docs)
-    width = tok2vec.get_dim("nO") if tok2vec.has_dim("nO") else tok2vec.predict(docs)[0].shape[1]
+    if not docs:
+        return
+    width = width_of(tok2vec, docs)
     model.get_ref("finder").initialize(X=[model.ops.alloc2f(1, width)])
-    _shim(model.get_ref("labeller")).prepare(width=width, tags=1 + 2 * model.get_dim("nO"))
+    shim_of(model.get_ref("labeller")).prepare(width=width, tags=1 + 2 * model.get_dim("nO"))
 
 
 def _forward(model: RoleModel, X: RoleInput, is_train: bool) -> tuple[RoleScores, Callable[[RoleScores], list[Doc]]]:
@@ -99,7 +99,7 @@ def _label(
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], tuple[list[Floats2d], list[Row]]]]:
     """Score the tags of all rows, in batches of rows with similar lengths."""
     vectors, rows = X
-    ops, shim = model.ops, _shim(model)
+    ops, shim = model.ops, shim_of(model)
     shim.network.set_dropout(model.attrs["dropout_rate"])
     sizes = [len(part) for part in vectors]
     firsts = np.cumsum([0, *sizes])
@@ -131,9 +131,3 @@ def _label(
         return [d_flat[first : first + size] for first, size in zip(firsts, sizes)], rows
 
     return scores, backprop
-
-
-def _shim(labeller: _RowModel) -> TorchShim:
-    (shim,) = labeller.shims
-    assert isinstance(shim, TorchShim)
-    return shim

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import srsly
 import torch
-from thinc.api import PyTorchShim
+from thinc.api import Model, PyTorchShim
 from thinc.util import get_torch_default_device, xp2torch
 
 from ...errors import Errors, WeightsError
@@ -87,3 +87,10 @@ class TorchShim(PyTorchShim):
                 raise WeightsError(Errors.TASK_WEIGHTS.format(names=", ".join(wrong)))
             self._model.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         return self
+
+
+def shim_of(model: Model[Any, Any]) -> TorchShim:
+    """Return the shim of a layer that has one, a TorchShim."""
+    (shim,) = model.shims
+    assert isinstance(shim, TorchShim)
+    return shim

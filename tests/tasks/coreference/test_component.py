@@ -164,7 +164,7 @@ def test_elmo_as_input() -> None:
 
 def test_examples_without_clusters() -> None:
     nlp = blank()
-    with pytest.raises(AnnotationError, match="'coreference' was initialised with 1 examples, none of which has span"):
+    with pytest.raises(AnnotationError, match=r"can't be initialised: none of its examples \(1\) has span groups"):
         nlp.initialize(lambda: examples(nlp, [("Anna slept .", [])]))
 
 
@@ -184,7 +184,7 @@ def test_before_it_is_initialised() -> None:
 @pytest.mark.parametrize(
     ("model", "own", "message"),
     [
-        ({"antecedents": 0}, {}, "antecedents is 0. Expected a whole number of 1 or more"),
+        ({"antecedents": 0}, {}, "antecedents is 0. Expected a whole number, 1 or more"),
         ({"mentions_per_token": 1.5}, {}, "mentions_per_token is 1.5"),
         ({}, {"prefix": "a b"}, "prefix is 'a b'"),
     ],

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_elmo.tasks.coreference.annotations import annotate
-from spacy_elmo.tasks.coreference.scorer import build_scorer
+from spacy_elmo.tasks.coreference.scorer import build_coreference_scorer
 
 VOCAB = spacy.blank("en").vocab
 WORDS = ["Anna", "saw", "Bert", "and", "he", "saw", "her"]
@@ -25,18 +25,18 @@ KEY = [[(0, 1), (6, 7)], [(2, 3), (4, 5)]]
 
 
 def test_perfect_and_nothing() -> None:
-    scores = build_scorer()([example(KEY, KEY)])
+    scores = build_coreference_scorer()([example(KEY, KEY)])
     assert set(scores.values()) == {1.0}
     assert set(scores) == {"coref_f"} | {
         f"coref_{name}_{letter}" for name in ("muc", "b3", "ceaf", "lea", "mentions") for letter in "prf"
     }
-    assert set(build_scorer()([example(KEY, [])]).values()) == {0.0}
-    assert set(build_scorer()([example([], KEY)]).values()) == {None}
+    assert set(build_coreference_scorer()([example(KEY, [])]).values()) == {0.0}
+    assert set(build_coreference_scorer()([example([], KEY)]).values()) == {None}
 
 
 def test_the_mean() -> None:
     """One link of two is found: MUC 1/2, 1/1; B-cubed 2/4, 2/2; CEAF 1/2, 1/1."""
-    scores = build_scorer()([example(KEY, KEY[:1])])
+    scores = build_coreference_scorer()([example(KEY, KEY[:1])])
     for name in ("muc", "b3", "ceaf", "lea"):
         assert [scores[f"coref_{name}_{letter}"] for letter in "rp"] == [0.5, 1.0]
     assert scores["coref_f"] == pytest.approx(2 / 3)
@@ -45,7 +45,10 @@ def test_the_mean() -> None:
 def test_singletons() -> None:
     """With them 3 of 3 clusters are found but for one mention; without them 1 of 1."""
     given = [example([KEY[0], [(2, 3)], [(4, 5)]], [KEY[0], [(2, 3)], [(3, 4)]])]
-    with_them, without = build_scorer(singletons=True)(given), build_scorer(singletons=False)(given)
+    with_them, without = (
+        build_coreference_scorer(singletons=True)(given),
+        build_coreference_scorer(singletons=False)(given),
+    )
     assert with_them["coref_b3_r"] == pytest.approx(3 / 4)
     assert with_them["coref_ceaf_r"] == pytest.approx(2 / 3)
     assert with_them["coref_muc_r"] == 1.0
@@ -57,5 +60,5 @@ def test_docs_with_other_tokens() -> None:
     annotate(reference, [[(0, 1)], [(0, 3)]])
     predicted = Doc(VOCAB, words=["Anna's", "dog"], spaces=[True, False])
     annotate(predicted, [[(0, 1)], [(0, 2)]])
-    scores = build_scorer()([Example(predicted, reference)])
+    scores = build_coreference_scorer()([Example(predicted, reference)])
     assert scores["coref_mentions_p"] == scores["coref_mentions_r"] == 0.5

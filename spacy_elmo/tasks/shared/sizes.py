@@ -1,0 +1,12 @@
+"""Checks of a component's settings."""
+
+from typing import Any
+
+from ...errors import Errors, SettingsError, shown
+
+
+def check_sizes(**sizes: Any) -> None:
+    """Raise SettingsError if one of the sizes is no whole number of 1 or more. sizes: name of a setting -> value."""
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise SettingsError(Errors.TASK_SIZE.format(name=name, got=shown(size)))
