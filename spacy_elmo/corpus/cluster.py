@@ -83,7 +83,8 @@ def run_cluster(
     """Make shards on all machines of the cluster that this process is connected to (see `connected`).
 
     The biLM comes from this machine. A task has one core, and one GPU if the biLM's device is one. If reading the
-    shards fails, those that are being made are finished first. If a signal stops this process, the tasks end at once.
+    shards fails, those that are being made are finished first. If a signal stops this process, those that wait
+    are left out, and the others end after their window.
 
     workers: tasks at once; None: as many as the cluster can run, and as many more that wait.
     shards, settings, folder, done, progress: as in `local.run_here`. All machines must share the folder.
@@ -124,11 +125,9 @@ def run_cluster(
             raise
         collect(0)
     finally:
-        for task in pending:
-            ray.cancel(task, force=True)
+        mark.unlink(missing_ok=True)  # the tasks end. ray.cancel may abort this process (seen with Ray 2.60)
         if pending:
             ray.wait(list(pending), num_returns=len(pending), timeout=_SECONDS)
-        mark.unlink(missing_ok=True)
 
 
 def _ray() -> Any:
@@ -195,15 +194,19 @@ def _make(shared: list[Any], command: str, shard: Shard, mark: Path) -> ShardFac
     shared: a list of the reference to what all tasks need.
     command: names the command that started the task. A process keeps the biLM for the next shard of the same command.
     shard: to be made.
-    mark: a file beside the shards, which only machines that share the folder have.
+    mark: a file beside the shards, which only machines that share the folder have. The task ends if it is deleted.
     """
     global _writer
-    if not mark.exists():
-        raise CorpusError(Errors.RAY_FOLDER.format(folder=mark.parent, machine=socket.gethostname()))
+
+    def check(tokens: int = 0, size: int = 0) -> None:
+        if not mark.exists():
+            raise CorpusError(Errors.RAY_FOLDER.format(folder=mark.parent, machine=socket.gethostname()))
+
+    check()
     if _writer is None or _writer[0] != command:
         _writer = None  # two biLMs at once may be too many
         _writer = command, _load(*_ray().get(shared[0]))
-    return _writer[1].write_shard(shard, mark.parent)
+    return _writer[1].write_shard(shard, mark.parent, check)  # after each window
 
 
 def _load(version: str, settings: ShardSettings, options: BiLMOptions, arrays: Arrays) -> ShardWriter:

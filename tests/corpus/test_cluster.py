@@ -21,7 +21,7 @@ from spacy_elmo.corpus import EmbedColumns, cluster, embed
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.documents import Item, Shard
 from spacy_elmo.corpus.selection import Selection
-from spacy_elmo.corpus.shards import ShardSettings
+from spacy_elmo.corpus.shards import ShardSettings, ShardWriter
 from spacy_elmo.errors import CorpusError, SettingsError
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
@@ -75,6 +75,23 @@ def test_a_machine_that_does_not_share_the_folder_is_named(tmp_path: Path) -> No
     shard = Shard(0, [Item("a", 1, "text", b"x")])
     with pytest.raises(CorpusError, match="has not the same folder at this path"):
         cluster._make([], "command", shard, tmp_path / "mark")
+
+
+def test_a_task_ends_when_its_mark_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ShardSettings(BiLMChoice(BILM), "spacy", Selection.of("mean", "float32", False), None, False, False)
+    writer, mark = ShardWriter(settings), tmp_path / "mark"
+    mark.touch()
+    embed_window = writer._embed
+
+    def embed_and_delete(documents: list[Any]) -> Any:
+        mark.unlink()
+        return embed_window(documents)
+
+    monkeypatch.setattr(writer, "_embed", embed_and_delete)
+    monkeypatch.setattr(cluster, "_writer", ("command", writer))
+    with pytest.raises(CorpusError):
+        cluster._make([], "command", Shard(0, [Item("a", 1, "text", b"x")]), mark)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_another_version_is_refused() -> None:
