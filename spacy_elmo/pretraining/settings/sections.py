@@ -192,8 +192,8 @@ class TrainingSettings(Section):
         default=0.0,
         metadata=real(0, 0.5)
         | help_text(
-            "horizon of an exponential average of the weights, which is evaluated and saved in their place, as a "
-            "share of the run, like 0.01; 0: no average"
+            "horizon of an average of the weights that is saved in their place, as a share of the run, like "
+            "0.01; 0: none"
         ),
     )
     accumulate: int = field(default=1, metadata=whole(1, 10**6) | help_text("batches of an update"))
