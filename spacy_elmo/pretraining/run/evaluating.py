@@ -61,7 +61,7 @@ def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
 class Evaluator:
     """Scores the trainer's model on a fixed selection of held-out sentences, and writes model folders.
 
-    trainer: its model is scored.
+    trainer: its model is scored, or that of the average of the weights.
     heldout: the held-out text.
     n_sentences: number of sentences that are scored during the run. `finish` scores all.
     context: what the model cards tell beside the scores.
@@ -97,14 +97,10 @@ class Evaluator:
         Raises CheckpointError if the perplexity of a trained model is not finite, and Stopped if a signal came before
         the sentences were scored. It then writes nothing.
         """
-        with self.trainer.weights_to_keep():
-            return self._evaluate(seconds, loss, speed, best)
-
-    def _evaluate(self, seconds: float, loss: float, speed: float, best: float) -> float:
         trainer = self.trainer
         sentences = [self.heldout.sentence(number) for number in self.chosen]
         try:
-            score = self._score(trainer.model, sentences, len(sentences))
+            score = self._score(trainer.model_to_keep, sentences, len(sentences))
         except WeightsError as error:  # a loss is not finite
             if trainer.step_number == 0:
                 raise
@@ -147,12 +143,8 @@ class Evaluator:
         """
         if not self.trainer.group.first or len(self.chosen) == len(self.heldout):
             return
-        with self.trainer.weights_to_keep():
-            self._finish(seconds)
-
-    def _finish(self, seconds: float) -> None:
         self.reporter.message(f"scoring all {len(self.heldout):,} held-out sentences for the model cards")
-        score = self._score(self.trainer.model, self.heldout, len(self.heldout))
+        score = self._score(self.trainer.model_to_keep, self.heldout, len(self.heldout))
         self._write(self.output / LAST, seconds, score)
         self._tell(LAST, score)
         rows = read_metrics(self.output / METRICS)
@@ -184,7 +176,7 @@ class Evaluator:
         )
 
     def _write(self, folder: Path, seconds: float, score: Score) -> None:
-        self.trainer.model.save(folder)
+        self.trainer.model_to_keep.save(folder)
         self._card(folder, self.trainer.step_number, seconds, score)
 
     def _card(self, folder: Path, step: int, seconds: float, score: Score) -> None:

@@ -1,73 +1,46 @@
-"""An exponential average of the weights, which is evaluated and saved in place of the weights themselves.
+"""An exponential average of a model's weights, which is evaluated and saved in their place.
 
-Polyak and Juditsky 1992 averaged the weights of stochastic approximation. Here the share of older weights falls
-exponentially, as in torch.optim.swa_utils. That class copies a whole module; this one only needs its parameters.
+Polyak and Juditsky 1992 averaged the weights of stochastic approximation; here the share of older weights falls.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
-LARGEST_INTERVAL = 10  # updates from one averaging to the next: for en_mini an averaging takes 3 % of an update
-PART_OF_HORIZON = 10  # of these intervals at least are in a horizon
+from ..model.language_model import LanguageModel
 
-Arrays = dict[str, np.ndarray]
+Tensors = tuple[Tensor, ...] | list[Tensor]
 
 
-class WeightAverage:
-    """An average of weights over the latest updates of a run.
+def average_of(model: LanguageModel, horizon: float) -> AveragedModel:
+    """Return an average of a model's weights, for `update_average`. It holds a copy of them.
 
-    Each averaging adds `share` of the weights' difference from the average, with share = interval / horizon. During the
-    first horizon the average is the plain mean of all averaged weights, so that those of the start do not count more.
-
-    named: the weights by their names. They are read at each averaging.
-    horizon: number of updates after which a weight's share in the average has fallen to 1 / e, above 0.
+    horizon: number of updates after which a weight's share in the average has fallen to 1 / e, above 0. During the
+        first horizon the average is the plain mean, so that the weights of the start do not count more.
     """
 
-    def __init__(self, named: Mapping[str, Tensor], horizon: float) -> None:
-        self.named, self.horizon = dict(named), horizon
-        self.interval = max(1, min(LARGEST_INTERVAL, int(horizon / PART_OF_HORIZON)))
-        self.averages = {name: torch.zeros_like(weight) for name, weight in self.named.items()}
-        self.count = 0  # of averagings
-
     @torch.no_grad()
-    def after_update(self, number: int) -> None:
-        """Average, if this update is one of those after which it is done. number: of the update, from 1."""
-        if number % self.interval:
-            return
-        self.count += 1
-        share = min(1.0, max(1 / self.count, self.interval / self.horizon))
-        torch._foreach_lerp_(list(self.averages.values()), list(self.named.values()), share)
+    def add(averages: Tensors, weights: Tensors, count: Tensor | int) -> None:
+        share = min(1.0, max(1 / (int(count) + 1), 1 / horizon))
+        torch._foreach_lerp_(averages, weights, share)
 
-    @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """Put the averages into the weights during a `with` block. Before the first averaging nothing is changed."""
-        if not self.count:
-            yield
-            return
-        kept = {name: weight.detach().clone() for name, weight in self.named.items()}
-        try:
-            self._put(self.averages)
-            yield
-        finally:
-            self._put(kept)
+    return AveragedModel(_modules(model), multi_avg_fn=add)
 
-    @torch.no_grad()
-    def _put(self, values: Mapping[str, Tensor]) -> None:
-        for name, weight in self.named.items():
-            weight.copy_(values[name])
 
-    def arrays(self) -> Arrays:
-        """Return the averages by the names of the weights, and the number of averagings as "count"."""
-        return {name: average.cpu().numpy().copy() for name, average in self.averages.items()} | {
-            "count": np.array(self.count)
-        }
+def update_average(average: AveragedModel, model: LanguageModel) -> None:
+    """Add the weights of a model to an average that `average_of` made of it. Call it after each update."""
+    average.update_parameters(_modules(model))
 
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Set the averages. arrays: as `arrays` returned them."""
-        for name, average in self.averages.items():
-            average.copy_(torch.from_numpy(np.array(arrays[name])))
-        self.count = int(arrays["count"])
+
+def averaged_model(average: AveragedModel, model: LanguageModel) -> LanguageModel:
+    """Return a model of the averages; the model itself if nothing was added to them so far."""
+    if not average.n_averaged:
+        return model
+    modules: Any = average.module
+    return LanguageModel(modules["bilm"], modules["softmax"], model.vocabulary)
+
+
+def _modules(model: LanguageModel) -> nn.ModuleDict:
+    return nn.ModuleDict({"bilm": model.bilm, "softmax": model.softmax})

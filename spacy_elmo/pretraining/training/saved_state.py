@@ -34,7 +34,7 @@ def fitting(arrays: Mapping[str, npt.NDArray[Any]], expected: Forms, path: str) 
     ]
     problems += [f"{name} is unexpected" for name in arrays if name not in expected]
     if not problems:
-        problems = [f"{name} is {arrays[name]}" for name in ("step", AVERAGE + "count") if arrays.get(name, 0) < 0]
+        problems = [f"{name} is {arrays[name]}" for name in ("step", AVERAGE + "n_averaged") if arrays.get(name, 0) < 0]
     if problems:
         raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path=path, problems="; ".join(problems[:5])))
     return dict(arrays)

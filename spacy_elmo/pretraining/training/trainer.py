@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..settings.sections import TrainingSettings
 from ..text.batches import StreamRange, Streams
 from ..text.prepared import PreparedCorpus
 from .adaptive_objective import AdaptiveObjective
-from .averaging import WeightAverage
+from .averaging import average_of, averaged_model, update_average
 from .distributed import Group
 from .named_objective import objective_of
 from .optimizers import clip, dense_optimizer, optimizer_arrays, optimizer_forms, restore_optimizer, set_rate
@@ -83,7 +82,8 @@ class Trainer:
         wanted = settings.total_tokens or settings.epochs * self.tokens_per_epoch
         self.total_steps = max(1, round(wanted / self.tokens_per_update))
         self.step_number = 0
-        self.average = self._average() if settings.average_share else None
+        horizon = settings.average_share * self.total_steps
+        self.average = average_of(model, horizon) if horizon else None
 
     def __enter__(self) -> "Trainer":
         """Set the number of torch's threads to that of the workers."""
@@ -138,7 +138,7 @@ class Trainer:
         self._update(dense, loss)
         self.step_number += 1
         if self.average is not None:
-            self.average.after_update(self.step_number)
+            update_average(self.average, self.model)
         return float(loss) / settings.optimizer.loss_scale
 
     def _update(self, dense: list[torch.Tensor] | None, loss: torch.Tensor) -> None:
@@ -160,14 +160,10 @@ class Trainer:
             self.optimizer.step()
         self.objective.update(rate, self.step_number + 1)
 
-    def weights_to_keep(self) -> AbstractContextManager[None]:
-        """Return what puts the average of the weights into the model during a `with` block, if there is one."""
-        return nullcontext() if self.average is None else self.average.in_place()
-
-    def _average(self) -> WeightAverage:
-        modules = {"bilm": self.model.bilm, "softmax": self.model.softmax}
-        named = {f"{title}/{name}": p for title, module in modules.items() for name, p in module.named_parameters()}
-        return WeightAverage(named, self.settings.average_share * self.total_steps)
+    @property
+    def model_to_keep(self) -> LanguageModel:
+        """The model that is evaluated and saved: of the average of the weights, if there is one."""
+        return self.model if self.average is None else averaged_model(self.average, self.model)
 
     def _batch(self) -> Batch:
         window = self.streams.next(self.settings.steps)
@@ -190,7 +186,7 @@ class Trainer:
         arrays |= {f"optimizer/{name}": array for name, array in optimizer_arrays(self.optimizer).items()}
         arrays |= {f"objective/{name}": array for name, array in self.objective.arrays().items()}
         if self.average is not None:
-            arrays |= {AVERAGE + name: array for name, array in self.average.arrays().items()}
+            arrays |= {AVERAGE + name: t.cpu().numpy().copy() for name, t in self.average.state_dict().items()}
         for name, array in self.streams.state().items():
             arrays[f"streams/{name}"] = self.group.concatenate(torch.from_numpy(array), 0).numpy()
         for name, tensor in (("h", self.state.h), ("c", self.state.c)):
@@ -223,7 +219,7 @@ class Trainer:
             restore_optimizer(self.optimizer, parts["optimizer"])
         self.objective.restore(parts.get("objective", {}))
         if self.average is not None and "average" in parts:
-            self.average.restore(parts["average"])
+            self.average.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in parts["average"].items()})
         self.streams.restore({name: array[self.local_streams] for name, array in parts["streams"].items()})
         h, c = (torch.from_numpy(np.array(parts["state"][name][:, :, self.local_streams])) for name in ("h", "c"))
         self.state = LstmState(h.to(self.group.device), c.to(self.group.device))

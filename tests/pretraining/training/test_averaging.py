@@ -9,13 +9,17 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from small_run import config_of, run, write_text
+from small_run import OPTIONS, config_of, run, write_text
 
 from spacy_elmo.errors import CheckpointError
+from spacy_elmo.modules import BiLM
+from spacy_elmo.modules.softmax.full import Softmax
+from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.run.checkpoint import Checkpoints
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.sections import SoftmaxSettings
-from spacy_elmo.pretraining.training.averaging import WeightAverage
+from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.pretraining.training.averaging import average_of, averaged_model, update_average
 
 UPDATES = 8
 
@@ -31,52 +35,34 @@ def state(output: Path) -> dict[str, np.ndarray]:
     return found[1]
 
 
-@pytest.mark.parametrize(("horizon", "interval"), [(0.5, 1), (4.0, 1), (40.0, 4), (1000.0, 10)])
-def test_values(horizon: float, interval: int) -> None:
+@pytest.fixture
+def model() -> LanguageModel:
+    torch.manual_seed(0)
+    words = ["<S>", "</S>", "<UNK>", "a"]
+    return LanguageModel(BiLM(OPTIONS), Softmax(len(words), OPTIONS.projection_dim), Vocabulary(words))
+
+
+@pytest.mark.parametrize("horizon", [0.5, 4.0, 40.0, 1000.0])
+def test_values(model: LanguageModel, horizon: float) -> None:
     """Each weight of the sum written out: the newest has share s, the one before s (1 - s), and so on."""
-    random = np.random.default_rng(0)
-    weight = torch.zeros(3, 2)
-    average = WeightAverage({"a": weight}, horizon)
-    history = []
-    for number in range(1, 301):
-        weight.copy_(torch.from_numpy(random.normal(size=(3, 2))))
-        average.after_update(number)
-        if number % interval == 0:
-            history.append(weight.double().numpy().copy())
-    shares = [min(1.0, max(1 / k, interval / horizon)) for k in range(1, len(history) + 1)]
+    average, weight = average_of(model, horizon), model.softmax.weight
+    random, history = np.random.default_rng(0), []
+    for _ in range(100):
+        weight.data.copy_(torch.from_numpy(random.normal(size=tuple(weight.shape))))
+        update_average(average, model)
+        history.append(weight.detach().double().numpy().copy())
+    shares = [min(1.0, max(1 / k, 1 / horizon)) for k in range(1, 101)]
     factors = [share * np.prod([1 - later for later in shares[k + 1 :]]) for k, share in enumerate(shares)]
     assert sum(factors) == pytest.approx(1)
     expected = sum(factor * value for factor, value in zip(factors, history))
-    np.testing.assert_allclose(average.averages["a"].numpy(), expected, atol=1e-6)
+    got = averaged_model(average, model)
+    np.testing.assert_allclose(got.softmax.weight.detach().numpy(), expected, atol=1e-6)
+    np.testing.assert_array_equal(weight.detach().numpy(), history[-1])
+    assert got.words == model.words
 
 
-def test_the_first_horizon_is_a_plain_mean() -> None:
-    weight = torch.zeros(2)
-    average = WeightAverage({"a": weight}, 100.0)
-    for number in range(1, 101):
-        weight.fill_(number)
-        average.after_update(number)
-    np.testing.assert_allclose(average.averages["a"].numpy(), np.mean(range(10, 101, 10)), rtol=1e-6)
-
-
-def test_weights_come_back_after_an_error() -> None:
-    weight = torch.full((2,), 3.0)
-    average = WeightAverage({"a": weight}, 1.0)
-    with average.in_place():
-        assert weight.tolist() == [3, 3]  # nothing was averaged so far
-    average.after_update(1)
-    weight.fill_(5)
-    inside = []
-
-    def fail() -> None:
-        with average.in_place():
-            inside.extend(weight.tolist())
-            raise ValueError("here")
-
-    with pytest.raises(ValueError, match="here"):
-        fail()
-    assert inside == [3, 3]
-    assert weight.tolist() == [5, 5]
+def test_nothing_was_averaged_so_far(model: LanguageModel) -> None:
+    assert averaged_model(average_of(model, 1.0), model) is model
 
 
 def test_training_is_the_same_and_the_average_is_saved(config: PretrainConfig, tmp_path: Path) -> None:
@@ -88,8 +74,8 @@ def test_training_is_the_same_and_the_average_is_saved(config: PretrainConfig, t
             np.testing.assert_array_equal(averaged[name], array, err_msg=name)
     with h5py.File(tmp_path / "with/model-last/weights.hdf5") as file:
         saved = file["CNN_proj/W_proj"][:]
-    assert "average/bilm/char_cnn.projection.weight" in averaged
-    np.testing.assert_array_equal(saved.T, averaged["average/bilm/char_cnn.projection.weight"])
+    assert "average/module.bilm.char_cnn.projection.weight" in averaged
+    np.testing.assert_array_equal(saved.T, averaged["average/module.bilm.char_cnn.projection.weight"])
     assert np.abs(saved.T - plain["bilm/char_cnn.projection.weight"]).max() > 1e-3
 
 
@@ -123,7 +109,7 @@ def test_it_may_be_switched_on_and_off(config: PretrainConfig, tmp_path: Path) -
     run(share(2, 0.0), output)
     assert not any(name.startswith("average/") for name in state(output))
     run(share(4, 0.4), output)
-    assert state(output)["average/count"] == 2
+    assert state(output)["average/n_averaged"] == 2
     run(share(6, 0.0), output)
     assert not any(name.startswith("average/") for name in state(output))
     run(share(8, 0.0), tmp_path / "plain")
@@ -134,7 +120,7 @@ def test_it_may_be_switched_on_and_off(config: PretrainConfig, tmp_path: Path) -
 def test_a_damaged_average(config: PretrainConfig, tmp_path: Path) -> None:
     run(config, tmp_path / "out")
     arrays = state(tmp_path / "out")
-    del arrays["average/softmax/bias"]
+    del arrays["average/module.softmax.bias"]
     Checkpoints(tmp_path / "out/checkpoints").write(UPDATES, arrays)
-    with pytest.raises(CheckpointError, match="average/softmax/bias is missing"):
+    with pytest.raises(CheckpointError, match=r"average/module\.softmax\.bias is missing"):
         run(config, tmp_path / "out")
