@@ -9,7 +9,7 @@ class BiLSTM(nn.Module):
     """A bidirectional LSTM over padded rows. Padding does not change what it returns for the tokens of a row.
 
     Each layer is two LSTMs, the second of which reads the rows from their ends. torch's packed rows would say the same,
-    but take 2 to 4 times as long on a CPU.
+    but take 1.5 to 2.2 times as long on a CPU.
 
     width: of the input.
     hidden_width: of each direction's output.
