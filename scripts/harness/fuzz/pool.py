@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import resource
 import shutil
+import signal
 import tempfile
 import time
 import traceback
@@ -18,7 +20,9 @@ from random import Random
 
 from spacy_elmo.errors import ElmoError
 
-SECONDS, BYTES = 20.0, 2 * 2**30
+SECONDS, BYTES = 20, 2 * 2**30  # of processor time and of memory, for one input
+WAITING_SECONDS = 300.0  # by the clock, for an input that waits and so uses no processor
+_ENDING_SECONDS = 5.0  # how long a process that has closed its connection may take to be gone
 _FORK = multiprocessing.get_context("fork")  # the imports are paid for once
 
 
@@ -69,14 +73,16 @@ class _Child:
         self.connection.send(seed)
 
     def end(self) -> int | None:
-        """Kill the process. Returns the exit code that it had before."""
-        self.process.join(0.2)
+        """Wait for a process that has closed its connection. Returns its exit code."""
+        self.process.join(_ENDING_SECONDS)
         code = self.process.exitcode
-        if code is None:
-            self.process.kill()
-            self.process.join()
-        self.connection.close()
+        self.kill()
         return code
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
 
 
 def run(target: Target, seeds: Iterator[int], workers: int, findings: Path) -> Iterator[Finding | None]:
@@ -94,9 +100,9 @@ def run(target: Target, seeds: Iterator[int], workers: int, findings: Path) -> I
                 finding: Finding | None = None
                 if child.connection in ready:
                     finding = _answer(child, findings)
-                elif time.monotonic() - child.since > SECONDS and not child.connection.poll():
-                    child.end()
-                    finding = _stored(child, "hang", f"more than {SECONDS:.0f} s", findings)
+                elif time.monotonic() - child.since > WAITING_SECONDS and not child.connection.poll():
+                    child.kill()
+                    finding = _stored(child, "hang", f"more than {WAITING_SECONDS:.0f} s by the clock", findings)
                 else:
                     continue
                 if finding is not None and finding.kind in ("hang", "crash"):
@@ -108,7 +114,7 @@ def run(target: Target, seeds: Iterator[int], workers: int, findings: Path) -> I
                 child.send(next(seeds))
     finally:
         for child in children:
-            child.end()
+            child.kill()
             shutil.rmtree(child.folder, ignore_errors=True)
 
 
@@ -116,7 +122,10 @@ def _answer(child: _Child, findings: Path) -> Finding | None:
     try:
         answer = child.connection.recv()
     except (EOFError, OSError):
-        return _stored(child, "crash", f"exit code {child.end()}", findings)
+        code = child.end()
+        if code == -signal.SIGXCPU:
+            return _stored(child, "hang", f"more than {SECONDS} s of processor time", findings)
+        return _stored(child, "crash", f"exit code {code}", findings)
     if answer is None:
         return None
     kind, detail = answer
@@ -155,7 +164,14 @@ def _serve(target: Target, folder: Path, connection: Connection) -> None:
             seed = connection.recv()
         except EOFError:
             return
+        _limit_seconds()
         connection.send(_outcome(target, folder, seed))
+
+
+def _limit_seconds() -> None:
+    """Let the system end this process by SIGXCPU if it uses more than SECONDS of processor time from now on."""
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time()) + SECONDS, most))
 
 
 def _outcome(target: Target, folder: Path, seed: int) -> tuple[str, str] | None:

@@ -24,8 +24,8 @@ def make(folder: Path, random: Random) -> None:
 
 
 def load(folder: Path) -> None:
-    """The seed's number of six tells what happens."""
-    kind = [Random(seed).random() for seed in range(6)].index(float((folder / "input").read_text()))
+    """The seed's number of seven tells what happens."""
+    kind = [Random(seed).random() for seed in range(7)].index(float((folder / "input").read_text()))
     if kind == 1:
         raise WeightsError("refused")
     if kind == 2:
@@ -33,14 +33,17 @@ def load(folder: Path) -> None:
     if kind == 3:
         os.abort()
     if kind == 4:
-        time.sleep(60)
+        while True:
+            pass
     if kind == 5:
         bytearray(3 * 2**30)
+    if kind == 6:
+        time.sleep(60)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(pool, "SECONDS", 1.0)
+    monkeypatch.setattr(pool, "SECONDS", 1)
     outcomes = run(Target(make, load), count(0), 1, tmp_path)
     findings = [next(outcomes) for _ in range(6)]
     outcomes.close()  # type: ignore[attr-defined]
@@ -53,6 +56,18 @@ def test_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         assert (finding.folder / "input").read_text() == str(Random(seed).random())
         assert finding.detail.splitlines()[-1] in (finding.folder / "finding.txt").read_text()
     assert Counter(path.name for path in tmp_path.iterdir()) == Counter(f"seed-{n}" for n in range(2, 6))
+    assert findings[4] is not None
+    assert findings[4].detail == "more than 1 s of processor time"
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_waiting_is_a_hang_by_the_clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(pool, "WAITING_SECONDS", 1.0)
+    outcomes = run(Target(make, load), count(6), 1, tmp_path)
+    finding = next(outcomes)
+    outcomes.close()  # type: ignore[attr-defined]
+    assert finding is not None
+    assert (finding.kind, finding.detail) == ("hang", "more than 1 s by the clock")
 
 
 def read_safely(folder: Path) -> None:
@@ -63,7 +78,7 @@ def read_safely(folder: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_what_a_process_of_its_own_makes_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(pool, "SECONDS", 1.0)
+    monkeypatch.setattr(pool, "SECONDS", 1)
     outcomes = run(Target(make, load, read_safely), count(2), 1, tmp_path)
     findings = [next(outcomes) for _ in range(4)]
     outcomes.close()  # type: ignore[attr-defined]
