@@ -2,7 +2,8 @@
 
 `spacy convert` is not used here: it joins sentences whose separator is not quite empty (WNUT-17's training part has a
 tab in it), and stops at lines without a word (Broad Twitter has some). Words keep the blanks inside them; a line
-without a word and with the tag O says nothing and is left out. An entity may begin with I-.
+without a word and with the tag O says nothing and is left out, and so is a line that begins with -DOCSTART-. An entity
+may begin with I-.
 
     python scripts/convert_conll.py btc.train corpus/ner/train.spacy
 """
@@ -30,7 +31,7 @@ def read_sentences(path: Path) -> Iterator[tuple[list[str], list[str]]]:
     words: list[str] = []
     tags: list[str] = []
     for number, line in enumerate([*read_lines(path), ""], 1):
-        if line.strip():
+        if line.strip() and not line.startswith("-DOCSTART-"):
             word, tag = _word_and_tag(line, path, number)
             if word:
                 words.append(word)

@@ -1,62 +1,89 @@
-"""Score the model-best of each run once: with `spacy evaluate`, or with annotated spans given to the pipeline.
+"""Score the model-best of each run of a task on the test part, once, and write what was measured to results/.
 
-python scripts/evaluate_runs.py training/ner/elmo corpus/ner/test.spacy metrics/ner/elmo
+A run whose result is there is not scored again.
+
+    python scripts/evaluate_runs.py ner --networks "baseline elmo" --seeds "0 1 2"
 """
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import spacy
-import srsly
 import typer
 from command import run_command
+from experiments import Task, folder_of, result_of
+from facts_of_runs import commit_of, machine, megabytes, parameters
 from messages import Messages
 from spacy.cli._util import setup_gpu
-from spacy.cli.evaluate import evaluate
+from spacy.language import Language
 from spacy.training import Corpus
+from train_runs import networks_of, seeds_of, task_of
 
 from spacy_elmo.errors import CommandError
+from spacy_elmo.formats.atomic import replacing
+from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.tasks.shared.given_spans import build_given_spans
 
 
-def evaluate_given(model: Path, corpus: Path, given: list[str], gpu_id: int) -> dict[str, Any]:
-    """Return the scores of a pipeline on docs whose spans are given. given: names of the span groups."""
-    setup_gpu(gpu_id, silent=True)
-    nlp = spacy.load(model)
-    return nlp.evaluate(list(Corpus(corpus, augmenter=build_given_spans(given))(nlp)))
+def scores_on(nlp: Language, corpus: Path, task: Task) -> dict[str, float]:
+    """Return the scores of a pipeline on a file of docs that are numbers, "speed" in words per second among them."""
+    augmenter = build_given_spans(list(task.given)) if task.given else None
+    docs = Corpus(corpus, gold_preproc=task.gold_preproc, augmenter=augmenter)
+    return numbers_in(nlp.evaluate(list(docs(nlp))))
+
+
+def numbers_in(scores: dict[str, Any]) -> dict[str, float]:
+    """Return the scores that are numbers."""
+    return {name: value for name, value in scores.items() if isinstance(value, float)}
+
+
+def measure(task: Task, folder: Path, run: dict[str, Any]) -> dict[str, Any]:
+    """Return what is written of a run. folder: it has model-best. run: what training wrote."""
+    nlp = spacy.load(folder / "model-best")
+    tests = {name: scores_on(nlp, Path(path), task) for name, path in task.tests.items()}
+    return {
+        "fingerprint": run["fingerprint"],
+        "commit": commit_of(Path()),
+        "machine": machine(),
+        "minutes": round(run["seconds"] / 60, 1),
+        "parameters": parameters(nlp),
+        "megabytes": round(megabytes(folder / "model-best"), 1),
+        "words_per_second": round(next(iter(tests.values()))["speed"]),
+        "dev": numbers_in(run["dev"]),
+        "tests": tests,
+        "mixes": [mix.to_dict() for mix in learned_mixes(nlp)],
+    }
 
 
 def main(
-    training: Path,
-    corpus: Path,
-    metrics: Path,
-    gold_preproc: Annotated[bool, typer.Option(help="Score on the corpus's words and sentences")] = False,
+    task: str,
+    networks: Annotated[str, typer.Option(help="Separated by blanks")] = "baseline elmo",
+    seeds: Annotated[str, typer.Option(help="Separated by blanks")] = "0 1 2",
     gpu_id: Annotated[int, typer.Option(help="-1: CPU")] = -1,
-    given: Annotated[str, typer.Option(help="Span groups that are given, separated by blanks; empty: none")] = "",
 ) -> None:
-    """Write METRICS/seed-N.json for each TRAINING/seed-N."""
-    runs = sorted(path for path in training.glob("seed-*") if re.fullmatch(r"seed-\d+", path.name))
-    if not runs:
-        raise CommandError(Messages.NO_RUNS.format(path=training))
-    metrics.mkdir(parents=True, exist_ok=True)
-    for old in metrics.glob("seed-*.json"):  # no score stays of a run that is no more
-        old.unlink()
-    for run in runs:
-        output = metrics / f"{run.name}.json"
-        best = run / "model-best"
-        if given:
-            scores = evaluate_given(best, corpus, given.split(), gpu_id)
-        else:
-            # `spacy evaluate` writes only the scores of spaCy's own components, unless it is asked one by one
-            options: dict[str, Any] = {"gold_preproc": gold_preproc, "use_gpu": gpu_id}
-            parts = evaluate(str(best), corpus, per_component=True, **options)
-            scores = {key: value for part in parts.values() if isinstance(part, dict) for key, value in part.items()}
-        srsly.write_json(output, scores)
-        print(f"{output}: {json.dumps({key: value for key, value in scores.items() if isinstance(value, float)})}")
+    """Write results/TASK/NETWORK/seed-N.json for each run of TASK that was trained."""
+    chosen, project, found = task_of(task), Path(), 0
+    setup_gpu(gpu_id, silent=True)
+    for name in networks_of(networks):
+        for seed in seeds_of(seeds):
+            folder, target = folder_of(project, task, name, seed), result_of(project, task, name, seed)
+            if not (folder / "run.json").is_file():
+                continue
+            found += 1
+            run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            if target.is_file() and json.loads(target.read_text(encoding="utf-8"))["fingerprint"] == run["fingerprint"]:
+                print(f"{target}: scored before")
+                continue
+            result = measure(chosen, folder, run)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target, CommandError) as temporary:
+                temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            print(f"{target}: {json.dumps(result['tests'])}")
+    if not found:
+        raise CommandError(Messages.NO_RUNS.format(path=project / "training" / task))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,21 @@
-"""What is trained and measured, and where project.yml puts it.
+"""What is trained and measured: tasks, and the networks that are compared on them.
 
-training/TASK/KIND/seed-N/   model-best, model-last, run.json (seconds, dev scores)
-metrics/TASK/KIND/seed-N.json   what `spacy evaluate` wrote for the test part
+training/TASK/NETWORK/seed-N/      model-best, model-last, run.json
+results/TASK/NETWORK/seed-N.json   what was measured of a run; committed
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spacy.util import load_config
+from thinc.api import Config
 
 
 class Measure(NamedTuple):
-    """A score. key: its name in spaCy's metrics. name: its name in tables."""
+    """A score. key: its name in spaCy's scores. name: its name in tables."""
 
     key: str
     name: str
@@ -21,30 +26,79 @@ class Task(NamedTuple):
 
     name: of its folders.
     title: in the page of results.
-    kinds: of networks, the baseline first.
-    measures: its scores. The first one is plotted.
+    measures: its scores. The first one is in the summary.
+    tests: files of docs that are scored once, by a name; the first one is the task's test part.
+    config: stem of its two configs, if it is not the name.
+    settings: changed in the configs.
+    gold_preproc: whether the corpus's own words and sentences are used for scoring.
+    given: span groups that the pipeline is given for scoring.
+    paper: share of the errors that ELMo removed in Table 1 of Peters et al. 2018, in %; None: not among its tasks.
     """
 
     name: str
     title: str
-    kinds: tuple[str, ...]
     measures: tuple[Measure, ...]
+    tests: Mapping[str, str]
+    config: str = ""
+    settings: Mapping[str, Any] = {}
+    gold_preproc: bool = False
+    given: tuple[str, ...] = ()
+    paper: float | None = None
 
 
-BASELINE = "baseline"
-KINDS = {
-    BASELINE: "without ELMo",
-    "elmo": "with ELMo",
-    "random": "with a biLM of random weights",
+class Network(NamedTuple):
+    """One of the networks that are compared; they differ in nothing else.
+
+    title: in tables.
+    elmo: whether it has ELMo.
+    vectors: whether its x contains the static vectors of assets/vectors.
+    settings: changed in the config.
+    """
+
+    title: str
+    elmo: bool
+    vectors: bool = False
+    settings: Mapping[str, Any] = {}
+
+
+BASELINE, ELMO = "baseline", "elmo"
+NETWORKS = {
+    BASELINE: Network("x alone", elmo=False),
+    ELMO: Network("[x; ELMo]", elmo=True),
+    "random": Network(
+        "[x; biLM with random weights]",
+        elmo=True,
+        settings={
+            "components.elmo.model.options_file": "assets/random_bilm/options.json",
+            "components.elmo.model.weight_file": "assets/random_bilm/weights.hdf5",
+        },
+    ),
+    "vectors": Network("x with static vectors", elmo=False, vectors=True),
+    "vectors_elmo": Network("[x with static vectors; ELMo]", elmo=True, vectors=True),
 }
-_ENTITIES = (Measure("ents_f", "F1"), Measure("ents_p", "precision"), Measure("ents_r", "recall"))
+
+
+def _ner(name: str, title: str, paper: float | None) -> Task:
+    parts = {"train": f"corpus/{name}/train.spacy", "dev": f"corpus/{name}/dev.spacy"}
+    return Task(
+        name,
+        title,
+        (Measure("ents_f", "F1"), Measure("ents_p", "precision"), Measure("ents_r", "recall")),
+        {"test": f"corpus/{name}/test.spacy"},
+        config="ner",
+        settings={} if name == "ner" else {f"paths.{part}": path for part, path in parts.items()},
+        paper=paper,
+    )
+
+
+_PAPER_NER = 21.0
 TASKS = (
-    Task("ner", "Entities, Broad Twitter", (BASELINE, "elmo", "random"), _ENTITIES),
-    Task("ner_wnut17", "Entities, WNUT-17", (BASELINE, "elmo"), _ENTITIES),
+    _ner("ner", "Entities, Broad Twitter", _PAPER_NER),
+    _ner("ner_wnut17", "Entities, WNUT-17", _PAPER_NER),
+    _ner("ner_newswire", "Entities, Worldwide Newswire", _PAPER_NER),
     Task(
         "tagger",
         "Tags, morphology and dependencies, UD English EWT",
-        (BASELINE, "elmo"),
         (
             Measure("dep_las", "LAS"),
             Measure("dep_uas", "UAS"),
@@ -52,11 +106,27 @@ TASKS = (
             Measure("pos_acc", "universal tags"),
             Measure("morph_acc", "morphology"),
         ),
+        {"test": "corpus/tagger/en_ewt-ud-test.spacy"},
+        gold_preproc=True,
+    ),
+    Task(
+        "textcat",
+        "Sentiment, SST-5",
+        (Measure("cats_micro_f", "accuracy"),),
+        {"test": "corpus/textcat/test.spacy"},
+        paper=6.8,
+    ),
+    Task(
+        "roles",
+        "Semantic roles, PropBank on UD English EWT",
+        (Measure("roles_f", "F1"), Measure("roles_p", "precision"), Measure("roles_r", "recall")),
+        {"test": "corpus/roles/test.spacy"},
+        given=("predicates",),
+        paper=17.2,
     ),
     Task(
         "coreference",
         "Coreference, LitBank",
-        (BASELINE, "elmo"),
         (
             Measure("coref_f", "mean F1"),
             Measure("coref_muc_f", "MUC"),
@@ -65,24 +135,55 @@ TASKS = (
             Measure("coref_lea_f", "LEA"),
             Measure("coref_mentions_f", "mentions"),
         ),
-    ),
-    Task("textcat", "Sentiment, SST-5", (BASELINE, "elmo"), (Measure("cats_micro_f", "accuracy"),)),
-    Task(
-        "answers",
-        "Answers, XQuAD (English)",
-        (BASELINE, "elmo"),
-        (Measure("answers_f1", "F1"), Measure("answers_em", "exact match")),
+        {"test": "corpus/coreference/test.spacy"},
+        paper=9.8,
     ),
     Task(
         "entailment",
         "Entailment, SNLI",
-        (BASELINE, "elmo"),
         (Measure("cats_acc", "accuracy"), Measure("cats_macro_f", "macro F1")),
+        {"test": "corpus/entailment/test.spacy", "SICK": "corpus/entailment/sick_test.spacy"},
+        paper=5.8,
     ),
     Task(
-        "roles",
-        "Semantic roles, PropBank on UD English EWT",
-        (BASELINE, "elmo"),
-        (Measure("roles_f", "F1"), Measure("roles_p", "precision"), Measure("roles_r", "recall")),
+        "answers",
+        "Answers, XQuAD (English)",
+        (Measure("answers_f1", "F1"), Measure("answers_em", "exact match")),
+        {"test": "corpus/answers/test.spacy"},
+        paper=24.9,
     ),
 )
+
+
+def folder_of(project: Path, task: str, network: str, seed: int) -> Path:
+    """Return the folder in which a run is trained."""
+    return project / "training" / task / network / f"seed-{seed}"
+
+
+def result_of(project: Path, task: str, network: str, seed: int) -> Path:
+    """Return the file of what was measured of a run."""
+    return project / "results" / task / network / f"seed-{seed}.json"
+
+
+def config_of(project: Path, task: Task, network: Network) -> Path:
+    """Return the path of the config of a task for a network, with ELMo or without."""
+    return project / "configs" / f"{task.config or task.name}{'_elmo' if network.elmo else ''}.cfg"
+
+
+def settings_of(config_path: Path, task: Task, network: Network) -> dict[str, Any]:
+    """Return what a network of a task changes in its config, by the settings' names."""
+    settings = {**task.settings, **network.settings}
+    if network.vectors:
+        settings["initialize.vectors"] = "assets/vectors"
+        for section in _embedding_sections(load_config(config_path)):
+            settings[f"{section}.include_static_vectors"] = True
+    return settings
+
+
+def _embedding_sections(tree: Config | Mapping[str, Any], path: str = "") -> list[str]:
+    """Return the names of the sections that have the setting include_static_vectors."""
+    found = [path] if "include_static_vectors" in tree else []
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            found += _embedding_sections(value, f"{path}.{name}" if path else name)
+    return found

@@ -9,7 +9,6 @@ two divide it into another number of words.
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,9 +20,10 @@ from asset_files import is_right
 from command import run_command
 from corpus_files import read_lines
 from get_assets import copy_present
+from git_files import fetch
 from messages import Messages
 
-from spacy_elmo.errors import CorpusError, DownloadError
+from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats.atomic import replacing
 
 REPOSITORY = "https://github.com/propbank/propbank-release"
@@ -37,19 +37,6 @@ CHECKSUMS = {
     "test": "a691cc45903aba267db8886a41a5d0ec",
 }
 Sentences = dict[int, list[list[str]]]
-
-
-def fetch(repository: str, commit: str, target: Path) -> Path:
-    """Fetch PropBank's annotations of EWT with git. Return their folder. Raises DownloadError if git fails."""
-    commands = (
-        ["clone", "--quiet", "--filter=blob:none", "--no-checkout", repository, str(target)],
-        ["-C", str(target), "checkout", "--quiet", commit, "--", _FOLDER],
-    )
-    for arguments in commands:
-        result = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
-        if result.returncode:
-            raise DownloadError(Messages.PROPBANK_GIT.format(address=repository, reason=result.stderr.strip()))
-    return target / _FOLDER
 
 
 def read_annotations(folder: Path) -> dict[str, Sentences]:
@@ -106,7 +93,8 @@ def get_propbank(project: Path, data: Path | None, repository: str, commit: str)
     if all(is_right(project / asset["dest"], asset) for asset in assets):
         return
     with tempfile.TemporaryDirectory() as folder:
-        annotations = read_annotations(fetch(repository, commit, Path(folder) / "propbank"))
+        names = [Path(asset["dest"]).name for asset in assets]
+        annotations = read_annotations(fetch(repository, commit, _FOLDER, Path(folder) / "propbank", names))
         for part in CHECKSUMS:
             target = project / f"assets/propbank_ewt/propbank_ewt_{part}.conll"
             target.parent.mkdir(parents=True, exist_ok=True)

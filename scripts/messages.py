@@ -42,10 +42,9 @@ class Messages:
         "into a folder and name it with --vars.data FOLDER:"
     )
     ASSET_MISSING = "  {path} (MD5 {md5}), from {url}"
-    PROPBANK_GIT = (
-        "{address}: can't be fetched with git ({reason}). Check the connection, or put the three files "
-        "propbank_ewt_train.conll, propbank_ewt_dev.conll and propbank_ewt_test.conll into a folder and name it with "
-        "--vars.data FOLDER."
+    GIT = (
+        "{address}: can't be fetched with git ({reason}). Check the connection, or put the files {files} into a folder "
+        "and name it with --vars.data FOLDER."
     )
 
     # Releases
@@ -62,9 +61,11 @@ class Messages:
     # Runs
     SEEDS = "--seeds is {got!r}. Expected whole numbers separated by blanks, like 0 1 2: change vars.seeds."
     TRAIN_FAILED = "{output}: training failed; what it said stands above. The command was: {command}"
-    NO_RUNS = "{path}: no trained run in it. Expected folders seed-0, seed-1 ...: train first."
-    METRICS = "{path}: can't be used ({reason}). Expected JSON with numbers for {keys}: delete it and evaluate again."
-    NO_METRICS = "{path}: no scores in it. Expected TASK/KIND/seed-N.json: train and evaluate first."
+    TASK = "the task is {got!r}. Expected one of {expected}."
+    NETWORKS = "--networks is {got!r}. Expected some of {expected}, separated by blanks: change vars.networks."
+    NO_RUNS = "{path}: no trained run in it. Expected NETWORK/seed-N with a run.json: train first."
+    RESULT = "{path}: can't be used ({reason}). Expected what evaluate_runs.py writes: delete it and evaluate again."
+    NO_RESULTS = "{path}: no results in it. Expected TASK/NETWORK/seed-N.json: train and evaluate first."
 
     # Shipping
     SHIP_FILES = "{model}: {missing} missing. Expected the folder of a biLM with its softmax and counts, from pretrain."

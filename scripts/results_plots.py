@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
-from experiments import KINDS, Task
-from run_files import Run, Runs
+from experiments import BASELINE, ELMO, NETWORKS, Task
+from results_tables import cut_of, values_of
+from run_files import AllRuns, Run, Runs
 
 from spacy_elmo.cli.views.weights_plot import plot_weights
 from spacy_elmo.pipeline.mixes import LearnedMix
@@ -20,23 +20,54 @@ from matplotlib import pyplot as plt
 _DPI = 120
 
 
+def plot_summary(path: Path, all_runs: AllRuns) -> None:
+    """Plot the error cut of each task that has one as a bar, with a mark at the paper's."""
+    cuts = [(task, 100 * cut) for task, runs in all_runs if (cut := cut_of(task, runs)) is not None]
+    figure, axes = plt.subplots(figsize=(7.2, 0.8 + 0.42 * len(cuts)), layout="constrained")
+    for row, (_, cut) in enumerate(cuts):
+        axes.barh(row, cut, color="tab:blue", height=0.6, label="en_mini" if not row else None)
+        axes.text(max(cut, 0) + 0.3, row, f"{cut:.1f}", va="center", fontsize=9)
+    papers = [(row, task.paper) for row, (task, _) in enumerate(cuts) if task.paper is not None]
+    for number, (row, paper) in enumerate(papers):
+        axes.plot([paper] * 2, [row - 0.4, row + 0.4], color="black", label=None if number else "the paper's biLM")
+    axes.set_yticks(range(len(cuts)), [task.title for task, _ in cuts])
+    axes.invert_yaxis()
+    axes.set(xlabel="share of the errors that ELMo removes, %")
+    axes.legend(fontsize=9)
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(path, dpi=_DPI)
+    plt.close(figure)
+
+
 def plot_scores(path: Path, task: Task, runs: Runs) -> None:
-    """Plot the first measure of a task: a dot for each run, a line at the mean, a column for each kind."""
-    measure = task.measures[0]
-    kinds = [kind for kind in task.kinds if runs.of(kind)]
-    figure, axes = plt.subplots(figsize=(1.2 + 1.8 * len(kinds), 3.2), layout="constrained")
-    for x, kind in enumerate(kinds):
-        values = [100 * run.scores[measure.key] for run in runs.of(kind)]
+    """Plot the first measure of a task: a dot for each run, a line at the mean, a column for each network."""
+    names = [name for name in NETWORKS if runs.of(name)]
+    figure, axes = plt.subplots(figsize=(1.2 + 1.8 * len(names), 3.2), layout="constrained")
+    for x, name in enumerate(names):
+        values = [100 * value for value in values_of(runs.of(name), task)]
         axes.plot([x - 0.25, x + 0.25], [statistics.mean(values)] * 2, color="0.3")
         axes.plot([x] * len(values), values, "o", alpha=0.7)
-    axes.set(title=task.title, ylabel=f"test {measure.name}, %", xlim=(-0.5, len(kinds) - 0.5))
-    axes.set_xticks(range(len(kinds)), [KINDS[kind].replace(" of ", "\nof ") for kind in kinds])
+    axes.set(title=task.title, ylabel=f"test {task.measures[0].name}, %", xlim=(-0.5, len(names) - 0.5))
+    axes.set_xticks(range(len(names)), [NETWORKS[name].title.replace(" with ", "\nwith ") for name in names])
     axes.grid(axis="y", alpha=0.3)
     figure.savefig(path, dpi=_DPI)
     plt.close(figure)
 
 
-def plot_mixes(path: Path, mixes: Sequence[tuple[Run, Sequence[LearnedMix]]]) -> None:
-    """Plot the weights of mixes: a row for each mix, a column for each layer, darker for larger weights."""
-    rows = [replace(mix, component=f"{run.kind}, seed {run.seed}") for run, of_run in mixes for mix in of_run]
-    plot_weights(rows, path)
+def plot_mixes(path: Path, all_runs: AllRuns) -> bool:
+    """Plot the weights of the mixes of all tasks, after Figure 2 of Peters et al. 2018; return whether there are any.
+
+    A row for each mix of the first run of [x; ELMo], a column for each layer, darker for larger weights.
+    """
+    rows: list[LearnedMix] = []
+    for task, runs in all_runs:
+        first: list[Run] = runs.of(ELMO)[:1]
+        rows += [replace(mix, component=f"{task.title}: {mix.component}") for run in first for mix in run.mixes]
+    if rows:
+        plot_weights(rows, path)
+    return bool(rows)
+
+
+def has_scores(runs: Runs) -> bool:
+    """Return whether there are two networks to compare."""
+    return bool(runs.of(BASELINE)) and len({run.network for run in runs.complete}) > 1

@@ -5,10 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
-from experiments import BASELINE, KINDS, Task
-from run_files import Run, Runs
-
-from spacy_elmo.pipeline.mixes import LearnedMix
+from experiments import BASELINE, ELMO, NETWORKS, Task
+from run_files import AllRuns, Run, Runs
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -32,41 +30,83 @@ def error_cut(baseline: Sequence[float], values: Sequence[float]) -> float | Non
     return 1 - (1 - statistics.mean(values)) / left if left else None
 
 
-def scores_table(task: Task, runs: Runs) -> str:
-    """Return a table with a row for each measure and kind: mean, spread, relative error cut and number of runs."""
+def cut_of(task: Task, runs: Runs) -> float | None:
+    """Return the error cut of ELMo by the task's first measure on its test part, None without runs of both networks."""
+    scores = {network: values_of(runs.of(network), task) for network in (BASELINE, ELMO)}
+    return error_cut(scores[BASELINE], scores[ELMO]) if all(scores.values()) else None
+
+
+def values_of(runs: Sequence[Run], task: Task) -> list[float]:
+    """Return the task's first measure of each run on the test part."""
+    test, key = next(iter(task.tests)), task.measures[0].key
+    return [run.tests[test][key] for run in runs]
+
+
+def summary_table(all_runs: AllRuns) -> str:
+    """Return a table with a row for each task that has runs of both main networks."""
     rows = []
-    for measure in task.measures:
-        base = [run.scores[measure.key] for run in runs.of(BASELINE)]
-        for kind in task.kinds:
-            values = [run.scores[measure.key] for run in runs.of(kind)]
-            if values:
-                cut = error_cut(base, values) if kind != BASELINE else None
-                shown_cut = "" if cut is None else f"{100 * cut:.1f} %"
-                rows.append([measure.name, KINDS[kind], spread(values), shown_cut, str(len(values))])
+    for task, runs in all_runs:
+        cut = cut_of(task, runs)
+        if cut is not None:
+            base, elmo = (values_of(runs.of(network), task) for network in (BASELINE, ELMO))
+            means = [f"{100 * statistics.mean(values):.1f}" for values in (base, elmo)]
+            paper = "" if task.paper is None else f"{task.paper:.1f} %"
+            seeds = str(len(elmo)) if len(base) == len(elmo) else f"{len(base)} and {len(elmo)}"
+            rows.append([task.title, task.measures[0].name, *means, f"{100 * cut:.1f} %", paper, seeds])
+    head = [
+        "task",
+        "measure",
+        NETWORKS[BASELINE].title,
+        NETWORKS[ELMO].title,
+        "error cut",
+        "the paper's",
+        "runs of each",
+    ]
+    return table(head, rows)
+
+
+def scores_table(task: Task, runs: Runs) -> str:
+    """Return a table with a row for each measure and network: mean, spread, relative error cut and number of runs."""
+    rows = []
+    for test in task.tests:
+        for measure in task.measures:
+            base = [run.tests[test][measure.key] for run in runs.of(BASELINE)]
+            for name, network in NETWORKS.items():
+                values = [run.tests[test][measure.key] for run in runs.of(name)]
+                if values:
+                    cut = error_cut(base, values) if name != BASELINE else None
+                    shown_cut = "" if cut is None else f"{100 * cut:.1f} %"
+                    shown = measure.name if test == "test" else f"{measure.name}, {test}"
+                    rows.append([shown, network.title, spread(values), shown_cut, str(len(values))])
     return table(["measure", "network", "test, %: mean ± deviation (range)", "error cut", "runs"], rows)
 
 
-def minutes_table(task: Task, runs: Runs) -> str:
-    """Return a table of the minutes of training: mean and range."""
+def costs_table(runs: Runs) -> str:
+    """Return a table of what each network costs: minutes of training, weights, size and speed."""
     rows = []
-    for kind in task.kinds:
-        minutes = [run.seconds / 60 for run in runs.of(kind) if run.seconds is not None]
-        if minutes:
-            between = f"{min(minutes):.1f} to {max(minutes):.1f}"
-            rows.append([KINDS[kind], f"{statistics.mean(minutes):.1f}", between, str(len(minutes))])
-    return table(["network", "minutes of training, mean", "range", "runs"], rows) if rows else ""
+    for name, network in NETWORKS.items():
+        if of_network := runs.of(name):
+            minutes = [run.minutes for run in of_network]
+            row = [network.title, f"{statistics.mean(minutes):.0f} ({min(minutes):.0f} to {max(minutes):.0f})"]
+            row += [f"{of_network[0].parameters:,}", f"{of_network[0].megabytes:.1f}"]
+            rows.append([*row, f"{statistics.mean(run.words_per_second for run in of_network):,.0f}"])
+    return table(["network", "minutes of training", "trained weights", "MB on disk", "words/s"], rows)
 
 
-def mixes_table(mixes: Iterable[tuple[Run, Sequence[LearnedMix]]]) -> str:
-    """Return a table of the mixes of each run: softmax weights and gamma."""
-    rows = [
-        [KINDS[run.kind], str(run.seed), mix.component, mix.place, _numbers(mix.weights), f"{mix.gamma:.3f}"]
-        for run, of_run in mixes
-        for mix in of_run
-    ]
-    head = ["network", "seed", "component", "place", "weights of the layers, from 0 on", "gamma"]
-    return table(head, rows) if rows else ""
+def mixes_table(runs: Runs) -> str:
+    """Return a table of the mixes of [x; ELMo], means over the runs: softmax weights and gamma. "" without mixes."""
+    elmo = runs.of(ELMO)
+    rows = []
+    for number, mix in enumerate(elmo[0].mixes if elmo else ()):
+        of_runs = [run.mixes[number] for run in elmo]
+        weights = [statistics.mean(layer) for layer in zip(*(one.weights for one in of_runs))]
+        gamma = statistics.mean(one.gamma for one in of_runs)
+        rows.append([mix.component, mix.place, ", ".join(f"{weight:.3f}" for weight in weights), f"{gamma:.3f}"])
+    return table(["component", "place", "weights of the layers, from 0 on", "gamma"], rows) if rows else ""
 
 
-def _numbers(values: Iterable[float]) -> str:
-    return ", ".join(f"{value:.3f}" for value in values)
+def source_lines(task: Task, runs: Runs) -> str:
+    """Return the command that makes a task's runs, and at which commits and on which machines they were made."""
+    commits = ", ".join(sorted({run.commit for run in runs.complete if run.commit}))
+    machines = "; ".join(sorted({run.machine for run in runs.complete}))
+    return f"`python -m spacy project run {task.name} .`; commit {commits or 'unknown'}; {machines}."

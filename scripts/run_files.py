@@ -1,73 +1,91 @@
-"""Reads the files that the runs of a task wrote."""
+"""Reads what was measured of the runs of a task."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from experiments import Task
+from experiments import BASELINE, ELMO, NETWORKS, Task, result_of
 from messages import Messages
 
 from spacy_elmo.errors import CommandError
+from spacy_elmo.pipeline.mixes import LearnedMix
+
+MAIN = (BASELINE, ELMO)  # every task has runs of these
 
 
 class Run(NamedTuple):
     """A training run.
 
-    kind: of the network, one of KINDS.
+    network: one of NETWORKS.
     seed: of its random numbers.
-    scores: of the test part.
-    seconds: of training; None: there is no record.
-    model: folder of the pipeline; None: there is none.
+    tests: scores for each of the task's test files.
+    minutes: of training.
+    parameters: number of weights of all components but biLMs.
+    megabytes: of the trained pipeline's folder.
+    words_per_second: while the test part was scored.
+    commit: of the project.
+    machine: its processor.
+    mixes: what the scalar mixes learned.
     """
 
-    kind: str
+    network: str
     seed: int
-    scores: dict[str, Any]
-    seconds: float | None
-    model: Path | None
+    tests: dict[str, dict[str, float]]
+    minutes: float
+    parameters: int
+    megabytes: float
+    words_per_second: int
+    commit: str
+    machine: str
+    mixes: list[LearnedMix]
 
 
 class Runs(NamedTuple):
     """The runs of a task.
 
-    complete: runs that have their test scores.
-    missing: files that were expected and do not exist.
+    complete: those that were measured.
+    missing: files of the others, of the two main networks.
     """
 
     complete: list[Run]
     missing: list[Path]
 
-    def of(self, kind: str) -> list[Run]:
-        """Return the runs of a kind, in the order of seeds."""
-        return [run for run in self.complete if run.kind == kind]
+    def of(self, network: str) -> list[Run]:
+        """Return the runs of a network, in the order of seeds."""
+        return [run for run in self.complete if run.network == network]
+
+
+AllRuns = Sequence[tuple[Task, Runs]]
 
 
 def read_runs(project: Path, task: Task, seeds: Iterable[int]) -> Runs:
     """Return the runs of a task.
 
-    Raises CommandError if a file is not JSON, or if a score or the seconds are missing in it.
+    Raises CommandError if a file is not JSON, or if something is missing in it.
     """
-    runs = Runs([], [])
-    for kind in task.kinds:
-        for seed in seeds:
-            metrics = project / "metrics" / task.name / kind / f"seed-{seed}.json"
-            folder = project / "training" / task.name / kind / f"seed-{seed}"
-            record, model = folder / "run.json", folder / "model-best"
-            runs.missing.extend(path for path in (metrics, record, model) if not path.exists())
-            if metrics.exists():
-                scores = _read(metrics, [measure.key for measure in task.measures])
-                seconds = _read(record, ["seconds"])["seconds"] if record.exists() else None
-                runs.complete.append(Run(kind, seed, scores, seconds, model if model.exists() else None))
+    runs, numbers = Runs([], []), list(seeds)
+    for network in NETWORKS:
+        for seed in numbers:
+            path = result_of(project, task.name, network, seed)
+            if path.exists():
+                runs.complete.append(_read(path, task, network, seed))
+            elif network in MAIN:
+                runs.missing.append(path)
     return runs
 
 
-def _read(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+def _read(path: Path, task: Task, network: str, seed: int) -> Run:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        numbers = {key: float(data[key]) for key in keys}
+        tests = {
+            name: {measure.key: float(data["tests"][name][measure.key]) for measure in task.measures}
+            for name in task.tests
+        }
+        facts = {name: data[name] for name in Run._fields if name not in ("network", "seed", "tests", "mixes")}
+        mixes = [LearnedMix(**mix) for mix in data["mixes"]]
+        return Run(network=network, seed=seed, tests=tests, mixes=mixes, **facts)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CommandError(Messages.METRICS.format(path=path, keys=", ".join(keys), reason=repr(error))) from error
-    return numbers
+        raise CommandError(Messages.RESULT.format(path=path, reason=repr(error))) from error

@@ -1,9 +1,9 @@
-"""Train a config once for each seed with `spacy train`, and write seconds and dev scores beside each model.
+"""Train the networks of a task with `spacy train`, a run for each seed. Write seconds and dev scores beside each model.
 
 A run that was trained before from the same config, corpora and biLM is not trained again, so that a stopped command can
 be continued.
 
-    python scripts/train_runs.py configs/ner_elmo.cfg training/ner/elmo --seeds "0 1 2" [--section.setting value ...]
+    python scripts/train_runs.py ner --networks "baseline elmo" --seeds "0 1 2" [--section.setting value ...]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Annotated, Any
 
 import typer
 from command import run_command
+from experiments import NETWORKS, TASKS, Task, config_of, folder_of, settings_of
 from messages import Messages
 from spacy.util import load_config
 from thinc.api import Config
@@ -36,6 +37,22 @@ def seeds_of(text: str) -> list[int]:
     if not seeds or not all(seed.isdecimal() for seed in seeds):
         raise CommandError(Messages.SEEDS.format(got=text))
     return [int(seed) for seed in seeds]
+
+
+def task_of(name: str) -> Task:
+    """Return the task of a name. Raises CommandError if there is none."""
+    tasks = {task.name: task for task in TASKS}
+    if name not in tasks:
+        raise CommandError(Messages.TASK.format(got=name, expected=", ".join(tasks)))
+    return tasks[name]
+
+
+def networks_of(text: str) -> list[str]:
+    """Return the networks in a text, which are separated by blanks. Raises CommandError if it has anything else."""
+    names = text.split()
+    if not names or not set(names) <= NETWORKS.keys():
+        raise CommandError(Messages.NETWORKS.format(got=text, expected=", ".join(NETWORKS)))
+    return names
 
 
 def overrides_for(seed: int, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,7 +75,7 @@ def _files(tree: Mapping[str, Any]) -> set[str]:
     for value in tree.values():
         if isinstance(value, Mapping):
             paths |= _files(value)
-        elif isinstance(value, str) and "/" in value and Path(value).is_file():
+        elif isinstance(value, str) and "/" in value and Path(value).exists():
             paths.add(value)
     return paths
 
@@ -88,15 +105,19 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
 
 def main(
     context: typer.Context,
-    config_path: Path,
-    output: Path,
+    task: str,
+    networks: Annotated[str, typer.Option(help="Separated by blanks")] = "baseline elmo",
     seeds: Annotated[str, typer.Option(help="Separated by blanks")] = "0 1 2",
     gpu_id: Annotated[int, typer.Option(help="-1: CPU")] = -1,
 ) -> None:
-    """Train CONFIG_PATH for each seed to OUTPUT/seed-N. Other options are settings, as in `spacy train`."""
+    """Train the networks of TASK to training/TASK/NETWORK/seed-N. Other options are settings, as in `spacy train`."""
+    chosen, numbers, project = task_of(task), seeds_of(seeds), Path()
     more = parse_config_overrides(list(context.args), None)
-    for seed in seeds_of(seeds):
-        train(config_path, output / f"seed-{seed}", overrides_for(seed, more), gpu_id)
+    for name in networks_of(networks):
+        config_path = config_of(project, chosen, NETWORKS[name])
+        settings = settings_of(config_path, chosen, NETWORKS[name]) | more
+        for seed in numbers:
+            train(config_path, folder_of(project, task, name, seed), overrides_for(seed, settings), gpu_id)
 
 
 if __name__ == "__main__":

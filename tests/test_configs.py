@@ -11,7 +11,7 @@ from spacy.util import load_config, load_model_from_config
 from thinc.api import Config
 
 ROOT = Path(__file__).parents[1]
-NAMES = ("tagger", "ner", "ner_wnut17", "textcat", "answers", "entailment", "coreference", "roles")
+NAMES = ("tagger", "ner", "textcat", "answers", "entailment", "coreference", "roles")
 FORMS = [f"{name}{form}" for name in NAMES for form in ("", "_elmo")]
 ELMO = {
     "@architectures": "spacy-elmo.Tok2Vec.v1",

@@ -1,0 +1,50 @@
+"""Facts about a run beside its scores: commit, machine, parameters, size."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from spacy.language import Language
+from thinc.api import Model
+
+
+def commit_of(project: Path) -> str:
+    """Return the short name of the commit that a folder is at, or "" if git does not know."""
+    command = ["git", "-C", str(project), "rev-parse", "--short", "HEAD"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    return result.stdout.strip() if result.returncode == 0 else ""
+
+
+def machine() -> str:
+    """Return the processor's name and its number of cores."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+
+
+def megabytes(folder: Path) -> float:
+    """Return the size of all files of a folder in 10^6 bytes."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def parameters(nlp: Language) -> int:
+    """Return the number of weights of all components but biLMs."""
+    models = [getattr(pipe, "model", None) for name, pipe in nlp.pipeline if nlp.get_pipe_meta(name).factory != "elmo"]
+    return sum(_weights(model) for model in models if isinstance(model, Model))
+
+
+def _weights(model: Model[Any, Any]) -> int:
+    count = 0
+    for node in model.walk():
+        count += sum(node.get_param(name).size for name in node.param_names if node.has_param(name))
+        for shim in node.shims:
+            network = getattr(shim, "_model", None)
+            count += sum(weight.numel() for weight in network.parameters()) if network is not None else 0
+    return count

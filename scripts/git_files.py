@@ -1,0 +1,31 @@
+"""Fetches a folder of a public repository with git."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from messages import Messages
+
+from spacy_elmo.errors import DownloadError
+
+
+def fetch(repository: str, commit: str, folder: str, target: Path, instead: Iterable[str]) -> Path:
+    """Fetch a folder of a repository as it was at a commit. Return its path. Raises DownloadError if git fails.
+
+    repository: its address.
+    folder: path in the repository.
+    target: new folder for the clone.
+    instead: names of files that a user may give in place of it, for the message.
+    """
+    commands = (
+        ["clone", "--quiet", "--filter=blob:none", "--no-checkout", repository, str(target)],
+        ["-C", str(target), "checkout", "--quiet", commit, "--", folder],
+    )
+    for arguments in commands:
+        result = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+        if result.returncode:
+            reason = result.stderr.strip()
+            raise DownloadError(Messages.GIT.format(address=repository, reason=reason, files=", ".join(instead)))
+    return target / folder
