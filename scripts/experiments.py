@@ -165,6 +165,11 @@ def result_of(project: Path, task: str, network: str, seed: int) -> Path:
     return project / "results" / task / network / f"seed-{seed}.json"
 
 
+def trivial_of(project: Path, task: str) -> Path:
+    """Return the file of the scores of a system that learns nothing."""
+    return project / "results" / task / "trivial.json"
+
+
 def config_of(project: Path, task: Task, network: Network) -> Path:
     """Return the path of the config of a task for a network, with ELMo or without."""
     return project / "configs" / f"{task.config or task.name}{'_elmo' if network.elmo else ''}.cfg"

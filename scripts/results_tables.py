@@ -70,13 +70,16 @@ def scores_table(task: Task, runs: Runs) -> str:
     rows = []
     for test in task.tests:
         for measure in task.measures:
+            shown = measure.name if test == "test" else f"{measure.name}, {test}"
+            what, trivial = runs.trivial
+            if trivial:
+                rows.append([shown, f"trivial: {what}", spread([trivial[test][measure.key]]), "", ""])
             base = [run.tests[test][measure.key] for run in runs.of(BASELINE)]
             for name, network in NETWORKS.items():
                 values = [run.tests[test][measure.key] for run in runs.of(name)]
                 if values:
                     cut = error_cut(base, values) if name != BASELINE else None
                     shown_cut = "" if cut is None else f"{100 * cut:.1f} %"
-                    shown = measure.name if test == "test" else f"{measure.name}, {test}"
                     rows.append([shown, network.title, spread(values), shown_cut, str(len(values))])
     return table(["measure", "network", "test, %: mean ± deviation (range)", "error cut", "runs"], rows)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from experiments import BASELINE, ELMO, NETWORKS, Task, result_of
+from experiments import BASELINE, ELMO, NETWORKS, Task, result_of, trivial_of
 from messages import Messages
 
 from spacy_elmo.errors import CommandError
@@ -48,10 +49,13 @@ class Runs(NamedTuple):
 
     complete: those that were measured.
     missing: files of the others, of the two main networks.
+    trivial: what a system does that learns nothing, and its scores for each of the task's test files; "" and none
+        without such a system.
     """
 
     complete: list[Run]
     missing: list[Path]
+    trivial: tuple[str, dict[str, dict[str, float]]] = ("", {})
 
     def of(self, network: str) -> list[Run]:
         """Return the runs of a network, in the order of seeds."""
@@ -66,7 +70,7 @@ def read_runs(project: Path, task: Task, seeds: Iterable[int]) -> Runs:
 
     Raises CommandError if a file is not JSON, or if something is missing in it.
     """
-    runs, numbers = Runs([], []), list(seeds)
+    runs, numbers = Runs([], [], _trivial(trivial_of(project, task.name), task)), list(seeds)
     for network in NETWORKS:
         for seed in numbers:
             path = result_of(project, task.name, network, seed)
@@ -78,14 +82,29 @@ def read_runs(project: Path, task: Task, seeds: Iterable[int]) -> Runs:
 
 
 def _read(path: Path, task: Task, network: str, seed: int) -> Run:
-    try:
+    with _understood(path):
         data = json.loads(path.read_text(encoding="utf-8"))
-        tests = {
-            name: {measure.key: float(data["tests"][name][measure.key]) for measure in task.measures}
-            for name in task.tests
-        }
         facts = {name: data[name] for name in Run._fields if name not in ("network", "seed", "tests", "mixes")}
         mixes = [LearnedMix(**mix) for mix in data["mixes"]]
-        return Run(network=network, seed=seed, tests=tests, mixes=mixes, **facts)
+        return Run(network=network, seed=seed, tests=_tests(data, task), mixes=mixes, **facts)
+
+
+def _trivial(path: Path, task: Task) -> tuple[str, dict[str, dict[str, float]]]:
+    if not path.exists():
+        return "", {}
+    with _understood(path):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return str(data["what"]), _tests(data, task)
+
+
+def _tests(data: dict[str, Any], task: Task) -> dict[str, dict[str, float]]:
+    """Return the task's measures on each of its test files."""
+    return {name: {one.key: float(data["tests"][name][one.key]) for one in task.measures} for name in task.tests}
+
+
+@contextmanager
+def _understood(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CommandError(Messages.RESULT.format(path=path, reason=repr(error))) from error
