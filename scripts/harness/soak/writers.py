@@ -25,6 +25,8 @@ from spacy_elmo.pretraining.model.pack import pack
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
 from spacy_elmo.pretraining.text.preparing import prepare
 
+from .digests import digest_of
+from .pretraining import train, train_without_kills, trained
 from .served import SERVED, url
 
 _OPTIONS = BiLMOptions(4, ((1, 8), (2, 16)), 1, "relu", 20, 128, 64, 2, 3.0, 3.0, True)
@@ -82,14 +84,7 @@ def _read_packed(folder: Path) -> str:
     for name in ("old", "bilm"):
         pack(folder / name, folder / f"expected-{name}", force=True)
         names[name] = read_weights(folder / f"expected-{name}/weights.hdf5", _OPTIONS)
-    return _which(_digest(got), _digest(names["old"]), _digest(names["bilm"]))
-
-
-def _digest(arrays: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        digest.update(name.encode() + arrays[name].tobytes())
-    return digest.hexdigest()
+    return _which(digest_of(got), digest_of(names["old"]), digest_of(names["bilm"]))
 
 
 def _old_file(folder: Path) -> None:
@@ -131,7 +126,7 @@ def _read_pipeline(folder: Path) -> str:
     except Exception as error:  # spaCy's own files raise what spaCy and numpy raise
         return type(error).__name__
     first = folder.parent / "first"
-    return _which(*(_digest(_arrays(one)) for one in (nlp, _pipeline(0, first), _pipeline(1, first))))
+    return _which(*(digest_of(_arrays(one)) for one in (nlp, _pipeline(0, first), _pipeline(1, first))))
 
 
 def _arrays(nlp: Language) -> dict[str, np.ndarray]:
@@ -186,4 +181,5 @@ WRITERS: dict[str, tuple[Callable[[Path], None], Callable[[Path], None], Callabl
     "to_disk": (_saved, _save, _read_pipeline),
     "layer cache": (lambda folder: None, _cache, _read_cache),
     "prepared text": (_texts, _prepare, _read_prepared),
+    "pretrain": (train_without_kills, train, trained),
 }
