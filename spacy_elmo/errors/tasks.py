@@ -33,7 +33,6 @@ class TaskMessages:
     COREF_SHARE = "mentions_per_token is {got}. Expected a number above 0 and at most 1."
 
     # Entailment
-    ENTAILMENT_HIDDEN_WIDTH = "hidden_width is {got}. Expected an even number, 2 or more."
     ENTAILMENT_LONG = (
         "the premise or hypothesis of the doc {text} has {got:,} tokens. Expected {longest:,} at most: divide it, or "
         "raise model.longest."

@@ -22,7 +22,7 @@ PLAIN = {
 def answering(tok2vec: dict[str, Any] | None = None, nlp: Language | None = None, **settings: Any) -> Language:
     """A pipeline with a small answers component; model: settings of its architecture."""
     nlp = nlp or spacy.blank("en")
-    sizes = {"hidden_width": 16, **settings.pop("model", {})}
+    sizes = {"lstm_width": 16, **settings.pop("model", {})}
     model = {"@architectures": "spacy-elmo.Answers.v1", "tok2vec": copy.deepcopy(tok2vec or PLAIN), **sizes}
     nlp.add_pipe("answers", config={"model": model, **settings})
     return nlp

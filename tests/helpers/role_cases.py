@@ -37,7 +37,7 @@ SMALL_ENCODE = {
 }
 SMALL = {
     "@architectures": "spacy-elmo.SemanticRoles.v1",
-    "hidden_width": 12,
+    "lstm_width": 12,
     "depth": 1,
     "tok2vec": {"@architectures": "spacy.Tok2Vec.v2", "embed": SMALL_EMBED, "encode": SMALL_ENCODE},
 }

@@ -11,7 +11,7 @@ from .model import AnswersModel
 
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.Answers.v1",
-    "hidden_width": 64,
+    "lstm_width": 64,
     "self_attention": True,
     "longest_window": 400,
     "window_overlap": 100,

@@ -24,7 +24,7 @@ _CELLS = 4_000_000  # pairs of tokens that a prediction compares at once: 16 MB 
 
 def build_answers(
     tok2vec: Tok2VecModel,
-    hidden_width: int = 64,
+    lstm_width: int = 64,
     self_attention: bool = True,
     longest_window: int = 400,
     window_overlap: int = 100,
@@ -35,18 +35,18 @@ def build_answers(
     token of the answer; (0, 2) for a doc without a question or a context.
 
     tok2vec: vectors of the tokens: x, or [x; ELMo].
-    hidden_width: width of each direction of the three BiLSTM layers.
+    lstm_width: width of each direction of the three BiLSTM layers.
     self_attention: whether the tokens of a context also attend to one another.
     longest_window: number of tokens up to which a context is read at once. A longer one is read in windows.
     window_overlap: number of tokens that neighbouring windows share.
 
-    Raises SettingsError if hidden_width or longest_window is no whole number of 1 or more, or window_overlap is not
+    Raises SettingsError if lstm_width or longest_window is no whole number of 1 or more, or window_overlap is not
     between 0 and longest_window - 1.
     """
-    check_sizes(hidden_width=hidden_width, longest_window=longest_window)
+    check_sizes(lstm_width=lstm_width, longest_window=longest_window)
     if not 0 <= window_overlap < longest_window:
         raise SettingsError(Errors.ANSWERS_WINDOW.format(longest=longest_window, overlap=window_overlap))
-    build = partial(AnswersNetwork, hidden_width=hidden_width, self_attention=self_attention)
+    build = partial(AnswersNetwork, lstm_width=lstm_width, self_attention=self_attention)
     model: AnswersModel = Model(
         "answers",
         forward,

@@ -35,22 +35,22 @@ class AnswersNetwork(nn.Module):
     """Scores of each token of a context as the start and as the end of the answer.
 
     width: width of the tokens' vectors.
-    hidden_width: width of each direction of the BiLSTMs.
+    lstm_width: width of each direction of the BiLSTMs.
     self_attention: whether the tokens of a context attend to one another.
     """
 
-    def __init__(self, width: int, hidden_width: int, self_attention: bool) -> None:
+    def __init__(self, width: int, lstm_width: int, self_attention: bool) -> None:
         super().__init__()
-        both = 2 * hidden_width
+        both = 2 * lstm_width
         self.project = nn.Linear(width, both)
-        self.read = BiLSTM(both + 1, hidden_width)
+        self.read = BiLSTM(both + 1, lstm_width)
         self.compare = Similarity(both)
         self.merge = nn.Linear(4 * both, both)
-        self.model = BiLSTM(both, hidden_width)
+        self.model = BiLSTM(both, lstm_width)
         self.compare_self = Similarity(both) if self_attention else None
         self.merge_self = nn.Linear(3 * both, both) if self_attention else None
         self.start = nn.Linear(both, 1)
-        self.read_end = BiLSTM(both, hidden_width)
+        self.read_end = BiLSTM(both, lstm_width)
         self.end = nn.Linear(both, 1)
 
     def forward(

@@ -8,7 +8,7 @@ from .model import EntailmentModel
 
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.Entailment.v1",
-    "hidden_width": 128,
+    "lstm_width": 64,
     "longest": 1000,
     "nO": None,
     "tok2vec": default_tok2vec(depth=1),

@@ -9,7 +9,7 @@ from thinc.api import ArgsKwargs, Model
 from thinc.types import Floats2d
 from thinc.util import torch2xp, xp2torch
 
-from ...errors import AnnotationError, Errors, SettingsError, shown
+from ...errors import AnnotationError, Errors, shown
 from ..shared.sizes import check_sizes
 from ..shared.tok2vec import Tok2VecModel, width_of
 from ..shared.torch_shim import TorchShim, shim_of
@@ -22,7 +22,7 @@ WORDS_AT_ONCE = 16384
 
 
 def build_entailment(
-    tok2vec: Tok2VecModel, hidden_width: int = 128, longest: int = 1000, nO: int | None = None
+    tok2vec: Tok2VecModel, lstm_width: int = 64, longest: int = 1000, nO: int | None = None
 ) -> EntailmentModel:
     """Build spacy-elmo.Entailment.v1: docs of premise and hypothesis -> probabilities of the classes.
 
@@ -33,21 +33,19 @@ def build_entailment(
     Output: *Shape:* (docs, classes). The row of a doc without words in its premise or hypothesis has zeros.
 
     tok2vec: docs -> word vectors, *Shape:* (tokens, width) for each doc.
-    hidden_width: width of the BiLSTMs' output, both directions together, and of the other layers; an even number.
+    lstm_width: of each direction of the BiLSTMs. The other layers are twice as wide.
     longest: number of tokens that a premise or hypothesis may have. Memory grows with the product of both.
     nO: number of classes; null: found at initialisation.
 
     Raises SettingsError if a size is out of its range.
     """
-    if not isinstance(hidden_width, int) or hidden_width < 2 or hidden_width % 2:
-        raise SettingsError(Errors.ENTAILMENT_HIDDEN_WIDTH.format(got=shown(hidden_width)))
-    check_sizes(longest=longest)
+    check_sizes(lstm_width=lstm_width, longest=longest)
     return Model(
         "entailment",
         forward,
         init=init,
         layers=[tok2vec],
-        shims=[TorchShim(partial(Esim, hidden_width=hidden_width))],
+        shims=[TorchShim(partial(Esim, lstm_width=lstm_width))],
         dims={"nO": nO},
         attrs={"dropout_rate": 0.0, "longest": longest},
         refs={"tok2vec": tok2vec},

@@ -16,17 +16,18 @@ class Esim(nn.Module):
     """Compares two sentences, word by word. *Shapes:* N pairs, P and H words in the longest premise and hypothesis.
 
     width: of the word vectors.
-    hidden_width: of the BiLSTMs' output, both directions together, and of the other layers; an even number.
+    lstm_width: of each direction of the BiLSTMs. The other layers are twice as wide.
     labels: number of classes.
     """
 
-    def __init__(self, width: int, hidden_width: int, labels: int) -> None:
+    def __init__(self, width: int, lstm_width: int, labels: int) -> None:
         super().__init__()
-        self.encoder = BiLSTM(width, hidden_width // 2)
-        self.comparison = nn.Linear(4 * hidden_width, hidden_width)
-        self.composition = BiLSTM(hidden_width, hidden_width // 2)
-        self.hidden = nn.Linear(4 * hidden_width, hidden_width)
-        self.output = nn.Linear(hidden_width, labels)
+        both = 2 * lstm_width
+        self.encoder = BiLSTM(width, lstm_width)
+        self.comparison = nn.Linear(4 * both, both)
+        self.composition = BiLSTM(both, lstm_width)
+        self.hidden = nn.Linear(4 * both, both)
+        self.output = nn.Linear(both, labels)
 
     def forward(self, words: Tensor, lengths: Sequence[int], drop: float) -> Tensor:
         """Return a score for each class, before the softmax. *Shape:* (N, labels).
@@ -65,7 +66,7 @@ class Esim(nn.Module):
         return scores
 
     def _compare(self, words: Tensor, aligned: Tensor) -> Tensor:
-        """Compare words with what they are aligned to. Both, and the result, have *Shape:* (words, hidden_width)."""
+        """Compare words with what they are aligned to. Both, and the result, have *Shape:* (words, 2 * lstm_width)."""
         features = torch.cat([words, aligned, words - aligned, words * aligned], dim=1)
         return torch.relu(self.comparison(features))
 

@@ -11,7 +11,7 @@ from .model import RoleModel
 
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.SemanticRoles.v1",
-    "hidden_width": 100,
+    "lstm_width": 100,
     "depth": 2,
     "tok2vec": default_tok2vec(depth=4),
 }

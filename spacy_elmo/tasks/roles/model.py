@@ -39,21 +39,21 @@ RoleModel = Model[RoleInput, RoleScores]
 _RowModel = Model[tuple[list[Floats2d], list[Row]], list[Floats2d]]
 
 
-def build_semantic_roles(tok2vec: Tok2VecModel, hidden_width: int = 100, depth: int = 2) -> RoleModel:
+def build_semantic_roles(tok2vec: Tok2VecModel, lstm_width: int = 100, depth: int = 2) -> RoleModel:
     """Build spacy-elmo.SemanticRoles.v1: docs -> scores of predicates, and of the roles of those that are chosen.
 
     The tok2vec runs once for each doc. A linear layer on its output scores each token as a predicate. A BiLSTM runs
     for each predicate, over the tokens of its sentence.
 
     tok2vec: any of spaCy's, or spacy-elmo.ElmoTok2Vec.v1.
-    hidden_width: of each direction of the BiLSTM.
+    lstm_width: of each direction of the BiLSTM.
     depth: number of its layers.
 
     Raises SettingsError if a size is no whole number of 1 or more.
     """
-    check_sizes(hidden_width=hidden_width, depth=depth)
+    check_sizes(lstm_width=lstm_width, depth=depth)
     finder: Model[list[Floats2d], list[Floats2d]] = with_array(Linear(nO=1))
-    shim = TorchShim(partial(RoleNetwork, hidden_width=hidden_width, depth=depth))
+    shim = TorchShim(partial(RoleNetwork, lstm_width=lstm_width, depth=depth))
     labeller: _RowModel = Model("role_rows", _label, attrs={"dropout_rate": 0.0}, shims=[shim])
     model: RoleModel = Model(
         "semantic_roles",

@@ -15,16 +15,16 @@ class RoleNetwork(torch.nn.Module):
 
     width: of the tokens' vectors.
     tags: number of tags.
-    hidden_width: of each direction of the LSTM.
+    lstm_width: of each direction of the LSTM.
     depth: number of LSTM layers.
     """
 
-    def __init__(self, width: int, tags: int, hidden_width: int, depth: int) -> None:
+    def __init__(self, width: int, tags: int, lstm_width: int, depth: int) -> None:
         super().__init__()
         self.mark = torch.nn.Embedding(2, width)
-        self.lstm = BiLSTM(width, hidden_width, depth)
+        self.lstm = BiLSTM(width, lstm_width, depth)
         self.dropout = torch.nn.Dropout(0.0)
-        self.output = torch.nn.Linear(4 * hidden_width, tags)
+        self.output = torch.nn.Linear(4 * lstm_width, tags)
 
     def set_dropout(self, rate: float) -> None:
         """Set the dropout of the input, between the LSTM layers, and of the output."""

@@ -12,18 +12,18 @@ class BiLSTM(nn.Module):
     but take 1.5 to 2.2 times as long on a CPU.
 
     width: of the input.
-    hidden_width: of each direction's output.
+    lstm_width: of each direction's output.
     depth: number of layers.
     """
 
-    def __init__(self, width: int, hidden_width: int, depth: int = 1) -> None:
+    def __init__(self, width: int, lstm_width: int, depth: int = 1) -> None:
         super().__init__()
-        widths = [width, *[2 * hidden_width] * (depth - 1)]
-        self.forwards = nn.ModuleList(nn.LSTM(each, hidden_width, batch_first=True) for each in widths)
-        self.backwards = nn.ModuleList(nn.LSTM(each, hidden_width, batch_first=True) for each in widths)
+        widths = [width, *[2 * lstm_width] * (depth - 1)]
+        self.forwards = nn.ModuleList(nn.LSTM(each, lstm_width, batch_first=True) for each in widths)
+        self.backwards = nn.ModuleList(nn.LSTM(each, lstm_width, batch_first=True) for each in widths)
 
     def forward(self, x: Tensor, lengths: Tensor, dropout: float = 0.0) -> Tensor:
-        """Return *Shape:* (rows, tokens, 2 * hidden_width). What is beyond a row's end means nothing.
+        """Return *Shape:* (rows, tokens, 2 * lstm_width). What is beyond a row's end means nothing.
 
         x: *Shape:* (rows, tokens, width).
         lengths: *Shape:* (rows,), number of tokens of each row without padding.

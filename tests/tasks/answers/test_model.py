@@ -31,7 +31,7 @@ def docs() -> list[Doc]:
 def build(tok2vec: Any = None, **settings: Any) -> AnswersModel:
     fix_random_seed(0)
     tok2vec = tok2vec or registry.resolve({"model": PLAIN})["model"]
-    model = build_answers(tok2vec, **{"hidden_width": 6, **settings})
+    model = build_answers(tok2vec, **{"lstm_width": 6, **settings})
     model.initialize(X=docs())
     return model
 

@@ -42,10 +42,10 @@ def examples(nlp: Language, number: int | None = None) -> list[Example]:
 def pipeline(tok2vec: dict[str, Any] | None = None) -> Language:
     nlp = spacy.blank("en")
     if tok2vec is None:
-        nlp.add_pipe("entailment", config={"model": {"hidden_width": 16, "tok2vec": PLAIN}})
+        nlp.add_pipe("entailment", config={"model": {"lstm_width": 8, "tok2vec": PLAIN}})
         return nlp
     nlp.add_pipe("elmo", config=files("random_a", get_spans=GETTER))
-    nlp.add_pipe("entailment", config={"model": {"hidden_width": 16, "tok2vec": tok2vec}})
+    nlp.add_pipe("entailment", config={"model": {"lstm_width": 8, "tok2vec": tok2vec}})
     return nlp
 
 
@@ -187,7 +187,7 @@ def test_it_trains_what_it_listens_to(frozen: bool) -> None:
     """Every listener answers, also for docs that are no pair."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"frozen": frozen} | files("random_a", get_spans=GETTER))
-    nlp.add_pipe("entailment", config={"model": {"hidden_width": 8, "tok2vec": elmo_block()}})
+    nlp.add_pipe("entailment", config={"model": {"lstm_width": 4, "tok2vec": elmo_block()}})
     optimizer = nlp.initialize(lambda: examples(nlp))
     empty = make_pair(nlp, "", "a")
     batch = [*examples(nlp), Example(nlp.make_doc(empty.text), empty)]
@@ -202,6 +202,6 @@ def test_it_listens_to_spacys_tok2vec() -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec", config={"model": PLAIN})
     block = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}
-    nlp.add_pipe("entailment", config={"model": {"hidden_width": 16, "tok2vec": block}})
+    nlp.add_pipe("entailment", config={"model": {"lstm_width": 8, "tok2vec": block}})
     train(nlp)
     assert nlp.evaluate(examples(nlp))["cats_acc"] == 1.0

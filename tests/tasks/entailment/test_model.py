@@ -35,7 +35,7 @@ def test_the_gradient_is_that_of_the_cross_entropy() -> None:
     rng = np.random.default_rng(0)
     vectors = [rng.normal(size=(len(doc), WIDTH)).astype("f") for doc in docs()]
     gradients: list[Any] = []
-    model = build_entailment(given_vectors(vectors, gradients), hidden_width=6)
+    model = build_entailment(given_vectors(vectors, gradients), lstm_width=3)
     truth = np.eye(3, dtype="f")[[0, 1, 2, 0]]
     model.initialize(X=docs(), Y=truth)
     model.shims[0].network.double()  # finite differences need more digits than float32 has
@@ -76,7 +76,7 @@ def test_a_text_that_is_too_long_is_refused() -> None:
         model.predict([make_pair(NLP, "a b c d e f", "a")])
 
 
-@pytest.mark.parametrize("sizes", [{"hidden_width": 5}, {"hidden_width": 0}, {"hidden_width": 4.0}, {"longest": 0}])
+@pytest.mark.parametrize("sizes", [{"lstm_width": 0}, {"lstm_width": 4.0}, {"longest": 0}])
 def test_wrong_sizes_are_refused(sizes: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=f"{next(iter(sizes))} is"):
         build_entailment(given_vectors([], []), **sizes)

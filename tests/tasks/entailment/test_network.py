@@ -54,7 +54,7 @@ def scores_of(weights: dict[str, Array], premise: Array, hypothesis: Array) -> A
 
 def test_it_is_esim() -> None:
     torch.manual_seed(0)
-    network = Esim(WIDTH, HIDDEN, LABELS).double().eval()
+    network = Esim(WIDTH, HIDDEN // 2, LABELS).double().eval()
     weights = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
     rng = np.random.default_rng(0)
     premises = [3 * rng.normal(size=(length, WIDTH)) for length in (4, 1, 7)]

@@ -90,7 +90,7 @@ def test_no_rows() -> None:
     backprop(RoleScores([np.zeros((len(doc), 1), dtype="f") for doc in docs()], [], []))
 
 
-@pytest.mark.parametrize("settings", [{"hidden_width": 0}, {"depth": True}])
+@pytest.mark.parametrize("settings", [{"lstm_width": 0}, {"depth": True}])
 def test_wrong_sizes(settings: dict[str, Any]) -> None:
     tok2vec = registry.resolve({"model": SMALL["tok2vec"]})["model"]
     with pytest.raises(SettingsError, match=f"{next(iter(settings))} is .* whole number"):

@@ -10,10 +10,10 @@ from spacy_elmo.tasks.shared.bilstm import BiLSTM
 LENGTHS = torch.tensor([4, 7, 1])
 
 
-def torchs_own(ours: BiLSTM, width: int, hidden_width: int) -> nn.LSTM:
+def torchs_own(ours: BiLSTM, width: int, lstm_width: int) -> nn.LSTM:
     """With the same weights."""
     depth = len(ours.forwards)
-    theirs = nn.LSTM(width, hidden_width, depth, batch_first=True, bidirectional=True)
+    theirs = nn.LSTM(width, lstm_width, depth, batch_first=True, bidirectional=True)
     weights = {}
     for layers, suffix in ((ours.forwards, ""), (ours.backwards, "_reverse")):
         for number, layer in enumerate(layers):

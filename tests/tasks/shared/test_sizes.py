@@ -10,5 +10,5 @@ from spacy_elmo.tasks.shared.sizes import check_sizes
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, "2", None])
 def test_what_is_no_size_is_refused(size: Any) -> None:
-    with pytest.raises(SettingsError, match=r"hidden_width is .*Expected a whole number, 1 or more"):
-        check_sizes(depth=1, hidden_width=size)
+    with pytest.raises(SettingsError, match=r"lstm_width is .*Expected a whole number, 1 or more"):
+        check_sizes(depth=1, lstm_width=size)
