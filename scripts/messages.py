@@ -63,6 +63,7 @@ class Messages:
     TRAIN_FAILED = "{output}: training failed; what it said stands above. The command was: {command}"
     TASK = "the task is {got!r}. Expected one of {expected}."
     NETWORKS = "--networks is {got!r}. Expected some of {expected}, separated by blanks: change vars.networks."
+    FLORET = "floret is not installed. Expected it for static vectors: pip install floret."
     NO_RUNS = "{path}: no trained run in it. Expected NETWORK/seed-N with a run.json: train first."
     RESULT = "{path}: can't be used ({reason}). Expected what evaluate_runs.py writes: delete it and evaluate again."
     NO_RESULTS = "{path}: no results in it. Expected TASK/NETWORK/seed-N.json: train and evaluate first."

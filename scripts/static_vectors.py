@@ -1,0 +1,77 @@
+"""Train static vectors (floret) on a text, for the networks "vectors" and "vectors_elmo" of experiments.py.
+
+The paper's x had GloVe vectors. These are trained on the text of the embedded biLM, with the settings of spaCy's own
+example (projects/pipelines/floret_vectors_demo) but for their width. `pip install floret` first.
+
+    python scripts/static_vectors.py wikipedia.txt assets/vectors
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from command import run_command
+from messages import Messages
+
+from spacy_elmo.errors import CommandError
+
+
+def train(text: Path, output: Path, width: int, epochs: int, threads: int) -> None:
+    """Write a folder that `[initialize] vectors` takes. text: a sentence a line, tokens separated by blanks.
+
+    width: of the vectors.
+    epochs: number of times that the text is read.
+    threads: of floret. With more than one, the vectors differ a little from run to run.
+
+    Raises CommandError if floret is not installed, if the text is missing, or if spaCy does not take the vectors.
+    """
+    try:
+        import floret  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as error:
+        raise CommandError(Messages.FLORET) from error
+    if not text.is_file():
+        raise CommandError(Messages.CORPUS_UNREADABLE.format(path=text, reason="there is no such file"))
+    with tempfile.TemporaryDirectory() as folder:
+        vectors = Path(folder) / "vectors.floret"
+        model = floret.train_unsupervised(
+            str(text), model="cbow", mode="floret", hashCount=2, bucket=50_000, minn=5, maxn=5, minCount=10, neg=10,
+            dim=width, epoch=epochs, thread=threads,
+        )  # fmt: skip
+        model.save_floret_vectors(str(vectors))
+        command = [
+            sys.executable,
+            "-m",
+            "spacy",
+            "init",
+            "vectors",
+            "en",
+            str(vectors),
+            str(output),
+            "--mode",
+            "floret",
+        ]
+        if subprocess.run(command, check=False).returncode:
+            raise CommandError(Messages.TRAIN_FAILED.format(output=output, command=" ".join(command)))
+
+
+def main(
+    text: Path,
+    output: Path,
+    width: Annotated[int, typer.Option(help="Of the vectors")] = 100,
+    epochs: Annotated[int, typer.Option(help="Times that the text is read")] = 5,
+    threads: Annotated[int, typer.Option(help="Of floret")] = 1,
+) -> None:
+    """Train vectors on TEXT, and write them to the folder OUTPUT."""
+    begin = time.perf_counter()
+    train(text, output, width, epochs, threads)
+    print(f"{output}: {(time.perf_counter() - begin) / 60:.1f} minutes")
+
+
+if __name__ == "__main__":
+    run_command(main)
