@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -26,8 +28,10 @@ def bilm_files() -> tuple[Path, Path]:
 
 
 def new_folder() -> Path:
-    """Return a new temporary folder."""
-    return Path(tempfile.mkdtemp(prefix="fuzz-samples-"))
+    """Return a new temporary folder. It is removed when this process ends; its forks end without that."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-samples-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
