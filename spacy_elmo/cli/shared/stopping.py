@@ -23,17 +23,28 @@ def stoppable() -> Iterator[None]:
 
     The argument of the exception is the number of the signal (see `exit_code`). A signal that is ignored stays ignored,
     such as SIGHUP under nohup. One that comes in a callback, where Python drops exceptions, is raised again after it.
-    Outside the main thread, which alone gets signals, nothing is changed.
+    If a library raises a KeyboardInterrupt of its own for the signal, as Ray does, that one gets the number. Outside
+    the main thread, which alone gets signals, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
     noted = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, _interrupt) for number in noted}
+    came: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt(number)
+
+    before = {number: signal.signal(number, interrupt) for number in noted}
     try:
         with _nothing_lost():
             yield
+    except KeyboardInterrupt as error:
+        if came and not error.args:
+            error.args = (came[0],)
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -93,7 +104,3 @@ def _send_to_main_thread(number: int) -> None:
         signal.pthread_kill(main, number)  # ends a wait too
     else:
         _thread.interrupt_main(signal.Signals(number))
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt(number)

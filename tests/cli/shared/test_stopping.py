@@ -121,6 +121,22 @@ def test_a_signal_in_a_callback_is_not_lost(name: str, capfd: pytest.CaptureFixt
     assert capfd.readouterr().err == ""
 
 
+@posix
+@pytest.mark.parametrize("name", CODES)
+def test_an_exception_of_a_library_gets_the_number_of_the_signal(name: str) -> None:
+    """Ray raises a KeyboardInterrupt without one if a signal ends its wait."""
+
+    def wait() -> None:
+        try:
+            signal.raise_signal(signal.Signals[name])
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt from None
+
+    with pytest.raises(KeyboardInterrupt) as stopped, stoppable():
+        wait()
+    assert exit_code(stopped.value) == CODES[name]
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_other_exceptions_in_callbacks_are_reported_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
