@@ -175,10 +175,15 @@ class Manifest:
             os.fsync(file.fileno())
 
     def _append(self, row: dict[str, Any]) -> None:
-        with self._path.open("ab") as file:
-            file.write(_line(row))
-            file.flush()
-            os.fsync(file.fileno())
+        size = self._path.stat().st_size if self._path.exists() else 0
+        try:
+            with self._path.open("ab") as file:
+                file.write(_line(row))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            os.truncate(self._path, size)  # a part of a line, on a full disk, would spoil the next one
+            raise
 
 
 def _settings_of(line: bytes) -> dict[str, Any]:

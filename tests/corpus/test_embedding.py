@@ -17,7 +17,7 @@ from spacy.vocab import Vocab
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import embed
 from spacy_elmo.corpus.bilm import BiLMChoice
-from spacy_elmo.corpus.manifest import MANIFEST, SKIPPED
+from spacy_elmo.corpus.manifest import MANIFEST, SKIPPED, Manifest, ShardFacts
 from spacy_elmo.errors import CorpusError, SettingsError, VectorsError
 from spacy_elmo.pipeline.attributes import layers_of, vectors_of
 
@@ -258,6 +258,22 @@ def test_a_full_disk_leaves_finished_shards(text: Path, tmp_path: Path, monkeypa
         embed(text, tmp_path / "out", format="spacy", bilm=BILM, shard_size=100)
     names = sorted(path.name for path in (tmp_path / "out" / "shards").iterdir())
     assert names == ["part-000000.spacy", "part-000001.spacy"]
+
+
+def test_a_line_of_the_manifest_that_does_not_fit_leaves_no_part(tmp_path: Path) -> None:
+    """Other processes finish their shards after that, and theirs may fit."""
+    resource = pytest.importorskip("resource", reason="has no limit of a file's size")
+    manifest, path = Manifest(tmp_path, {"biLM": "a"}, True), tmp_path / MANIFEST
+    manifest.add(ShardFacts(0, "part-000000.spacy", 1, ""))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, hard))
+    try:
+        with pytest.raises(CorpusError, match=r"manifest.jsonl: can't be written"):
+            manifest.add(ShardFacts(1, "part-000001.spacy", 1, ""))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    manifest.add(ShardFacts(2, "part-000002.spacy", 1, ""))
+    assert [json.loads(line)["shard"] for line in path.read_text().splitlines()[1:]] == [0, 2]
 
 
 COMMAND = [sys.executable, "-m", "spacy", "elmo", "embed", "--format", "spacy", "--shard-size", "5000", "--quiet"]
