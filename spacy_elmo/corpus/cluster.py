@@ -11,8 +11,10 @@ import os
 import signal
 import socket
 import threading
+import time
 import uuid
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -35,6 +37,8 @@ from .shards import Progress, ShardSettings, ShardWriter
 
 RETRIES = 10  # times that a shard is begun again after its process or machine died
 _SECONDS = 10.0  # that a machine has to answer, and tasks to end
+_PATIENCE = 60.0  # seconds without a finished shard after which a cluster with cores is reported too
+_PAUSE = 600.0  # seconds between two such reports, at most
 Shared = tuple[str, ShardSettings, BiLMOptions, Arrays]  # what all tasks of a command need; first the version
 
 _writer: tuple[str, ShardWriter] | None = None  # of a Ray process, and the command that it was made for
@@ -84,7 +88,8 @@ def run_cluster(
 
     The biLM comes from this machine. A task has one core, and one GPU if the biLM's device is one. If reading the
     shards fails, those that are being made are finished first. If a signal stops this process, those that wait
-    are left out, and the others end after their window.
+    are left out, and the others end after their window. A warning says what is waited for if no shard is finished
+    for a while.
 
     workers: tasks at once; None: as many as the cluster can run, and as many more that wait.
     shards, settings, folder, done, progress: as in `local.run_here`. All machines must share the folder.
@@ -109,7 +114,7 @@ def run_cluster(
 
     def collect(most: int) -> None:
         while len(pending) > most:
-            for task in ray.wait(list(pending))[0]:
+            for task in _finished(ray, pending, ("CPU", "GPU") if gpu else ("CPU",)):
                 size = pending.pop(task)
                 facts = _result(ray, task)
                 done(facts)
@@ -169,6 +174,31 @@ def _for_tasks(settings: ShardSettings) -> ShardSettings:
         pipeline=pipeline, device=device.type, precision="float32" if dtype == torch.float32 else "bfloat16"
     )
     return replace(settings, bilm=bilm, code=None if settings.code is None else Path(settings.code).absolute())
+
+
+def _finished(ray: Any, tasks: Collection[Any], kinds: tuple[str, ...]) -> list[Any]:
+    """Return finished tasks, at least one. Warns again and again if there is none for a while.
+
+    tasks: to wait for.
+    kinds: what a task needs one of, by the names that Ray has for it.
+    """
+    begun, pause = time.monotonic(), _SECONDS
+    while not (finished := ray.wait(list(tasks), timeout=pause)[0]):
+        seconds = time.monotonic() - begun
+        cluster, free = ray.cluster_resources(), ray.available_resources()
+        lacks = any(cluster.get(kind, 0) < 1 for kind in kinds)
+        if lacks or seconds >= _PATIENCE:
+            message = (Errors.RAY_NO_CORE if lacks else Errors.RAY_BUSY).format(
+                seconds=round(seconds), shards=len(tasks), needed=_amounts(dict.fromkeys(kinds, 1), kinds),
+                got=_amounts(cluster, kinds), free=_amounts(free, kinds),
+            )  # fmt: skip
+            warnings.warn(message, stacklevel=2)
+        pause = min(2 * pause, _PAUSE)
+    return list(finished)
+
+
+def _amounts(resources: dict[str, float], kinds: tuple[str, ...]) -> str:
+    return " and ".join(f"{resources.get(kind, 0):g} {kind}" for kind in kinds)
 
 
 def _result(ray: Any, task: Any) -> ShardFacts:

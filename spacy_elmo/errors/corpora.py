@@ -165,6 +165,14 @@ class CorpusMessages:
         "{folder}: the machine {machine} of the Ray cluster has not the same folder at this path. Expected a folder "
         "that all machines share, on a network file system for example: give one as the output."
     )
+    RAY_NO_CORE = (
+        "no shard was finished for {seconds} seconds: a shard needs {needed}, and the Ray cluster has {got}. The "
+        "command goes on when a machine with more joins (`ray start --address FIRST:6379`); Ctrl-C stops it."
+    )
+    RAY_BUSY = (
+        "no shard was finished for {seconds} seconds. {shards} are being made or wait. A shard needs {needed}; the Ray "
+        "cluster has {got}, of which {free} are free. If it is at work for others, the command goes on after that."
+    )
     RAY_VERSION = (
         "the machine {machine} of the Ray cluster has spacy-elmo {got}. Expected {expected}, as the machine has where "
         "the command runs: install the same version on all machines."

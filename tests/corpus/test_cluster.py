@@ -100,6 +100,51 @@ def test_another_version_is_refused() -> None:
         cluster._load("0.0.1", settings, *settings.bilm.load_arrays())
 
 
+class WaitingRay:
+    """A Ray whose first task is finished when it was waited for the fourth time. All of it takes no time."""
+
+    def __init__(self, total: dict[str, float], free: dict[str, float]) -> None:
+        self.total, self.free = total, free
+        self.now, self.calls = 0.0, 0
+
+    def wait(self, tasks: list[str], timeout: float) -> tuple[list[str], list[str]]:
+        self.now, self.calls = self.now + timeout, self.calls + 1
+        return (tasks[:1], tasks[1:]) if self.calls == 4 else ([], tasks)
+
+    def cluster_resources(self) -> dict[str, float]:
+        return self.total
+
+    def available_resources(self) -> dict[str, float]:
+        return self.free
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "seconds", "says"),
+    [
+        ({}, {}, [10, 30, 70], "a shard needs 1 CPU and 1 GPU, and the Ray cluster has 0 CPU and 0 GPU."),
+        ({"CPU": 8.0}, {"CPU": 8.0}, [10, 30, 70], "the Ray cluster has 8 CPU and 0 GPU."),
+        (
+            {"CPU": 8.0, "GPU": 1.0},
+            {"CPU": 7.0},
+            [70],
+            "2 are being made or wait. .* of which 7 CPU and 0 GPU are free",
+        ),
+    ],
+)
+def test_long_waits_are_told(
+    total: dict[str, float],
+    free: dict[str, float],
+    seconds: list[int],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ray = WaitingRay(total, free)
+    monkeypatch.setattr(time, "monotonic", lambda: ray.now)
+    with pytest.warns(UserWarning, match=says) as told:
+        assert cluster._finished(ray, ["a", "b"], ("CPU", "GPU")) == ["a"]
+    assert [int(str(one.message).split(" seconds")[0].split()[-1]) for one in told] == seconds
+
+
 def test_without_ray_the_error_says_what_to_install(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
