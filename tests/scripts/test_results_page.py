@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import spacy
 from experiments import NETWORKS, TASKS, config_of, settings_of
+from results_page import write_results
 from results_tables import error_cut, spread
 from spacy.util import load_config
 
-from results import write_results
 from spacy_elmo.errors import CommandError
 from spacy_elmo.tasks.coreference.scorer import score_coreference
 

@@ -1,6 +1,6 @@
 """Write docs/results.md and its plots from the files in results/, and name the runs that are missing.
 
-python scripts/results.py --seeds "0 1 2"
+python scripts/results_page.py --seeds "0 1 2"
 """
 
 from __future__ import annotations
