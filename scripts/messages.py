@@ -29,6 +29,11 @@ class Messages:
     )
     CORPUS_PREDICATES = "{path}, line {line}: {got} columns of roles. Expected {expected}, one for each predicate."
     CORPUS_ROLE = "{path}, line {line}: the role is {got}. Expected *, or brackets like (ARG0* ... *), none in another."
+    CORPUS_SENSES = (
+        "{path}, line {line}: got {got}. Expected a word, its lemma, its part of speech and its senses, divided by "
+        "tabs; a sense is resource:kind:reference, and - stands for none."
+    )
+    SENSE_INDEX = "{path}, line {line}: got {got}. Expected WordNet's file index.sense: key, offset, number and count."
     CORPUS_QUESTIONS = (
         "{path}: not a file of questions with answers ({reason}). Expected SQuAD's layout, or paragraphs with context "
         "and questions: get the file again."

@@ -8,13 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 from command import run_command
 
 from spacy_elmo import bilms
+from spacy_elmo.analysis.random_weights import random_weights
 from spacy_elmo.formats import read_options, write_options, write_weights
-from spacy_elmo.modules import BiLM
 
 _EMBEDDED = Path(bilms.paths("en_mini")[0])
 
@@ -22,10 +21,8 @@ _EMBEDDED = Path(bilms.paths("en_mini")[0])
 def write_random_bilm(folder: Path, options_file: Path, seed: int) -> None:
     """Write options.json and weights.hdf5 in the official format. Raises OptionsError and WeightsError."""
     options = read_options(options_file)
-    bilm = BiLM(options)
-    bilm.reset_parameters(torch.Generator().manual_seed(seed))
     folder.mkdir(parents=True, exist_ok=True)
-    write_weights(folder / "weights.hdf5", options, bilm.to_arrays())
+    write_weights(folder / "weights.hdf5", options, random_weights(options, seed))
     write_options(folder / "options.json", options)
 
 

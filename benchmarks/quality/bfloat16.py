@@ -14,23 +14,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import spacy
-import torch
 from spacy.training import Corpus
 
-from spacy_elmo.inference import Engine
-from spacy_elmo.modules import load_bilm
+from spacy_elmo.analysis.probing.corpus import docs_of
+from spacy_elmo.analysis.probing.probe import embed
+from spacy_elmo.corpus.bilm import BiLMChoice
 
 from ..common.arguments import PRECISIONS, parser_of, text_file
-from .probe_tags import embed, read_conllu
 
 Array = npt.NDArray[np.float32]
 
 
 def vectors(path: Path, options_file: str | None, weight_file: str | None) -> None:
     """A row for each layer, and one for their mean."""
-    sentences = [[word for word, _ in sentence] for sentence in read_conllu(path, None)]
-    bilm = load_bilm(options_file, weight_file)
-    exact, low = (embed(Engine.of(bilm, dtype), sentences) for dtype in (torch.float32, torch.bfloat16))
+    sentences = [[token.text for token in doc] for doc in docs_of(path)]
+    choices = (BiLMChoice(None, options_file, weight_file, precision=precision) for precision in PRECISIONS)
+    exact, low = (embed(choice.load(), sentences) for choice in choices)
     print(f"{path.name}: {len(sentences):,} sentences, {exact.shape[1]:,} tokens\n")
     print("| vectors | relative error | cosine, mean | smallest |\n| --- | --: | --: | --: |")
     pairs = [*zip(exact, low), (exact.mean(0), low.mean(0))]

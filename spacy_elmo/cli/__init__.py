@@ -21,12 +21,14 @@ from .neighbours import CONTEXT as ONE_CORPUS
 from .neighbours import neighbours
 from .pack import pack
 from .pretrain import CONTEXT, pretrain
+from .probe import probe
 from .shared.paths import Arguments
 from .shared.stopping import with_exit_codes
 from .similar import similar
 from .version import version
 from .vocab import vocab
 from .weights import weights
+from .wsd import wsd
 
 app = typer.Typer(name="elmo", cls=Arguments, help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
 app.callback(invoke_without_command=True)(version)
@@ -44,5 +46,5 @@ app.command("neighbours", context_settings=ONE_CORPUS)(with_exit_codes(neighbour
 register(init_config, weights, init_pretrain_config, vocab)
 # pretrain handles signals itself (pretraining/run/stopping.py)
 app.command("pretrain", context_settings=CONTEXT, epilog=command_help())(pretrain)
-register(evaluate, pack)
+register(evaluate, probe, wsd, pack)
 spacy_app.add_typer(app)

@@ -23,7 +23,7 @@ from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import STANDARD_INPUT, source_of
 from .shared.occurrences import marked
-from .shared.options import Code, PipeName
+from .shared.options import Code, Model, PipeName
 from .shared.paths import folder_argument, path_argument
 
 CONTEXT = {"allow_extra_args": True}  # which are refused by a message
@@ -149,15 +149,7 @@ def neighbours(
     one_per_sentence: Annotated[
         bool, typer.Option("--one-per-sentence", help="Show one neighbour of each sentence; equal sentences are one")
     ] = False,
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="MODEL",
-            help="Folder of a biLM or of a pretraining run, saved pipeline (folder or package), or the name of a biLM",
-        ),
-    ] = EMBEDDED,
+    model: Model = EMBEDDED,
     pipe: PipeName = None,
     code: Code = None,
     lang: Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 
 from .allennlp import AllenNLPMessages
+from .analysis import AnalysisMessages
 from .cache import CacheMessages
 from .checkpoints import CheckpointMessages
 from .commands import CommandMessages
@@ -121,6 +122,7 @@ class Errors(
     CommandMessages,
     DownloadMessages,
     AllenNLPMessages,
+    AnalysisMessages,
     CacheMessages,
     CheckpointMessages,
     CorpusMessages,

@@ -23,3 +23,12 @@ OldLanguage = Annotated[str | None, typer.Option("--language", hidden=True)]  # 
 PipeName = Annotated[
     str | None, typer.Option("--pipe", metavar="NAME", help="Name of the elmo pipe if the pipeline has several")
 ]
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="Folder of a biLM or of a pretraining run, saved pipeline (folder or package), or the name of a biLM",
+    ),
+]

@@ -1,0 +1,151 @@
+"""`elmo probe`: what a linear classifier reads from each layer."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from spacy.cli._util import import_code
+from wasabi import msg
+
+from ..analysis.probing.attributes import label_getter
+from ..analysis.probing.classifier import ITERATIONS
+from ..analysis.probing.corpus import read_labelled
+from ..analysis.probing.probe import Probes
+from ..analysis.probing.scores import Score
+from ..analysis.random_weights import random_weights
+from ..analysis.rows import row_keys, row_titles
+from ..corpus.bilm import BiLMChoice
+from ..modules.loading import EMBEDDED
+from .shared.bilms import bilm_of
+from .shared.console import escaped, show_all
+from .shared.errors import printing_errors
+from .shared.options import Code, Model, PipeName
+from .shared.paths import path_argument
+from .shared.progress import shown_bar
+
+TRAINED, RANDOM = "trained", "random"  # which weights, in JSON
+_WIDEST = 40  # characters of a column
+
+
+def read_probes(train: Path, dev: Path, attribute: str, limit: int | None, iterations: int) -> Probes:
+    """Read both parts. Arguments and errors are as of `read_labelled` and `Probes`."""
+    getter = label_getter(attribute)
+    first, second = (read_labelled(path, attribute, getter, limit) for path in (train, dev))
+    return Probes(first, second, attribute, iterations)
+
+
+def run_probes(probes: Probes, choice: BiLMChoice, seed: int | None) -> dict[str, list[Score]]:
+    """Return the scores of each layer and of their mean, for the trained weights, and for random ones.
+
+    choice: the biLM.
+    seed: of the random weights; None: they are left out.
+
+    Raises ElmoError if the biLM can't be used.
+    """
+    options, arrays = choice.load_arrays()
+    weights = {TRAINED: arrays}
+    if seed is not None:
+        weights[RANDOM] = random_weights(options, seed)
+    found: dict[str, list[Score]] = {}
+    tokens, rows = len(probes.train.labels) + len(probes.dev.labels), options.layers + 1
+    for name in list(weights):
+        bilm = choice.load((options, weights.pop(name)))
+        with shown_bar(total=tokens, unit=" tokens", desc=f"{name} weights") as bar:
+            found[name] = []
+            for score in probes.run(bilm, bar.update):
+                found[name].append(score)
+                bar.set_description(f"{name} weights, classifier {len(found[name])} of {rows}")
+    return found
+
+
+def as_dict(
+    model: str, attribute: str, probes: Probes, majority: Score, found: dict[str, list[Score]]
+) -> dict[str, Any]:
+    """Return the result as a dict that can be written as JSON."""
+    keys = row_keys(len(found[TRAINED]) - 1)
+    return {
+        "model": model,
+        "attribute": attribute,
+        "labels": len(probes.labels),
+        "train_tokens": probes.train_tokens,
+        "dev_tokens": probes.dev_tokens,
+        "majority": majority._asdict(),
+        "layers": [
+            {"layer": key} | {name: scores[i]._asdict() for name, scores in found.items()} for i, key in enumerate(keys)
+        ],
+    }
+
+
+def show(attribute: str, probes: Probes, majority: Score, found: dict[str, list[Score]]) -> None:
+    """Print a table with a row for the baseline, for each layer, and for their mean."""
+    msg.text(escaped(f"{attribute}: {len(probes.labels):,} labels"))
+    msg.text(
+        f"{probes.train_tokens:,} tokens to train on, {probes.dev_tokens:,} to score, of which this many % are right"
+    )
+    baseline = _cells(majority)
+    rows = [("most frequent label of the word", *baseline, *[""] * len(baseline) * (len(found) - 1))]
+    for i, title in enumerate(row_titles(len(found[TRAINED]) - 1)):
+        rows.append((title, *(cell for scores in found.values() for cell in _cells(scores[i]))))
+    titles = {TRAINED: "biLM", RANDOM: "random weights"}
+    header = ["% right", *(text for name in found for text in (titles[name], "F1")[: len(baseline)])]
+    msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * (len(header) - 1)), max_col=_WIDEST)
+    if majority.f1 is not None:
+        msg.text("F1: of the labels other than O, token by token")
+
+
+def _cells(score: Score) -> list[str]:
+    return [f"{100 * share:.1f}" for share in score if share is not None]
+
+
+def probe(
+    train: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TRAIN",
+            parser=path_argument,
+            help="Annotated corpus to train the classifiers on: .spacy or .conllu, a file or a folder",
+        ),
+    ],
+    dev: Annotated[Path, typer.Argument(metavar="DEV", parser=path_argument, help="Annotated corpus to score them on")],
+    attribute: Annotated[
+        str,
+        typer.Option(
+            "--attr",
+            "-a",
+            metavar="NAME",
+            help="Which labels: upos, tag, ent (IOB and type), another attribute of spaCy's tokens, such as dep, or "
+            "_.NAME for an extension attribute",
+        ),
+    ] = "upos",
+    model: Model = EMBEDDED,
+    pipe: PipeName = None,
+    code: Code = None,
+    random: Annotated[
+        bool, typer.Option("--random", help="Probe the same biLM with random weights too, for comparison")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Of the random weights")] = 0,
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Read no more than this many sentences of each part")
+    ] = None,
+    iterations: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Of the classifiers' training (L-BFGS), at most")
+    ] = ITERATIONS,
+    as_json: Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")] = False,
+) -> None:
+    """Measure what a linear classifier reads from each layer.
+
+    A classifier of the tokens' labels is trained on each frozen layer, and on the mean of the layers. A table shows how
+    many tokens of DEV get the right label. The baseline gives each word its most frequent label in TRAIN.
+    """
+    show_all()
+    import_code(code)
+    with printing_errors():
+        choice = bilm_of(model, None, None, None, pipe, "cpu", "float32")
+        probes = read_probes(train, dev, attribute, limit, iterations)
+        majority = probes.majority()
+        found = run_probes(probes, choice, seed if random else None)
+    if as_json:
+        typer.echo(json.dumps(as_dict(model, attribute, probes, majority, found), indent=2, ensure_ascii=False))
+    else:
+        show(attribute, probes, majority, found)

@@ -1,0 +1,157 @@
+"""`elmo wsd`: word senses by the nearest neighbour, layer by layer."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from spacy.cli._util import import_code
+from wasabi import msg
+
+from ..analysis.rows import row_keys, row_titles
+from ..analysis.senses.corpus import SenseSentence, read_first_senses, read_senses
+from ..analysis.senses.evaluation import SenseResult, all_together, evaluate
+from ..analysis.senses.inventory import FirstSenses, SenseInventory
+from ..analysis.senses.scores import SenseScore
+from ..analysis.senses.vectors import instance_vectors
+from ..corpus.bilm import BiLMChoice
+from ..modules.loading import EMBEDDED
+from .shared.bilms import bilm_of
+from .shared.console import escaped, show_all
+from .shared.errors import printing_errors
+from .shared.options import Code, Model, PipeName
+from .shared.paths import path_argument
+from .shared.progress import shown_bar
+
+_ALL = "all"
+_WIDEST = 40  # characters of a column
+
+
+def read_corpora(paths: list[Path]) -> list[list[SenseSentence]]:
+    """Return the sentences of each corpus. Raises ElmoError if one can't be read."""
+    return [read_senses(path) for path in paths]
+
+
+def find_senses(
+    train: list[SenseSentence], tests: list[list[SenseSentence]], first: Path | None, choice: BiLMChoice
+) -> tuple[SenseInventory, list[SenseResult]]:
+    """Return the senses of the training corpus, and the result of each test set, with a bar on standard error.
+
+    first: list of first senses; None: there is none.
+    choice: the biLM.
+
+    Raises ElmoError if the list or the biLM can't be read.
+    """
+    listed = {} if first is None else read_first_senses(first)
+    bilm = choice.load()
+    rows = bilm.options.layers + 1
+    inventory, results = SenseInventory(), []
+    with shown_bar(total=len(train) + sum(map(len, tests)), unit=" sentences") as bar:
+        for instance, vectors in instance_vectors(bilm, train, bar.update):
+            inventory.add(instance, vectors)
+        first_senses = FirstSenses(listed, inventory)
+        for sentences in tests:
+            instances = instance_vectors(bilm, sentences, bar.update)
+            results.append(evaluate(inventory, first_senses, instances, rows))
+    return inventory, results
+
+
+def as_dict(model: str, inventory: SenseInventory, listed: bool, results: dict[str, SenseResult]) -> dict[str, Any]:
+    """Return the result as a dict that can be written as JSON.
+
+    listed: whether the first senses come from a list.
+    results: by the name of the test set; the last one is of all.
+    """
+
+    def scores(score: SenseScore) -> dict[str, float]:
+        return {"precision": score.precision, "recall": score.recall, "f1": score.f1}
+
+    return {
+        "model": model,
+        "lemmas": len(inventory),
+        "senses": inventory.n_senses,
+        "first_senses": "listed" if listed else "most frequent in training",
+        "tests": {
+            name: {
+                "instances": result.baseline.instances,
+                "not_in_training": result.unseen,
+                "first_sense": scores(result.baseline),
+                "layers": [
+                    {"layer": key} | scores(row) for key, row in zip(row_keys(len(result.rows) - 1), result.rows)
+                ],
+            }
+            for name, result in results.items()
+        },
+    }
+
+
+def show(inventory: SenseInventory, listed: bool, results: dict[str, SenseResult]) -> None:
+    """Print F1 as a table: a column for each test set. Arguments are as of `as_dict`."""
+    columns = list(results.values())
+    msg.text(f"training corpus: {inventory.n_senses:,} senses of {len(inventory):,} lemmas")
+    rows = [
+        ("instances", *(f"{result.baseline.instances:,}" for result in columns)),
+        ("not in the training corpus", *(f"{result.unseen:,}" for result in columns)),
+        ("first sense", *(_percent(result.baseline.f1) for result in columns)),
+    ]
+    for i, title in enumerate(row_titles(len(columns[0].rows) - 1)):
+        rows.append((title, *(_percent(result.rows[i].f1) for result in columns)))
+    header = ("F1 in %", *map(escaped, results))
+    msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * len(results)), max_col=_WIDEST)
+    first = "the listed one" if listed else "the most frequent one in the training corpus"
+    msg.text(f"first sense: {first}; the layers answer with it if the training corpus does not have the lemma")
+    unanswered = sum(result.baseline.instances - result.rows[0].answered for result in columns[-1:])
+    if unanswered:
+        msg.warn(f"without an answer, because no first sense is known: {unanswered:,}; --first-senses gives a list")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def wsd(
+    train: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TRAIN",
+            parser=path_argument,
+            help="Training corpus: a line for each word with lemma, part of speech and senses, divided by tabs, - for "
+            "no sense; an empty line ends a sentence",
+        ),
+    ],
+    tests: Annotated[
+        list[Path],
+        typer.Argument(metavar="TEST...", parser=path_argument, help="Test sets, in the same form"),
+    ],
+    first_senses: Annotated[
+        Path | None,
+        typer.Option(
+            "--first-senses",
+            "-f",
+            metavar="FILE",
+            help="First sense of each lemma, such as WordNet's: lemma, part of speech and sense, divided by tabs. "
+            "Default: the most frequent sense in TRAIN",
+        ),
+    ] = None,
+    model: Model = EMBEDDED,
+    pipe: PipeName = None,
+    code: Code = None,
+    as_json: Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")] = False,
+) -> None:
+    """Measure how well each layer tells word senses apart.
+
+    A word of a test set gets the sense of its lemma and part of speech whose mean vector in the training corpus is
+    nearest, by the cosine. The baseline gives all words their first sense.
+    """
+    show_all()
+    import_code(code)
+    with printing_errors():
+        choice = bilm_of(model, None, None, None, pipe, "cpu", "float32")
+        training, *sets = read_corpora([train, *tests])
+        inventory, found = find_senses(training, sets, first_senses, choice)
+    results = {str(path.stem): result for path, result in zip(tests, found)} | {_ALL: all_together(found)}
+    listed = first_senses is not None
+    if as_json:
+        typer.echo(json.dumps(as_dict(model, inventory, listed, results), indent=2, ensure_ascii=False))
+    else:
+        show(inventory, listed, results)

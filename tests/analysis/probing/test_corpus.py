@@ -1,0 +1,89 @@
+"""Words and labels of .spacy and .conllu files."""
+
+from pathlib import Path
+
+import pytest
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+
+from spacy_elmo.analysis.probing.attributes import label_getter
+from spacy_elmo.analysis.probing.corpus import LabelledCorpus, read_labelled
+from spacy_elmo.errors import CorpusError
+
+CONLLU = """# text = Du rivage .
+1-2\tDu\t_\t_\t_\t_\t_\t_\t_\t_
+1\tDe\tde\tADP\tP\t_\t3\tcase\t_\t_
+2\tle\tle\tDET\tD\t_\t3\tdet\t_\t_
+3\trivage\trivage\tNOUN\tN\t_\t0\troot\t_\t_
+3.1\tnothing\t_\tNOUN\tN\t_\t_\t_\t_\t_
+4\t.\t.\tPUNCT\t.\t_\t3\tpunct\t_\t_
+
+1\tVa\taller\tVERB\tV\t_\t0\troot\t_\t_
+
+"""
+
+
+def write(path: Path, *docs: Doc) -> Path:
+    DocBin(docs=docs, store_user_data=True).to_disk(path)
+    return path
+
+
+def read(path: Path, attribute: str = "upos", limit: int | None = None) -> LabelledCorpus:
+    return read_labelled(path, attribute, label_getter(attribute), limit)
+
+
+def test_conllu(tmp_path: Path) -> None:
+    path = tmp_path / "a.conllu"
+    path.write_text(CONLLU, encoding="utf8")
+    corpus = read(path)
+    assert corpus.sentences == [["De", "le", "rivage", "."], ["Va"]]
+    assert corpus.labels == ["ADP", "DET", "NOUN", "PUNCT", "VERB"]
+    assert corpus.words == ["De", "le", "rivage", ".", "Va"]
+    assert read(path, limit=1).sentences == [["De", "le", "rivage", "."]]
+
+
+def test_docs(tmp_path: Path) -> None:
+    """Sentence boundaries are followed, whitespace is left out, and a doc without boundaries is one sentence."""
+    marked = Doc(
+        Vocab(),
+        words=["It", " ", "rains", "Stay"],
+        pos=["PRON", "SPACE", "VERB", "VERB"],
+        sent_starts=[True, False, False, True],
+    )
+    blank = Doc(Vocab(), words=["   "])
+    other = Doc(Vocab(), words=["Go", "home"], pos=["VERB", ""])
+    write(tmp_path / "a.spacy", marked, blank)
+    write(tmp_path / "b.spacy", other)
+    corpus = read(tmp_path)
+    assert corpus.sentences == [["It", "rains"], ["Stay"], ["Go", "home"]]
+    assert corpus.labels == ["PRON", "VERB", "VERB", "VERB", ""]
+
+
+def test_values_of_an_extension(tmp_path: Path) -> None:
+    doc = Doc(Vocab(), words=["Go", "home"])
+    doc.user_data["._.", "mood", 0, None] = True
+    doc.user_data["._.", "mood", doc[1].idx, None] = False
+    assert read(write(tmp_path / "a.spacy", doc), "_.mood").labels == ["True", "False"]
+
+
+def test_refusals(tmp_path: Path) -> None:
+    doc = Doc(Vocab(), words=["Go"], tags=["VB"])
+    tagged = write(tmp_path / "tagged.spacy", doc)
+    with pytest.raises(CorpusError, match=r"tagged\.spacy: no token has a value of the attribute 'upos'"):
+        read(tagged)
+    for empty in (write(tmp_path / "none.spacy"), write(tmp_path / "blank.spacy", Doc(Vocab(), words=[" "]))):
+        with pytest.raises(CorpusError, match="no words"):
+            read(empty)
+    with pytest.raises(CorpusError, match=r"gone: no such file\. Expected an annotated corpus"):
+        read(tmp_path / "gone")
+    text = tmp_path / "a.txt"
+    text.write_text("a")
+    with pytest.raises(CorpusError, match=r"a\.txt: not a \.spacy or \.conllu file"):
+        read(text)
+    tagged.write_bytes(tagged.read_bytes()[:-4])
+    with pytest.raises(CorpusError, match=r"tagged\.spacy: damaged"):
+        read(tagged, "tag")
+    bad = tmp_path / "bad.conllu"
+    bad.write_text("1\tword\n\n")
+    with pytest.raises(CorpusError, match=r"bad\.conllu: damaged"):
+        read(bad)

@@ -1,0 +1,101 @@
+"""Nearest senses and their scores; the answers are found by hand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from fake_bilm import fake_bilm
+
+from spacy_elmo.analysis.senses.corpus import Instance, Lemma, SenseSentence
+from spacy_elmo.analysis.senses.evaluation import all_together, evaluate
+from spacy_elmo.analysis.senses.inventory import FirstSenses, SenseInventory
+from spacy_elmo.analysis.senses.scores import SenseScore, joined
+from spacy_elmo.analysis.senses.vectors import instance_vectors
+
+BANK, LAKE = Lemma("bank", "n"), Lemma("lake", "n")
+
+
+def rows(*vectors: tuple[float, float]) -> np.ndarray:
+    return np.array(vectors, np.float32)
+
+
+def inventory() -> SenseInventory:
+    """bank has money, twice, and river. Row 0 has their means (3, 0) and (0, 9), row 1 (0, 2) and (8, 1)."""
+    made = SenseInventory()
+    made.add(Instance(0, 1, BANK, ("river",)), rows((0, 9), (8, 1)))
+    made.add(Instance(0, 1, BANK, ("money",)), rows((2, -1), (-1, 1)))
+    made.add(Instance(0, 1, BANK, ("money",)), rows((4, 1), (1, 3)))
+    return made
+
+
+def test_inventory() -> None:
+    made = inventory()
+    assert BANK in made
+    assert LAKE not in made
+    assert (len(made), made.n_senses) == (1, 2)
+    assert made.most_frequent(BANK) == "money"
+    assert made.most_frequent(LAKE) is None
+    # by length the second vector would be nearer to (0, 2); the cosine does not know lengths
+    assert made.nearest(BANK, rows((2, 1), (1, 0.2))) == ["money", "river"]
+    assert made.nearest(BANK, rows((0, 0), (0, 5))) == ["river", "money"]  # of equals the first
+
+
+def test_several_senses_of_one_instance() -> None:
+    made = SenseInventory()
+    made.add(Instance(0, 1, BANK, ("a", "b")), rows((1, 0)))
+    made.add(Instance(0, 1, BANK, ("b",)), rows((0, 1)))
+    assert made.most_frequent(BANK) == "b"
+    assert made.nearest(BANK, rows((1, 0))) == ["a"]
+    assert made.nearest(BANK, rows((1, 1))) == ["b"]  # its mean is (1/2, 1/2)
+
+
+def test_equally_frequent_senses() -> None:
+    made = SenseInventory()
+    made.add(Instance(0, 1, BANK, ("z",)), rows((1, 0)))
+    made.add(Instance(0, 1, BANK, ("a",)), rows((1, 0)))
+    assert made.most_frequent(BANK) == "z"
+
+
+def test_evaluation() -> None:
+    made = inventory()
+    instances = [
+        (Instance(0, 1, BANK, ("money",)), rows((1, 0), (1, 0))),  # row 0: money, row 1: river
+        (Instance(0, 1, BANK, ("river", "slope")), rows((0, 1), (0, 1))),  # row 0: river, row 1: money
+        (Instance(0, 1, LAKE, ("water",)), rows((1, 0), (1, 0))),  # not in training
+    ]
+    result = evaluate(made, FirstSenses({}, made), instances, 2)
+    assert result.unseen == 1
+    assert result.baseline == SenseScore(right=1, answered=2, instances=3)
+    assert result.rows == [SenseScore(2, 2, 3), SenseScore(0, 2, 3)]
+    listed = evaluate(made, FirstSenses({LAKE: "water", BANK: "river"}, made), instances, 2)
+    assert listed.baseline == SenseScore(2, 3, 3)  # river for both banks
+    assert listed.rows == [SenseScore(3, 3, 3), SenseScore(1, 3, 3)]
+    both = all_together([result, listed])
+    assert both.unseen == 2
+    assert both.baseline == SenseScore(3, 5, 6)
+    assert both.rows == [SenseScore(5, 5, 6), SenseScore(1, 5, 6)]
+
+
+def test_scores() -> None:
+    score = SenseScore(right=2, answered=4, instances=5)
+    assert (score.precision, score.recall) == (0.5, 0.4)
+    assert score.f1 == pytest.approx(2 * 0.5 * 0.4 / 0.9)
+    assert SenseScore(3, 4, 4).f1 == 0.75
+    assert SenseScore().f1 == SenseScore().precision == SenseScore().recall == 0
+    assert joined([score, SenseScore(1, 1, 1)]) == SenseScore(3, 5, 6)
+
+
+def test_vectors() -> None:
+    """Layer 0 has the place, layer 1 the length of the word; the last row is their mean."""
+
+    def vector(layer: int, words: Sequence[str], place: int) -> Sequence[float]:
+        return [place, 0] if layer == 0 else [0, len(words[place])]
+
+    gas = Instance(1, 3, Lemma("natural_gas", "n"), ("gas",))
+    bank = Instance(0, 1, BANK, ("money",))
+    sentences = [SenseSentence(["the", "natural", "gas"], [gas]), SenseSentence(["bank"], [bank])]
+    told: list[int] = []
+    found = dict(instance_vectors(fake_bilm(2, 2, vector), sentences, told.append))
+    assert found[gas].tolist() == [[1.5, 0], [0, 5], [0.75, 2.5]]
+    assert found[bank].tolist() == [[0, 0], [0, 4], [0, 2]]
+    assert told == [2]
