@@ -23,7 +23,6 @@ from .shared.options import Code, Model, PipeName
 from .shared.paths import path_argument
 from .shared.progress import shown_bar
 
-_ALL = "all"
 _WIDEST = 40  # characters of a column
 
 
@@ -56,38 +55,41 @@ def find_senses(
     return inventory, results
 
 
-def as_dict(model: str, inventory: SenseInventory, listed: bool, results: dict[str, SenseResult]) -> dict[str, Any]:
+def as_dict(
+    model: str, inventory: SenseInventory, listed: bool, tests: list[Path], results: list[SenseResult]
+) -> dict[str, Any]:
     """Return the result as a dict that can be written as JSON.
 
     listed: whether the first senses come from a list.
-    results: by the name of the test set; the last one is of all.
+    tests, results: of each test set.
     """
-
-    def scores(score: SenseScore) -> dict[str, float]:
-        return {"precision": score.precision, "recall": score.recall, "f1": score.f1}
-
     return {
         "model": model,
         "lemmas": len(inventory),
         "senses": inventory.n_senses,
         "first_senses": "listed" if listed else "most frequent in training",
-        "tests": {
-            name: {
-                "instances": result.baseline.instances,
-                "not_in_training": result.unseen,
-                "first_sense": scores(result.baseline),
-                "layers": [
-                    {"layer": key} | scores(row) for key, row in zip(row_keys(len(result.rows) - 1), result.rows)
-                ],
-            }
-            for name, result in results.items()
-        },
+        "tests": [{"test": str(path)} | _result_dict(result) for path, result in zip(tests, results)],
+        "all": _result_dict(all_together(results)),
     }
 
 
-def show(inventory: SenseInventory, listed: bool, results: dict[str, SenseResult]) -> None:
+def _result_dict(result: SenseResult) -> dict[str, Any]:
+    return {
+        "instances": result.baseline.instances,
+        "not_in_training": result.unseen,
+        "first_sense": _score_dict(result.baseline),
+        "layers": [{"layer": key} | _score_dict(row) for key, row in zip(row_keys(len(result.rows) - 1), result.rows)],
+    }
+
+
+def _score_dict(score: SenseScore) -> dict[str, float]:
+    return {"precision": score.precision, "recall": score.recall, "f1": score.f1}
+
+
+def show(inventory: SenseInventory, listed: bool, tests: list[Path], results: list[SenseResult]) -> None:
     """Print F1 as a table: a column for each test set. Arguments are as of `as_dict`."""
-    columns = list(results.values())
+    total = all_together(results)
+    columns = [*results, total]
     msg.text(f"training corpus: {inventory.n_senses:,} senses of {len(inventory):,} lemmas")
     rows = [
         ("instances", *(f"{result.baseline.instances:,}" for result in columns)),
@@ -96,11 +98,11 @@ def show(inventory: SenseInventory, listed: bool, results: dict[str, SenseResult
     ]
     for i, title in enumerate(row_titles(len(columns[0].rows) - 1)):
         rows.append((title, *(_percent(result.rows[i].f1) for result in columns)))
-    header = ("F1 in %", *map(escaped, results))
-    msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * len(results)), max_col=_WIDEST)
+    header = ("F1 in %", *(escaped(path.stem) for path in tests), "all")
+    msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * len(columns)), max_col=_WIDEST)
     first = "the listed one" if listed else "the most frequent one in the training corpus"
     msg.text(f"first sense: {first}; the layers answer with it if the training corpus does not have the lemma")
-    unanswered = sum(result.baseline.instances - result.rows[0].answered for result in columns[-1:])
+    unanswered = total.baseline.instances - total.rows[0].answered
     if unanswered:
         msg.warn(f"without an answer, because no first sense is known: {unanswered:,}; --first-senses gives a list")
 
@@ -148,10 +150,9 @@ def wsd(
     with printing_errors():
         choice = bilm_of(model, None, None, None, pipe, "cpu", "float32")
         training, *sets = read_corpora([train, *tests])
-        inventory, found = find_senses(training, sets, first_senses, choice)
-    results = {str(path.stem): result for path, result in zip(tests, found)} | {_ALL: all_together(found)}
+        inventory, results = find_senses(training, sets, first_senses, choice)
     listed = first_senses is not None
     if as_json:
-        typer.echo(json.dumps(as_dict(model, inventory, listed, results), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(as_dict(model, inventory, listed, tests, results), indent=2, ensure_ascii=False))
     else:
-        show(inventory, listed, results)
+        show(inventory, listed, tests, results)

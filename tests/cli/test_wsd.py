@@ -41,10 +41,11 @@ def test_table(corpora: tuple[Path, Path], tmp_path: Path) -> None:
 
     Layers 1 and 2 see "the" and "a", so they answer river and money: 2 of 3 answers are right, of 4 instances.
     """
-    second = write(tmp_path / "second.tsv", TEST[2:3])
+    (tmp_path / "other").mkdir()
+    second = write(tmp_path / "other" / "first.tsv", TEST[2:3])  # of the same name
     output = run("elmo", "wsd", *corpora, second, "--model", GOLDEN)
     assert "training corpus: 3 senses of 2 lemmas" in output
-    assert "F1 in % first second all" in output
+    assert "F1 in % first first all" in output
     assert "instances 4 1 5" in output
     assert "not in the training corpus 1 0 1" in output
     assert "first sense 28.6 0.0 22.2" in output  # river comes first: 1 right of 3 answers and 4; of 4 and 5
@@ -62,9 +63,8 @@ def test_listed_first_senses(corpora: tuple[Path, Path], tmp_path: Path) -> None
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)
     assert (printed["lemmas"], printed["senses"], printed["first_senses"]) == (2, 3, "listed")
-    assert list(printed["tests"]) == ["first", "all"]
-    test = printed["tests"]["first"]
-    assert test == printed["tests"]["all"]
+    [test] = printed["tests"]
+    assert test == {"test": str(corpora[1])} | printed["all"]
     assert (test["instances"], test["not_in_training"]) == (4, 1)
     assert test["first_sense"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0}
     assert [row["layer"] for row in test["layers"]] == [0, 1, 2, "mean"]
