@@ -12,7 +12,7 @@ from typing import IO
 from ..errors import CorpusError, Errors
 from ..formats.text.docbin import docs_in, sentences_of
 from ..formats.text.sources import find_files, kind_of
-from ..formats.unpacking import lines_of, unpacked
+from ..formats.unpacking import lines_of, unpacked, unpacked_size
 from .documents import Item, Kind, Shard, size_of
 
 STANDARD_INPUT = "-"
@@ -37,12 +37,18 @@ def sources_of(inputs: Sequence[str | Path], output: str | Path | None = None) -
 
 
 def total_bytes(files: Iterable[Path]) -> int | None:
-    """Return the number of bytes of files; None if one of them is packed, a DocBin, or standard input."""
+    """Return the number of bytes of files, an estimate if one is packed.
+
+    None if one is a DocBin, no regular file (such as standard input or a pipe), or damaged: `read_items` says so.
+    """
     total = 0
     for path in files:
-        if str(path) == STANDARD_INPUT or path.suffix != kind_of(path) or path.suffix == ".spacy":
+        if not path.is_file() or kind_of(path) == ".spacy":
             return None
-        total += path.stat().st_size
+        try:
+            total += unpacked_size(path)
+        except CorpusError:
+            return None
     return total
 
 

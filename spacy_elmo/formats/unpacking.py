@@ -19,6 +19,7 @@ LONGEST_LINE = 1 << 24  # bytes
 # A packed file may unpack to this many bytes, or to this multiple of its own size if that is more. Text packs to a
 # third up to a tenth of its size; zeros to a thousandth and less.
 UNPACKED_BYTES, UNPACKED_TIMES = 1 << 30, 200
+_SAMPLE = 1 << 22  # bytes of unpacked text by which the size of the rest is estimated
 _XZ_MEMORY = 300 << 20  # bytes for unpacking; xz -9 needs 65 MiB, and the header can ask for 4 GiB
 _XZ_READ_BYTES = 1 << 16
 _ZSTD_READ_BYTES = 1 << 10  # read at a time; they unpack to at most 32 MiB
@@ -135,20 +136,40 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
     Raises CorpusError, which names the file, if it can't be opened, if it can't be read inside the block, if it unpacks
     to more bytes than `unpacked_limit` says, or if its name ends in .zst and zstandard is not installed.
     """
+    with _opened(path) as (_, file):
+        yield file
+
+
+def unpacked_size(path: Path) -> int:
+    """Return the number of bytes of a file when it is unpacked: of a long packed file an estimate by its beginning.
+
+    path: the file. Raises CorpusError as `unpacked` does.
+    """
+    with _opened(path) as (packed, file):
+        size = path.stat().st_size
+        if packed is file:
+            return size
+        sample = len(file.read(_SAMPLE))
+        return sample if sample < _SAMPLE else max(sample, sample * size // packed.tell())
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Yield a file and what it unpacks to, which is the same one if it is not packed. Raises as `unpacked` does."""
     damage: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
     try:
         with path.open("rb") as file:
             if path.suffix == ".zst":
                 zstandard = _zstandard(path)
                 damage += (zstandard.ZstdError,)
-                yield _buffered(_Zstd(file, zstandard), path)
+                yield file, _buffered(_Zstd(file, zstandard), path)
             elif path.suffix == ".gz":
                 with gzip.open(file) as zipped:
-                    yield _buffered(zipped, path)
+                    yield file, _buffered(zipped, path)
             elif path.suffix == ".xz":
-                yield _buffered(_Xz(file), path)
+                yield file, _buffered(_Xz(file), path)
             else:
-                yield file
+                yield file, file
     except damage as error:
         raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=error)) from error
 

@@ -46,7 +46,9 @@ def test_text_packed_in_every_way(tmp_path: Path) -> None:
             (str(path), 3, "a dog"),
         ]
     assert total_bytes([tmp_path / "a.txt"]) == len(text) + 3
-    assert total_bytes([tmp_path / "a.txt.gz"]) is None
+    assert total_bytes([tmp_path / "a.txt.gz"]) == len(text)
+    (tmp_path / "b.gz").write_bytes(b"no gzip")
+    assert [total_bytes([tmp_path / "a.txt", tmp_path / name]) for name in ("-", "b.gz", "none.txt")] == [None] * 3
 
 
 def test_tokens_have_places_in_their_text() -> None:

@@ -1,11 +1,17 @@
 """Lines of plain files. tests/pretraining/text/test_reading.py tests compressed and damaged files."""
 
+import gzip
 import io
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
 
 import pytest
+import zstandard
 
 from spacy_elmo.formats import unpacking
-from spacy_elmo.formats.unpacking import lines_of
+from spacy_elmo.formats.unpacking import lines_of, unpacked_size
 
 
 @pytest.mark.parametrize(
@@ -22,3 +28,15 @@ from spacy_elmo.formats.unpacking import lines_of
 def test_lines(content: bytes, lines: list[bytes | None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "LONGEST_LINE", 4)
     assert list(lines_of(io.BytesIO(content))) == lines
+
+
+@pytest.mark.parametrize(
+    ("end", "pack"), [("gz", gzip.compress), ("xz", lzma.compress), ("zst", zstandard.ZstdCompressor().compress)]
+)
+def test_size_of_a_packed_file(end: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    random = Random(0)
+    text = " ".join(str(random.randrange(10**6)) for _ in range(1_500_000)).encode()  # about 10 MB
+    (tmp_path / f"a.{end}").write_bytes(pack(text))
+    assert unpacked_size(tmp_path / f"a.{end}") == pytest.approx(len(text), rel=0.05)
+    (tmp_path / f"b.{end}").write_bytes(pack(text[:1000]))
+    assert unpacked_size(tmp_path / f"b.{end}") == 1000

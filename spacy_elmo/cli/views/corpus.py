@@ -22,7 +22,7 @@ from ..shared.progress import shown_bar
 def corpus_bar(total: int | None, quiet: bool) -> Iterator[Progress]:
     """Show the bytes of text that are done, the time left, and the tokens a second.
 
-    total: bytes of text; None: they are not known, so the time left isn't either.
+    total: bytes of text, perhaps an estimate; None: they are not known, so the time left isn't either.
     quiet: whether nothing is shown.
 
     Yields the function that moves the bar.
@@ -40,10 +40,15 @@ def corpus_bar(total: int | None, quiet: bool) -> Iterator[Progress]:
         done += tokens
         rate = done / max(1e-9, time.monotonic() - begun)
         bar.set_postfix_str(f"{done:,} tokens, {rate:,.0f} tokens/s", refresh=False)
+        if bar.total is not None:
+            bar.total = max(bar.total, bar.n + size)  # the total may be an estimate
         bar.update(size)
 
     try:
         yield update
+        if bar is not None and bar.total is not None:
+            bar.total = bar.n
+            bar.refresh()
     finally:
         if bar is not None:
             bar.close()
