@@ -1,7 +1,6 @@
 """The component `semantic_roles`."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,8 +18,8 @@ from ...errors import AnnotationError, Errors, SettingsError, shown
 from ..shared.sizes import check_sizes
 from .annotations import annotate, given_predicates
 from .loss import loss_of, probabilities
-from .model import RoleModel, RoleScores
-from .rows import Row, rows_of
+from .model import MAX_BATCH_TOKENS, RoleModel, RoleScores
+from .rows import Row, batches_of, rows_of
 from .tags import spans_of
 from .targets import labels_in, targets_of
 from .viterbi import best_tags
@@ -129,10 +128,16 @@ class SemanticRoles(TrainablePipe):
         answers: list[Roles] = [{predicate: [] for predicate in tokens or ()} for tokens in given]
         if not any(len(doc) for doc in docs):
             return answers
-        scores = self.model.predict((docs, partial(self._rows, docs, given)))
-        for row, tags in zip(scores.rows, scores.roles):
-            spans = spans_of(best_tags(self.model.ops.to_numpy(tags)), self.labels)
-            answers[row.doc][row.predicate] = [(row.start + start, row.start + end, name) for start, end, name in spans]
+        vectors = self.model.get_ref("tok2vec").predict(docs)
+        rows = self._rows(docs, given, self.model.get_ref("finder").predict(vectors))
+        for row in rows:
+            answers[row.doc][row.predicate] = []  # in the order of the text
+        for numbers in batches_of(rows, MAX_BATCH_TOKENS):  # one by one: the scores of all rows may take gigabytes
+            batch = [rows[number] for number in numbers]
+            for row, tags in zip(batch, self.model.get_ref("labeller").predict((vectors, batch))):
+                spans = spans_of(best_tags(self.model.ops.to_numpy(tags)), self.labels)
+                parts = [(row.start + start, row.start + end, name) for start, end, name in spans]
+                answers[row.doc][row.predicate] = parts
         return answers
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Roles]) -> None:

@@ -11,8 +11,10 @@ from role_cases import GIVEN, SMALL, SMALL_EMBED, SMALL_ENCODE, doc_with, exampl
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Corpus, Example
+from thinc.api import Model
 
 from spacy_elmo.errors import AnnotationError, SettingsError
+from spacy_elmo.tasks.roles import component
 from spacy_elmo.tasks.shared.given_spans import build_given_spans
 
 TEXT, ROLES = GIVEN[0]
@@ -47,6 +49,26 @@ def test_given_predicates_stay() -> None:
     assert roles_in(nlp(doc)) == roles_in(nlp(nlp(doc))) == ROLES  # found again at each run
     given = [next(build_given_spans(["predicates"])(nlp, one)) for one in examples(nlp)]
     assert nlp.evaluate(given)["roles_given"] == 1.0
+
+
+@pytest.mark.slow
+def test_rows_are_scored_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp = learned()
+    docs = [nlp.make_doc(text) for text, _ in GIVEN]
+    scored = []
+    predict = Model.predict
+
+    def counting(model: Model[Any, Any], inputs: Any) -> Any:
+        if model.name == "role_rows":
+            scored.append(len(inputs[1]))
+        return predict(model, inputs)
+
+    monkeypatch.setattr(component, "MAX_BATCH_TOKENS", 1)
+    monkeypatch.setattr(Model, "predict", counting)
+    found = [roles_in(doc) for doc in nlp.get_pipe("semantic_roles").pipe(docs)]
+    assert found == [roles for _, roles in GIVEN]
+    assert [[span.start for span in doc.spans["predicates"]] for doc in docs] == [[1, 6], [2], []]  # as in the text
+    assert scored == [1, 1, 1]
 
 
 @pytest.mark.slow
