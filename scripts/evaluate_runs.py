@@ -1,6 +1,6 @@
 """Score the model-best of each run of a task on the test part, once, and write what was measured to results/.
 
-A run whose result is there is not scored again.
+A run whose result is there is not scored again, unless it was trained anew since then.
 
     python scripts/evaluate_runs.py ner --networks "baseline elmo" --seeds "0 1 2"
 """
@@ -40,19 +40,35 @@ def numbers_in(scores: dict[str, Any]) -> dict[str, float]:
     return {name: value for name, value in scores.items() if isinstance(value, float)}
 
 
+def facts_of_training(run: dict[str, Any]) -> dict[str, Any]:
+    """Return what a result has of a training, by which it is known again. run: what training wrote."""
+    return {
+        "fingerprint": run["fingerprint"],
+        "minutes": round(run["seconds"] / 60, 1),
+        "dev": numbers_in(run["dev"]),
+    }
+
+
+def is_scored(target: Path, run: dict[str, Any]) -> bool:
+    """Return whether a file is the result of this training, and not of another one with the same settings."""
+    if not target.is_file():
+        return False
+    facts = facts_of_training(run)
+    result = json.loads(target.read_text(encoding="utf-8"))
+    return {name: result.get(name) for name in facts} == facts
+
+
 def measure(task: Task, folder: Path, run: dict[str, Any]) -> dict[str, Any]:
     """Return what is written of a run. folder: it has model-best. run: what training wrote."""
     nlp = spacy.load(folder / "model-best")
     tests = {name: scores_on(nlp, Path(path), task) for name, path in task.tests.items()}
     return {
-        "fingerprint": run["fingerprint"],
+        **facts_of_training(run),
         "commit": commit_of(Path()),
         "machine": machine(),
-        "minutes": round(run["seconds"] / 60, 1),
         "parameters": parameters(nlp),
         "megabytes": round(megabytes(folder / "model-best"), 1),
         "words_per_second": round(next(iter(tests.values()))["speed"]),
-        "dev": numbers_in(run["dev"]),
         "tests": tests,
         "mixes": [mix.to_dict() for mix in learned_mixes(nlp)],
     }
@@ -74,7 +90,7 @@ def main(
                 continue
             found += 1
             run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-            if target.is_file() and json.loads(target.read_text(encoding="utf-8"))["fingerprint"] == run["fingerprint"]:
+            if is_scored(target, run):
                 print(f"{target}: scored before")
                 continue
             result = measure(chosen, folder, run)
