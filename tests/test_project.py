@@ -1,5 +1,6 @@
 """project.yml: its steps fit together, and a part of it runs on a tiny corpus as a user runs it."""
 
+import ast
 import hashlib
 import re
 import shutil
@@ -54,6 +55,21 @@ def test_steps_name_their_scripts_and_files() -> None:
                 f"{one}/".startswith(f"{path}/") or path.startswith(f"{one}/") for one in declared
             )
             assert known, f"{name} does not name {path}"
+
+
+def scripts_of(path: Path) -> set[str]:
+    """Return a script and those that it imports."""
+    tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    names = [node.module for node in tree if isinstance(node, ast.ImportFrom) and node.module]
+    imported = [path.with_name(f"{name}.py") for name in names]
+    return {f"scripts/{path.name}"}.union(*(scripts_of(one) for one in imported if one.is_file()))
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"results"}))  # which always runs
+def test_steps_depend_on_all_code_of_their_scripts(name: str) -> None:
+    names = re.findall(r"scripts/\w+\.py", " ".join(COMMANDS[name]["script"]))
+    needed: set[str] = set().union(*(scripts_of(ROOT / one) for one in names))
+    assert needed == {path for path in COMMANDS[name]["deps"] if re.fullmatch(r"scripts/\w+\.py", path)}
 
 
 def test_assets() -> None:
