@@ -25,8 +25,8 @@ _INTRODUCTION = """\
 # Results
 
 What the embedded biLM `en_mini` brings to spaCy's components and to those of this package. Within a task, the networks
-differ only in ELMo. The paper's figures are of its own biLM, which has 17 times the weights, and of larger
-training sets."""
+differ only in what their names say. The paper's figures are of its own biLM, which has 17 times the weights, and of
+larger training sets."""
 
 _READING = """\
 How to read this page, which `python -m spacy project run results` writes from the files in `results/`:
