@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -182,7 +183,8 @@ class Manifest:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError:
-            os.truncate(self._path, size)  # a part of a line, on a full disk, would spoil the next one
+            with suppress(OSError):  # the first error tells more than a second one
+                os.truncate(self._path, size)  # a part of a line, on a full disk, would spoil the next one
             raise
 
 
