@@ -12,7 +12,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training.converters.conllu_to_docs import conllu_to_docs
 
 from ...errors import CorpusError, ElmoError, Errors, shown
-from ...formats.text.docbin import sentences_of
+from ...formats.text.docbin import TooLargeError, check_docs_size, docbin_bytes, sentences_of
 from ...formats.text.sources import find_files, kind_of
 from ...formats.unpacking import unpacked
 from .attributes import Getter
@@ -66,21 +66,25 @@ def docs_of(path: Path) -> Iterator[Doc]:
 
     path: the file, perhaps packed as .gz, .xz or .zst.
 
-    Raises CorpusError if it is damaged, or of another kind.
+    Raises CorpusError if it is damaged, of another kind, or unpacks to more bytes than docs would.
     """
     kind = kind_of(path)
     if kind not in (DOCBIN, CONLLU):
         raise CorpusError(Errors.PROBE_KIND.format(path=path))
-    with unpacked(path) as file:
-        data = file.read()
     try:
         if kind == DOCBIN:
+            data, limit = docbin_bytes(path)
+            check_docs_size(data, limit)  # spaCy unpacks all of it at once
             # a language's vocab, since that of Vocab() knows no attributes such as is_title
             yield from DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab)
         else:
+            with unpacked(path) as file:
+                data = file.read()
             yield from conllu_to_docs(data.decode("utf-8-sig"), n_sents=1, no_print=True)
     except ElmoError:
         raise
+    except TooLargeError as error:
+        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit)) from error
     except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
         reason = error if str(error) else type(error).__name__
         raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=reason)) from error

@@ -24,6 +24,7 @@ _UNKNOWN_SPACES = "has_unknown_spaces"
 # A DocBin may unpack to this many bytes, or to this multiple of its file's size if that is more. Docs without
 # annotations pack to a twentieth of their size (measured).
 _DOCS_BYTES, _DOCS_TIMES = 1 << 28, 64
+_PACKED_BYTES = 1 << 14  # that are unpacked at a time to find the size: to 16 MiB at most
 
 
 def docs_in(path: Path) -> Iterator[Doc]:
@@ -33,11 +34,7 @@ def docs_in(path: Path) -> Iterator[Doc]:
 
     Raises CorpusError if it is damaged, or unpacks to more bytes than docs would.
     """
-    with unpacked(path) as file:
-        limit = max(_DOCS_BYTES, _DOCS_TIMES * path.stat().st_size)
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit))
+    data, limit = docbin_bytes(path)
     try:
         yield from read_docs(data, limit)
     except TooLargeError as error:
@@ -45,6 +42,35 @@ def docs_in(path: Path) -> Iterator[Doc]:
     except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
         reason = error if str(error) else type(error).__name__
         raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=reason)) from error
+
+
+def docbin_bytes(path: Path) -> tuple[bytes, int]:
+    """Return what a .spacy file holds, and the number of bytes that its message may unpack to.
+
+    path: the file, which may be packed.
+
+    Raises CorpusError if it can't be read, or if it holds more than that number of bytes.
+    """
+    with unpacked(path) as file:
+        limit = max(_DOCS_BYTES, _DOCS_TIMES * path.stat().st_size)
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit))
+    return data, limit
+
+
+def check_docs_size(data: bytes, limit: int) -> None:
+    """Raise TooLargeError if a DocBin unpacks to more bytes than a limit. It is unpacked part by part to see that.
+
+    data: what DocBin.to_bytes returned.
+    """
+    stream, size = zlib.decompressobj(), 0
+    for start in range(0, len(data), _PACKED_BYTES):
+        size += len(stream.decompress(data[start : start + _PACKED_BYTES]))
+        if size > limit:
+            raise TooLargeError
+        if stream.eof:
+            return
 
 
 def sentences_of(doc: Doc) -> list[Span]:

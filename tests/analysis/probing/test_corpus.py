@@ -1,5 +1,6 @@
 """Words and labels of .spacy and .conllu files."""
 
+import zlib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from spacy.vocab import Vocab
 from spacy_elmo.analysis.probing.attributes import label_getter
 from spacy_elmo.analysis.probing.corpus import LabelledCorpus, read_labelled
 from spacy_elmo.errors import CorpusError
+from spacy_elmo.formats.text import docbin
 
 CONLLU = """# text = Du rivage .
 1-2\tDu\t_\t_\t_\t_\t_\t_\t_\t_
@@ -64,6 +66,17 @@ def test_values_of_an_extension(tmp_path: Path) -> None:
     doc.user_data["._.", "mood", 0, None] = True
     doc.user_data["._.", "mood", doc[1].idx, None] = False
     assert read(write(tmp_path / "a.spacy", doc), "_.mood").labels == ["True", "False"]
+
+
+def test_a_file_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.spacy", Doc(Vocab(), words=["Go"] * 1000, pos=["VERB"] * 1000))
+    size = len(zlib.decompress(path.read_bytes()))
+    monkeypatch.setattr(docbin, "_DOCS_TIMES", 0)
+    monkeypatch.setattr(docbin, "_DOCS_BYTES", size)
+    assert len(read(path).labels) == 1000
+    monkeypatch.setattr(docbin, "_DOCS_BYTES", size - 1)
+    with pytest.raises(CorpusError, match=rf"a\.spacy: its docs unpack to more than {size - 1:,} bytes"):
+        read(path)
 
 
 def test_refusals(tmp_path: Path) -> None:
