@@ -22,6 +22,7 @@ from command import run_command
 from corpus_files import read_lines
 from get_assets import copy_present
 from git_files import fetch
+from messages import Messages
 
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats.atomic import replacing
@@ -57,8 +58,14 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def write_parts(folder: Path, targets: dict[str, Path]) -> None:
-    """Write the parts. folder: with the articles. targets: a file for each part."""
+    """Write the parts. Raises CorpusError if there are no articles.
+
+    folder: with the articles.
+    targets: a file for each part.
+    """
     articles = sorted(folder.glob("*.tsv"))
+    if not articles:
+        raise CorpusError(Messages.CORPUS_EMPTY.format(path=folder))
     for part, target in targets.items():
         lines = [line for path in articles if part_of(path.name) == part for line in lines_of(path)]
         target.parent.mkdir(parents=True, exist_ok=True)

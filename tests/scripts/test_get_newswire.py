@@ -6,9 +6,9 @@ from pathlib import Path
 import get_newswire
 import pytest
 from convert_conll import read_sentences
-from get_newswire import lines_of, main, part_of
+from get_newswire import lines_of, main, part_of, write_parts
 
-from spacy_elmo.errors import DownloadError
+from spacy_elmo.errors import CorpusError, DownloadError
 
 ARTICLE = "A\tB-Organization\tB-Location\nb  c \tO\n\n\nd   O\n\t\n"
 
@@ -47,6 +47,12 @@ def test_every_article_is_in_one_part(repository: str, tmp_path: Path) -> None:
         assert all(part_of(f"{word.removeprefix('word')}.tsv") == part for [word] in words)
         found += words
     assert sorted(found) == sorted([f"word{number}"] for number in range(40))
+
+
+def test_no_articles(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="no sentences in it"):
+        write_parts(tmp_path, {"train": tmp_path / "assets" / "train.conll"})
+    assert not (tmp_path / "assets").exists()
 
 
 def test_git_fails(tmp_path: Path) -> None:
