@@ -15,7 +15,7 @@ import spacy
 import typer
 from command import run_command
 from experiments import Task, folder_of, result_of
-from facts_of_runs import commit_of, machine, megabytes, parameters
+from facts_of_runs import megabytes, parameters
 from messages import Messages
 from spacy.cli._util import setup_gpu
 from spacy.language import Language
@@ -44,6 +44,8 @@ def facts_of_training(run: dict[str, Any]) -> dict[str, Any]:
     """Return what a result has of a training, by which it is known again. run: what training wrote."""
     return {
         "fingerprint": run["fingerprint"],
+        "commit": run["commit"],
+        "machine": run["machine"],
         "minutes": round(run["seconds"] / 60, 1),
         "dev": numbers_in(run["dev"]),
     }
@@ -64,8 +66,6 @@ def measure(task: Task, folder: Path, run: dict[str, Any]) -> dict[str, Any]:
     tests = {name: scores_on(nlp, Path(path), task) for name, path in task.tests.items()}
     return {
         **facts_of_training(run),
-        "commit": commit_of(Path()),
-        "machine": machine(),
         "parameters": parameters(nlp),
         "megabytes": round(megabytes(folder / "model-best"), 1),
         "words_per_second": round(next(iter(tests.values()))["speed"]),

@@ -13,8 +13,8 @@ from thinc.api import Model
 
 
 def commit_of(project: Path) -> str:
-    """Return the short name of the commit that a folder is at, or "" if git does not know."""
-    command = ["git", "-C", str(project), "rev-parse", "--short", "HEAD"]
+    """Return the commit that a folder is at, with "-dirty" if files were changed; "" if git does not know."""
+    command = ["git", "-C", str(project), "describe", "--always", "--dirty", "--exclude=*"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     return result.stdout.strip() if result.returncode == 0 else ""
 

@@ -21,7 +21,7 @@ from asset_files import PREPARED, Prepared, is_right, stand_ins
 from command import run_command
 from messages import Messages
 from weasel.cli.assets import fetch_asset  # type: ignore[import-untyped]
-from weasel.util import load_project_config  # type: ignore[import-untyped]
+from weasel.util import get_checksum, load_project_config  # type: ignore[import-untyped]
 
 from spacy_elmo.errors import CommandError, DownloadError
 from spacy_elmo.formats.atomic import replacing
@@ -51,6 +51,14 @@ def read_assets(project: Path, folders: Iterable[str] = ()) -> list[dict[str, An
 def _folder(asset: dict[str, Any]) -> str:
     """Return the name of an asset's folder in assets/."""
     return Path(asset["dest"]).parts[1]
+
+
+def warn_of_others(project: Path, assets: Iterable[dict[str, Any]]) -> None:
+    """Say which files that were made are not those that were measured: they have another MD5."""
+    for asset in assets:
+        path = project / asset["dest"]
+        if not is_right(path, asset):
+            print(Messages.ASSET_OTHER.format(path=path, got=get_checksum(path), md5=asset["checksum"]))
 
 
 def copy_present(project: Path, assets: Iterable[dict[str, Any]], data: Path) -> None:

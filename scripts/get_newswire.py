@@ -20,7 +20,7 @@ import typer
 from asset_files import is_right
 from command import run_command
 from corpus_files import read_lines
-from get_assets import copy_present
+from get_assets import copy_present, warn_of_others
 from git_files import fetch
 from messages import Messages
 
@@ -28,7 +28,7 @@ from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats.atomic import replacing
 
 REPOSITORY = "https://github.com/stanfordnlp/en-worldwide-newswire"
-COMMIT = "e082527"
+COMMIT = "e082527b86d9a68475166ab584b9c47f282177da"
 _FOLDER = "processed_annotated"
 _BLANK = re.compile(r"\s")
 CHECKSUMS = {
@@ -87,6 +87,7 @@ def get_newswire(project: Path, data: Path | None, repository: str, commit: str)
     with tempfile.TemporaryDirectory() as folder:
         names = [target.name for target in targets.values()]
         write_parts(fetch(repository, commit, _FOLDER, Path(folder) / "newswire", names), targets)
+    warn_of_others(project, assets)
 
 
 def main(

@@ -19,7 +19,7 @@ import typer
 from asset_files import is_right
 from command import run_command
 from corpus_files import read_lines
-from get_assets import copy_present
+from get_assets import copy_present, warn_of_others
 from git_files import fetch
 from messages import Messages
 
@@ -99,6 +99,7 @@ def get_propbank(project: Path, data: Path | None, repository: str, commit: str)
             target = project / f"assets/propbank_ewt/propbank_ewt_{part}.conll"
             target.parent.mkdir(parents=True, exist_ok=True)
             join(annotations, project / f"assets/ud_english_ewt/en_ewt-ud-{part}.conllu", target)
+    warn_of_others(project, assets)
 
 
 def main(

@@ -47,6 +47,10 @@ class Messages:
         "into a folder and name it with --vars.data FOLDER:"
     )
     ASSET_MISSING = "  {path} (MD5 {md5}), from {url}"
+    ASSET_OTHER = (
+        "warning: {path} has the MD5 {got}; the results of this project were made with {md5}. Scores can differ: its "
+        "origin may have changed."
+    )
     GIT = (
         "{address}: can't be fetched with git ({reason}). Check the connection, or put the files {files} into a folder "
         "and name it with --vars.data FOLDER."
@@ -68,6 +72,7 @@ class Messages:
     TRAIN_FAILED = "{output}: training failed; what it said stands above. The command was: {command}"
     TASK = "the task is {got!r}. Expected one of {expected}."
     NETWORKS = "--networks is {got!r}. Expected some of {expected}, separated by blanks: change vars.networks."
+    VECTORS_FAILED = "{output}: spaCy did not take the vectors; what it said stands above. The command was: {command}"
     FLORET = "floret is not installed. Expected it for static vectors: pip install floret."
     NO_RUNS = "{path}: no trained run in it. Expected NETWORK/seed-N with a run.json: train first."
     RESULT = "{path}: can't be used ({reason}). Expected what evaluate_runs.py writes: delete it and evaluate again."

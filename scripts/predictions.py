@@ -12,7 +12,7 @@ from typing import Annotated
 import spacy
 import typer
 from command import run_command
-from experiments import ELMO, folder_of
+from experiments import ELMO
 from messages import Messages
 from results_tables import table
 from spacy.language import Language
@@ -106,13 +106,14 @@ PARTS: dict[str, tuple[str, Callable[[Language], Iterator[str]]]] = {
 
 
 def write_predictions(project: Path, output: Path) -> None:
-    """Write the page. Raises CommandError if a task's first run on [x; ELMo] is missing."""
+    """Write the page of the tasks that have a run on [x; ELMo]. Raises CommandError if none has one."""
     parts = [_INTRODUCTION]
     for task, (title, predict) in PARTS.items():
-        model = folder_of(project, task, ELMO, 0) / "model-best"
-        if not model.is_dir():
-            raise CommandError(Messages.NO_RUNS.format(path=model))
-        parts += [f"## {title}", "\n".join(predict(spacy.load(model)))]
+        models = sorted((project / "training" / task / ELMO).glob("seed-*/model-best"))
+        if models:
+            parts += [f"## {title}", "\n".join(predict(spacy.load(models[0])))]
+    if len(parts) == 1:
+        raise CommandError(Messages.NO_RUNS.format(path=project / "training"))
     with replacing(output, CommandError) as temporary:
         temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 

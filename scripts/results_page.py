@@ -71,8 +71,6 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     if not any(runs.complete for _, runs in all_runs):
         raise CommandError(Messages.NO_RESULTS.format(path=project / "results"))
     output.parent.mkdir(parents=True, exist_ok=True)
-    for old in output.parent.glob(f"{output.stem}_*.png"):  # no plot stays of a task that has no runs any more
-        old.unlink()
     parts = [_INTRODUCTION, *summary(all_runs, output), _READING]
     weights = output.with_name(f"{output.stem}_weights.png")
     for task, runs in all_runs:
@@ -84,6 +82,9 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
         ]
     with replacing(output, CommandError) as temporary:
         temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    for old in output.parent.glob(f"{output.stem}_*.png"):
+        if not any(f"({old.name})" in part for part in parts):  # of a task that has no runs any more
+            old.unlink()
     return [path for _, runs in all_runs for path in runs.missing]
 
 

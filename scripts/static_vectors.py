@@ -8,6 +8,7 @@ example (projects/pipelines/floret_vectors_demo) but for their width. `pip insta
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,20 +45,13 @@ def train(text: Path, output: Path, width: int, epochs: int, threads: int) -> No
             dim=width, epoch=epochs, thread=threads,
         )  # fmt: skip
         model.save_floret_vectors(str(vectors))
-        command = [
-            sys.executable,
-            "-m",
-            "spacy",
-            "init",
-            "vectors",
-            "en",
-            str(vectors),
-            str(output),
-            "--mode",
-            "floret",
-        ]
+        made = Path(folder) / "made"
+        command = [sys.executable, "-m", "spacy", "init", "vectors", "en", str(vectors), str(made), "--mode", "floret"]
         if subprocess.run(command, check=False).returncode:
-            raise CommandError(Messages.TRAIN_FAILED.format(output=output, command=" ".join(command)))
+            raise CommandError(Messages.VECTORS_FAILED.format(output=output, command=" ".join(command)))
+        shutil.rmtree(output, ignore_errors=True)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(made, output)
 
 
 def main(

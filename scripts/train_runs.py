@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import typer
 from command import run_command
 from experiments import NETWORKS, TASKS, Task, config_of, folder_of, settings_of
+from facts_of_runs import commit_of, machine
 from messages import Messages
 from spacy.util import load_config
 from thinc.api import Config
@@ -97,7 +98,8 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
         raise CommandError(Messages.TRAIN_FAILED.format(output=output, command=" ".join(command)))
     seconds = time.perf_counter() - begin
     meta = json.loads((output / "model-best" / "meta.json").read_text(encoding="utf-8"))
-    run = {"fingerprint": mark, "seconds": round(seconds, 1), "gpu_id": gpu_id, "dev": meta["performance"]}
+    where = {"commit": commit_of(Path()), "machine": machine()}
+    run = {"fingerprint": mark, "seconds": round(seconds, 1), "gpu_id": gpu_id, **where, "dev": meta["performance"]}
     with replacing(record, CommandError) as temporary:
         temporary.write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
     print(f"{output}: {seconds / 60:.1f} minutes")

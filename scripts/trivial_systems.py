@@ -124,7 +124,7 @@ def learns_nothing(solve: Solve, docs: Iterable[Doc]) -> Solve:
 
 SYSTEMS = {
     "roles": TrivialSystem(
-        "the word before the predicate is ARG0, all words after it are ARG1",
+        "the word before the predicate is ARG0, all words after it but the last are ARG1",
         partial(learns_nothing, solve_roles),
         score_roles,
     ),

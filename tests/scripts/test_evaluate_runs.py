@@ -10,7 +10,14 @@ from evaluate_runs import facts_of_training, main
 
 from spacy_elmo.errors import CommandError
 
-RUN = {"fingerprint": "abc", "seconds": 150.0, "gpu_id": -1, "dev": {"ents_f": 0.5, "ner_loss": 12.5, "per_type": {}}}
+RUN = {
+    "fingerprint": "abc",
+    "seconds": 150.0,
+    "gpu_id": -1,
+    "commit": "1234567-dirty",
+    "machine": "a processor, 2 cores",
+    "dev": {"ents_f": 0.5, "ner_loss": 12.5, "per_type": {}},
+}
 
 
 @pytest.fixture

@@ -59,3 +59,9 @@ def test_git_fails(tmp_path: Path) -> None:
     with pytest.raises(DownloadError, match=r"can't be fetched with git .*newswire\.dev\.conll.*--vars\.data"):
         main(tmp_path, "", str(tmp_path / "nowhere"), "HEAD")
     assert not (tmp_path / "assets").exists()
+
+
+@pytest.mark.slow
+def test_other_articles_are_told(repository: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(tmp_path, "", repository, "HEAD")
+    assert capsys.readouterr().out.count("warning: ") == 3  # these are not the files that the results were made with
