@@ -75,9 +75,9 @@ def as_dict(
 
 def _result_dict(result: SenseResult) -> dict[str, Any]:
     return {
-        "instances": result.baseline.instances,
+        "instances": result.first_sense.instances,
         "not_in_training": result.unseen,
-        "first_sense": _score_dict(result.baseline),
+        "first_sense": _score_dict(result.first_sense),
         "layers": [{"layer": key} | _score_dict(row) for key, row in zip(row_keys(len(result.rows) - 1), result.rows)],
     }
 
@@ -92,9 +92,9 @@ def show(inventory: SenseInventory, listed: bool, tests: list[Path], results: li
     columns = [*results, total]
     msg.text(f"training corpus: {inventory.n_senses:,} senses of {len(inventory):,} lemmas")
     rows = [
-        ("instances", *(f"{result.baseline.instances:,}" for result in columns)),
+        ("instances", *(f"{result.first_sense.instances:,}" for result in columns)),
         ("not in the training corpus", *(f"{result.unseen:,}" for result in columns)),
-        ("first sense", *(_percent(result.baseline.f1) for result in columns)),
+        ("first sense", *(_percent(result.first_sense.f1) for result in columns)),
     ]
     for i, title in enumerate(row_titles(len(columns[0].rows) - 1)):
         rows.append((title, *(_percent(result.rows[i].f1) for result in columns)))
@@ -102,7 +102,7 @@ def show(inventory: SenseInventory, listed: bool, tests: list[Path], results: li
     msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * len(columns)), max_col=_WIDEST)
     first = "the listed one" if listed else "the most frequent one in the training corpus"
     msg.text(f"first sense: {first}; the layers answer with it if the training corpus does not have the lemma")
-    unanswered = total.baseline.instances - total.rows[0].answered
+    unanswered = total.first_sense.instances - total.rows[0].answered
     if unanswered:
         msg.warn(f"without an answer, because no first sense is known: {unanswered:,}; --first-senses gives a list")
 

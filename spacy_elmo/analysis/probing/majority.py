@@ -1,4 +1,4 @@
-"""The baseline of a probe: the most frequent label of each word, without its sentence."""
+"""What a probe is compared to: the most frequent label of each word, without its sentence."""
 
 from __future__ import annotations
 

@@ -65,14 +65,14 @@ def test_evaluation() -> None:
     ]
     result = evaluate(made, FirstSenses({}, made), instances, 2)
     assert result.unseen == 1
-    assert result.baseline == SenseScore(right=1, answered=2, instances=3)
+    assert result.first_sense == SenseScore(right=1, answered=2, instances=3)
     assert result.rows == [SenseScore(2, 2, 3), SenseScore(0, 2, 3)]
     listed = evaluate(made, FirstSenses({LAKE: "water", BANK: "river"}, made), instances, 2)
-    assert listed.baseline == SenseScore(2, 3, 3)  # river for both banks
+    assert listed.first_sense == SenseScore(2, 3, 3)  # river for both banks
     assert listed.rows == [SenseScore(3, 3, 3), SenseScore(1, 3, 3)]
     both = all_together([result, listed])
     assert both.unseen == 2
-    assert both.baseline == SenseScore(3, 5, 6)
+    assert both.first_sense == SenseScore(3, 5, 6)
     assert both.rows == [SenseScore(5, 5, 6), SenseScore(1, 5, 6)]
 
 
