@@ -38,7 +38,8 @@ def build_coreference(
     lstm_width: of each direction of the BiLSTM.
     hidden_width: of a span's vector, and of the hidden layers.
     max_width: number of tokens of a mention, at most.
-    mentions_per_token: share of the tokens: of a part, at most that many spans are kept, those with the highest scores.
+    mentions_per_token: share of the tokens: of a part, at most that many spans are kept, those with the highest scores;
+        of a part with few tokens 10.
     antecedents: number of mentions before a mention that it is compared with, at most.
     part_tokens: number of tokens that are processed at once in prediction, at most, but at least one sentence. Memory
         grows with it, and not with the doc.

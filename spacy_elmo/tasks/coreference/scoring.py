@@ -13,6 +13,8 @@ from torch import Tensor
 from .network import CoreferenceNetwork, Words
 from .parts import Array, Part, best_spans, spans_of
 
+FEWEST_MENTIONS = 10  # of a part, so that a short text keeps more than a share of its few tokens
+
 
 class Scores(NamedTuple):
     """The scores of a doc, or of a part of it.
@@ -77,7 +79,7 @@ class Scorer:
     """Scores the parts of a doc.
 
     network: the network.
-    mentions_per_token: number of spans that are kept, at most, as a share of the tokens.
+    mentions_per_token: number of spans that are kept, at most, as a share of the tokens; of a short part 10.
     k: number of antecedents of a mention, at most.
     """
 
@@ -134,7 +136,7 @@ class Scorer:
         return Scores(*(np.concatenate(arrays) for arrays in zip(*found)))
 
     def _most(self, part: Part) -> int:
-        return max(1, round(self.mentions_per_token * (part.end - part.start)))
+        return max(FEWEST_MENTIONS, round(self.mentions_per_token * (part.end - part.start)))
 
     def _none(self, inputs: Tensor) -> Earlier:
         vectors = inputs.new_zeros((0, self.network.span.out_features))

@@ -192,3 +192,13 @@ def test_before_it_is_initialised() -> None:
 def test_settings(model: dict[str, Any], own: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         spacy.blank("en").add_pipe("coreference", config={"model": SMALL | model, **own})
+
+
+def test_a_short_text_keeps_all_its_mentions() -> None:
+    """A share of 0.2 of ten tokens would be two spans."""
+    nlp = blank(mentions_per_token=0.2)
+    fix_random_seed(0)
+    optimizer = nlp.initialize(lambda: examples(nlp))
+    for _ in range(40):
+        nlp.update(examples(nlp), sgd=optimizer)
+    assert found(nlp) == CLUSTERS
