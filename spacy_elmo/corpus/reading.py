@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import json
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from ..errors import CorpusError, Errors
+from ..errors import CorpusError, Errors, StandardInputWarning
 from ..formats.text.docbin import docs_in, sentences_of
 from ..formats.text.sources import find_files, kind_of
 from ..formats.unpacking import lines_of, unpacked, unpacked_size
@@ -57,13 +58,17 @@ def read_items(files: Iterable[Path]) -> Iterator[Item]:
 
     files: each is text, .jsonl, .conllu or .spacy, perhaps packed as .gz, .xz or .zst; "-" is standard input, text.
 
+    Warns if standard input looks like JSON lines.
     Raises CorpusError if a file is damaged or can't be read.
     """
     for path in files:
         if str(path) == STANDARD_INPUT:
             if sys.stdin is None:
                 raise CorpusError(Errors.SOURCE_DAMAGED.format(path="standard input", reason="it is closed"))
-            yield from _lines(sys.stdin.buffer, "standard input", "text")
+            for item in _lines(sys.stdin.buffer, "standard input", "text"):
+                if item.line == 1 and item.data is not None:
+                    warn_of_json(item.data[:8].decode("utf-8-sig", "ignore"))
+                yield item
             continue
         kind = _KINDS.get(kind_of(path), "text")
         if kind == "doc":
@@ -71,6 +76,12 @@ def read_items(files: Iterable[Path]) -> Iterator[Item]:
             continue
         with unpacked(path) as file:
             yield from _sentences(file, str(path)) if kind == "conllu" else _lines(file, str(path), kind)
+
+
+def warn_of_json(text: str) -> None:
+    """Warn if standard input looks like JSON lines. text: its beginning."""
+    if text.startswith('{"'):
+        warnings.warn(Errors.CORPUS_STDIN_JSON.format(), StandardInputWarning, stacklevel=2)
 
 
 def cut(items: Iterable[Item], size: int) -> Iterator[Shard]:

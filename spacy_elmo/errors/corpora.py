@@ -88,6 +88,10 @@ class CorpusMessages:
 
     # Embedding of corpora
     CORPUS_STDIN_TWICE = "- is given twice as input. Expected it once: standard input can be read once only."
+    CORPUS_STDIN_JSON = (
+        'the first line of standard input begins with {{", as JSON lines do, but standard input is read as text. To '
+        "have the fields read, write it to a file that ends in .jsonl, and give that file."
+    )
     CORPUS_DTYPE = "dtype is {got}. Expected {expected}."
     CORPUS_LAYERS = (
         "layers is {got}, and there is no such file. Expected one of {expected}, or a JSON file with the weights of a "

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo import ElmoEmbedder
+from spacy_elmo.errors import StandardInputWarning
 from spacy_elmo.pipeline.extensions import register
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
@@ -118,3 +119,9 @@ def test_vectors_of_sentences_from_standard_input(tmp_path: Path) -> None:
     expected = [layers.mean(1) for layers in ElmoEmbedder(BILM).embed_batch([["a", "b"], ["c"]])]
     np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, atol=1e-5)
     assert "an .npy file has one vector a sentence" in run("-", tmp_path / "b.npy", code=1)
+
+
+@pytest.mark.parametrize("options", [("a.npy", "--sentence"), ("a.hdf5",), ("b.hdf5", "--lang", "en")])
+def test_json_lines_from_standard_input(options: tuple[str, ...], tmp_path: Path) -> None:
+    with pytest.warns(StandardInputWarning, match="standard input is read as text"):
+        run("-", tmp_path / options[0], *options[1:], stdin=b'{"text": "a"}\n')

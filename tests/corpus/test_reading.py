@@ -16,7 +16,7 @@ from spacy.tokens import Doc, DocBin
 from spacy_elmo.corpus.documents import Document, Item, size_of
 from spacy_elmo.corpus.parsing import Parser, sentence_starts
 from spacy_elmo.corpus.reading import cut, read_items, sources_of, total_bytes
-from spacy_elmo.errors import CorpusError
+from spacy_elmo.errors import CorpusError, StandardInputWarning
 from spacy_elmo.formats.text.lines import Unusable
 from spacy_elmo.formats.text.splitting import Tokenizer, blank
 
@@ -149,6 +149,14 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert words(parsed(sources_of(["-"]))) == [["a", "b"], ["c"]]
     with pytest.raises(CorpusError, match="given twice"):
         sources_of(["-", "-"])
+
+
+@pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf"])
+def test_json_lines_on_standard_input_are_text(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(begin + b'{"text": "a"}\n{"text": "b"}\n')))
+    with pytest.warns(StandardInputWarning, match=r'begins with \{", .* ends in \.jsonl') as told:
+        assert words(parsed(sources_of(["-"]))) == [['{"text":', '"a"}'], ['{"text":', '"b"}']]
+    assert len(told) == 1
 
 
 def test_shards_are_cut_by_bytes() -> None:

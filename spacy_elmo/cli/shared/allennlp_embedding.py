@@ -9,7 +9,7 @@ from wasabi import msg
 from ...allennlp.embedder import OutputFormat
 from ...corpus.bilm import BiLMChoice
 from ...corpus.parsing import Parser
-from ...corpus.reading import read_items
+from ...corpus.reading import read_items, warn_of_json
 from ...errors import CommandError, Errors, TruncatedWordsWarning
 from ...formats.sentences import read_sentences
 from ...formats.text.sources import kind_of
@@ -96,7 +96,10 @@ def _lines(file: Path, parser: Parser | None, bilm: BiLMChoice, keys: bool) -> l
     plain = file == STANDARD_INPUT or (file.suffix == kind_of(file) and kind_of(file) not in (".jsonl", ".conllu"))
     if parser is None and plain and file.suffix != ".spacy":
         with open_text(file) as text:
-            return read_sentences(text, source_of(file), keys=keys)
+            lines = read_sentences(text, source_of(file), keys=keys)
+        if file == STANDARD_INPUT:
+            warn_of_json("".join(lines[:1]))
+        return lines
     parser = Parser(None, docs=False) if parser is None else parser
     documents = parser.documents(read_items([file]))
     return [" ".join(sentence.tokens) for document in documents for sentence in document.sentences]
