@@ -28,6 +28,25 @@ class TaskMessages:
 
     # Coreference
     COREF_TWICE = "the span {text!r} is in two clusters, {first} and {second}. Expected each mention in one cluster."
+    COREF_CLUSTERS = (
+        "the clusters are {got}. Expected a list of clusters, each of them a list of mentions: [[(0, 1), (6, 7)]] is "
+        "one cluster of two mentions."
+    )
+    COREF_CLUSTER = (
+        "cluster {number} is {got}. Expected a list of mentions: [[(0, 1), (6, 7)]] is one cluster of two mentions."
+    )
+    COREF_MENTION = (
+        "cluster {number} has the mention {got}. Expected a span of the doc, or a pair of the number of its first "
+        "token and that of the token after its last one: [[(0, 1), (6, 7)]] is one cluster of two such mentions."
+    )
+    COREF_BOUNDS = (
+        "cluster {number} has the mention {got}, but the doc has {n} tokens. Expected a pair (first, after) with "
+        "0 <= first < after <= {n}: the number of its first token and that of the token after its last one."
+    )
+    COREF_OTHER_DOC = (
+        "cluster {number} has the mention {got}, which is a span of another doc. Expected spans of the doc that is "
+        "annotated: give doc[first:after] of it, or the pair (first, after)."
+    )
     COREF_KEY = "the span group {got} has no number. Expected {prefix}_1, {prefix}_2 ...: rename it."
     COREF_PREFIX = "prefix is {got}. Expected a Python identifier, such as coref_clusters."
     COREF_SHARE = "mentions_per_token is {got}. Expected a number above 0 and at most 1."
@@ -59,6 +78,10 @@ class TaskMessages:
     )
 
     # Answers
+    ANSWERS_FORM = (
+        "the answers to the question {question} are {got}. Expected a list of pairs: the place of the answer's first "
+        "character in the context, and its text, such as [(14, 'Bonn')]."
+    )
     ANSWERS_PLACE = (
         "the answer {got} does not begin at character {start} of the context of the question {question}. Expected the "
         "index of its first character in the context, and the text that stands there."

@@ -1,6 +1,7 @@
 """Questions and their paragraphs as docs, and the two parts of a doc."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from numbers import Integral
 from typing import NamedTuple
 
 from spacy.language import Language
@@ -29,12 +30,15 @@ def make_question(nlp: Language, question: str, context: str, answers: Sequence[
     answers: right answers, for training and scoring: the index of the first character in `context`, and the text. They
         go to `doc.spans["answer"]`, as spans of whole tokens. null: not known.
 
-    Raises AnnotationError if a text is no string, or the context does not have an answer at its index.
+    Raises AnnotationError if a text is no string, if the answers are no such pairs, or if the context does not have an
+    answer at its index.
     """
     doc = make_doc(nlp, (question, context), (QUESTION, CONTEXT))
     if answers is not None:
         first = len(question) + 1
         spans = []
+        if not isinstance(answers, (list, tuple)) or not all(map(_is_answer, answers)):
+            raise AnnotationError(Errors.ANSWERS_FORM.format(got=shown(answers), question=shown(question)))
         for start, text in answers:
             if not text or start < 0 or context[start : start + len(text)] != text:
                 raise AnnotationError(
@@ -68,3 +72,10 @@ def question_of(doc: Doc) -> Parts | None:
     """
     parts = parts_of(doc, (QUESTION, CONTEXT))
     return None if parts is None else Parts(*parts)
+
+
+def _is_answer(value: object) -> bool:
+    """Return whether a value is a pair of a place and a text."""
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        return False
+    return isinstance(value[0], Integral) and isinstance(value[1], str)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import partial
+from numbers import Integral
 
 from spacy.tokens import Doc, Span
 
-from ...errors import AnnotationError, Errors
+from ...errors import AnnotationError, Errors, shown
 
 PREFIX = "coref_clusters"
 HEAD = "coref_head"
@@ -34,16 +35,19 @@ def clusters_of(doc: Doc, prefix: str = PREFIX) -> list[list[Span]]:
     return clusters
 
 
-def annotate(doc: Doc, clusters: Iterable[Iterable[tuple[int, int]]], prefix: str = PREFIX) -> None:
+def annotate(doc: Doc, clusters: Iterable[Iterable[Span | tuple[int, int]]], prefix: str = PREFIX) -> None:
     """Write clusters to a doc, in the place of those that it has.
 
-    clusters: for each the first token of each mention, and the token after its last one.
+    clusters: the mentions of each: spans of the doc, or pairs of the first token and the token after the last one.
     prefix: as for `clusters_of`.
+
+    Raises AnnotationError if a mention is no such span or pair, or is in two clusters. Then the doc stays as it was.
     """
+    spans = _spans(doc, clusters, prefix)
     for key in _keys(doc, prefix):
         del doc.spans[key]
-    for number, cluster in enumerate(clusters, 1):
-        doc.spans[f"{prefix}_{number}"] = [doc[start:end] for start, end in cluster]
+    for key, mentions in spans.items():
+        doc.spans[key] = mentions
 
 
 def register(prefix: str) -> None:
@@ -60,6 +64,40 @@ def head_of(span: Span, prefix: str = PREFIX) -> Span | None:
         if any((mention.start, mention.end) == (span.start, span.end) for mention in cluster):
             return cluster[0]
     return None
+
+
+def _spans(doc: Doc, clusters: object, prefix: str) -> dict[str, list[Span]]:
+    """Return the mentions of each cluster under the key of its span group. Raises AnnotationError as `annotate`."""
+    if not isinstance(clusters, Iterable):
+        raise AnnotationError(Errors.COREF_CLUSTERS.format(got=shown(clusters)))
+    found = {}
+    owner: dict[tuple[int, int], str] = {}
+    for number, cluster in enumerate(clusters, 1):
+        if not isinstance(cluster, Iterable):
+            raise AnnotationError(Errors.COREF_CLUSTER.format(number=number, got=shown(cluster)))
+        key = f"{prefix}_{number}"
+        found[key] = [_span(doc, mention, number) for mention in cluster]
+        for span in found[key]:
+            first = owner.setdefault((span.start, span.end), key)
+            if first != key:
+                raise AnnotationError(Errors.COREF_TWICE.format(text=span.text, first=first, second=key))
+    return found
+
+
+def _span(doc: Doc, mention: object, number: int) -> Span:
+    """Return a mention as a span of a doc. number: of its cluster, for messages."""
+    if isinstance(mention, Span):
+        if mention.doc is not doc:
+            raise AnnotationError(Errors.COREF_OTHER_DOC.format(number=number, got=shown(mention.text)))
+        bounds = mention.start, mention.end
+    else:
+        pair = mention if isinstance(mention, (tuple, list)) and len(mention) == 2 else ()
+        if not pair or not all(isinstance(place, Integral) for place in pair):
+            raise AnnotationError(Errors.COREF_MENTION.format(number=number, got=shown(mention)))
+        bounds = int(pair[0]), int(pair[1])
+    if not 0 <= bounds[0] < bounds[1] <= len(doc):
+        raise AnnotationError(Errors.COREF_BOUNDS.format(number=number, got=shown(bounds), n=len(doc)))
+    return doc[bounds[0] : bounds[1]]
 
 
 def _keys(doc: Doc, prefix: str) -> list[str]:

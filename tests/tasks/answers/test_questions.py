@@ -1,5 +1,7 @@
 """Questions and paragraphs in one doc."""
 
+from typing import Any
+
 import pytest
 import spacy
 from answers_cases import CONTEXT
@@ -51,3 +53,9 @@ def test_no_words_at_all() -> None:
 def test_answers_that_are_not_there(answer: tuple[int, str]) -> None:
     with pytest.raises(AnnotationError, match="does not begin at character"):
         make_question(NLP, "Who?", CONTEXT, [answer])
+
+
+@pytest.mark.parametrize("answers", [["Bonn"], (14, "Bonn"), [("Bonn", 14)], [(14,)], [(14.0, "Bonn")], "Bonn", 14])
+def test_answers_that_are_no_pairs(answers: Any) -> None:
+    with pytest.raises(AnnotationError, match="Expected a list of pairs: the place of the answer's first character"):
+        make_question(NLP, "Who?", CONTEXT, answers)

@@ -1,5 +1,7 @@
 """Clusters on docs: span groups, attributes, and what is refused."""
 
+from typing import Any
+
 import pytest
 import spacy
 from coreference_cases import bounds
@@ -53,7 +55,7 @@ def test_another_prefix(doc: Doc) -> None:
 
 
 def test_a_mention_in_two_clusters(doc: Doc) -> None:
-    annotate(doc, [[(0, 1), (2, 3)], [(2, 3)]])
+    doc.spans["coref_clusters_1"], doc.spans["coref_clusters_2"] = [doc[0:1], doc[2:3]], [doc[2:3]]
     with pytest.raises(AnnotationError, match="'Bert' is in two clusters, coref_clusters_1 and coref_clusters_2"):
         clusters_of(doc)
 
@@ -62,3 +64,34 @@ def test_a_group_without_a_number(doc: Doc) -> None:
     doc.spans["coref_clusters_anna"] = [doc[0:1]]
     with pytest.raises(AnnotationError, match="coref_clusters_anna has no number"):
         clusters_of(doc)
+
+
+def test_spans_as_mentions(doc: Doc) -> None:
+    annotate(doc, [[doc[0:1], (7, 8)], [[2, 3], doc[4:5]]])
+    assert bounds(clusters_of(doc)) == [[(0, 1), (7, 8)], [(2, 3), (4, 5)]]
+    annotate(doc, clusters_of(doc)[1:])  # spans of the groups that are replaced
+    assert bounds(clusters_of(doc)) == [[(2, 3), (4, 5)]]
+
+
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [
+        ([[(0, 99)]], r"mention \(0, 99\), but the doc has 9 tokens"),
+        ([[(3, 2)]], r"mention \(3, 2\), but the doc has 9 tokens"),
+        ([[(2, 2)]], r"mention \(2, 2\), but the doc has 9 tokens"),
+        ([[(-1, 2)]], r"mention \(-1, 2\), but the doc has 9 tokens"),
+        ([[(0, 1)], [(2, 3), (0, 1)]], "'Anna' is in two clusters, coref_clusters_1 and coref_clusters_2"),
+        ([[(0, 1, "PER")]], r"mention \(0, 1, 'PER'\). Expected a span"),
+        ([(0, 1), (6, 7)], "cluster 1 has the mention 0. Expected a span"),
+        ([[(0, 1)], [(0.0, 2)]], r"cluster 2 has the mention \(0.0, 2\). Expected a span"),
+        ([["ab"]], "cluster 1 has the mention 'ab'. Expected a span"),
+        ([0, 1], "cluster 1 is 0. Expected a list of mentions"),
+        (None, "the clusters are None. Expected a list of clusters"),
+        ([[Doc(VOCAB, words=["Anna"])[:]]], "mention 'Anna', which is a span of another doc"),
+    ],
+)
+def test_wrong_clusters_change_nothing(doc: Doc, clusters: Any, message: str) -> None:
+    annotate(doc, [[(4, 5)]])
+    with pytest.raises(AnnotationError, match=message):
+        annotate(doc, clusters)
+    assert bounds(clusters_of(doc)) == [[(4, 5)]]
