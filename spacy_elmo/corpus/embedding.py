@@ -15,7 +15,6 @@ from ..formats.atomic import writing
 from ..formats.folders.leftovers import remove_leftovers
 from ..formats.folders.lock import folder_lock
 from ..formats.text.lines import BadLine
-from ..formats.text.sources import EXPECTED
 from .bilm import BiLMChoice
 from .cluster import connected, run_cluster
 from .documents import Shard
@@ -23,7 +22,7 @@ from .local import run_here, run_workers
 from .manifest import SHARDS, Manifest, ShardFacts
 from .output import Output
 from .parsing import refuse
-from .reading import cut, read_items, sources_of
+from .reading import EXPECTED, cut, read_items, sources_of
 from .selection import Selection
 from .shards import Progress, ShardSettings, ShardWriter, no_progress
 

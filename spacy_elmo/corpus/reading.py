@@ -17,6 +17,10 @@ from ..formats.unpacking import lines_of, unpacked, unpacked_size
 from .documents import Item, Kind, Shard, size_of
 
 STANDARD_INPUT = "-"
+EXPECTED = (
+    "text, .jsonl, .conllu or .spacy files (plain, .gz, .xz or .zst): one or several, folders or patterns; or - for "
+    "standard input, which is text"
+)
 _KINDS: dict[str, Kind] = {".jsonl": "json", ".conllu": "conllu", ".spacy": "doc"}
 _LONGEST_SENTENCE = 1 << 24  # bytes of CoNLL-U without an empty line
 
@@ -33,7 +37,7 @@ def sources_of(inputs: Sequence[str | Path], output: str | Path | None = None) -
         raise CorpusError(Errors.CORPUS_STDIN_TWICE)
     found: list[Path] = []
     for name in inputs:
-        found += [Path(name)] if str(name) == STANDARD_INPUT else find_files(name, output)
+        found += [Path(name)] if str(name) == STANDARD_INPUT else find_files(name, output, EXPECTED)
     return found
 
 

@@ -56,6 +56,11 @@ class CommandMessages:
         "{other}."
     )
     MODEL_BOTH = "--model and {other} were given. Expected one of them: leave out {other}, or --model."
+    MODEL_UNKNOWN = (
+        "--model is {got!r}, which is no folder, no installed pipeline and no name of a biLM. Expected the folder of a "
+        "biLM, of a pretraining run or of a saved pipeline; an installed pipeline with an elmo pipe; en_mini; or the "
+        "name of a published biLM ({expected})."
+    )
     PIPE_ALONE = "--pipe is {got!r}, but no pipeline was given. Give a pipeline, or leave out --pipe."
     PIPE_LOAD = (
         "{pipeline}: can't be loaded ({reason}). Expected the folder of a saved spaCy pipeline, or the name of an "

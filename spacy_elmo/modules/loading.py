@@ -38,6 +38,11 @@ def check_files(options_file: File | None, weight_file: File | None, bilm: File 
         raise SettingsError(Errors.ONE_FILE.format(missing=missing, given=present[0]))
 
 
+def can_name_bilm(name: File) -> bool:
+    """Return whether a name can be that of a biLM: "en_mini", a published one, or a folder that exists."""
+    return os.fspath(name) == EMBEDDED or is_published(name) or Path(name).is_dir()
+
+
 def files_of(bilm: File) -> tuple[str | None, str | None]:
     """Return the options.json and the weights.hdf5 of a biLM that is named by one setting. They may be missing.
 
@@ -98,8 +103,7 @@ def load_named_arrays(name: File | None = None, weight_file: File | None = None)
 
     Raises ElmoError, which names the setting and says what is wrong with its file.
     """
-    named = name is not None and (os.fspath(name) == EMBEDDED or is_published(name) or Path(name).is_dir())
-    if weight_file is None and named:
+    if weight_file is None and name is not None and can_name_bilm(name):
         return load_arrays(bilm=name)
     return load_arrays(name, weight_file)
 

@@ -181,7 +181,9 @@ def test_a_model_in_one_word(pipelines: Path, text: Path, output: Path, tmp_path
         ((GOLDEN, "--pipeline", pipelines / "one"), "--model and --pipeline"),
         ((GOLDEN, *FILES), "--model and --options-file"),
         ((GOLDEN, "--pipe", "elmo"), "no pipeline was given"),
-        ((tmp_path / "gone",), "options.json: no such file"),
+        ((tmp_path / "gone",), "no folder, no installed pipeline"),
+        (("en_core_web_sm",), "--model is 'en_core_web_sm', which"),
+        ((tmp_path,), "options.json: no such file"),
         ((pipelines / "none",), "no elmo pipe"),
     ):
         assert part in run(text, output, "--model", *arguments, code=1)

@@ -159,6 +159,12 @@ def test_json_lines_on_standard_input_are_text(begin: bytes, monkeypatch: pytest
     assert len(told) == 1
 
 
+def test_messages_name_all_kinds_of_files(tmp_path: Path) -> None:
+    for name in ("none.txt", ""):
+        with pytest.raises(CorpusError, match=r"Expected text, \.jsonl, \.conllu or \.spacy files"):
+            sources_of([tmp_path / name])
+
+
 def test_shards_are_cut_by_bytes() -> None:
     items = [Item("a", i, "text", b"x" * i) for i in range(1, 8)]
     shards = list(cut(items, 6))

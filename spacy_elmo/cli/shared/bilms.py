@@ -5,6 +5,8 @@ from typing import cast
 from ...allennlp.embedder import ElmoEmbedder
 from ...corpus.bilm import BiLMChoice
 from ...errors import CommandError, Errors
+from ...formats.published.names import PUBLISHED
+from ...modules.loading import can_name_bilm
 from ...modules.precision import Precision
 
 
@@ -17,7 +19,10 @@ def bilm_of(
     device: str,
     precision: str,
 ) -> BiLMChoice:
-    """Return which biLM the options name. Raises CommandError if they exclude each other."""
+    """Return which biLM the options name.
+
+    Raises CommandError if they exclude each other, or if `model` is the name of nothing.
+    """
     others = {"--pipeline": pipeline, "--options-file": options_file, "--weight-file": weight_file}
     present = [name for name, value in others.items() if value is not None]
     if model is not None and present:
@@ -26,6 +31,8 @@ def bilm_of(
         raise CommandError(Errors.PIPE_BOTH.format(other=present[1]))
     known = cast(Precision, precision)  # or refused
     choice = BiLMChoice(model, options_file, weight_file, pipe, pipeline, device, known)
+    if model is not None and choice.saved_pipeline is None and not can_name_bilm(model):
+        raise CommandError(Errors.MODEL_UNKNOWN.format(got=model, expected=", ".join(PUBLISHED)))
     if pipe is not None and choice.saved_pipeline is None:
         raise CommandError(Errors.PIPE_ALONE.format(got=pipe))
     return choice

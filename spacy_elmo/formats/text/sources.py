@@ -14,7 +14,9 @@ from ..unpacking import PACKED
 EXPECTED = "text, one sentence a line (plain, .gz, .xz or .zst), .jsonl or .spacy files: one, a folder or a pattern"
 
 
-def find_files(source: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> list[Path]:
+def find_files(
+    source: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, expected: str = EXPECTED
+) -> list[Path]:
     """Return the files of a source, sorted.
 
     In folders and for patterns, names that begin with a dot are left out, and symbolic links to folders are not
@@ -23,26 +25,27 @@ def find_files(source: str | os.PathLike[str], output: str | os.PathLike[str] | 
     source: a file, a folder (all files in it and in its folders), or a pattern such as texts/*.txt. If a file or folder
         has exactly this name, it is not used as a pattern.
     output: a folder whose files are left out of folders and patterns.
+    expected: what messages say that a source is.
 
     Raises CorpusError if there is no file.
     """
     path = Path(source)
     if not os.fspath(source):  # Path("") is the current folder
-        raise CorpusError(Errors.SOURCE_MISSING.format(source='""', expected=EXPECTED))
+        raise CorpusError(Errors.SOURCE_MISSING.format(source='""', expected=expected))
     with _usable(source):
-        return _find_files(path, output)
+        return _find_files(path, output, expected)
 
 
-def _find_files(path: Path, output: str | os.PathLike[str] | None) -> list[Path]:
+def _find_files(path: Path, output: str | os.PathLike[str] | None, expected: str) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
         walk = os.walk(path, onerror=_raise)
         files = [Path(folder, name) for folder, _, names in walk for name in names]
     elif path.exists():
-        raise CorpusError(Errors.SOURCE_SPECIAL.format(source=path, expected=EXPECTED))
+        raise CorpusError(Errors.SOURCE_SPECIAL.format(source=path, expected=expected))
     else:
-        files = _matching(path)
+        files = _matching(path, expected)
     hidden = _n_hidden(path)  # dots that the user wrote
     visible = sorted(file for file in files if _n_hidden(file) == hidden and file.is_file())
     if output is not None:
@@ -50,7 +53,7 @@ def _find_files(path: Path, output: str | os.PathLike[str] | None) -> list[Path]
         visible = [file for file in visible if not file.resolve().is_relative_to(excluded)]
     if not visible:
         message = Errors.SOURCE_EMPTY if path.is_dir() else Errors.SOURCE_MISSING
-        raise CorpusError(message.format(source=path, expected=EXPECTED))
+        raise CorpusError(message.format(source=path, expected=expected))
     return visible
 
 
@@ -96,14 +99,14 @@ def _usable(source: str | os.PathLike[str]) -> Iterator[None]:
         raise CorpusError(Errors.SOURCE_DAMAGED.format(path=shown(os.fspath(source)), reason=error)) from error
 
 
-def _matching(path: Path) -> list[Path]:
+def _matching(path: Path, expected: str) -> list[Path]:
     """Return what matches a pattern. Path.glob is used because glob.glob follows links to folders, even in circles."""
     if not glob.has_magic(str(path)):
         return []
     try:
         return list(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
     except ValueError as error:  # such as a**
-        raise CorpusError(Errors.SOURCE_PATTERN.format(source=path, reason=error, expected=EXPECTED)) from error
+        raise CorpusError(Errors.SOURCE_PATTERN.format(source=path, reason=error, expected=expected)) from error
 
 
 def _raise(error: OSError) -> None:
