@@ -17,6 +17,13 @@ from .shared.options import Force
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
 from .task_configs.configs import Files, task_config
 
+# written down, because a look at the factories of all packages would slow down the start of every command
+COMPONENTS = (
+    "answers, beam_ner, beam_parser, coreference, entailment, entity_linker, morphologizer, ner, parser, "
+    "semantic_roles, senter, span_finder, spancat, spancat_singlelabel, tagger, textcat, textcat_multilabel, "
+    "trainable_lemmatizer"
+)
+
 
 def init_config(
     output_file: Annotated[
@@ -29,7 +36,8 @@ def init_config(
             "--pipeline",
             "-p",
             metavar="NAMES",
-            help="Components to train, in order, separated by commas; sentencizer is allowed, and runs first",
+            help=f"Components to train, in order, separated by commas: {COMPONENTS}, and those of other packages that "
+            "are trained on a tok2vec; sentencizer is allowed too, and runs first",
         ),
     ] = "tagger,parser,ner",
     optimize: Annotated[

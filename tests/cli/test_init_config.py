@@ -18,7 +18,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import load_config
 from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo.cli.init_config import COMPONENTS
 
 pytestmark = pytest.mark.slow
 
@@ -129,7 +129,7 @@ def test_each_component_trains(name: str, all_tasks: tuple[Any, Any], tmp_path: 
         ("entailment", ["premise", "hypothesis"]),
         ("tagger,answers", ["question", "context"]),
         ("ner", None),
-        ("entailment,answers", None),  # no getter is right for both
+        ("entailment,answers", ["premise", "hypothesis", "question", "context"]),
     ],
 )
 def test_each_text_of_a_pair_is_a_sentence(pipeline: str, keys: list[str] | None, tmp_path: Path) -> None:
@@ -240,6 +240,25 @@ def test_all_but_the_components_is_as_spacy_has_it(tmp_path: Path) -> None:
         assert config["nlp"] == expected["nlp"] | {"pipeline": ["elmo", *pipeline]}
 
 
+@pytest.mark.parametrize("name", ["semantic_roles", "coreference", "entailment", "answers"])
+def test_the_mixes_of_the_papers_other_tasks_are_those_of_the_experiments(name: str, tmp_path: Path) -> None:
+    run("--pipeline", f"ner,{name}", "--optimize", "accuracy", tmp_path / "task.cfg")
+    written = networks(load_config(tmp_path / "task.cfg"))
+    form = {"semantic_roles": "roles"}.get(name, name)
+    experiment = load_config(Path(__file__).parents[2] / "configs" / f"{form}_elmo.cfg")["components"][name]
+    expected = experiment["model"]["tok2vec"]["elmo"]["mix"]
+    assert written[name]["elmo"]["mix"] == written[name]["output_elmo"]["mix"] == expected
+    assert (written["ner"]["elmo"]["mix"]["gamma"], written["ner"]["elmo"]["mix"]["dropout"]) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(("name", "score"), [("coreference", "coref_f"), ("ner", "ents_f")])
+def test_the_sentencizer_has_no_part_in_the_score(name: str, score: str, tmp_path: Path) -> None:
+    run("--pipeline", f"sentencizer,{name}", tmp_path / "task.cfg")
+    weights = load_config(tmp_path / "task.cfg")["training"]["score_weights"]
+    assert {key: value for key, value in weights.items() if value} == {score: 1.0}
+    assert weights["sents_f"] == 0.0
+
+
 def test_components_keep_their_defaults(tmp_path: Path) -> None:
     run("--pipeline", "parser,textcat", tmp_path / "task.cfg")
     components = load_config(tmp_path / "task.cfg")["components"]
@@ -317,6 +336,7 @@ def test_all_known_components_are_told() -> None:
     ours = [point.name for point in points if point.group == "spacy_factories" and point.name != "elmo"]
     expected = ", ".join(sorted([*TASKS, *ours, "entity_linker", "sentencizer"]))
     assert f"Expected some of {expected}, separated by commas" in error("--pipeline", "", "-")
+    assert expected.replace("sentencizer, ", "") == COMPONENTS
 
 
 @pytest.mark.parametrize("lang", ["qqq", "", "lex_attrs", "../en", "english"])

@@ -26,6 +26,9 @@ ATTRIBUTES = ["NORM", "PREFIX", "SUFFIX", "SHAPE"]
 ROWS = [5000, 1000, 2500, 2500]
 # the span groups that a component reads; the biLM has to read each of their spans as a sentence of its own
 SPAN_GROUPS = {"entailment": ["premise", "hypothesis"], "answers": ["question", "context"]}
+# beside the x of these components the layers of en_mini are small: see docs/training.md
+LARGER_MIX = {"gamma": 3.0, "dropout": 0.2}
+LARGER_MIX_TASKS = ("semantic_roles", "coreference", "entailment", "answers")
 
 
 class Size(NamedTuple):
@@ -87,11 +90,12 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
     components[ELMO] = {"factory": ELMO, "model": bilm} | ({"store": "none"} if listening else {})
     listener = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": ELMO}
     for name in tasks:
-        tok2vec = _elmo_tok2vec(size, listener)
+        mix = LARGER_MIX if name in LARGER_MIX_TASKS else {}
+        tok2vec = _elmo_tok2vec(size, listener, mix)
         # entity_linker works on copies of the docs, which have no layers to listen to. So it has a biLM of its own;
         # with output_elmo it would have two.
         if name == LINKER:
-            tok2vec = _elmo_tok2vec(size._replace(output_elmo=False), bilm | {"width": width})
+            tok2vec = _elmo_tok2vec(size._replace(output_elmo=False), bilm | {"width": width}, mix)
         components[name] = {"factory": name, "model": with_tok2vec(default_model(nlp, name), tok2vec)}
     config: dict[str, Any] = {
         "paths": paths,
@@ -102,6 +106,8 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
     annotating = before + (sentence_setters(nlp, tasks) if LINKER in tasks else [])
     if annotating:
         config["training"] = {"annotating_components": annotating}
+    if before:  # the sentencizer learns nothing, so its score can't tell which step is best
+        config["training"]["score_weights"] = {"sents_f": 0.0}
     if LINKER in tasks:
         loader = {"@misc": "spacy.KBFromFile.v1", "kb_path": "${paths.knowledge_base}"}
         config["initialize"] = {"components": {LINKER: {"kb_loader": loader}}}
@@ -125,9 +131,9 @@ def _bilm(files: Files, tasks: Sequence[str]) -> dict[str, Any]:
     tasks: names of the components that read its vectors.
     """
     own_files = files.options_file is not None
-    keys = [SPAN_GROUPS[name] for name in tasks if name in SPAN_GROUPS]
-    # of two components, each with its span groups, none is right for both: then the default stays
-    getter = {"get_spans": {"@span_getters": "spacy-elmo.span_groups.v1", "keys": keys[0]}} if len(keys) == 1 else {}
+    # of two components each doc has only the span groups of one, and the getter takes such docs
+    keys = [key for name in tasks for key in SPAN_GROUPS.get(name, ())]
+    getter = {"get_spans": {"@span_getters": "spacy-elmo.span_groups.v1", "keys": keys}} if keys else {}
     return {
         "@architectures": "spacy-elmo.BiLM.v1",
         "options_file": "${paths.elmo_options}" if own_files else None,
@@ -136,16 +142,17 @@ def _bilm(files: Files, tasks: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _elmo_tok2vec(size: Size, source: dict[str, Any]) -> dict[str, Any]:
+def _elmo_tok2vec(size: Size, source: dict[str, Any], mix: dict[str, float]) -> dict[str, Any]:
     """Return the config block of a component's own network, which reads hash embeddings and ELMo vectors.
 
     size: of the network.
     source: the block that the ELMo vectors come from, a listener or a biLM.
+    mix: settings of the mix of the layers that are not the defaults.
     """
     elmo = {
         "@architectures": "spacy-elmo.Tok2Vec.v1",
         "source": source,
-        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
+        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"} | mix,
     }
     return {
         "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
