@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from ..errors import CorpusError, Errors, SettingsError, shown
 from ..formats.text.lines import Unusable, checked_words, encodable
 from ..formats.text.splitting import Tokenizer
 from .bilm import BiLMChoice, EmbeddingBiLM
-from .selection import Selection
+from .selection import Layers, Selection
 
 Array = npt.NDArray[Any]
 
@@ -23,9 +22,9 @@ class EmbedColumns:
 
     The biLM is loaded at the first call, and stays in memory. Where it is pickled, it is loaded again.
 
-    column: name of the column: each value is a text, or a list of words.
+    column: name of the column: each value is a text, a list of words, or missing, which is read as an empty text.
     bilm: "en_mini", a folder of a biLM or of a pretraining run, or a saved pipeline; or a BiLMChoice.
-    layers: "top", "mean", or a JSON file with the weights of a mix. All layers at once are for
+    layers: "top", "mean", or the weights of a mix, as a JSON file or a dict (see `embed`). All layers at once are for
         `spacy_elmo.corpus.embed`.
     dtype: of the values: "float32" or "float16".
     sentence: whether a text gets one vector, the mean over its tokens.
@@ -39,7 +38,7 @@ class EmbedColumns:
         column: str = "text",
         *,
         bilm: str | BiLMChoice = "en_mini",
-        layers: str | Path = "mean",
+        layers: Layers = "mean",
         dtype: str = "float32",
         sentence: bool = False,
         lang: str | None = None,
@@ -56,16 +55,21 @@ class EmbedColumns:
 
         table: a dict of columns, or a pandas DataFrame. In a row of "vectors" there is an array of
             *Shape:* (tokens, width); in a DataFrame a list of arrays, which Arrow can store. "vector" of a dict is one
-            array, *Shape:* (rows, width). A text without words has no tokens, and a vector of zeros.
+            array, *Shape:* (rows, width). A text without words has no tokens, and a vector of zeros, as has a missing
+            one: None, or what pandas takes for missing in a DataFrame.
 
         Returns a dict or a DataFrame, as `table` is. `table` is not changed.
-        Raises CorpusError if the column is missing, or if a text can't be used.
+        Raises CorpusError if it is another table, if the column is missing, or if a text can't be used.
         """
         is_frame = hasattr(table, "assign")
+        if not is_frame and not isinstance(table, Mapping):
+            raise CorpusError(Errors.COLUMNS_TABLE.format(got=type(table)))
         if self.column not in table:
             got = ", ".join(map(str, table))
             raise CorpusError(Errors.COLUMNS_MISSING.format(got=got or "none", expected=shown(self.column)))
-        sentences = self._words(table[self.column])
+        values = table[self.column]
+        missing = values.isna() if is_frame else [value is None for value in values]
+        sentences = self._words("" if absent else value for value, absent in zip(values, missing))
         vectors = self._vectors(sentences)
         name = "vector" if self.selection.sentence else "vectors"
         added: dict[str, Any] = {"tokens": sentences, name: vectors if self.selection.sentence else map(list, vectors)}
@@ -75,7 +79,7 @@ class EmbedColumns:
         added[name] = np.stack(vectors) if self.selection.sentence and vectors else _objects(vectors)
         return {**table, **added}
 
-    def _words(self, values: Any) -> list[list[str]]:
+    def _words(self, values: Iterable[Any]) -> list[list[str]]:
         _, tokenizer = self._load()
         sentences = []
         for row, value in enumerate(values):

@@ -23,7 +23,7 @@ from .manifest import SHARDS, Manifest, ShardFacts
 from .output import Output
 from .parsing import refuse
 from .reading import EXPECTED, cut, read_items, sources_of
-from .selection import Selection
+from .selection import Layers, Selection
 from .shards import Progress, ShardSettings, ShardWriter, no_progress
 
 SHARD_BYTES = 1_000_000  # of text; about 200,000 tokens
@@ -83,7 +83,7 @@ def embed(
     output: Name,
     *,
     format: str | None = None,
-    layers: str | Path | None = None,
+    layers: Layers | None = None,
     dtype: str = "float32",
     sentence: bool = False,
     lang: str | None = None,
@@ -104,7 +104,8 @@ def embed(
         standard input.
     output: a file, whose name ends in .parquet, .hdf5, .spacy, .safetensors or .npy; or a folder, which gets shards.
     format: "parquet", "hdf5", "spacy", "safetensors" or "npy"; None: what the name of the output says, or Parquet.
-    layers: "all", "top", "mean", or a JSON file with the weights of a mix; None: "all" for HDF5, else "mean".
+    layers: "all", "top", "mean", or the weights of a mix, as a JSON file or as a dict like {"w": [0.1, 0.7, -0.2],
+        "gamma": 1.0}; None: "all" for HDF5, else "mean".
     dtype: of the values that are written: "float32" or "float16".
     sentence: whether a sentence gets one vector, the mean over its tokens.
     lang: language of the spaCy tokenizer; None: that of a saved pipeline, or English.
@@ -140,7 +141,7 @@ def embed(
     hdf5 = target.format == "hdf5"
     if tokenized is None:
         tokenized = hdf5 and lang is None and bilm.saved_pipeline is None
-    selection = Selection.of(layers or ("all" if hdf5 else "mean"), dtype, sentence)
+    selection = Selection.of(("all" if hdf5 else "mean") if layers is None else layers, dtype, sentence)
     settings = ShardSettings(bilm, target.format, selection, None if tokenized else lang, tokenized, docs, code)
     files = sources_of([Path(name) for name in names], target.path)
     summary = Summary(target.path, target.format)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +18,7 @@ from ..pipeline.attributes import mix_parameters
 
 Array = npt.NDArray[Any]
 NAMES = ("all", "top", "mean")
+Layers = str | os.PathLike[str] | Mapping[str, Any]  # as `Selection.of` describes them
 DTypes = Literal["float32", "float16"]
 DTYPES = ("float32", "float16")
 _MOST_BYTES = 1 << 20  # of a file with the weights of a mix
@@ -39,11 +42,11 @@ class Selection:
     sentence: bool = False
 
     @classmethod
-    def of(cls, layers: str | Path, dtype: str, sentence: bool) -> Selection:
+    def of(cls, layers: Layers, dtype: str, sentence: bool) -> Selection:
         """Return the selection that a user asks for.
 
-        layers: "all", "top", "mean", or a JSON file with the weights of a mix: an object with "w", the weights before
-            the softmax, and perhaps "gamma", as `python -m spacy elmo weights --json` prints them.
+        layers: "all", "top", "mean", or the weights of a mix: a JSON file, or a dict, with "w", the weights before the
+            softmax, and perhaps "gamma", as `python -m spacy elmo weights --json` prints them.
         dtype, sentence: as of the class.
 
         Raises SettingsError if they can't be used.
@@ -52,13 +55,15 @@ class Selection:
             raise SettingsError(Errors.CORPUS_DTYPE.format(got=shown(dtype), expected=" or ".join(DTYPES)))
         if str(layers) in NAMES:
             return cls(str(layers), dtype=dtype, sentence=sentence)
-        path = Path(layers)
-        if not path.is_file():
-            raise SettingsError(Errors.CORPUS_LAYERS.format(got=shown(str(layers)), expected=", ".join(NAMES)))
+        is_path = isinstance(layers, str | os.PathLike)
+        if not isinstance(layers, Mapping) and not (is_path and Path(layers).is_file()):
+            got = shown(str(layers) if is_path else layers)
+            raise SettingsError(Errors.CORPUS_LAYERS.format(got=got, expected=", ".join(NAMES)))
         try:
-            weights, gamma = _mix_of(read_json(path, _MOST_BYTES))
+            mix = layers if isinstance(layers, Mapping) else read_json(Path(layers), _MOST_BYTES)
+            weights, gamma = _mix_of(mix)
         except (OSError, ValueError) as error:
-            raise SettingsError(Errors.CORPUS_MIX.format(path=path, reason=error)) from error
+            raise SettingsError(Errors.CORPUS_MIX.format(path=layers if is_path else "layers", reason=error)) from error
         return cls("mix", weights, gamma, dtype, sentence)
 
     def check(self, n_layers: int) -> None:
@@ -110,10 +115,10 @@ def _mix_of(content: Any) -> tuple[tuple[float, ...], float]:
         if len(content) != 1:
             raise ValueError(f"a list of {len(content)} mixes; keep the one that is meant")
         content = content[0]
-    if not isinstance(content, dict) or "w" not in content:
+    if not isinstance(content, Mapping) or "w" not in content:
         raise ValueError('no object with "w"')
     weights, gamma = content["w"], content.get("gamma", 1.0)
-    if not isinstance(weights, list) or not weights:
+    if not isinstance(weights, list | tuple) or not weights:
         raise ValueError('"w" is no list of numbers')
     for value in (*weights, gamma):
         if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):

@@ -94,8 +94,8 @@ class CorpusMessages:
     )
     CORPUS_DTYPE = "dtype is {got}. Expected {expected}."
     CORPUS_LAYERS = (
-        "layers is {got}, and there is no such file. Expected one of {expected}, or a JSON file with the weights of a "
-        'mix, such as {{"w": [0.0, 1.0, 0.0], "gamma": 1.0}}.'
+        "layers is {got}, which is no file. Expected one of {expected}, or a JSON file with the weights of a "
+        'mix, such as {{"w": [0.0, 1.0, 0.0], "gamma": 1.0}} (in Python also a dict).'
     )
     CORPUS_MIX = (
         "{path}: not the weights of a mix ({reason}). Expected a JSON object with "
@@ -189,7 +189,11 @@ class CorpusMessages:
         "a shard could not be made, because its Ray process or machine ended, {tries} times at most: {reason}. The "
         "finished shards stay: give the same command again, on machines with more memory or with smaller shards."
     )
-    COLUMNS_LAYERS = "layers is 'all'. Expected 'top', 'mean', or a JSON file with the weights of a mix."
+    COLUMNS_LAYERS = "layers is 'all'. Expected 'top', 'mean', or the weights of a mix, as a JSON file or a dict."
+    COLUMNS_TABLE = (
+        "expected a dict of columns or a pandas DataFrame, got {got}. Change it into one of them, as to_pydict() or "
+        "to_pandas() does with a table of Arrow."
+    )
     COLUMNS_MISSING = "the table has the columns {got}. Expected {expected} among them: set column to its name."
     COLUMNS_ROW = "row {row} of the column {column!r} can't be used: {reason}. Expected a text, or a list of words."
     CORPUS_WORKER = (

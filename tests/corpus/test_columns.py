@@ -48,6 +48,36 @@ def test_a_frame() -> None:
     assert [len(vectors) for vectors in frame["vectors"]] == [6, 0, 2]
 
 
+def test_missing_texts_are_empty() -> None:
+    embed = EmbedColumns(bilm=BILM, sentence=True, layers={"w": [0, 0, 0]})
+    table = {"text": [TEXTS[0], None, TEXTS[2]]}
+    found = embed(table)
+    assert table["text"][1] is None
+    assert list(found["tokens"]) == WORDS
+    np.testing.assert_array_equal(found["vector"], embed({"text": TEXTS})["vector"])
+
+
+def test_missing_texts_of_a_frame_are_empty() -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    embed = EmbedColumns(bilm=BILM)
+    for missing in (None, float("nan"), pandas.NA):
+        frame = pandas.DataFrame({"text": [TEXTS[0], missing, TEXTS[2]]})
+        assert list(embed(frame)["tokens"]) == WORDS
+
+
+@pytest.mark.parametrize("table", ["text", [{"text": "secret"}], None])
+def test_other_tables_are_refused(table: object) -> None:
+    with pytest.raises(CorpusError, match="expected a dict of columns or a pandas DataFrame, got <class") as error:
+        EmbedColumns(bilm=BILM)(table)
+    assert "secret" not in str(error.value)
+
+
+def test_a_table_of_arrow_is_refused() -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    with pytest.raises(CorpusError, match=r"got <class 'pyarrow\.lib\.Table'>\. Change it .* to_pydict"):
+        EmbedColumns(bilm=BILM)(pyarrow.table({"text": ["a"]}))
+
+
 def test_what_does_not_fit_is_refused() -> None:
     embed = EmbedColumns(bilm=BILM)
     with pytest.raises(CorpusError, match="the table has the columns other"):

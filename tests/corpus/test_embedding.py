@@ -87,6 +87,17 @@ def test_mixes(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:
     found = np.load(tmp_path / "a.npy")
     for vector, layers in zip(found, expected):
         np.testing.assert_allclose(vector, 2 * np.tensordot(weights, layers, 1).mean(0), atol=1e-5)
+    before = (tmp_path / "a.npy").read_bytes()
+    embed(text, tmp_path / "a.npy", bilm=BILM, layers={"w": (0.0, 1.0, -1.0), "gamma": 2.0}, sentence=True)
+    assert (tmp_path / "a.npy").read_bytes() == before
+    for layers, message in (
+        ({}, r"layers: not the weights of a mix \(no object with \"w\"\)"),
+        ({"w": [0, "a", 0]}, "layers: not the weights of a mix .*finite numbers"),
+        ({"w": [1, 2]}, "the mix has 2 weights"),
+        (2, "layers is 2, which is no file. Expected one of all, top, mean"),
+    ):
+        with pytest.raises(SettingsError, match=message):
+            embed(text, tmp_path / "b.npy", bilm=BILM, layers=layers, sentence=True)  # type: ignore[arg-type]
     (tmp_path / "mix.json").write_text('{"w": [1, 2]}')
     with pytest.raises(SettingsError, match="the mix has 2 weights"):
         embed(text, tmp_path / "b.npy", bilm=BILM, layers=tmp_path / "mix.json", sentence=True)
