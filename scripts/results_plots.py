@@ -23,17 +23,17 @@ _DPI = 120
 def plot_summary(path: Path, all_runs: AllRuns) -> None:
     """Plot the error cut of each task that has one as a bar, with a mark at the paper's."""
     cuts = [(task, 100 * cut) for task, runs in all_runs if (cut := cut_of(task, runs)) is not None]
-    figure, axes = plt.subplots(figsize=(7.2, 0.8 + 0.42 * len(cuts)), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7.6, 1.1 + 0.42 * len(cuts)), layout="constrained")
     for row, (_, cut) in enumerate(cuts):
         axes.barh(row, cut, color="tab:blue", height=0.6, label="en_mini" if not row else None)
-        axes.text(max(cut, 0) + 0.3, row, f"{cut:.1f}", va="center", fontsize=9)
+        axes.text(0.3, row, f"{cut:.1f}", va="center", fontsize=9, color="white" if cut > 3 else "black")
     papers = [(row, task.paper) for row, (task, _) in enumerate(cuts) if task.paper is not None]
     for number, (row, paper) in enumerate(papers):
         axes.plot([paper] * 2, [row - 0.4, row + 0.4], color="black", label=None if number else "the paper's biLM")
     axes.set_yticks(range(len(cuts)), [task.title for task, _ in cuts])
     axes.invert_yaxis()
     axes.set(xlabel="share of the errors that ELMo removes, %")
-    axes.legend(fontsize=9)
+    figure.legend(loc="outside upper right", ncols=2, fontsize=9)
     axes.grid(axis="x", alpha=0.3)
     figure.savefig(path, dpi=_DPI)
     plt.close(figure)
