@@ -26,9 +26,14 @@ ATTRIBUTES = ["NORM", "PREFIX", "SUFFIX", "SHAPE"]
 ROWS = [5000, 1000, 2500, 2500]
 # the span groups that a component reads; the biLM has to read each of their spans as a sentence of its own
 SPAN_GROUPS = {"entailment": ["premise", "hypothesis"], "answers": ["question", "context"]}
-# beside the x of these components the layers of en_mini are small: see docs/training.md
-LARGER_MIX = {"gamma": 3.0, "dropout": 0.2}
-LARGER_MIX_TASKS = ("semantic_roles", "coreference", "entailment", "answers")
+# as in configs/. Beside an x that ends in a layer norm the layers of en_mini are small: see docs/training.md
+_LARGER_MIX = {"gamma": 3.0, "dropout": 0.2}
+MIXES = {
+    "semantic_roles": {"dropout": 0.4},
+    "coreference": _LARGER_MIX,
+    "entailment": _LARGER_MIX,
+    "answers": _LARGER_MIX,
+}
 
 
 class Size(NamedTuple):
@@ -90,8 +95,7 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
     components[ELMO] = {"factory": ELMO, "model": bilm} | ({"store": "none"} if listening else {})
     listener = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": ELMO}
     for name in tasks:
-        mix = LARGER_MIX if name in LARGER_MIX_TASKS else {}
-        tok2vec = _elmo_tok2vec(size, listener, mix)
+        tok2vec = _elmo_tok2vec(size, listener, MIXES.get(name, {}))
         # entity_linker works on copies of the docs, which have no layers to listen to. So it has a biLM of its own;
         # with output_elmo it would have two.
         if name == LINKER:
