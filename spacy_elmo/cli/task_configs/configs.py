@@ -99,7 +99,7 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
         # entity_linker works on copies of the docs, which have no layers to listen to. So it has a biLM of its own;
         # with output_elmo it would have two.
         if name == LINKER:
-            tok2vec = _elmo_tok2vec(size._replace(output_elmo=False), bilm | {"width": width}, mix)
+            tok2vec = _elmo_tok2vec(size._replace(output_elmo=False), bilm | {"width": width}, {})
         components[name] = {"factory": name, "model": with_tok2vec(default_model(nlp, name), tok2vec)}
     config: dict[str, Any] = {
         "paths": paths,
