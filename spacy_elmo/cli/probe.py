@@ -133,7 +133,7 @@ def probe(
     ] = ITERATIONS,
     as_json: Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")] = False,
 ) -> None:
-    """Measure what a linear classifier reads from each layer.
+    """Measure what each layer tells a linear classifier.
 
     A classifier of the tokens' labels is trained on each frozen layer, and on the mean of the layers. A table shows how
     many tokens of DEV get the right label. The baseline gives each word its most frequent label in TRAIN.

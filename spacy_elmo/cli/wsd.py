@@ -123,7 +123,7 @@ def wsd(
     ],
     tests: Annotated[
         list[Path],
-        typer.Argument(metavar="TEST...", parser=path_argument, help="Test sets, in the same form"),
+        typer.Argument(metavar="TEST", parser=path_argument, help="Test sets, in the same form"),
     ],
     first_senses: Annotated[
         Path | None,

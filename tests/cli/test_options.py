@@ -67,6 +67,8 @@ def test_a_pipeline_can_have_code_wherever_it_is_loaded() -> None:
         "embed",
         "similar",
         "neighbours",
+        "probe",
+        "wsd",
         "weights",
     ]
 
