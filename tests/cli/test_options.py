@@ -67,9 +67,9 @@ def test_a_pipeline_can_have_code_wherever_it_is_loaded() -> None:
         "embed",
         "similar",
         "neighbours",
+        "weights",
         "probe",
         "wsd",
-        "weights",
     ]
 
 
