@@ -11,12 +11,14 @@ from typing import Any
 from spacy.language import Language
 from thinc.api import Model
 
+_CODE = ("spacy_elmo", "scripts", "configs")  # results/ and the pages change while the runs are made
+
 
 def commit_of(project: Path) -> str:
-    """Return the commit that a folder is at, with "-dirty" if files were changed; "" if git does not know."""
-    command = ["git", "-C", str(project), "describe", "--always", "--dirty", "--exclude=*"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    return result.stdout.strip() if result.returncode == 0 else ""
+    """Return the commit that a folder is at, with "-dirty" if code or configs were changed; "" if git does not know."""
+    commit = _git(project, "rev-parse", "--short", "HEAD")
+    changed = _git(project, "status", "--porcelain", "--untracked-files=no", "--", *_CODE)
+    return f"{commit}-dirty" if changed else commit
 
 
 def machine() -> str:
@@ -27,6 +29,12 @@ def machine() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+
+
+def _git(project: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(project), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    return result.stdout.strip() if result.returncode == 0 else ""
 
 
 def megabytes(folder: Path) -> float:

@@ -90,7 +90,8 @@ def costs_table(runs: Runs) -> str:
     for name, network in NETWORKS.items():
         if of_network := runs.of(name):
             minutes = [run.minutes for run in of_network]
-            row = [network.title, f"{statistics.mean(minutes):.0f} ({min(minutes):.0f} to {max(minutes):.0f})"]
+            between = f" ({min(minutes):.0f} to {max(minutes):.0f})" if len(minutes) > 1 else ""
+            row = [network.title, f"{statistics.mean(minutes):.0f}{between}"]
             row += [f"{of_network[0].parameters:,}", f"{of_network[0].megabytes:.1f}"]
             rows.append([*row, f"{statistics.mean(run.words_per_second for run in of_network):,.0f}"])
     return table(["network", "minutes of training", "trained weights", "MB on disk", "words/s"], rows)

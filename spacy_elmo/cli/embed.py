@@ -194,7 +194,7 @@ def embed(
             )
             return
         allennlp.refuse()
-        with corpus_bar(total_bytes(files), quiet) as progress:
+        with corpus_bar(None if quiet else total_bytes(files), quiet) as progress:
             summary = embed_corpus(
                 inputs,
                 output,

@@ -78,17 +78,17 @@ def as_dict(
 
 
 def show(attribute: str, probes: Probes, majority: Score, found: dict[str, list[Score]]) -> None:
-    """Print a table with a row for the baseline, for each layer, and for their mean."""
+    """Print a table with a row for the most frequent labels, for each layer, and for their mean."""
     msg.text(escaped(f"{attribute}: {len(probes.labels):,} labels"))
     msg.text(
         f"{probes.train_tokens:,} tokens to train on, {probes.dev_tokens:,} to score, of which this many % are right"
     )
-    baseline = _cells(majority)
-    rows = [("most frequent label of the word", *baseline, *[""] * len(baseline) * (len(found) - 1))]
+    frequent = _cells(majority)
+    rows = [("most frequent label of the word", *frequent, *[""] * len(frequent) * (len(found) - 1))]
     for i, title in enumerate(row_titles(len(found[TRAINED]) - 1)):
         rows.append((title, *(cell for scores in found.values() for cell in _cells(scores[i]))))
     titles = {TRAINED: "biLM", RANDOM: "random weights"}
-    header = ["% right", *(text for name in found for text in (titles[name], "F1")[: len(baseline)])]
+    header = ["% right", *(text for name in found for text in (titles[name], "F1")[: len(frequent)])]
     msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * (len(header) - 1)), max_col=_WIDEST)
     if majority.f1 is not None:
         msg.text("F1: of the labels other than O, token by token")
@@ -136,7 +136,7 @@ def probe(
     """Measure what each layer tells a linear classifier.
 
     A classifier of the tokens' labels is trained on each frozen layer, and on the mean of the layers. A table shows how
-    many tokens of DEV get the right label. The baseline gives each word its most frequent label in TRAIN.
+    many tokens of DEV get the right label. The first row gives each word its most frequent label in TRAIN.
     """
     show_all()
     import_code(code)

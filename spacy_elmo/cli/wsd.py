@@ -26,11 +26,6 @@ from .shared.progress import shown_bar
 _WIDEST = 40  # characters of a column
 
 
-def read_corpora(paths: list[Path]) -> list[list[SenseSentence]]:
-    """Return the sentences of each corpus. Raises ElmoError if one can't be read."""
-    return [read_senses(path) for path in paths]
-
-
 def find_senses(
     train: list[SenseSentence], tests: list[list[SenseSentence]], first: Path | None, choice: BiLMChoice
 ) -> tuple[SenseInventory, list[SenseResult]]:
@@ -143,13 +138,13 @@ def wsd(
     """Measure how well each layer tells word senses apart.
 
     A word of a test set gets the sense of its lemma and part of speech whose mean vector in the training corpus is
-    nearest, by the cosine. The baseline gives all words their first sense.
+    nearest, by the cosine. The row before the layers gives all words their first sense.
     """
     show_all()
     import_code(code)
     with printing_errors():
         choice = bilm_of(model, None, None, None, pipe, "cpu", "float32")
-        training, *sets = read_corpora([train, *tests])
+        training, *sets = map(read_senses, [train, *tests])
         inventory, results = find_senses(training, sets, first_senses, choice)
     listed = first_senses is not None
     if as_json:

@@ -13,7 +13,7 @@ from typing import IO
 from ..errors import CorpusError, Errors, StandardInputWarning
 from ..formats.text.docbin import docs_in, sentences_of
 from ..formats.text.sources import find_files, kind_of
-from ..formats.unpacking import lines_of, unpacked, unpacked_size
+from ..formats.unpacking import PACKED, lines_of, unpacked, unpacked_size
 from .documents import Item, Kind, Shard, size_of
 
 STANDARD_INPUT = "-"
@@ -22,6 +22,7 @@ EXPECTED = (
     "standard input, which is text"
 )
 _KINDS: dict[str, Kind] = {".jsonl": "json", ".conllu": "conllu", ".spacy": "doc"}
+_SAMPLED = 8  # packed files by which the size of all is estimated: each is unpacked a little
 _LONGEST_SENTENCE = 1 << 24  # bytes of CoNLL-U without an empty line
 
 
@@ -46,15 +47,21 @@ def total_bytes(files: Iterable[Path]) -> int | None:
 
     None if one is a DocBin, no regular file (such as standard input or a pipe), or damaged: `read_items` says so.
     """
-    total = 0
+    total, packed = 0, []
     for path in files:
         if not path.is_file() or kind_of(path) == ".spacy":
             return None
-        try:
-            total += unpacked_size(path)
-        except CorpusError:
-            return None
-    return total
+        if path.suffix in PACKED:
+            packed.append(path)
+        else:
+            total += path.stat().st_size
+    sample = packed[:_SAMPLED]
+    try:
+        unpacked_bytes = sum(map(unpacked_size, sample))
+    except CorpusError:
+        return None
+    sizes = [path.stat().st_size for path in packed]
+    return total + unpacked_bytes * sum(sizes) // max(1, sum(sizes[:_SAMPLED]))
 
 
 def read_items(files: Iterable[Path]) -> Iterator[Item]:

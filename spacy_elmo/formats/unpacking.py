@@ -141,16 +141,13 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
 
 
 def unpacked_size(path: Path) -> int:
-    """Return the number of bytes of a file when it is unpacked: of a long packed file an estimate by its beginning.
+    """Return the number of bytes that a packed file unpacks to: of a long one an estimate by its beginning.
 
     path: the file. Raises CorpusError as `unpacked` does.
     """
     with _opened(path) as (packed, file):
-        size = path.stat().st_size
-        if packed is file:
-            return size
         sample = len(file.read(_SAMPLE))
-        return sample if sample < _SAMPLE else max(sample, sample * size // packed.tell())
+        return sample if sample < _SAMPLE else max(sample, sample * path.stat().st_size // packed.tell())
 
 
 @contextmanager

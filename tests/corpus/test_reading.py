@@ -13,12 +13,14 @@ import spacy
 import zstandard
 from spacy.tokens import Doc, DocBin
 
+from spacy_elmo.corpus import reading
 from spacy_elmo.corpus.documents import Document, Item, size_of
 from spacy_elmo.corpus.parsing import Parser, sentence_starts
 from spacy_elmo.corpus.reading import cut, read_items, sources_of, total_bytes
 from spacy_elmo.errors import CorpusError, StandardInputWarning
 from spacy_elmo.formats.text.lines import Unusable
 from spacy_elmo.formats.text.splitting import Tokenizer, blank
+from spacy_elmo.formats.unpacking import unpacked_size
 
 BLANKS = Parser(None, docs=False)
 ENGLISH = Parser(Tokenizer(partial(blank, "en")), docs=True)
@@ -172,3 +174,14 @@ def test_shards_are_cut_by_bytes() -> None:
     assert [shard.number for shard in shards] == list(range(len(shards)))
     assert all(shard.bytes >= 6 > shard.bytes - size_of(shard.items[-1]) for shard in shards[:-1])
     assert len({shard.digest() for shard in shards}) == len(shards)
+
+
+def test_size_of_many_packed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few of them are unpacked a little, and the others count as these do."""
+    files = [tmp_path / f"{number}.txt.gz" for number in range(20)]
+    for path in files:
+        path.write_bytes(gzip.compress(b"the cat sat\n" * 1000))
+    asked: list[Path] = []
+    monkeypatch.setattr(reading, "unpacked_size", lambda path: asked.append(path) or unpacked_size(path))
+    assert total_bytes(files) == 20 * 12_000
+    assert asked == files[:8]

@@ -1,6 +1,7 @@
 """Facts about a run: weights counted by hand, bytes of files, commit."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import spacy
@@ -43,3 +44,17 @@ def test_size_commit_and_machine(tmp_path: Path) -> None:
     assert megabytes(tmp_path) == 1.0
     assert commit_of(tmp_path) == ""
     assert re.fullmatch(r".+, \d+ cores", machine())
+
+
+def test_changed_code_is_told(tmp_path: Path) -> None:
+    for name in ("scripts/a.py", "results/b.json"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("1")
+    who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True, capture_output=True)
+    (tmp_path / "results/b.json").write_text("2")  # what runs write is no change of the code
+    commit = commit_of(tmp_path)
+    assert re.fullmatch("[0-9a-f]{7,}", commit)
+    (tmp_path / "scripts/a.py").write_text("2")
+    assert commit_of(tmp_path) == f"{commit}-dirty"
