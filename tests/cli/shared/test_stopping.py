@@ -33,7 +33,7 @@ AT_WORK = {
     "init-config": ("task_config", ["-"]),
     "init-pretrain-config": ("config_text", ["-"]),
     "probe": ("read_probes", ["a.spacy", "b.spacy"]),
-    "wsd": ("read_corpora", ["a.tsv", "b.tsv"]),
+    "wsd": ("read_senses", ["a.tsv", "b.tsv"]),
     "pack": ("pack_model", ["en_mini", "packed"]),
     "vocab": ("count_words", ["a.txt", "v.txt"]),
     "weights": ("read_mixes", ["model"]),
