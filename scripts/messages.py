@@ -38,6 +38,7 @@ class Messages:
         "{path}: not a file of questions with answers ({reason}). Expected SQuAD's layout, or paragraphs with context "
         "and questions: get the file again."
     )
+    CORPUS_NAF = "{path}: can't be read ({reason}). Expected a text in NAF, an XML format: get the corpus again."
 
     # Assets
     DATA_FOLDER = "{path}: no such folder. Expected one with files of the project: change vars.data, or leave it empty."
@@ -54,6 +55,10 @@ class Messages:
     GIT = (
         "{address}: can't be fetched with git ({reason}). Check the connection, or put the files {files} into a folder "
         "and name it with --vars.data FOLDER."
+    )
+    SENSE_INDEX_MISSING = (
+        "{path}: no such file. Expected WordNet 3.0's index.sense (MD5 {md5}): install Debian's package "
+        "wordnet-sense-index, or put the file into a folder and name it with --vars.data FOLDER."
     )
 
     # Releases
