@@ -70,6 +70,7 @@ def measure(task: Task, folder: Path, run: dict[str, Any]) -> dict[str, Any]:
         "megabytes": round(megabytes(folder / "model-best"), 1),
         "words_per_second": round(next(iter(tests.values()))["speed"]),
         "tests": tests,
+        "curve": run.get("curve", []),
         "mixes": [mix.to_dict() for mix in learned_mixes(nlp)],
     }
 
@@ -83,7 +84,7 @@ def main(
     """Write results/TASK/NETWORK/seed-N.json for each run of TASK that was trained."""
     chosen, project, found = task_of(task), Path(), 0
     setup_gpu(gpu_id, silent=True)
-    for name in networks_of(networks):
+    for name in networks_of(networks, chosen):
         for seed in seeds_of(seeds):
             folder, target = folder_of(project, task, name, seed), result_of(project, task, name, seed)
             if not (folder / "run.json").is_file():

@@ -10,40 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spacy.util import load_config
-from thinc.api import Config
-
 
 class Measure(NamedTuple):
     """A score. key: its name in spaCy's scores. name: its name in tables."""
 
     key: str
     name: str
-
-
-class Task(NamedTuple):
-    """A task.
-
-    name: of its folders.
-    title: in the page of results.
-    measures: its scores. The first one is in the summary.
-    tests: files of docs that are scored once, by a name; the first one is the task's test part.
-    config: stem of its two configs, if it is not the name.
-    settings: changed in the configs.
-    gold_preproc: whether the corpus's own words and sentences are used for scoring.
-    given: span groups that the pipeline is given for scoring.
-    paper: share of the errors that ELMo removed in Table 1 of Peters et al. 2018, in %; None: not among its tasks.
-    """
-
-    name: str
-    title: str
-    measures: tuple[Measure, ...]
-    tests: Mapping[str, str]
-    config: str = ""
-    settings: Mapping[str, Any] = {}
-    gold_preproc: bool = False
-    given: tuple[str, ...] = ()
-    paper: float | None = None
 
 
 class Network(NamedTuple):
@@ -53,12 +25,20 @@ class Network(NamedTuple):
     elmo: whether it has ELMo.
     vectors: whether its x contains the static vectors of assets/vectors.
     settings: changed in the config.
+    mix: settings of every scalar mix.
+    places: where ELMo stands, of "input" and "output"; empty: as in the config.
+    blocks: sections that are put into the config.
+    share: of the training part that it learns from, in %.
     """
 
     title: str
     elmo: bool
     vectors: bool = False
     settings: Mapping[str, Any] = {}
+    mix: Mapping[str, Any] = {}
+    places: tuple[str, ...] = ()
+    blocks: Mapping[str, Mapping[str, Any]] = {}
+    share: int = 100
 
 
 BASELINE, ELMO = "baseline", "elmo"
@@ -76,6 +56,33 @@ NETWORKS = {
     "vectors": Network("x with static vectors", elmo=False, vectors=True),
     "vectors_elmo": Network("[x with static vectors; ELMo]", elmo=True, vectors=True),
 }
+
+
+class Task(NamedTuple):
+    """A task.
+
+    name: of its folders.
+    title: in the page of results.
+    measures: its scores. The first one is in the summary.
+    tests: files of docs that are scored once, by a name; the first one is the task's test part.
+    config: stem of its two configs, if it is not the name.
+    settings: changed in the configs.
+    gold_preproc: whether the corpus's own words and sentences are used for scoring.
+    given: span groups that the pipeline is given for scoring.
+    paper: share of the errors that ELMo removed in Table 1 of Peters et al. 2018, in %; None: not among its tasks.
+    networks: that are compared on it, by their names.
+    """
+
+    name: str
+    title: str
+    measures: tuple[Measure, ...]
+    tests: Mapping[str, str]
+    config: str = ""
+    settings: Mapping[str, Any] = {}
+    gold_preproc: bool = False
+    given: tuple[str, ...] = ()
+    paper: float | None = None
+    networks: Mapping[str, Network] = NETWORKS
 
 
 def _ner(name: str, title: str, paper: float | None) -> Task:
@@ -160,6 +167,11 @@ def folder_of(project: Path, task: str, network: str, seed: int) -> Path:
     return project / "training" / task / network / f"seed-{seed}"
 
 
+def config_of(project: Path, task: str, network: str) -> Path:
+    """Return the file of the config with which a network is trained."""
+    return project / "training" / task / network / "config.cfg"
+
+
 def result_of(project: Path, task: str, network: str, seed: int) -> Path:
     """Return the file of what was measured of a run."""
     return project / "results" / task / network / f"seed-{seed}.json"
@@ -168,27 +180,3 @@ def result_of(project: Path, task: str, network: str, seed: int) -> Path:
 def trivial_of(project: Path, task: str) -> Path:
     """Return the file of the scores of a system that learns nothing."""
     return project / "results" / task / "trivial.json"
-
-
-def config_of(project: Path, task: Task, network: Network) -> Path:
-    """Return the path of the config of a task for a network, with ELMo or without."""
-    return project / "configs" / f"{task.config or task.name}{'_elmo' if network.elmo else ''}.cfg"
-
-
-def settings_of(config_path: Path, task: Task, network: Network) -> dict[str, Any]:
-    """Return what a network of a task changes in its config, by the settings' names."""
-    settings = {**task.settings, **network.settings}
-    if network.vectors:
-        settings["initialize.vectors"] = "assets/vectors"
-        for section in _embedding_sections(load_config(config_path)):
-            settings[f"{section}.include_static_vectors"] = True
-    return settings
-
-
-def _embedding_sections(tree: Config | Mapping[str, Any], path: str = "") -> list[str]:
-    """Return the names of the sections that have the setting include_static_vectors."""
-    found = [path] if "include_static_vectors" in tree else []
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            found += _embedding_sections(value, f"{path}.{name}" if path else name)
-    return found

@@ -8,6 +8,7 @@ class Messages:
 
     # Corpora
     CORPUS_UNREADABLE = "{path}: can't be read ({reason}). Expected a corpus in UTF-8."
+    DOCS_UNREADABLE = "{path}: can't be read ({reason}). Expected a .spacy file: convert the corpus first."
     CORPUS_EMPTY = "{path}: no sentences in it. Expected one or more: get the file again."
     CORPUS_COLUMNS = "{path}, line {line}: {got} columns. Expected a word, a tab and a tag."
     CORPUS_TAG = "{path}, line {line}: the tag is {got}. Expected O, or B- or I- and a type."
@@ -77,6 +78,7 @@ class Messages:
     TRAIN_FAILED = "{output}: training failed; what it said stands above. The command was: {command}"
     TASK = "the task is {got!r}. Expected one of {expected}."
     NETWORKS = "--networks is {got!r}. Expected some of {expected}, separated by blanks: change vars.networks."
+    SETTING = "{path}: there is no setting {got}. Expected one that the task and its networks can change: add it."
     VECTORS_FAILED = "{output}: spaCy did not take the vectors; what it said stands above. The command was: {command}"
     FLORET = "floret is not installed. Expected it for static vectors: pip install floret."
     INSIDE = "the question is {got!r}. Expected one of {expected}."

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from ablation_tables import ablation_parts, pace_parts
 from command import run_command
 from experiments import TASKS, Task
 from messages import Messages
@@ -52,7 +53,7 @@ def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
     parts = [f"## {task.title}"]
     if not runs.complete:
         return [*parts, "There was no run of this task when this page was written."]
-    parts += [source_lines(task, runs), scores_table(task, runs), costs_table(runs)]
+    parts += [source_lines(task, runs), scores_table(task, runs), costs_table(task, runs)]
     if has_scores(runs):
         plot = output.with_name(f"{output.stem}_{task.name}.png")
         plot_scores(plot, task, runs)
@@ -75,6 +76,7 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     weights = output.with_name(f"{output.stem}_weights.png")
     for task, runs in all_runs:
         parts += task_part(project, task, runs, output)
+    parts += pace_parts(all_runs) + ablation_parts(project, output)
     if plot_mixes(weights, all_runs):
         parts += [
             "## What the mixes learned",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
-from experiments import BASELINE, ELMO, NETWORKS, Task
+from experiments import BASELINE, ELMO, Task
 from results_tables import cut_of, values_of
 from run_files import AllRuns, Run, Runs
 
@@ -41,14 +41,14 @@ def plot_summary(path: Path, all_runs: AllRuns) -> None:
 
 def plot_scores(path: Path, task: Task, runs: Runs) -> None:
     """Plot the first measure of a task: a dot for each run, a line at the mean, a column for each network."""
-    names = [name for name in NETWORKS if runs.of(name)]
+    names = [name for name in task.networks if runs.of(name)]
     figure, axes = plt.subplots(figsize=(1.2 + 1.8 * len(names), 3.2), layout="constrained")
     for x, name in enumerate(names):
         values = [100 * value for value in values_of(runs.of(name), task)]
         axes.plot([x - 0.25, x + 0.25], [statistics.mean(values)] * 2, color="0.3")
         axes.plot([x] * len(values), values, "o", alpha=0.7)
     axes.set(title=task.title, ylabel=f"test {task.measures[0].name}, %", xlim=(-0.5, len(names) - 0.5))
-    axes.set_xticks(range(len(names)), [NETWORKS[name].title.replace(" with ", "\nwith ") for name in names])
+    axes.set_xticks(range(len(names)), [task.networks[name].title.replace(" with ", "\nwith ") for name in names])
     axes.grid(axis="y", alpha=0.3)
     figure.savefig(path, dpi=_DPI)
     plt.close(figure)

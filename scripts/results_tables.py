@@ -75,7 +75,7 @@ def scores_table(task: Task, runs: Runs) -> str:
             if trivial:
                 rows.append([shown, f"trivial: {what}", spread([trivial[test][measure.key]]), "", ""])
             base = [run.tests[test][measure.key] for run in runs.of(BASELINE)]
-            for name, network in NETWORKS.items():
+            for name, network in task.networks.items():
                 values = [run.tests[test][measure.key] for run in runs.of(name)]
                 if values:
                     cut = error_cut(base, values) if name != BASELINE else None
@@ -84,10 +84,10 @@ def scores_table(task: Task, runs: Runs) -> str:
     return table(["measure", "network", "test, %: mean ± deviation (range)", "error cut", "runs"], rows)
 
 
-def costs_table(runs: Runs) -> str:
+def costs_table(task: Task, runs: Runs) -> str:
     """Return a table of what each network costs: minutes of training, weights, size and speed."""
     rows = []
-    for name, network in NETWORKS.items():
+    for name, network in task.networks.items():
         if of_network := runs.of(name):
             minutes = [run.minutes for run in of_network]
             between = f" ({min(minutes):.0f} to {max(minutes):.0f})" if len(minutes) > 1 else ""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import BASELINE, ELMO, NETWORKS, Task, result_of, trivial_of
+from experiments import BASELINE, ELMO, Task, result_of, trivial_of
 from messages import Messages
 
 from spacy_elmo.errors import CommandError
@@ -20,7 +20,7 @@ MAIN = (BASELINE, ELMO)  # every task has runs of these
 class Run(NamedTuple):
     """A training run.
 
-    network: one of NETWORKS.
+    network: one of the task's.
     seed: of its random numbers.
     tests: scores for each of the task's test files.
     minutes: of training.
@@ -30,6 +30,7 @@ class Run(NamedTuple):
     commit: of the project.
     machine: its processor.
     mixes: what the scalar mixes learned.
+    curve: updates and score on the development part at each evaluation; empty for runs that did not write it.
     """
 
     network: str
@@ -42,6 +43,10 @@ class Run(NamedTuple):
     commit: str
     machine: str
     mixes: list[LearnedMix]
+    curve: list[tuple[int, float]]
+
+
+_READ = ("network", "seed", "tests", "mixes", "curve")  # those that are not copied as they are
 
 
 class Runs(NamedTuple):
@@ -71,7 +76,7 @@ def read_runs(project: Path, task: Task, seeds: Iterable[int]) -> Runs:
     Raises CommandError if a file is not JSON, or if something is missing in it.
     """
     runs, numbers = Runs([], [], _trivial(trivial_of(project, task.name), task)), list(seeds)
-    for network in NETWORKS:
+    for network in task.networks:
         for seed in numbers:
             path = result_of(project, task.name, network, seed)
             if path.exists():
@@ -84,9 +89,10 @@ def read_runs(project: Path, task: Task, seeds: Iterable[int]) -> Runs:
 def _read(path: Path, task: Task, network: str, seed: int) -> Run:
     with _understood(path):
         data = json.loads(path.read_text(encoding="utf-8"))
-        facts = {name: data[name] for name in Run._fields if name not in ("network", "seed", "tests", "mixes")}
+        facts = {name: data[name] for name in Run._fields if name not in _READ}
         mixes = [LearnedMix(**mix) for mix in data["mixes"]]
-        return Run(network=network, seed=seed, tests=_tests(data, task), mixes=mixes, **facts)
+        curve = [(int(updates), float(score)) for updates, score in data.get("curve", [])]
+        return Run(network=network, seed=seed, tests=_tests(data, task), mixes=mixes, curve=curve, **facts)
 
 
 def _trivial(path: Path, task: Task) -> tuple[str, dict[str, dict[str, float]]]:

@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from ablations import ABLATIONS
 from command import run_command
-from experiments import NETWORKS, TASKS, Task, config_of, folder_of, settings_of
+from corpus_shares import write_share
+from experiments import TASKS, Task, config_of, folder_of
 from facts_of_runs import commit_of, machine
 from messages import Messages
+from network_configs import network_config
 from spacy.util import load_config
 from thinc.api import Config
 from weasel.util import get_checksum, parse_config_overrides  # type: ignore[import-untyped]
@@ -30,6 +33,8 @@ from weasel.util import get_checksum, parse_config_overrides  # type: ignore[imp
 from spacy_elmo import bilms
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing
+
+_LOG = "log.jsonl"
 
 
 def seeds_of(text: str) -> list[int]:
@@ -42,17 +47,20 @@ def seeds_of(text: str) -> list[int]:
 
 def task_of(name: str) -> Task:
     """Return the task of a name. Raises CommandError if there is none."""
-    tasks = {task.name: task for task in TASKS}
+    tasks = {task.name: task for task in (*TASKS, *ABLATIONS)}
     if name not in tasks:
         raise CommandError(Messages.TASK.format(got=name, expected=", ".join(tasks)))
     return tasks[name]
 
 
-def networks_of(text: str) -> list[str]:
-    """Return the networks in a text, which are separated by blanks. Raises CommandError if it has anything else."""
-    names = text.split()
-    if not names or not set(names) <= NETWORKS.keys():
-        raise CommandError(Messages.NETWORKS.format(got=text, expected=", ".join(NETWORKS)))
+def networks_of(text: str, task: Task) -> list[str]:
+    """Return a task's networks in a text, which are separated by blanks; "all": all of them.
+
+    Raises CommandError if the text has anything else.
+    """
+    names = list(task.networks) if text == "all" else text.split()
+    if not names or not set(names) <= task.networks.keys():
+        raise CommandError(Messages.NETWORKS.format(got=text, expected=", ".join(task.networks)))
     return names
 
 
@@ -81,6 +89,23 @@ def _files(tree: Mapping[str, Any]) -> set[str]:
     return paths
 
 
+def write_config(project: Path, task: Task, name: str) -> Path:
+    """Write the config of a network of a task, and the share of the training part that it names. Returns its path.
+
+    Raises CommandError.
+    """
+    network = task.networks[name]
+    config = network_config(project, task, network)
+    if network.share < 100:
+        whole = network_config(project, task, network._replace(share=100))["paths"]["train"]
+        write_share(project / whole, project / config["paths"]["train"], network.share)
+    path = config_of(project, task.name, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, CommandError) as temporary:
+        config.to_disk(temporary)
+    return path
+
+
 def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id: int) -> None:
     """Run `spacy train` and write run.json. run.json is written last. Raises CommandError if training fails."""
     mark = fingerprint(load_config(config_path, dict(overrides), interpolate=True))
@@ -91,7 +116,9 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
     shutil.rmtree(output, ignore_errors=True)
     command = [sys.executable, "-m", "spacy", "train", str(config_path), "--output", str(output)]
     command += ["--gpu-id", str(gpu_id)]
-    for name, value in overrides.items():
+    # the log is not a part of the fingerprint: it changes no run
+    log = {"training.logger.@loggers": "spacy.ConsoleLogger.v2", "training.logger.output_file": str(output / _LOG)}
+    for name, value in {**overrides, **log}.items():
         command += [f"--{name}", value if isinstance(value, str) else json.dumps(value)]
     begin = time.perf_counter()
     if subprocess.run(command, check=False).returncode:
@@ -100,9 +127,16 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
     meta = json.loads((output / "model-best" / "meta.json").read_text(encoding="utf-8"))
     where = {"commit": commit_of(Path()), "machine": machine()}
     run = {"fingerprint": mark, "seconds": round(seconds, 1), "gpu_id": gpu_id, **where, "dev": meta["performance"]}
+    run["curve"] = curve(output / _LOG)
     with replacing(record, CommandError) as temporary:
         temporary.write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
     print(f"{output}: {seconds / 60:.1f} minutes")
+
+
+def curve(log: Path) -> list[tuple[int, float]]:
+    """Return the number of updates and the score on the development part at each evaluation."""
+    rows = map(json.loads, log.read_text(encoding="utf-8").splitlines())
+    return [(row["step"], round(row["score"], 4)) for row in rows]
 
 
 def main(
@@ -115,11 +149,10 @@ def main(
     """Train the networks of TASK to training/TASK/NETWORK/seed-N. Other options are settings, as in `spacy train`."""
     chosen, numbers, project = task_of(task), seeds_of(seeds), Path()
     more = parse_config_overrides(list(context.args), None)
-    for name in networks_of(networks):
-        config_path = config_of(project, chosen, NETWORKS[name])
-        settings = settings_of(config_path, chosen, NETWORKS[name]) | more
+    for name in networks_of(networks, chosen):
+        config_path = write_config(project, chosen, name)
         for seed in numbers:
-            train(config_path, folder_of(project, task, name, seed), overrides_for(seed, settings), gpu_id)
+            train(config_path, folder_of(project, task, name, seed), overrides_for(seed, more), gpu_id)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,10 @@ class ListeningMessages:
         "the mix was given an array of shape {got}. Expected (layers, tokens, width): its source must be "
         "spacy-elmo.Listener.v1 or spacy-elmo.BiLM.v1."
     )
+    NO_PLACE = (
+        "elmo and output_elmo of spacy-elmo.ElmoTok2Vec.v1 are both null. Expected spacy-elmo.Tok2Vec.v1 in one of "
+        "them or both. For x alone, take spacy.Tok2Vec.v2."
+    )
     SOURCE_ALONE = (
         "{name} of spacy-elmo.ElmoTok2Vec.v1 is a source of layers. Expected spacy-elmo.Tok2Vec.v1, which has it as "
         "its source, and a mix."

@@ -80,7 +80,7 @@ def build_tok2vec(source: BiLMModel, mix: MixModel) -> Tok2VecModel:
 
 
 def build_elmo_tok2vec(
-    embed: Tok2VecModel, elmo: Tok2VecModel, encode: EncoderModel, output_elmo: Tok2VecModel | None = None
+    embed: Tok2VecModel, elmo: Tok2VecModel | None, encode: EncoderModel, output_elmo: Tok2VecModel | None = None
 ) -> Tok2VecModel:
     """Build spacy-elmo.ElmoTok2Vec.v1: docs -> h, the task encoder's output for [x; ELMo], or [h; ELMo].
 
@@ -90,17 +90,19 @@ def build_elmo_tok2vec(
     output_elmo if there is one.
 
     embed: the task's own embedding x, for example spacy.MultiHashEmbed.v2.
-    elmo: spacy-elmo.Tok2Vec.v1, whose output is concatenated to x.
+    elmo: spacy-elmo.Tok2Vec.v1, whose output is concatenated to x; null: the encoder gets x alone.
     encode: the task encoder, for example spacy.MaxoutWindowEncoder.v2. If its width is not that of [x; ELMo], a
         trained Linear layer before it maps to its width. An encoder of depth 0 has no width; then h is [x; ELMo].
     output_elmo: spacy-elmo.Tok2Vec.v1 with another mix, whose output is concatenated to h; null: none.
 
-    Raises SettingsError if elmo or output_elmo is a listener or a biLM without a mix.
+    Raises SettingsError if elmo or output_elmo is a listener or a biLM without a mix, and if both are null.
     """
+    if elmo is None and output_elmo is None:
+        raise SettingsError(Errors.NO_PLACE)
     for name, part in (("elmo", elmo), ("output_elmo", output_elmo)):
         if part is not None and part.name in (LISTENER, BILM):
             raise SettingsError(Errors.SOURCE_ALONE.format(name=name))
-    inputs: Any = concatenate(embed, elmo)
+    inputs: Any = embed if elmo is None else concatenate(embed, elmo)
     width = encode.maybe_get_dim("nO")
     model: Tok2VecModel = chain(inputs, encode) if width is None else chain(inputs, fit_width(width), encode)
     if width is not None:
@@ -112,7 +114,8 @@ def build_elmo_tok2vec(
             model.set_dim("nO", both)
         model.set_ref("output_elmo", output_elmo)
     for name, layer in (("embed", embed), ("elmo", elmo), ("encode", encode)):
-        model.set_ref(name, layer)
+        if layer is not None:
+            model.set_ref(name, layer)
     model.init = partial(_init_without_labels, model.init)
     with_writable_parameters(model)
     return model

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 import spacy
-from experiments import NETWORKS, TASKS, config_of, settings_of
+from experiments import TASKS
 from results_page import write_results
 from results_tables import error_cut, spread
-from spacy.util import load_config
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.tasks.coreference.scorer import score_coreference
@@ -18,7 +17,6 @@ from spacy_elmo.tasks.coreference.scorer import score_coreference
 BASELINE = (0.60, 0.62, 0.64)  # mean 62, deviation 2
 ELMO = (0.70, 0.70, 0.73)  # mean 71, deviation sqrt(3): the cut is 1 - 29 / 38 = 23.7 %
 MIX = {"component": "tagger", "place": "input", "source": "*", "w": [0.0, 0.0, 0.0]}
-ROOT = Path(__file__).parents[2]
 
 
 def add_run(project: Path, name: str, seed: int, scores: dict[str, Any], minutes: float, **more: Any) -> None:
@@ -102,12 +100,3 @@ def test_measures_are_spacys() -> None:
         scored |= spacy.Language.get_factory_meta(name).default_score_weights
     scored |= score_coreference([])
     assert keys - {"cats_micro_f"} <= scored.keys()
-
-
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-def test_settings_of_networks_are_in_the_configs(task: Any) -> None:
-    for name, network in NETWORKS.items():
-        path = config_of(ROOT, task, network)
-        settings = settings_of(path, task, network)
-        load_config(path, settings)  # raises an error for a setting that is not there
-        assert any("include_static_vectors" in key for key in settings) == name.startswith("vectors")

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 import train_runs
+from experiments import TASKS
 from spacy.util import load_config
-from train_runs import fingerprint, overrides_for, seeds_of
+from train_runs import curve, fingerprint, networks_of, overrides_for, seeds_of
 
 from spacy_elmo.errors import CommandError
 
@@ -43,6 +44,20 @@ def test_seeds() -> None:
         with pytest.raises(CommandError, match="--seeds"):
             seeds_of(text)
     assert overrides_for(3, {"a.b": 1}) == {"a.b": 1, "system.seed": 3, "training.seed": 3}
+
+
+def test_networks() -> None:
+    assert networks_of(" elmo baseline", TASKS[0]) == ["elmo", "baseline"]
+    assert networks_of("all", TASKS[0]) == list(TASKS[0].networks)
+    for text in ("", "top", "elmo,baseline"):  # "top" is of the ablations
+        with pytest.raises(CommandError, match=r"--networks.*Expected some of baseline, elmo"):
+            networks_of(text, TASKS[0])
+
+
+def test_curve(tmp_path: Path) -> None:
+    rows = [{"epoch": 0, "step": step, "score": score, "losses": {}} for step, score in ((0, 0.0), (100, 0.123456))]
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert curve(tmp_path / "log.jsonl") == [(0, 0.0), (100, 0.1235)]
 
 
 def test_fingerprint(config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,104 @@
+"""Parts of docs/results.md: single changes of [x; ELMo], shares of the training part, and how soon ELMo learns."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from ablation_plots import plot_shares
+from ablations import ABLATIONS, CHANGES, SHARES, UPDATES, share_name
+from experiments import BASELINE, ELMO, NETWORKS, Task
+from results_tables import source_lines, table
+from run_files import AllRuns, Run, Runs, read_runs
+
+_ONE_SEED = (0,)
+
+
+def ablation_parts(project: Path, output: Path) -> list[str]:
+    """Return the paragraphs on the tasks of `ablations.py` that have runs, and draw their plots beside the output.
+
+    Raises CommandError if a result can't be used.
+    """
+    parts = []
+    for task in ABLATIONS:
+        runs = read_runs(project, task, _ONE_SEED)
+        if runs.complete:
+            parts += [f"### {task.title}", source_lines(task, runs)]
+            if any(runs.of(name) for name in CHANGES):
+                parts.append(changes_table(task, runs))
+            if any(runs.of(share_name(ELMO, share)) for share in SHARES):
+                plot = output.with_name(f"{output.stem}_{task.name}.png")
+                plot_shares(plot, task, runs)
+                parts += [shares_table(task, runs), f"![shares of the training part]({plot.name})"]
+    introduction = (
+        f"One run of each network, of {UPDATES:,} updates at most. The scores are of the development part: the test "
+        "part is not for choosing. Difference: of the first measure, from [x; ELMo] as in the tables above."
+    )
+    return ["## One change at a time", introduction, *parts] if parts else []
+
+
+def changes_table(task: Task, runs: Runs) -> str:
+    """Return a table with a row for each network that was run: its scores, and the difference to [x; ELMo]."""
+    rows = []
+    for name in (BASELINE, ELMO, *CHANGES):
+        for run in runs.of(name):
+            difference = "" if name == ELMO else _difference(task, run, runs.of(ELMO))
+            rows.append([task.networks[name].title, *_scores(task, run), difference, f"{run.minutes:.0f}"])
+    return table(["network", *(measure.name for measure in task.measures), "difference", "minutes"], rows)
+
+
+def shares_table(task: Task, runs: Runs) -> str:
+    """Return a table of the first measure with a row for each share of the training part."""
+    rows = []
+    for share in (*SHARES, 100):
+        values = [[_first(task, run) for run in runs.of(share_name(name, share))] for name in (BASELINE, ELMO)]
+        if any(values):
+            rows.append([f"{share} %", *(f"{100 * value[0]:.1f}" if value else "" for value in values)])
+    return table(
+        ["training part", *(f"{NETWORKS[name].title}, {task.measures[0].name}" for name in (BASELINE, ELMO))], rows
+    )
+
+
+def pace_parts(all_runs: AllRuns) -> list[str]:
+    """Return the paragraphs on how many updates x alone needs for its best score, and ELMo for the same one."""
+    rows = [row for task, runs in all_runs if (row := _pace_row(task, runs))]
+    if not rows:
+        return []
+    text = (
+        "Updates until x alone has its best score on the development part, and until [x; ELMo] has reached that score; "
+        "means over the runs that reached it. The paper has 486 and 10 epochs for semantic roles."
+    )
+    return ["## How soon", text, table(["task", "x alone", "[x; ELMo]", "runs"], rows)]
+
+
+def updates_until(curve: Sequence[tuple[int, float]], score: float) -> int | None:
+    """Return the first number of updates at which a score is reached, None if it never is."""
+    return next((updates for updates, reached in curve if reached >= score), None)
+
+
+def _pace_row(task: Task, runs: Runs) -> list[str]:
+    pairs, elmo = [], {run.seed: run.curve for run in runs.of(ELMO) if run.curve}
+    both = [run for run in runs.of(BASELINE) if run.curve and run.seed in elmo]
+    for run in both:
+        updates, best = max(run.curve, key=lambda point: point[1])  # the first one of the best
+        soon = updates_until(elmo[run.seed], best)
+        if soon is not None:
+            pairs.append((updates, soon))
+    if not both:
+        return []
+    means = [f"{statistics.mean(column):,.0f}" for column in zip(*pairs)] or ["", "not reached"]
+    return [task.title, *means, f"{len(pairs)} of {len(both)}"]
+
+
+def _scores(task: Task, run: Run) -> list[str]:
+    scores = next(iter(run.tests.values()))
+    return [f"{100 * scores[measure.key]:.1f}" for measure in task.measures]
+
+
+def _first(task: Task, run: Run) -> float:
+    return next(iter(run.tests.values()))[task.measures[0].key]
+
+
+def _difference(task: Task, run: Run, elmo: Sequence[Run]) -> str:
+    return f"{100 * (_first(task, run) - _first(task, elmo[0])):+.1f}" if elmo else ""

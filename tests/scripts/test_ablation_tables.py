@@ -1,0 +1,76 @@
+"""The parts of docs/results.md on ablations: figures against those worked out by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ablation_tables import ablation_parts, pace_parts, updates_until
+from experiments import TASKS
+from run_files import read_runs
+
+SCORES = {
+    "ablations_newswire/baseline": 0.70,
+    "ablations_newswire/elmo": 0.80,
+    "ablations_newswire/top": 0.785,
+    "ablations_newswire/output": 0.81,
+    "ablations_newswire/baseline_10": 0.30,
+    "ablations_newswire/elmo_10": 0.55,
+    "ablations_newswire/elmo_1": 0.25,
+}
+
+
+def add_run(project: Path, name: str, score: float, seed: int = 0, **more: Any) -> None:
+    """name: of task and network, TASK/NETWORK."""
+    scores = {"ents_f": score, "ents_p": 0.5, "ents_r": 0.5}
+    facts = {"commit": "abc123", "machine": "a processor", "minutes": 7.4, "parameters": 1, "megabytes": 1.0}
+    result = {**facts, "words_per_second": 1, "tests": {"dev": scores, "test": scores}, "mixes": [], **more}
+    path = project / "results" / name / f"seed-{seed}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result))
+
+
+@pytest.mark.slow
+def test_ablations(tmp_path: Path) -> None:
+    for name, score in SCORES.items():
+        add_run(tmp_path, name, score)
+    parts = ablation_parts(tmp_path, tmp_path / "results.md")
+    page = "\n\n".join(parts)
+    assert page.startswith("## One change at a time")
+    assert "2,000 updates" in page
+    assert "| x alone | 70.0 | 50.0 | 50.0 | -10.0 | 7 |" in page
+    assert "| [x; ELMo] | 80.0 | 50.0 | 50.0 |  | 7 |" in page
+    assert "| the top layer alone, with gamma | 78.5 | 50.0 | 50.0 | -1.5 | 7 |" in page
+    assert "| ELMo at the output alone | 81.0 | 50.0 | 50.0 | +1.0 | 7 |" in page
+    assert "| 1 % |  | 25.0 |" in page
+    assert "| 10 % | 30.0 | 55.0 |" in page
+    assert "| 100 % | 70.0 | 80.0 |" in page
+    assert "| 3 %" not in page
+    assert (tmp_path / "results_ablations_newswire.png").stat().st_size > 1000
+    assert "EWT" not in page  # no runs of it
+
+
+def test_no_ablations(tmp_path: Path) -> None:
+    assert ablation_parts(tmp_path, tmp_path / "results.md") == []
+
+
+def test_how_soon(tmp_path: Path) -> None:
+    assert updates_until([(0, 0.1), (100, 0.5), (200, 0.6)], 0.5) == 100
+    assert updates_until([(0, 0.1)], 0.5) is None
+    curves = {
+        "baseline": [[(0, 0.0), (100, 0.5), (200, 0.6), (300, 0.6)], [(0, 0.0), (400, 0.7)], [(0, 0.9)]],
+        "elmo": [[(0, 0.0), (100, 0.7)], [(0, 0.0), (100, 0.6), (300, 0.7)], [(0, 0.8)]],  # the last never reaches 0.9
+    }
+    for network, of_seeds in curves.items():
+        for seed, curve in enumerate(of_seeds):
+            add_run(tmp_path, f"ner/{network}", 0.5, seed, curve=curve)
+    task = TASKS[0]
+    heading, _, table = pace_parts([(task, read_runs(tmp_path, task, (0, 1, 2)))])
+    assert heading == "## How soon"
+    assert table.splitlines()[-1] == f"| {task.title} | 300 | 200 | 2 of 3 |"  # (200 + 400) / 2 and (100 + 300) / 2
+
+
+def test_runs_without_curves_have_no_pace(tmp_path: Path) -> None:
+    add_run(tmp_path, "ner/baseline", 0.5)
+    add_run(tmp_path, "ner/elmo", 0.5)
+    assert pace_parts([(TASKS[0], read_runs(tmp_path, TASKS[0], (0,)))]) == []
