@@ -24,7 +24,7 @@ def ablation_parts(project: Path, output: Path) -> list[str]:
     for task in ABLATIONS:
         runs = read_runs(project, task, _ONE_SEED)
         if runs.complete:
-            parts += [f"### {task.title}", source_lines(task, runs)]
+            parts += [f"### {task.title}", source_lines("ablations", runs)]
             if any(runs.of(name) for name in CHANGES):
                 parts.append(changes_table(task, runs))
             if any(runs.of(share_name(ELMO, share)) for share in SHARES):

@@ -53,7 +53,7 @@ def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
     parts = [f"## {task.title}"]
     if not runs.complete:
         return [*parts, "There was no run of this task when this page was written."]
-    parts += [source_lines(task, runs), scores_table(task, runs), costs_table(task, runs)]
+    parts += [source_lines(task.name, runs), scores_table(task, runs), costs_table(task, runs)]
     if has_scores(runs):
         plot = output.with_name(f"{output.stem}_{task.name}.png")
         plot_scores(plot, task, runs)

@@ -109,8 +109,8 @@ def mixes_table(runs: Runs) -> str:
     return table(["component", "place", "weights of the layers, from 0 on", "gamma"], rows) if rows else ""
 
 
-def source_lines(task: Task, runs: Runs) -> str:
-    """Return the command that makes a task's runs, and at which commits and on which machines they were made."""
+def source_lines(workflow: str, runs: Runs) -> str:
+    """Return the command that makes runs, and at which commits and on which machines they were made."""
     commits = ", ".join(sorted({run.commit for run in runs.complete if run.commit}))
     machines = "; ".join(sorted({run.machine for run in runs.complete}))
-    return f"`python -m spacy project run {task.name} .`; commit {commits or 'unknown'}; {machines}."
+    return f"`python -m spacy project run {workflow} .`; commit {commits or 'unknown'}; {machines}."
