@@ -110,6 +110,10 @@ class CacheWarning(UserWarning):
     """Layers are no longer written to the file in which they are cached."""
 
 
+class UnknownLabelWarning(UserWarning):
+    """Annotations have a label that a component does not have; it does not learn them."""
+
+
 class StandardInputWarning(UserWarning):
     """Standard input is read as text, but looks like JSON lines."""
 

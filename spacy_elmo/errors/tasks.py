@@ -8,6 +8,11 @@ class TaskMessages:
         "the component {name!r} can't be initialised: none of its examples ({got}) has {expected}. Give it examples "
         "with such annotations: nlp.initialize(lambda: examples)."
     )
+    TASK_UNKNOWN_LABELS = (
+        "the component {name!r} does not have these labels of its examples: {got}. It does not learn them. Expected "
+        "labels that it had when it was initialised: initialise it anew, or put them in "
+        "[initialize.components.{name}.labels]."
+    )
     TASK_NOT_READY = "the component's network is not built yet. Call nlp.initialize(lambda: examples), or load weights."
     TASK_WEIGHTS = (
         "the saved weights of a component are not those of its network: {names} differ in name or shape. Load them "

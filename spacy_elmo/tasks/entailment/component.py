@@ -11,6 +11,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
 from ...errors import AnnotationError, Errors
+from ..shared.unknown_labels import warn_of_unknown
 from .model import EntailmentModel
 from .pairs import KEYS, pair_of
 
@@ -77,18 +78,20 @@ class Entailment(TextCategorizer):
     def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:  # spaCy's says float
         """Return the mean squared difference from the truth, as spaCy's text categorizer does, and the gradient.
 
-        The gradient is that of the mean cross-entropy. Examples without a class, and those without words in premise or
-        hypothesis, do not count.
+        The gradient is that of the mean cross-entropy. Examples without a class, those of a class that the component
+        does not have, and those without words in premise or hypothesis do not count.
 
         examples: the examples.
         scores: probabilities, *Shape:* (examples, classes).
         """
         examples = list(examples)
         validate_examples(examples, "Entailment.get_loss")
+        truths = [{label for label, value in eg.reference.cats.items() if value == 1.0} for eg in examples]
+        warn_of_unknown(self.name, set().union(*truths), self.labels)
         counted = [
             number
-            for number, example in enumerate(examples)
-            if 1.0 in example.reference.cats.values() and pair_of(example.predicted) is not None
+            for number, (example, truth) in enumerate(zip(examples, truths))
+            if truth.intersection(self.labels) and pair_of(example.predicted) is not None
         ]
         gradient: Any = self.model.ops.alloc2f(*scores.shape)
         if not counted:

@@ -16,6 +16,7 @@ from thinc.types import Floats2d
 
 from ...errors import AnnotationError, Errors, SettingsError, shown
 from ..shared.sizes import check_sizes
+from ..shared.unknown_labels import warn_of_unknown
 from .annotations import annotate, given_predicates
 from .loss import loss_of, probabilities
 from .model import MAX_BATCH_TOKENS, RoleModel, RoleScores
@@ -170,6 +171,7 @@ class SemanticRoles(TrainablePipe):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "SemanticRoles.update")
+        warn_of_unknown(self.name, set().union(*map(labels_in, examples)), self.labels)
         targets = targets_of(examples, self.labels, self.cfg["reach"])
         docs = [example.predicted for example in examples]
         if any(len(doc) for doc in docs):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import spacy
 from pipelines import files
@@ -14,7 +15,7 @@ from spacy.training import Example
 from spacy.util import fix_random_seed
 from tasks import EMBEDS, ENCODES, elmo_block
 
-from spacy_elmo.errors import AnnotationError
+from spacy_elmo.errors import AnnotationError, UnknownLabelWarning
 from spacy_elmo.tasks.entailment.component import Entailment
 from spacy_elmo.tasks.entailment.pairs import KEYS, make_pair, make_pairs
 
@@ -102,6 +103,21 @@ def test_a_doc_that_is_no_pair_is_refused(trained: Language) -> None:
 
 def test_the_same_seed_gives_the_same(trained: Language) -> None:
     assert cats(train(pipeline())) == cats(trained)
+
+
+def test_a_class_that_it_does_not_have() -> None:
+    nlp = pipeline()
+    nlp.initialize(lambda: examples(nlp, 2))
+    pipe: Any = nlp.get_pipe("entailment")
+    scores = np.full((len(PAIRS), len(LABELS)), 1 / 3, dtype="f")
+    gold = examples(nlp)
+    for one in gold:
+        one.reference.cats = {
+            label if label != "neutral" else "other": value for label, value in one.reference.cats.items()
+        }
+    with pytest.warns(UnknownLabelWarning, match=r"'entailment' does not have .*: other\."):
+        _, gradient = pipe.get_loss(gold, scores)
+    assert [bool(row.any()) for row in gradient] == [truth != "neutral" for *_, truth in PAIRS]
 
 
 def test_the_loss_and_dropout(trained: Language) -> None:

@@ -1,0 +1,17 @@
+"""Labels that a component does not have: a warning that names them."""
+
+import warnings
+
+import pytest
+
+from spacy_elmo.errors import UnknownLabelWarning
+from spacy_elmo.tasks.shared.unknown_labels import warn_of_unknown
+
+
+def test_the_warning_names_them() -> None:
+    with pytest.warns(UnknownLabelWarning, match=r"'x' does not have .*: B, C\. .*initialize.components.x.labels"):
+        warn_of_unknown("x", ["C", "A", "B"], ["A"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_unknown("x", ["A"], ["A", "B"])
+        warn_of_unknown("x", [], [])
