@@ -83,6 +83,7 @@ class Messages:
     FLORET = "floret is not installed. Expected it for static vectors: pip install floret."
     INSIDE = "the question is {got!r}. Expected one of {expected}."
     INSIDE_FAILED = "the command failed; what it said stands above. The command was: {command}"
+    INSIDE_RESULT = "{path}: can't be used ({reason}). Expected what `project run inside` writes: run it again."
     NO_RUNS = "{path}: no trained run in it. Expected NETWORK/seed-N with a run.json: train first."
     RESULT = "{path}: can't be used ({reason}). Expected what evaluate_runs.py writes: delete it and evaluate again."
     NO_RESULTS = "{path}: no results in it. Expected TASK/NETWORK/seed-N.json: train and evaluate first."

@@ -13,6 +13,7 @@ import typer
 from ablation_tables import ablation_parts, pace_parts
 from command import run_command
 from experiments import TASKS, Task
+from inside_tables import inside_parts
 from messages import Messages
 from results_plots import has_scores, plot_mixes, plot_scores, plot_summary
 from results_tables import costs_table, cut_of, mixes_table, scores_table, source_lines, summary_table
@@ -76,7 +77,7 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     weights = output.with_name(f"{output.stem}_weights.png")
     for task, runs in all_runs:
         parts += task_part(project, task, runs, output)
-    parts += pace_parts(all_runs) + ablation_parts(project, output)
+    parts += pace_parts(all_runs) + ablation_parts(project, output) + inside_parts(project)
     if plot_mixes(weights, all_runs):
         parts += [
             "## What the mixes learned",
