@@ -55,7 +55,7 @@ def inside_parts(project: Path) -> list[str]:
         if rows := layer_rows(there):
             parts += [table(_HEAD, rows), finding(rows)]
         if random := random_rows(there):
-            parts += ["The same network with random weights:", table(_HEAD[:-2], random)]
+            parts += ["The same network with random weights:", table([_HEAD[0], *_HEAD[2:-2]], random)]
         if "senses" in there:
             parts += ["Word senses, F1 in %, for each test set:", senses_table(there["senses"]["result"])]
         if "neighbours" in there:
@@ -117,7 +117,7 @@ def random_rows(results: dict[str, dict[str, Any]]) -> list[list[str]]:
     for name, (title, key) in _PROBES.items():
         if name in results:
             layers = results[name]["result"]["layers"]
-            rows.append([title, "", *(_percent(layer["random"][key]) for layer in layers)])
+            rows.append([title, *(_percent(layer["random"][key]) for layer in layers)])
     return rows
 
 
@@ -126,8 +126,7 @@ def finding(rows: Iterable[Sequence[str]]) -> str:
     better = []
     for row in rows:
         first, second = float(row[3]), float(row[4])
-        layer = "both" if first == second else "the first" if first > second else "the second"
-        better.append(f"{row[0]}: {layer}" + (f", by {abs(first - second):.1f}" if first != second else ""))
+        better.append(f"{row[0]}: {'both' if first == second else 'the first' if first > second else 'the second'}")
     paper = "In the paper, the first is better for tags and the second for senses."
     return f"The better LSTM layer for {'; for '.join(better)}. {paper}"
 
