@@ -24,7 +24,7 @@ from spacy_elmo.neighbours.word_index import Neighbour
 WORDS = Path(__file__).parent / "assets" / "ambiguous_words.tsv"
 CORPORA = (Path("corpus/tagger/en_ewt-ud-train.spacy"), Path("corpus/ner/train.spacy"))
 FOUND = 5  # neighbours of each word
-_AROUND = 6  # words of a found sentence that are kept on each side
+_AROUND = 2  # words kept on each side: a result is no copy of the corpus, and `number` finds the whole sentence
 
 
 class Ambiguous(NamedTuple):
@@ -60,9 +60,9 @@ def excerpt(found: Neighbour) -> dict[str, Any]:
     """Return the found word and those around it."""
     begin, end = max(0, found.place - _AROUND), found.place + 1 + _AROUND
     return {
-        "before": ["…"] * (begin > 0) + found.words[begin : found.place],
+        "before": found.words[begin : found.place],
         "word": found.words[found.place],
-        "after": found.words[found.place + 1 : end] + ["…"] * (end < len(found.words)),
+        "after": found.words[found.place + 1 : end],
     }
 
 

@@ -23,7 +23,6 @@ _PROBES = {
 }
 _PAPER = {"probe_tag": ("97.3", "96.8"), "senses": ("67.4", "69.0")}  # first and second LSTM layer
 _HEAD = ["question", "without a layer", "layer 0", "layer 1", "layer 2", "mean", "the paper's layer 1", "layer 2"]
-_SHOWN = 2  # words of a found sentence on each side
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 _READING = """\
@@ -184,8 +183,8 @@ def neighbour_parts(result: dict[str, Any], verdicts: dict[tuple[str, str, int, 
 
 
 def _shown(found: dict[str, Any]) -> str:
-    words = [*map(_escaped, found["before"][-_SHOWN:]), f"**{_escaped(found['word'])}**"]
-    return " ".join([*words, *map(_escaped, found["after"][:_SHOWN])])
+    words = [*map(_escaped, found["before"]), f"**{_escaped(found['word'])}**"]
+    return " ".join([*words, *map(_escaped, found["after"])])
 
 
 def _escaped(word: str) -> str:

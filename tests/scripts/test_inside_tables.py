@@ -30,7 +30,7 @@ def add(project: Path, name: str, result: Any) -> None:
 
 
 def found(word: str, number: int) -> dict[str, Any]:
-    return {"cosine": 0.5, "number": number, "before": ["a", "b|", "c"], "word": word, "after": ["d", "_e", "f"]}
+    return {"cosine": 0.5, "number": number, "before": ["b|", "c"], "word": word, "after": ["d", "_e"]}
 
 
 NEIGHBOURS = {
