@@ -1,5 +1,7 @@
 """Score the model-best of each run of a task on the test part, once, and write what was measured to results/.
 
+Ablations are scored on the development part.
+
 A run whose result is there is not scored again, unless it was trained anew since then.
 
     python scripts/evaluate_runs.py ner --networks "baseline elmo" --seeds "0 1 2"

@@ -108,9 +108,9 @@ def get_senses(project: Path, data: Path | None, repository: str, commit: str, i
         (project / _FOLDER).mkdir(parents=True, exist_ok=True)
         with replacing(project / _FOLDER / INDEX, CorpusError) as temporary:
             shutil.copyfile(installed, temporary)
-    for name, table in TABLES.items():
-        if name in wanted:
-            with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, table in TABLES.items():
+            if name in wanted:
                 texts = fetch(repository, commit, table.folder, Path(folder) / "corpora", TABLES)
                 write_table(texts, project / _FOLDER / name)
     warn_of_others(project, assets)

@@ -16,13 +16,12 @@ def fetch(repository: str, commit: str, folder: str, target: Path, instead: Iter
 
     repository: its address.
     folder: path in the repository.
-    target: new folder for the clone.
+    target: folder for the clone. One that is there is used again.
     instead: names of files that a user may give in place of it, for the message.
     """
-    commands = (
-        ["clone", "--quiet", "--filter=blob:none", "--no-checkout", repository, str(target)],
-        ["-C", str(target), "checkout", "--quiet", commit, "--", folder],
-    )
+    commands = [["-C", str(target), "checkout", "--quiet", commit, "--", folder]]
+    if not target.exists():
+        commands.insert(0, ["clone", "--quiet", "--filter=blob:none", "--no-checkout", repository, str(target)])
     for arguments in commands:
         result = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
         if result.returncode:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from command import run_command
-from inside_runs import Measurement, result_of
+from inside_runs import Measurement, inside_result_of
 
 from spacy_elmo import ElmoEmbedder, WordIndex, build_index
 from spacy_elmo.neighbours.word_index import Neighbour
@@ -72,16 +72,16 @@ def find(words: Iterable[Ambiguous], corpora: Iterable[Path], embedder: ElmoEmbe
     corpora: .spacy files.
     """
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        (place / "corpus").mkdir()
+        room = Path(folder)
+        (room / "corpus").mkdir()
         for number, path in enumerate(corpora):
-            shutil.copyfile(path, place / "corpus" / f"{number}.spacy")
-        build_index(place / "corpus", place / "index", embedder)
-        index = WordIndex(place / "index", embedder)
+            shutil.copyfile(path, room / "corpus" / f"{number}.spacy")
+        build_index(room / "corpus", room / "index", embedder)
+        index = WordIndex(room / "index", embedder)
         text = dict.fromkeys(word for i in range(len(index.corpus)) for word in index.corpus.sentence(i))
-        (place / "types.txt").write_text("".join(f"{word}\n" for word in text), encoding="utf-8")
-        build_index(place / "types.txt", place / "types", embedder, layer=0)
-        types = WordIndex(place / "types", embedder)
+        (room / "types.txt").write_text("".join(f"{word}\n" for word in text), encoding="utf-8")
+        build_index(room / "types.txt", room / "types", embedder, layer=0)
+        types = WordIndex(room / "types", embedder)
         found = [
             {
                 "word": one.word,
@@ -104,7 +104,7 @@ def main() -> None:
     """Write results/inside/neighbours.json."""
     measurement = Measurement()
     found = find(read_words(WORDS), CORPORA, ElmoEmbedder("en_mini"))
-    measurement.write(result_of(Path(), "neighbours"), "python scripts/inside_neighbours.py", found)
+    measurement.write(inside_result_of(Path(), "neighbours"), "python scripts/inside_neighbours.py", found)
 
 
 if __name__ == "__main__":

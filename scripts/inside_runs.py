@@ -32,7 +32,7 @@ COMMANDS = {
 }
 
 
-def result_of(project: Path, name: str) -> Path:
+def inside_result_of(project: Path, name: str) -> Path:
     """Return the file of what was measured."""
     return project / "results" / "inside" / f"{name}.json"
 
@@ -70,7 +70,7 @@ def main(names: list[str]) -> None:
         ended = subprocess.run([sys.executable, *arguments], stdout=subprocess.PIPE, encoding="utf-8", check=False)
         if ended.returncode:
             raise CommandError(Messages.INSIDE_FAILED.format(command=command))
-        measurement.write(result_of(Path(), name), command, json.loads(ended.stdout))
+        measurement.write(inside_result_of(Path(), name), command, json.loads(ended.stdout))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from inside_runs import result_of
+from inside_runs import inside_result_of
 from messages import Messages
 from results_tables import table
 
@@ -34,9 +34,10 @@ figures are for the fine tags of the Penn Treebank, and for other test sets of s
 [Inside the biLM](inside.md) says more."""
 _NEIGHBOURS = """\
 Ten ambiguous words, each in two sentences. Words and sentences were chosen before any neighbour was looked at. The
-corpus is the training parts of UD English EWT and Broad Twitter: {tokens:,} words in {sentences:,} sentences. The five
-nearest other words in layer 0, which knows no sentence, are mostly words that look like it. The five nearest in layer
-{layer} are those of all words of the corpus in their sentences, one of each sentence."""
+corpus is the training parts of UD English EWT (CC BY-SA 4.0) and Broad Twitter (CC BY 4.0): {tokens:,} words in
+{sentences:,} sentences. The five nearest other words in layer 0, which knows no sentence, are mostly words that look
+like it. The five nearest in layer {layer} are those of all words of the corpus in their sentences, one of each
+sentence."""
 _VERDICTS = """\
 Right: judged by hand, by one judge, who knew the query. A neighbour is right if it is the word itself in the sense of
 the query, or another word that means nearly the same, or the same kind of thing or act. Of all {count}, {right} are
@@ -45,7 +46,7 @@ right; for {both} of the {words} words the first neighbour is right in both sent
 
 def inside_parts(project: Path) -> list[str]:
     """Return the paragraphs of the section; none without results. Raises CommandError if a file can't be used."""
-    found = {name: _read(result_of(project, name)) for name in (*_PROBES, "senses", "neighbours")}
+    found = {name: _read(inside_result_of(project, name)) for name in (*_PROBES, "senses", "neighbours")}
     there = {name: data for name, data in found.items() if data is not None}
     if not there:
         return []
@@ -64,7 +65,7 @@ def inside_parts(project: Path) -> list[str]:
         path = project / "results" / "inside"
         raise CommandError(Messages.INSIDE_RESULT.format(path=path, reason=repr(error))) from error
     if missing := [name for name in found if name not in there]:
-        listed = ", ".join(f"`{result_of(Path(), name).as_posix()}`" for name in missing)
+        listed = ", ".join(f"`{inside_result_of(Path(), name).as_posix()}`" for name in missing)
         parts.append(f"Missing when this page was written: {listed}.")
     return parts
 

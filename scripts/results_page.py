@@ -80,7 +80,7 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     parts += pace_parts(all_runs) + ablation_parts(project, output) + inside_parts(project)
     if plot_mixes(weights, all_runs):
         parts += [
-            "## What the mixes learned",
+            "## The mixes of all tasks",
             f"The first run of each task.\n\n![weights of the layers]({weights.name})",
         ]
     with replacing(output, CommandError) as temporary:

@@ -40,7 +40,7 @@ def test_ablations(tmp_path: Path) -> None:
     assert "2,000 updates" in page
     assert "| x alone | 70.0 | 50.0 | 50.0 | -10.0 | 7 |" in page
     assert "| [x; ELMo] | 80.0 | 50.0 | 50.0 |  | 7 |" in page
-    assert "| the top layer alone, with gamma | 78.5 | 50.0 | 50.0 | -1.5 | 7 |" in page
+    assert "| the top layer alone, gamma learned | 78.5 | 50.0 | 50.0 | -1.5 | 7 |" in page
     assert "| ELMo at the output alone | 81.0 | 50.0 | 50.0 | +1.0 | 7 |" in page
     assert "| 1 % |  | 25.0 |" in page
     assert "| 10 % | 30.0 | 55.0 |" in page
@@ -67,7 +67,7 @@ def test_how_soon(tmp_path: Path) -> None:
     task = TASKS[0]
     heading, _, table = pace_parts([(task, read_runs(tmp_path, task, (0, 1, 2)))])
     assert heading == "## How soon"
-    assert table.splitlines()[-1] == f"| {task.title} | 300 | 200 | 2 of 3 |"  # (200 + 400) / 2 and (100 + 300) / 2
+    assert table.splitlines()[-1] == f"| {task.title} | 200 | 200 | 2 of 3 |"  # (200 + 400 + 0) / 3 and (100 + 300) / 2
 
 
 def test_runs_without_curves_have_no_pace(tmp_path: Path) -> None:

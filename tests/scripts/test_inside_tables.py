@@ -87,7 +87,7 @@ def test_equal_layers() -> None:
 
 def test_neighbours() -> None:
     parts = neighbour_parts(NEIGHBOURS, VERDICTS)
-    assert "1,234 words in 99 sentences" in parts[0]
+    assert "1,234 words in 99 sentences" in " ".join(parts[0].split())
     assert "Of all 4, 3 are\nright; for 0 of the 1 words" in parts[1]
     _, _, first, second = parts[2].splitlines()
     assert first == (

@@ -44,6 +44,8 @@ def many_docs(n_docs: int, seed: int = 0) -> str:
     Returns the figures. Raises AssertionError if a vector differs, or if memory grows by more than 5 % and what spaCy
     alone grows by, after the first 30,000 docs, or after the first half if that is less.
     """
+    command = [sys.executable, "-m", "harness.soak.many_docs", str(n_docs), str(seed)]
+    spacys = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     sampler, memory = Random(seed + 1), _Memory(n_docs)
@@ -54,8 +56,6 @@ def many_docs(n_docs: int, seed: int = 0) -> str:
             alone = nlp(doc.text)
             largest = max(largest, float(np.abs(alone._.elmo_layers - doc._.elmo_layers).max(initial=0.0)))
             n_samples += 1
-    command = [sys.executable, "-m", "harness.soak.many_docs", str(n_docs), str(seed)]
-    spacys = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     figures = (
         f"{n_docs:,} docs, {tokens:,} tokens: {memory.early:.0f} MB after {memory.first:,} docs, {memory.late:.0f} MB "
         f"at the end (spaCy alone {spacys['early']:.0f} and {spacys['late']:.0f} MB); {n_samples} samples, largest "

@@ -35,6 +35,7 @@ class Entailment(TextCategorizer):
         self, vocab: Vocab, model: EntailmentModel, name: str = "entailment", *, scorer: Scorer | None = None
     ) -> None:
         super().__init__(vocab, model, name, threshold=0.0, scorer=scorer)
+        self._unknown: set[str] = set()
 
     def set_annotations(self, docs: Iterable[Doc], scores: Floats2d) -> None:
         """Write the probabilities to `doc.cats`, and premise and hypothesis to `doc.spans` unless they are there.
@@ -87,7 +88,7 @@ class Entailment(TextCategorizer):
         examples = list(examples)
         validate_examples(examples, "Entailment.get_loss")
         truths = [{label for label, value in eg.reference.cats.items() if value == 1.0} for eg in examples]
-        warn_of_unknown(self.name, set().union(*truths), self.labels)
+        warn_of_unknown(self.name, set().union(*truths), self.labels, self._unknown)
         counted = [
             number
             for number, (example, truth) in enumerate(zip(examples, truths))

@@ -59,6 +59,7 @@ class SemanticRoles(TrainablePipe):
         check_sizes(reach=reach)
         self.vocab = vocab
         self.model = model
+        self._unknown: set[str] = set()
         self.name = name
         self.scorer = scorer
         self.cfg: dict[str, Any] = {
@@ -171,7 +172,7 @@ class SemanticRoles(TrainablePipe):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "SemanticRoles.update")
-        warn_of_unknown(self.name, set().union(*map(labels_in, examples)), self.labels)
+        warn_of_unknown(self.name, set().union(*map(labels_in, examples)), self.labels, self._unknown)
         targets = targets_of(examples, self.labels, self.cfg["reach"])
         docs = [example.predicted for example in examples]
         if any(len(doc) for doc in docs):

@@ -9,9 +9,11 @@ from spacy_elmo.tasks.shared.unknown_labels import warn_of_unknown
 
 
 def test_the_warning_names_them() -> None:
+    said: set[str] = set()
     with pytest.warns(UnknownLabelWarning, match=r"'x' does not have .*: B, C\. .*initialize.components.x.labels"):
-        warn_of_unknown("x", ["C", "A", "B"], ["A"])
+        warn_of_unknown("x", ["C", "A", "B"], ["A"], said)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_unknown("x", ["A"], ["A", "B"])
-        warn_of_unknown("x", [], [])
+        warn_of_unknown("x", ["A", "C"], ["A"], said)  # was said before
+        warn_of_unknown("x", ["A"], ["A", "B"], set())
+        warn_of_unknown("x", [], [], set())
