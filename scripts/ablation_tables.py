@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from ablation_plots import plot_shares
 from ablations import ABLATIONS, CHANGES, SHARES, UPDATES, share_name
 from experiments import BASELINE, ELMO, NETWORKS, Task
-from results_tables import source_lines, table
+from results_plots import plot_shares
+from results_tables import source_lines, table, values_of
 from run_files import AllRuns, Run, Runs, read_runs
 
 _ONE_SEED = (0,)
@@ -54,7 +54,7 @@ def shares_table(task: Task, runs: Runs) -> str:
     """Return a table of the first measure with a row for each share of the training part."""
     rows = []
     for share in (*SHARES, 100):
-        values = [[_first(task, run) for run in runs.of(share_name(name, share))] for name in (BASELINE, ELMO)]
+        values = [values_of(runs.of(share_name(name, share)), task) for name in (BASELINE, ELMO)]
         if any(values):
             rows.append([f"{share} %", *(f"{100 * value[0]:.1f}" if value else "" for value in values)])
     return table(
@@ -96,9 +96,8 @@ def _scores(task: Task, run: Run) -> list[str]:
     return [f"{100 * scores[measure.key]:.1f}" for measure in task.measures]
 
 
-def _first(task: Task, run: Run) -> float:
-    return next(iter(run.tests.values()))[task.measures[0].key]
-
-
 def _difference(task: Task, run: Run, elmo: Sequence[Run]) -> str:
-    return f"{100 * (_first(task, run) - _first(task, elmo[0])):+.1f}" if elmo else ""
+    if not elmo:
+        return ""
+    own, other = values_of([run, elmo[0]], task)
+    return f"{100 * (own - other):+.1f}"

@@ -1,6 +1,7 @@
 """What is trained and measured: tasks, and the networks that are compared on them.
 
-training/TASK/NETWORK/seed-N/      model-best, model-last, run.json
+training/TASK/NETWORK/config.cfg   with which the network is trained
+training/TASK/NETWORK/seed-N/      model-best, model-last, run.json, log.jsonl (scores at each evaluation)
 results/TASK/NETWORK/seed-N.json   what was measured of a run; committed
 """
 

@@ -68,12 +68,12 @@ def _change(config: Config, name: str, value: Any, path: Path) -> None:
 
 
 def _section(config: Config, name: str, path: Path) -> dict[str, Any]:
-    found: Any = config
+    found: dict[str, Any] = config
     for part in name.split("."):
         if part not in found:
             raise CommandError(Messages.SETTING.format(path=path, got=name))
         found = found[part]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _sections(tree: Mapping[Any, Any]) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
-from experiments import BASELINE, ELMO, Task
+from ablations import SHARES, share_name
+from experiments import BASELINE, ELMO, NETWORKS, Task
 from results_tables import cut_of, values_of
 from run_files import AllRuns, Run, Runs
 
@@ -50,6 +51,26 @@ def plot_scores(path: Path, task: Task, runs: Runs) -> None:
     axes.set(title=task.title, ylabel=f"test {task.measures[0].name}, %", xlim=(-0.5, len(names) - 0.5))
     axes.set_xticks(range(len(names)), [task.networks[name].title.replace(" with ", "\nwith ") for name in names])
     axes.grid(axis="y", alpha=0.3)
+    figure.savefig(path, dpi=_DPI)
+    plt.close(figure)
+
+
+def plot_shares(path: Path, task: Task, runs: Runs) -> None:
+    """Plot the first measure over the share of the training part, after Figure 1 of Peters et al. 2018.
+
+    A line for each of the two main networks.
+    """
+    figure, axes = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
+    for name in (BASELINE, ELMO):
+        scores = {share: values_of(runs.of(share_name(name, share)), task) for share in (*SHARES, 100)}
+        points = [(share, 100 * value) for share, values in scores.items() for value in values]
+        axes.plot([share for share, _ in points], [score for _, score in points], "o-", label=NETWORKS[name].title)
+    axes.set_xscale("log")
+    axes.set_xticks([*SHARES, 100], [str(share) for share in (*SHARES, 100)])
+    axes.minorticks_off()
+    axes.set(xlabel="share of the training part, %", ylabel=f"{task.measures[0].name}, %", title=task.title)
+    axes.grid(alpha=0.3)
+    axes.legend()
     figure.savefig(path, dpi=_DPI)
     plt.close(figure)
 

@@ -19,7 +19,8 @@ def test_elmo_at_the_output_alone() -> None:
     losses = [train(nlp, updates)["tagger"] for updates in (1, 25)]
     assert losses[1] < losses[0]
     assert [mix.place for mix in learned_mixes(nlp)] == ["output"]
-    model: Any = nlp.get_pipe("tagger").model.get_ref("tok2vec")  # type: ignore[attr-defined]
+    tagger: Any = nlp.get_pipe("tagger")
+    model = tagger.model.get_ref("tok2vec")
     doc = nlp("Paris likes green ham")
     (both,) = model.predict([doc])
     (h,) = model.get_ref("encode").predict(model.get_ref("embed").predict([doc]))

@@ -1,13 +1,12 @@
 """The parts of docs/results.md on ablations: figures against those worked out by hand."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ablation_tables import ablation_parts, pace_parts, updates_until
 from experiments import TASKS
 from run_files import read_runs
+from run_results import add_run
 
 SCORES = {
     "ablations_newswire/baseline": 0.70,
@@ -20,20 +19,14 @@ SCORES = {
 }
 
 
-def add_run(project: Path, name: str, score: float, seed: int = 0, **more: Any) -> None:
-    """name: of task and network, TASK/NETWORK."""
-    scores = {"ents_f": score, "ents_p": 0.5, "ents_r": 0.5}
-    facts = {"commit": "abc123", "machine": "a processor", "minutes": 7.4, "parameters": 1, "megabytes": 1.0}
-    result = {**facts, "words_per_second": 1, "tests": {"dev": scores, "test": scores}, "mixes": [], **more}
-    path = project / "results" / name / f"seed-{seed}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result))
+def entities(f_score: float) -> dict[str, float]:
+    return {"ents_f": f_score, "ents_p": 0.5, "ents_r": 0.5}
 
 
 @pytest.mark.slow
 def test_ablations(tmp_path: Path) -> None:
     for name, score in SCORES.items():
-        add_run(tmp_path, name, score)
+        add_run(tmp_path, name, {}, tests={"dev": entities(score)})
     parts = ablation_parts(tmp_path, tmp_path / "results.md")
     page = "\n\n".join(parts)
     assert page.startswith("## One change at a time")
@@ -63,7 +56,7 @@ def test_how_soon(tmp_path: Path) -> None:
     }
     for network, of_seeds in curves.items():
         for seed, curve in enumerate(of_seeds):
-            add_run(tmp_path, f"ner/{network}", 0.5, seed, curve=curve)
+            add_run(tmp_path, f"ner/{network}", entities(0.5), seed, curve=curve)
     task = TASKS[0]
     heading, _, table = pace_parts([(task, read_runs(tmp_path, task, (0, 1, 2)))])
     assert heading == "## How soon"
@@ -71,6 +64,6 @@ def test_how_soon(tmp_path: Path) -> None:
 
 
 def test_runs_without_curves_have_no_pace(tmp_path: Path) -> None:
-    add_run(tmp_path, "ner/baseline", 0.5)
-    add_run(tmp_path, "ner/elmo", 0.5)
+    add_run(tmp_path, "ner/baseline", entities(0.5))
+    add_run(tmp_path, "ner/elmo", entities(0.5))
     assert pace_parts([(TASKS[0], read_runs(tmp_path, TASKS[0], (0,)))]) == []

@@ -1,6 +1,5 @@
 """docs/results.md: its figures against those worked out by hand, and what it says if runs are missing."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import spacy
 from experiments import TASKS
 from results_page import write_results
 from results_tables import error_cut, spread
+from run_results import add_run
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.tasks.coreference.scorer import score_coreference
@@ -17,25 +17,6 @@ from spacy_elmo.tasks.coreference.scorer import score_coreference
 BASELINE = (0.60, 0.62, 0.64)  # mean 62, deviation 2
 ELMO = (0.70, 0.70, 0.73)  # mean 71, deviation sqrt(3): the cut is 1 - 29 / 38 = 23.7 %
 MIX = {"component": "tagger", "place": "input", "source": "*", "w": [0.0, 0.0, 0.0]}
-
-
-def add_run(project: Path, name: str, seed: int, scores: dict[str, Any], minutes: float, **more: Any) -> None:
-    """name: of task and network, TASK/NETWORK."""
-    result = {
-        "fingerprint": "x",
-        "commit": "abc123",
-        "machine": "a processor, 2 cores",
-        "minutes": minutes,
-        "parameters": 12345,
-        "megabytes": 6.78,
-        "words_per_second": 1000 * (seed + 1),
-        "dev": {},
-        "tests": {"test": scores},
-        "mixes": [],
-    }
-    path = project / "results" / name / f"seed-{seed}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result | more))
 
 
 @pytest.fixture
@@ -46,8 +27,8 @@ def project(tmp_path: Path) -> Path:
             scores = {"ents_f": value, "ents_p": 0.5, "ents_r": 0.5, "speed": 1.0}
             first = (0.1, 0.2, 0.3)[seed]  # of the weights
             mix = MIX | {"weights": [first, 0.3, 0.7 - first], "gamma": 1.0 + seed}
-            add_run(tmp_path, f"ner/{name}", seed, scores, minutes * (seed + 1), mixes=[mix] * (name == "elmo"))
-    add_run(tmp_path, "textcat/elmo", 0, {"cats_micro_f": 0.5}, 0.1)
+            add_run(tmp_path, f"ner/{name}", scores, seed, minutes=minutes * (seed + 1), mixes=[mix] * (name == "elmo"))
+    add_run(tmp_path, "textcat/elmo", {"cats_micro_f": 0.5})
     return tmp_path
 
 
