@@ -3,6 +3,8 @@
 training/TASK/NETWORK/config.cfg   with which the network is trained
 training/TASK/NETWORK/seed-N/      model-best, model-last, run.json, log.jsonl (scores at each evaluation)
 results/TASK/NETWORK/seed-N.json   what was measured of a run; committed
+results/TASK/NETWORK/speed.json    words a second of the first run, measured in turns with the other networks
+results/embeddings/NAME.json       how long the training of an embedding took
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ class Network(NamedTuple):
     title: in tables.
     elmo: whether it has ELMo.
     vectors: whether its x contains the static vectors of assets/vectors.
+    pretrained: whether the weights of its x begin as those of assets/pretrained.
     settings: changed in the config.
     mix: settings of every scalar mix.
     places: where ELMo stands, of "input" and "output"; empty: as in the config.
@@ -35,6 +38,7 @@ class Network(NamedTuple):
     title: str
     elmo: bool
     vectors: bool = False
+    pretrained: bool = False
     settings: Mapping[str, Any] = {}
     mix: Mapping[str, Any] = {}
     places: tuple[str, ...] = ()
@@ -42,20 +46,23 @@ class Network(NamedTuple):
     share: int = 100
 
 
+def _other_bilm(title: str, folder: str) -> Network:
+    files = {"options_file": f"{folder}/options.json", "weight_file": f"{folder}/weights.hdf5"}
+    return Network(title, elmo=True, settings={f"components.elmo.model.{key}": file for key, file in files.items()})
+
+
 BASELINE, ELMO = "baseline", "elmo"
 NETWORKS = {
     BASELINE: Network("x alone", elmo=False),
     ELMO: Network("[x; ELMo]", elmo=True),
-    "random": Network(
-        "[x; biLM with random weights]",
-        elmo=True,
-        settings={
-            "components.elmo.model.options_file": "assets/random_bilm/options.json",
-            "components.elmo.model.weight_file": "assets/random_bilm/weights.hdf5",
-        },
-    ),
+    "random": _other_bilm("[x; biLM with random weights]", "assets/random_bilm"),
     "vectors": Network("x with static vectors", elmo=False, vectors=True),
     "vectors_elmo": Network("[x with static vectors; ELMo]", elmo=True, vectors=True),
+}
+# what a user would take instead, each trained for half an hour of one core on the same text: train_embedding.py
+ALTERNATIVES = {
+    "pretrained": Network("x begun by `spacy pretrain`", elmo=False, pretrained=True),
+    "short_bilm": _other_bilm("[x; ELMo of half an hour]", "assets/short_bilm"),
 }
 
 
@@ -94,6 +101,7 @@ def _ner(name: str, title: str, paper: float | None) -> Task:
         (Measure("ents_f", "F1"), Measure("ents_p", "precision"), Measure("ents_r", "recall")),
         {"test": f"corpus/{name}/test.spacy"},
         config="ner",
+        networks=NETWORKS | ALTERNATIVES if name == "ner" else NETWORKS,
         settings={} if name == "ner" else {f"paths.{part}": path for part, path in parts.items()},
         paper=paper,
     )
@@ -176,6 +184,16 @@ def config_of(project: Path, task: str, network: str) -> Path:
 def result_of(project: Path, task: str, network: str, seed: int) -> Path:
     """Return the file of what was measured of a run."""
     return project / "results" / task / network / f"seed-{seed}.json"
+
+
+def speed_of(project: Path, task: str, network: str) -> Path:
+    """Return the file of a network's words a second."""
+    return project / "results" / task / network / "speed.json"
+
+
+def embedding_of(project: Path, name: str) -> Path:
+    """Return the file of how long the training of an embedding took."""
+    return project / "results" / "embeddings" / f"{name}.json"
 
 
 def trivial_of(project: Path, task: str) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 
 from experiments import Network, Task
 from messages import Messages
+from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.util import load_config
 from thinc.api import Config
 
@@ -35,6 +36,9 @@ def network_config(project: Path, task: Task, network: Network) -> Config:
         for section in _sections(config):
             if "include_static_vectors" in section:
                 section["include_static_vectors"] = True
+    if network.pretrained:
+        config = pretraining_config(config)
+        config["initialize"]["init_tok2vec"] = "assets/pretrained/model-last.bin"
     if network.places:
         for section in _sections(config):
             if section.get("@architectures") == _WITH_ELMO:
@@ -50,6 +54,22 @@ def network_config(project: Path, task: Task, network: Network) -> Config:
 def share_of(path: str, share: int) -> str:
     """Return the name of the file that has a share of a training part. share: in %."""
     return str(Path(path).with_suffix("")) + f"-{share}.spacy"
+
+
+def pretraining_config(config: Config) -> Config:
+    """Return a config of one component with spaCy's defaults for `spacy pretrain`.
+
+    Its tok2vec moves into a component of its own and is listened to, because `spacy pretrain` takes no other.
+    """
+    (name,) = config["nlp"]["pipeline"]
+    made = load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(config)
+    model = made["components"][name]["model"]
+    tok2vec = model["tok2vec"]
+    model["tok2vec"] = {"@architectures": "spacy.Tok2VecListener.v1", "width": tok2vec["encode"]["width"]}
+    model["tok2vec"]["upstream"] = "tok2vec"
+    made["components"]["tok2vec"] = {"factory": "tok2vec", "model": tok2vec}
+    made["nlp"]["pipeline"] = ["tok2vec", name]
+    return made
 
 
 def _place(tok2vec: dict[str, Any], places: tuple[str, ...]) -> None:

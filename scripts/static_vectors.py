@@ -2,8 +2,6 @@
 
 The paper's x had GloVe vectors. These are trained on the text of the embedded biLM, with the settings of spaCy's own
 example (projects/pipelines/floret_vectors_demo) but for their width. `pip install floret` first.
-
-    python scripts/static_vectors.py wikipedia.txt assets/vectors
 """
 
 from __future__ import annotations
@@ -12,23 +10,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
-from command import run_command
 from messages import Messages
 
 from spacy_elmo.errors import CommandError
 
 
-def train(text: Path, output: Path, width: int, epochs: int, threads: int) -> None:
-    """Write a folder that `[initialize] vectors` takes. text: a sentence a line, tokens separated by blanks.
+def train(text: Path, output: Path, width: int, epochs: int) -> int:
+    """Write a folder that `[initialize] vectors` takes, and return how many words were read.
 
+    text: a sentence a line, words separated by blanks.
     width: of the vectors.
     epochs: number of times that the text is read.
-    threads: of floret. With more than one, the vectors differ a little from run to run.
 
     Raises CommandError if floret is not installed, if the text is missing, or if spaCy does not take the vectors.
     """
@@ -42,7 +36,7 @@ def train(text: Path, output: Path, width: int, epochs: int, threads: int) -> No
         vectors = Path(folder) / "vectors.floret"
         model = floret.train_unsupervised(
             str(text), model="cbow", mode="floret", hashCount=2, bucket=50_000, minn=5, maxn=5, minCount=10, neg=10,
-            dim=width, epoch=epochs, thread=threads,
+            dim=width, epoch=epochs, thread=1,
         )  # fmt: skip
         model.save_floret_vectors(str(vectors))
         made = Path(folder) / "made"
@@ -52,20 +46,5 @@ def train(text: Path, output: Path, width: int, epochs: int, threads: int) -> No
         shutil.rmtree(output, ignore_errors=True)
         output.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(made, output)
-
-
-def main(
-    text: Path,
-    output: Path,
-    width: Annotated[int, typer.Option(help="Of the vectors")] = 100,
-    epochs: Annotated[int, typer.Option(help="Times that the text is read")] = 5,
-    threads: Annotated[int, typer.Option(help="Of floret")] = 1,
-) -> None:
-    """Train vectors on TEXT, and write them to the folder OUTPUT."""
-    begin = time.perf_counter()
-    train(text, output, width, epochs, threads)
-    print(f"{output}: {(time.perf_counter() - begin) / 60:.1f} minutes")
-
-
-if __name__ == "__main__":
-    run_command(main)
+    with text.open(encoding="utf-8") as lines:
+        return epochs * sum(len(line.split()) for line in lines)

@@ -13,13 +13,13 @@ from spacy_elmo.errors import CommandError
 def test_without_floret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "floret", None)
     with pytest.raises(CommandError, match="pip install floret"):
-        static_vectors.train(tmp_path / "text.txt", tmp_path / "vectors", 10, 1, 1)
+        static_vectors.train(tmp_path / "text.txt", tmp_path / "vectors", 10, 1)
 
 
 def test_without_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "floret", ModuleType("floret"))
     with pytest.raises(CommandError, match=r"text\.txt: can't be read"):
-        static_vectors.train(tmp_path / "text.txt", tmp_path / "vectors", 10, 1, 1)
+        static_vectors.train(tmp_path / "text.txt", tmp_path / "vectors", 10, 1)
     assert not (tmp_path / "vectors").exists()
 
 
@@ -37,5 +37,5 @@ def test_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "vectors").mkdir()
     (tmp_path / "vectors" / "old").touch()
     with pytest.raises(CommandError, match="spaCy did not take the vectors"):
-        static_vectors.train(tmp_path / "text.txt", tmp_path / "vectors", 10, 1, 1)
+        static_vectors.train(tmp_path / "text.txt", tmp_path / "vectors", 10, 1)
     assert [path.name for path in (tmp_path / "vectors").iterdir()] == ["old"]

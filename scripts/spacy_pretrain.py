@@ -1,0 +1,66 @@
+"""Train the weights that x begins with by `spacy pretrain`, for the network "pretrained" of experiments.py.
+
+Settings are spaCy's defaults: the network predicts the first and last four characters of each word from its context.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from messages import Messages
+from network_configs import pretraining_config
+from spacy.util import load_config
+
+from spacy_elmo.errors import CommandError
+
+_CONFIG = Path("configs/ner.cfg")  # whose x is trained
+_WEIGHTS, _LOG = "model-last.bin", "log.jsonl"
+
+
+def pretrain(text: Path, output: Path, minutes: float, more: tuple[str, ...] = (), config: Path = _CONFIG) -> int:
+    """Write model-last.bin and log.jsonl to a folder, and return how many words were read.
+
+    text: a sentence a line. Its order is shuffled, because `spacy pretrain` reads it as it comes.
+    minutes: after which the training is stopped, with the average of its weights.
+    more: settings, as on the command line.
+
+    Raises CommandError if the text is missing, or if spaCy has not written the weights.
+    """
+    if not text.is_file():
+        raise CommandError(Messages.CORPUS_UNREADABLE.format(path=text, reason="there is no such file"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _write_shuffled(text, folder / "text.jsonl")
+        pretraining_config(load_config(config)).to_disk(folder / "config.cfg")
+        command = [sys.executable, "-m", "spacy", "pretrain", str(folder / "config.cfg"), str(folder / "made")]
+        command += ["--paths.raw_text", str(folder / "text.jsonl"), *more]
+        process = subprocess.Popen(command)
+        try:
+            process.wait(60 * minutes)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)  # at which it writes its weights
+            process.wait()
+        finally:
+            process.kill()
+        if not (folder / "made" / _WEIGHTS).is_file():
+            raise CommandError(Messages.PRETRAIN_FAILED.format(output=output, command=" ".join(command)))
+        log = (folder / "made" / _LOG).read_text(encoding="utf-8").splitlines()
+        shutil.rmtree(output, ignore_errors=True)
+        output.mkdir(parents=True)
+        for file in (_LOG, _WEIGHTS):
+            shutil.move(folder / "made" / file, output / file)
+    return int(json.loads(log[-1])["nr_word"])
+
+
+def _write_shuffled(text: Path, target: Path) -> None:
+    lines = text.read_text(encoding="utf-8").splitlines()
+    random.Random(0).shuffle(lines)
+    with target.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"text": line}) + "\n" for line in lines)

@@ -1,0 +1,83 @@
+"""Measure how many words a second the first run of each network of a task annotates, on two threads.
+
+The networks take turns, so that what else the machine does slows all of them alike. ELMo's cache is off, because each
+round has the same docs.
+
+    OMP_NUM_THREADS=2 python scripts/speed_of_runs.py ner --networks "baseline elmo"
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Annotated
+
+import spacy
+import torch
+import typer
+from command import run_command
+from experiments import folder_of, speed_of
+from facts_of_runs import commit_of, machine
+from messages import Messages
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from train_runs import networks_of, task_of
+
+from spacy_elmo.errors import CommandError
+from spacy_elmo.formats.atomic import replacing
+
+_SEED = 0
+
+
+def load(folder: Path) -> Language:
+    """Return a trained pipeline whose ELMo, if it has any, caches nothing."""
+    nlp = spacy.load(folder)
+    if "elmo" not in nlp.pipe_names:
+        return nlp
+    return spacy.load(folder, config={"components.elmo.cache_mb": 0})
+
+
+def words_per_second(nlp: Language, corpus: Path) -> float:
+    """Return the speed of a pipeline on the words of a .spacy file."""
+    docs = [
+        Doc(nlp.vocab, words=[token.text for token in doc], spaces=[bool(token.whitespace_) for token in doc])
+        for doc in DocBin().from_disk(corpus).get_docs(nlp.vocab)
+    ]
+    begin = time.perf_counter()
+    for _ in nlp.pipe(docs):
+        pass
+    return sum(map(len, docs)) / (time.perf_counter() - begin)
+
+
+def main(
+    task: str,
+    networks: Annotated[str, typer.Option(help="Separated by blanks")] = "baseline elmo",
+    rounds: Annotated[int, typer.Option(help="Of which the median is taken, after one to warm up")] = 5,
+    threads: Annotated[int, typer.Option(help="Of PyTorch")] = 2,
+) -> None:
+    """Write results/TASK/NETWORK/speed.json for each network of TASK whose seed 0 was trained."""
+    chosen, project = task_of(task), Path()
+    torch.set_num_threads(threads)
+    folders = {name: folder_of(project, task, name, _SEED) / "model-best" for name in networks_of(networks, chosen)}
+    pipelines = {name: load(folder) for name, folder in folders.items() if folder.is_dir()}
+    if not pipelines:
+        raise CommandError(Messages.NO_RUNS.format(path=project / "training" / task))
+    corpus = Path(next(iter(chosen.tests.values())))
+    speeds: dict[str, list[float]] = {name: [] for name in pipelines}
+    for _ in range(rounds + 1):
+        for name, nlp in pipelines.items():
+            speeds[name].append(words_per_second(nlp, corpus))
+    facts = {"threads": threads, "rounds": rounds, "commit": commit_of(project), "machine": machine()}
+    for name, measured in speeds.items():
+        target = speed_of(project, task, name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        median = round(statistics.median(measured[1:]))
+        with replacing(target, CommandError) as temporary:
+            temporary.write_text(json.dumps({"words_per_second": median, **facts}, indent=1) + "\n", encoding="utf-8")
+        print(f"{target}: {median:,} words/s")
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,53 @@
+"""Train one of the embeddings that a user would take instead of the embedded biLM, and write how long it took.
+
+Each gets half an hour of one core, as nearly as its length can be chosen beforehand. TEXT has a sentence a line, words
+separated by blanks, and is the text of the embedded biLM.
+
+    OMP_NUM_THREADS=1 python scripts/train_embedding.py floret wikipedia.txt
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import short_bilm
+import spacy_pretrain
+import static_vectors
+from command import run_command
+from experiments import embedding_of
+from facts_of_runs import commit_of, machine
+from messages import Messages
+
+from spacy_elmo.errors import CommandError
+from spacy_elmo.formats.atomic import replacing
+
+# measured on a core of an AMD EPYC (Zen 4)
+_MINUTES, _FLORET_EPOCHS, _BILM_TOKENS = 30, 5, 12_500_000
+
+EMBEDDINGS: Mapping[str, Callable[[Path], int]] = {
+    "floret": lambda text: static_vectors.train(text, Path("assets/vectors"), width=100, epochs=_FLORET_EPOCHS),
+    "spacy_pretrain": lambda text: spacy_pretrain.pretrain(text, Path("assets/pretrained"), _MINUTES),
+    "short_bilm": lambda text: short_bilm.train(text, Path("assets/short_bilm"), _BILM_TOKENS),
+}
+
+
+def main(embedding: str, text: Path) -> None:
+    """Train EMBEDDING on TEXT: floret, spacy_pretrain or short_bilm. Write results/embeddings/EMBEDDING.json."""
+    if embedding not in EMBEDDINGS:
+        raise CommandError(Messages.EMBEDDING.format(got=embedding, expected=", ".join(EMBEDDINGS)))
+    begin = time.perf_counter()
+    words = EMBEDDINGS[embedding](text)
+    minutes = (time.perf_counter() - begin) / 60
+    record = embedding_of(Path(), embedding)
+    facts = {"minutes": round(minutes, 1), "words": words, "commit": commit_of(Path()), "machine": machine()}
+    record.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(record, CommandError) as temporary:
+        temporary.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    print(f"{record}: {minutes:.1f} minutes, {words:,} words read")
+
+
+if __name__ == "__main__":
+    run_command(main)
