@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 from ablation_tables import ablation_parts, pace_parts
+from alternatives_tables import alternatives_parts
 from command import run_command
 from experiments import TASKS, Task
 from inside_tables import inside_parts
@@ -77,6 +78,7 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     weights = output.with_name(f"{output.stem}_weights.png")
     for task, runs in all_runs:
         parts += task_part(project, task, runs, output)
+    parts += alternatives_parts(project, output, seeds)
     parts += pace_parts(all_runs) + ablation_parts(project, output) + inside_parts(project)
     if plot_mixes(weights, all_runs):
         parts += [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
 from ablations import SHARES, share_name
+from alternatives import Alternative
 from experiments import BASELINE, ELMO, NETWORKS, Task
 from results_tables import cut_of, values_of
 from run_files import AllRuns, Run, Runs
@@ -71,6 +73,26 @@ def plot_shares(path: Path, task: Task, runs: Runs) -> None:
     axes.set(xlabel="share of the training part, %", ylabel=f"{task.measures[0].name}, %", title=task.title)
     axes.grid(alpha=0.3)
     axes.legend()
+    figure.savefig(path, dpi=_DPI)
+    plt.close(figure)
+
+
+def plot_costs(path: Path, task: Task, found: Sequence[Alternative]) -> None:
+    """Plot the first measure of networks over their megabytes and their words a second: a dot for each network."""
+    figure, both = plt.subplots(1, 2, figsize=(9.6, 3.8), sharey=True, layout="constrained")
+    costs: dict[str, list[float | None]] = {
+        "MB on disk": [one.megabytes for one in found],
+        "words per second": [one.words_per_second for one in found],
+    }
+    for axes, (name, values) in zip(both, costs.items()):
+        for one, value in zip(found, values):
+            if value is not None:
+                axes.plot(value, 100 * statistics.mean(one.scores), "o", label=one.title)
+        axes.set_xlim(left=0)
+        axes.set_xlabel(name)
+        axes.grid(alpha=0.3)
+    both[0].set_ylabel(f"test {task.measures[0].name}, %")
+    figure.legend(*both[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
     figure.savefig(path, dpi=_DPI)
     plt.close(figure)
 

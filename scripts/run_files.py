@@ -86,8 +86,17 @@ def read_runs(project: Path, task: Task, seeds: Iterable[int]) -> Runs:
     return runs
 
 
+@contextmanager
+def understood(path: Path, message: str = Messages.RESULT) -> Iterator[None]:
+    """Turn what goes wrong in reading a file into a CommandError. message: with its path and the reason."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CommandError(message.format(path=path, reason=repr(error))) from error
+
+
 def _read(path: Path, task: Task, network: str, seed: int) -> Run:
-    with _understood(path):
+    with understood(path):
         data = json.loads(path.read_text(encoding="utf-8"))
         facts = {name: data[name] for name in Run._fields if name not in _READ}
         mixes = [LearnedMix(**mix) for mix in data["mixes"]]
@@ -98,7 +107,7 @@ def _read(path: Path, task: Task, network: str, seed: int) -> Run:
 def _trivial(path: Path, task: Task) -> tuple[str, dict[str, dict[str, float]]]:
     if not path.exists():
         return "", {}
-    with _understood(path):
+    with understood(path):
         data = json.loads(path.read_text(encoding="utf-8"))
         return str(data["what"]), _tests(data, task)
 
@@ -106,11 +115,3 @@ def _trivial(path: Path, task: Task) -> tuple[str, dict[str, dict[str, float]]]:
 def _tests(data: dict[str, Any], task: Task) -> dict[str, dict[str, float]]:
     """Return the task's measures on each of its test files."""
     return {name: {one.key: float(data["tests"][name][one.key]) for one in task.measures} for name in task.tests}
-
-
-@contextmanager
-def _understood(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CommandError(Messages.RESULT.format(path=path, reason=repr(error))) from error

@@ -1,9 +1,9 @@
-"""Measure how many words a second the first run of each network of a task annotates, on two threads.
+"""Measure how many words a second the first run of networks annotates, on two threads.
 
 The networks take turns, so that what else the machine does slows all of them alike. ELMo's cache is off, because each
 round has the same docs.
 
-    OMP_NUM_THREADS=2 python scripts/speed_of_runs.py ner --networks "baseline elmo"
+    OMP_NUM_THREADS=2 python scripts/speed_of_runs.py "ner/baseline ner/elmo"
 """
 
 from __future__ import annotations
@@ -52,26 +52,29 @@ def words_per_second(nlp: Language, corpus: Path) -> float:
 
 
 def main(
-    task: str,
-    networks: Annotated[str, typer.Option(help="Separated by blanks")] = "baseline elmo",
+    networks: str,
     rounds: Annotated[int, typer.Option(help="Of which the median is taken, after one to warm up")] = 5,
     threads: Annotated[int, typer.Option(help="Of PyTorch")] = 2,
 ) -> None:
-    """Write results/TASK/NETWORK/speed.json for each network of TASK whose seed 0 was trained."""
-    chosen, project = task_of(task), Path()
+    """Write results/TASK/NETWORK/speed.json for each of NETWORKS, TASK/NETWORK separated by blanks."""
+    project = Path()
     torch.set_num_threads(threads)
-    folders = {name: folder_of(project, task, name, _SEED) / "model-best" for name in networks_of(networks, chosen)}
-    pipelines = {name: load(folder) for name, folder in folders.items() if folder.is_dir()}
-    if not pipelines:
-        raise CommandError(Messages.NO_RUNS.format(path=project / "training" / task))
-    corpus = Path(next(iter(chosen.tests.values())))
+    pipelines, corpora = {}, {}
+    for one in networks.split():
+        task_name, _, name = one.partition("/")
+        task = task_of(task_name)
+        (network,) = networks_of(name or "nothing", task)
+        folder = folder_of(project, task_name, network, _SEED) / "model-best"
+        if not folder.is_dir():
+            raise CommandError(Messages.NO_RUNS.format(path=folder))
+        pipelines[one], corpora[one] = load(folder), Path(next(iter(task.tests.values())))
     speeds: dict[str, list[float]] = {name: [] for name in pipelines}
     for _ in range(rounds + 1):
-        for name, nlp in pipelines.items():
-            speeds[name].append(words_per_second(nlp, corpus))
+        for one, nlp in pipelines.items():
+            speeds[one].append(words_per_second(nlp, corpora[one]))
     facts = {"threads": threads, "rounds": rounds, "commit": commit_of(project), "machine": machine()}
-    for name, measured in speeds.items():
-        target = speed_of(project, task, name)
+    for one, measured in speeds.items():
+        target = speed_of(project, *one.split("/", 1))
         target.parent.mkdir(parents=True, exist_ok=True)
         median = round(statistics.median(measured[1:]))
         with replacing(target, CommandError) as temporary:

@@ -22,7 +22,7 @@ import typer
 from ablations import ABLATIONS
 from command import run_command
 from corpus_shares import write_share
-from experiments import TASKS, Task, config_of, folder_of
+from experiments import ALTERNATIVES, TASKS, Task, config_of, folder_of
 from facts_of_runs import commit_of, machine
 from messages import Messages
 from network_configs import network_config
@@ -47,7 +47,7 @@ def seeds_of(text: str) -> list[int]:
 
 def task_of(name: str) -> Task:
     """Return the task of a name. Raises CommandError if there is none."""
-    tasks = {task.name: task for task in (*TASKS, *ABLATIONS)}
+    tasks = {task.name: task for task in (*TASKS, ALTERNATIVES, *ABLATIONS)}
     if name not in tasks:
         raise CommandError(Messages.TASK.format(got=name, expected=", ".join(tasks)))
     return tasks[name]

@@ -1,0 +1,57 @@
+"""Part of docs/results.md: what a user would take instead of the embedded biLM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from alternatives import TASK, Alternative, read_alternatives
+from experiments import ALTERNATIVES
+from results_plots import plot_costs
+from results_tables import error_cut, source_lines, spread, table
+from run_files import read_runs
+
+_TEXT = """\
+What one could train on one's own text instead: static vectors (floret, which spaCy keeps frozen), weights that x begins
+with (`spacy pretrain`, tuned with the component), or a small biLM. Each had about half an hour of one core for the same
+text, 72 million words of Wikipedia, with the settings of its documentation; none was tuned. The embedded biLM had about
+eight hours. The corpus is Broad Twitter, and x is the same in all rows. Words per second: two threads, the networks in
+turns, ELMo's cache off."""
+
+
+def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> list[str]:
+    """Return the paragraphs on the alternatives, and draw their plot beside the output. [] without runs of theirs.
+
+    Raises CommandError if a result can't be used.
+    """
+    own = read_runs(project, ALTERNATIVES, seeds)
+    if not own.complete:
+        return []
+    found = read_alternatives(project, seeds)
+    plot = output.with_name(f"{output.stem}_alternatives.png")
+    plot_costs(plot, TASK, found)
+    picture = f"![{TASK.measures[0].name} against size and speed]({plot.name})"
+    return ["## What you would take instead", source_lines("alternatives", own), _TEXT, costs(found), picture]
+
+
+def costs(found: Sequence[Alternative]) -> str:
+    """Return a table with a row for each network. found: the first one is what the error cuts are relative to."""
+    rows = []
+    for one in found:
+        minutes, words = one.training or (None, None)
+        cut = error_cut(found[0].scores, one.scores)
+        rows.append(
+            [
+                one.title,
+                "" if minutes is None else f"{minutes:,.0f}",
+                "" if words is None else f"{words / 1e6:,.0f}",
+                spread(one.scores),
+                "" if cut is None or one is found[0] else f"{100 * cut:.1f} %",
+                f"{one.megabytes:.1f}",
+                "" if one.words_per_second is None else f"{one.words_per_second:,}",
+            ]
+        )
+    score = f"test {TASK.measures[0].name}, %"
+    return table(
+        ["network", "minutes of training", "million words read", score, "error cut", "MB on disk", "words/s"], rows
+    )
