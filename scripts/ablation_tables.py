@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ablations import ABLATIONS, CHANGES, SHARES, UPDATES, share_name
 from experiments import BASELINE, ELMO, NETWORKS, Task
@@ -13,6 +14,21 @@ from results_tables import source_lines, table, values_of
 from run_files import AllRuns, Run, Runs, read_runs
 
 _ONE_SEED = (0,)
+
+
+class Pace(NamedTuple):
+    """How soon two networks learn, in updates, as means over runs.
+
+    alone: until x alone has its best score on the development part.
+    elmo: until [x; ELMo] has reached that score, over the runs that reached it; None: none did.
+    reached: number of those runs.
+    runs: number of all.
+    """
+
+    alone: float
+    elmo: float | None
+    reached: int
+    runs: int
 
 
 def ablation_parts(project: Path, output: Path) -> list[str]:
@@ -64,7 +80,11 @@ def shares_table(task: Task, runs: Runs) -> str:
 
 def pace_parts(all_runs: AllRuns) -> list[str]:
     """Return the paragraphs on how many updates x alone needs for its best score, and ELMo for the same one."""
-    rows = [row for task, runs in all_runs if (row := _pace_row(task, runs))]
+    rows = []
+    for task, runs in all_runs:
+        if (pace := pace_of(runs)) is not None:
+            soon = "never" if pace.elmo is None else f"{pace.elmo:,.0f}"
+            rows.append([task.title, f"{pace.alone:,.0f}", soon, f"{pace.reached} of {pace.runs}"])
     if not rows:
         return []
     text = (
@@ -79,16 +99,17 @@ def updates_until(curve: Sequence[tuple[int, float]], score: float) -> int | Non
     return next((updates for updates, reached in curve if reached >= score), None)
 
 
-def _pace_row(task: Task, runs: Runs) -> list[str]:
+def pace_of(runs: Runs) -> Pace | None:
+    """Return how soon the two main networks learn, None without runs that recorded it."""
     elmo = {run.seed: run.curve for run in runs.of(ELMO) if run.curve}
     both = [run for run in runs.of(BASELINE) if run.curve and run.seed in elmo]
     if not both:
-        return []
+        return None
     bests = [max(run.curve, key=lambda point: point[1]) for run in both]  # the first one of the best
     found = [updates_until(elmo[run.seed], best) for run, (_, best) in zip(both, bests)]
     soon = [updates for updates in found if updates is not None]
-    alone = f"{statistics.mean(updates for updates, _ in bests):,.0f}"
-    return [task.title, alone, f"{statistics.mean(soon):,.0f}" if soon else "never", f"{len(soon)} of {len(both)}"]
+    alone = statistics.mean(updates for updates, _ in bests)
+    return Pace(alone, statistics.mean(soon) if soon else None, len(soon), len(both))
 
 
 def _scores(task: Task, run: Run) -> list[str]:

@@ -19,6 +19,7 @@ from messages import Messages
 from results_plots import has_scores, plot_mixes, plot_scores, plot_summary
 from results_tables import costs_table, cut_of, mixes_table, scores_table, source_lines, summary_table
 from run_files import AllRuns, Runs, read_runs
+from summary_lines import summary_lines
 from train_runs import seeds_of
 
 from spacy_elmo.errors import CommandError
@@ -47,7 +48,8 @@ def summary(all_runs: AllRuns, output: Path) -> list[str]:
         return []
     plot = output.with_name(f"{output.stem}_summary.png")
     plot_summary(plot, all_runs)
-    return [f"![share of the errors that ELMo removes]({plot.name})", summary_table(all_runs)]
+    picture = f"![share of the errors that ELMo removes]({plot.name})"
+    return [picture, "\n".join(f"- {line}" for line in summary_lines(all_runs)), summary_table(all_runs)]
 
 
 def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
@@ -55,7 +57,8 @@ def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
     parts = [f"## {task.title}"]
     if not runs.complete:
         return [*parts, "There was no run of this task when this page was written."]
-    parts += [source_lines(task.name, runs), scores_table(task, runs), costs_table(task, runs)]
+    parts += [source_lines(task.name, runs), f"Settings tried on the development part: {task.tried}"]
+    parts += [scores_table(task, runs), costs_table(task, runs)]
     if has_scores(runs):
         plot = output.with_name(f"{output.stem}_{task.name}.png")
         plot_scores(plot, task, runs)

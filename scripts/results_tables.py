@@ -30,10 +30,10 @@ def error_cut(baseline: Sequence[float], values: Sequence[float]) -> float | Non
     return 1 - (1 - statistics.mean(values)) / left if left else None
 
 
-def cut_of(task: Task, runs: Runs) -> float | None:
-    """Return the error cut of ELMo by the task's first measure on its test part, None without runs of both networks."""
-    scores = {network: values_of(runs.of(network), task) for network in (BASELINE, ELMO)}
-    return error_cut(scores[BASELINE], scores[ELMO]) if all(scores.values()) else None
+def cut_of(task: Task, runs: Runs, network: str = ELMO) -> float | None:
+    """Return a network's error cut by the task's first measure on its test part, None without runs to compare."""
+    base, values = (values_of(runs.of(name), task) for name in (BASELINE, network))
+    return error_cut(base, values) if base and values else None
 
 
 def values_of(runs: Sequence[Run], task: Task) -> list[float]:
