@@ -96,7 +96,10 @@ _TRIED_NER = (
 )
 
 
-def _ner(name: str, title: str, paper: float | None) -> Task:
+_GEMM = {"nlp.after_pipeline_creation": {"@callbacks": "spacy-elmo.NumpyGemm.v1"}}  # as in configs/tagger.cfg
+
+
+def _ner(name: str, title: str, paper: float | None, more: Mapping[str, Any] = {}) -> Task:
     parts = {"train": f"corpus/{name}/train.spacy", "dev": f"corpus/{name}/dev.spacy"}
     return Task(
         name,
@@ -104,7 +107,7 @@ def _ner(name: str, title: str, paper: float | None) -> Task:
         (Measure("ents_f", "F1"), Measure("ents_p", "precision"), Measure("ents_r", "recall")),
         {"test": f"corpus/{name}/test.spacy"},
         config="ner",
-        settings={} if name == "ner" else {f"paths.{part}": path for part, path in parts.items()},
+        settings={} if name == "ner" else {f"paths.{part}": path for part, path in parts.items()} | dict(more),
         paper=paper,
         tried=_TRIED_NER if name == "ner" else "none; they are those of Broad Twitter.",
     )
@@ -114,7 +117,7 @@ _PAPER_NER = 21.0
 TASKS = (
     _ner("ner", "Entities, Broad Twitter", _PAPER_NER),
     _ner("ner_wnut17", "Entities, WNUT-17", _PAPER_NER),
-    _ner("ner_newswire", "Entities, Worldwide Newswire", _PAPER_NER),
+    _ner("ner_newswire", "Entities, Worldwide Newswire", _PAPER_NER, _GEMM),
     Task(
         "tagger",
         "Tags, morphology and dependencies, UD English EWT",

@@ -1,0 +1,54 @@
+"""numpy's matrix products: in one pipeline alone, with the same scores up to rounding, also after loading."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.util import load_config, load_model_from_config
+from thinc.api import Config, NumpyOps, get_current_ops
+
+NER = Path(__file__).parents[2] / "configs" / "ner_elmo.cfg"
+CALLBACK = {"@callbacks": "spacy-elmo.NumpyGemm.v1"}
+TEXT = "Anna Schmidt lives in Bonn ."
+
+
+def pipeline(callback: dict[str, str] | None) -> Language:
+    config: dict[str, Any] = load_config(NER)
+    config["nlp"]["after_pipeline_creation"] = callback
+    for part in ("train", "dev"):
+        config["corpora"][part] = None
+    nlp = load_model_from_config(Config(config), auto_fill=True)
+    nlp.get_pipe("ner").add_label("PER")  # type: ignore[attr-defined]
+    return nlp
+
+
+def uses_blis(nlp: Language) -> set[bool]:
+    return {node.ops.use_blis for _, pipe in nlp.pipeline for node in pipe.model.walk()}  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+def test_numpy_multiplies(tmp_path: Path) -> None:
+    before = pipeline(None)
+    nlp = pipeline(CALLBACK)
+    assert (uses_blis(before), uses_blis(nlp)) == ({True}, {False})
+    current = get_current_ops()
+    assert isinstance(current, NumpyOps)
+    assert current.use_blis  # other pipelines are not changed
+    for one in (before, nlp):
+        spacy.util.fix_random_seed(0)
+        one.initialize()
+    vectors = [one.get_pipe("ner").model.get_ref("tok2vec").predict([doc])  # type: ignore[attr-defined]
+               for one in (before, nlp) for doc in [one.get_pipe("elmo")(one.make_doc(TEXT))]]  # fmt: skip
+    assert vectors[0].shape == (6, 64)
+    np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-4)
+    nlp.to_disk(tmp_path / "saved")
+    assert uses_blis(spacy.load(tmp_path / "saved")) == {False}
+
+
+def test_what_is_no_network_stays() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    assert spacy.registry.callbacks.get("spacy-elmo.NumpyGemm.v1")()(nlp) is nlp
