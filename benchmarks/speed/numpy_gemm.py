@@ -8,10 +8,13 @@ random. Both train on the same batches in one run and take turns, epoch by epoch
 
 import os
 import statistics
+import time
 from pathlib import Path
 
+import numpy as np
 import torch
 from spacy.util import load_config
+from thinc.api import NumpyOps
 
 from spacy_elmo.pipeline.numpy_gemm import build_numpy_gemm
 
@@ -20,6 +23,18 @@ from ..common.english_like import generated
 from ..common.machine_load import LoadMeter
 from ..common.model_sizes import options_of
 from .task_epochs import CONFIG, Run, pipeline
+
+
+def gigaflops(ops: NumpyOps, rows: int = 1000, columns: int = 384, width: int = 288) -> float:
+    """The rate of a product of the sizes of an encoder's layer, the best of 40."""
+    source = np.random.default_rng(0)
+    x, y = (source.standard_normal(size, dtype=np.float32) for size in ((rows, columns), (width, columns)))
+    seconds = []
+    for _ in range(40):
+        begin = time.perf_counter()
+        ops.gemm(x, y, trans2=True)
+        seconds.append(time.perf_counter() - begin)
+    return 2e-9 * rows * columns * width / min(seconds)
 
 
 def main() -> None:
@@ -31,14 +46,16 @@ def main() -> None:
     add_common(parser, "threads")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    rates = [gigaflops(NumpyOps(use_blis=use_blis)) for use_blis in (True, False)]
+    print(f"a product of 1,000 x 384 and 384 x 288 numbers: BLIS {rates[0]:.0f}, numpy {rates[1]:.0f} GFLOPS")
     sentences, config = generated(args.sentences, 0), load_config(args.config, interpolate=True)
     width = options_of("mini").width
-    blis, numpy = (Run(pipeline(config, {"cache_mb": 8192}, width), sentences, args.words) for _ in range(2))
-    build_numpy_gemm()(numpy.nlp)
-    blis.epoch()
-    numpy.epoch()
+    with_blis, with_numpy = (Run(pipeline(config, {"cache_mb": 8192}, width), sentences, args.words) for _ in range(2))
+    build_numpy_gemm()(with_numpy.nlp)
+    with_blis.epoch()
+    with_numpy.epoch()
     meter = LoadMeter([os.getpid()])
-    times = [(blis.epoch(), numpy.epoch()) for _ in range(args.epochs)]
+    times = [(with_blis.epoch(), with_numpy.epoch()) for _ in range(args.epochs)]
     for number, (slow, fast) in enumerate(times, 2):
         print(f"epoch {number}: BLIS {slow:.2f} s, numpy {fast:.2f} s, ratio {slow / fast:.2f}")
     print(f"median ratio {statistics.median(slow / fast for slow, fast in times):.2f}")

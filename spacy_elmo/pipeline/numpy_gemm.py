@@ -9,9 +9,9 @@ from thinc.api import Model, NumpyOps
 def build_numpy_gemm() -> Callable[[Language], Language]:
     """Build spacy-elmo.NumpyGemm.v1 for [nlp] after_pipeline_creation.
 
-    The matrix products (gemm) of all components are numpy's. On a processor with AVX-512 they can be three times as
-    fast as BLIS. They use as many threads as numpy's library is told to (OMP_NUM_THREADS). Other pipelines, and models
-    on a GPU, stay as they are. Results differ by rounding.
+    The matrix products (gemm) of all components are numpy's, which were three times as fast as BLIS where they were
+    measured (docs/training.md). They use as many threads as numpy's library is told to (OMP_NUM_THREADS). Other
+    pipelines, and models on a GPU, stay as they are. Results differ by rounding.
     """
 
     def after_pipeline_creation(nlp: Language) -> Language:
