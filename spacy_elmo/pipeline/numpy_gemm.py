@@ -9,8 +9,8 @@ from thinc.api import Model, NumpyOps
 def build_numpy_gemm() -> Callable[[Language], Language]:
     """Build spacy-elmo.NumpyGemm.v1 for [nlp] after_pipeline_creation.
 
-    The matrix products (gemm) of all components are numpy's, which were three times as fast as BLIS where they were
-    measured (docs/training.md). They use as many threads as numpy's library is told to (OMP_NUM_THREADS). Other
+    The matrix products (gemm) of all components are numpy's, which were three to six times as fast as BLIS where they
+    were measured (docs/training.md). They use as many threads as numpy's library is told to (OMP_NUM_THREADS). Other
     pipelines, and models on a GPU, stay as they are. Results differ by rounding.
     """
 
