@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from messages import Messages
@@ -41,14 +42,7 @@ def pretrain(text: Path, output: Path, minutes: float, more: tuple[str, ...] = (
         pretraining_config(load_config(config)).to_disk(folder / "config.cfg")
         command = [sys.executable, "-m", "spacy", "pretrain", str(folder / "config.cfg"), str(folder / "made")]
         command += ["--paths.raw_text", str(folder / "text.jsonl"), *more]
-        process = subprocess.Popen(command)
-        try:
-            process.wait(60 * minutes)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)  # at which it writes its weights
-            process.wait()
-        finally:
-            process.kill()
+        run_for(60 * minutes, command)
         if not (folder / "made" / _WEIGHTS).is_file():
             raise CommandError(Messages.PRETRAIN_FAILED.format(output=output, command=" ".join(command)))
         log = (folder / "made" / _LOG).read_text(encoding="utf-8").splitlines()
@@ -57,6 +51,19 @@ def pretrain(text: Path, output: Path, minutes: float, more: tuple[str, ...] = (
         for file in (_LOG, _WEIGHTS):
             shutil.move(folder / "made" / file, output / file)
     return int(json.loads(log[-1])["nr_word"])
+
+
+def run_for(seconds: float, command: Sequence[str]) -> None:
+    """Run a command, and interrupt it after some seconds, as Control-C does; then wait until it has ended."""
+    # a process in the background ignores interrupts, and so would those that it starts
+    process = subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+    finally:
+        process.kill()
 
 
 def _write_shuffled(text: Path, target: Path) -> None:

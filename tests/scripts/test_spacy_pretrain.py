@@ -1,5 +1,7 @@
 """`spacy pretrain` as an alternative: its weights come into the network, and nothing half-written stays."""
 
+import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 from network_configs import pretraining_config
 from spacy.training.initialize import init_tok2vec
 from spacy.util import load_config, load_model_from_config
-from spacy_pretrain import pretrain
+from spacy_pretrain import pretrain, run_for
 
 from spacy_elmo.errors import CommandError
 
@@ -39,6 +41,19 @@ def test_the_network_begins_with_the_weights(text: Path, tmp_path: Path) -> None
     (after,) = model.predict(docs)
     assert np.isfinite(after).all()
     assert np.abs(after - before).max() > 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_stopped_command_can_write_what_it_has(tmp_path: Path, ignored: bool) -> None:
+    """Also if this process ignores interrupts, as one in the background does."""
+    code = "try:\n import time\n time.sleep(60)\nfinally:\n open('written', 'w').close()"
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.default_int_handler)
+    try:
+        run_for(2, [sys.executable, "-c", f"import os\nos.chdir({str(tmp_path)!r})\n{code}"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (tmp_path / "written").exists()
 
 
 def test_without_text(tmp_path: Path) -> None:
