@@ -20,8 +20,8 @@ class Pace(NamedTuple):
     """How soon two networks learn, in updates, as means over runs.
 
     alone: until x alone has its best score on the development part.
-    elmo: until [x; ELMo] has reached that score, over the runs that reached it; None: none did.
-    reached: number of those runs.
+    elmo: until [x; ELMo] has reached that score; None: in no run.
+    reached: number of the runs in which it did. Both means are over these, if there are any.
     runs: number of all.
     """
 
@@ -89,7 +89,7 @@ def pace_parts(all_runs: AllRuns) -> list[str]:
         return []
     text = (
         "Updates until x alone has its best score on the development part, and until [x; ELMo] has reached that score; "
-        "means over the runs, for ELMo over those that reached it. The paper has 486 and 10 epochs for semantic roles."
+        "means over the runs in which it did. The paper has 486 and 10 epochs for semantic roles."
     )
     return ["## How soon", text, table(["task", "x alone", "[x; ELMo]", "reached in"], rows)]
 
@@ -107,9 +107,11 @@ def pace_of(runs: Runs) -> Pace | None:
         return None
     bests = [max(run.curve, key=lambda point: point[1]) for run in both]  # the first one of the best
     found = [updates_until(elmo[run.seed], best) for run, (_, best) in zip(both, bests)]
-    soon = [updates for updates in found if updates is not None]
-    alone = statistics.mean(updates for updates, _ in bests)
-    return Pace(alone, statistics.mean(soon) if soon else None, len(soon), len(both))
+    pairs = [(alone, soon) for (alone, _), soon in zip(bests, found) if soon is not None]
+    if not pairs:
+        return Pace(statistics.mean(alone for alone, _ in bests), None, 0, len(both))
+    alone, soon = (statistics.mean(column) for column in zip(*pairs))
+    return Pace(alone, soon, len(pairs), len(both))
 
 
 def _scores(task: Task, run: Run) -> list[str]:

@@ -13,10 +13,15 @@ from run_files import read_runs
 
 _TEXT = """\
 What one could train on one's own text instead: static vectors (floret, which spaCy keeps frozen), weights that x begins
-with (`spacy pretrain`, tuned with the component), or a small biLM. Each had about half an hour of one core for the same
-text, 72 million words of Wikipedia, with the settings of its documentation; none was tuned. The embedded biLM had about
-eight hours. The corpus is Broad Twitter, and x is the same in all rows. Words per second: two threads, the networks in
-turns, ELMo's cache off."""
+with (`spacy pretrain`, which are tuned with the component), or a biLM of the embedded one's sizes. Each had about half
+an hour of one core, with the settings of its documentation, and read the first text of the embedded biLM: Wikipedia of
+2015. `spacy pretrain` had numpy's matrix products, with which it reads more. The minutes and words of the embedded biLM
+are those of its model card: it was trained on another machine too, and has also read Wikipedia of 2018 and novels.
+Words read are those of each program's own count, with repetitions.
+
+The corpus is Broad Twitter, and x is the same in all rows. x alone, x with static vectors and [x; ELMo] are the runs
+of its section above. Words per second were measured with two threads, the networks in turns, ELMo's cache off; Thinc's
+products have one thread."""
 
 
 def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> list[str]:

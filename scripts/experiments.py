@@ -87,7 +87,7 @@ class Task(NamedTuple):
     given: tuple[str, ...] = ()
     paper: float | None = None
     networks: Mapping[str, Network] = NETWORKS
-    tried: str = "none besides these, for either network."
+    tried: str = "no others, for either network."
 
 
 _TRIED_NER = (
@@ -185,7 +185,7 @@ ALTERNATIVES = TASKS[0]._replace(
     name="alternatives",
     networks={
         "pretrained": Network("x begun by `spacy pretrain`", elmo=False, pretrained=True),
-        "short_bilm": _other_bilm("[x; ELMo of half an hour]", "assets/short_bilm"),
+        "short_bilm": _other_bilm("[x; a biLM of half an hour]", "assets/short_bilm"),
     },
 )
 

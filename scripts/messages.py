@@ -80,9 +80,16 @@ class Messages:
     NETWORKS = "--networks is {got!r}. Expected some of {expected}, separated by blanks: change vars.networks."
     SETTING = "{path}: there is no setting {got}. Expected one that the task and its networks can change: add it."
     VECTORS_FAILED = "{output}: spaCy did not take the vectors; what it said stands above. The command was: {command}"
-    PRETRAIN_FAILED = "{output}: pretraining failed; what it said stands above. The command was: {command}"
+    PRETRAIN_FAILED = (
+        "{output}: pretraining failed, or read no words; what it said stands above. The command was: {command}"
+    )
+    TEXT = (
+        "The text {got!r} is no file. Expected one with a sentence a line, words separated by blanks: name "
+        "it with --vars.text FILE."
+    )
     EMBEDDING = "the embedding is {got!r}. Expected one of {expected}."
     EMBEDDING_RESULT = "{path}: can't be used ({reason}). Expected what train_embedding.py writes: run it again."
+    SPEEDS = "no networks. Expected TASK/NETWORK, like ner/elmo, or several of them separated by blanks."
     SPEED_RESULT = "{path}: can't be used ({reason}). Expected what speed_of_runs.py writes: run it again."
     FLORET = "floret is not installed. Expected it for static vectors: pip install floret."
     INSIDE = "the question is {got!r}. Expected one of {expected}."

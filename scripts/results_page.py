@@ -39,17 +39,18 @@ How to read this page, which `python -m spacy project run results` writes from t
 - Deviation: the standard deviation of a sample.
 - Error cut: the share of the baseline's errors that is gone, 1 - (1 - F) / (1 - F of the baseline), of the means.
 - Trained weights: of all components but the biLM, which is frozen.
-- Minutes and words per second: on the machine that is named, one thread, while it may have done other work."""
+- Minutes and words per second: on the machine that is named, one thread, while it did other work. Words per second are
+  the median of the runs; those in "What you would take instead" were measured side by side."""
 
 
-def summary(all_runs: AllRuns, output: Path) -> list[str]:
+def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:
     """Return the paragraphs of the summary, and draw its plot beside the output."""
     if all(cut_of(task, runs) is None for task, runs in all_runs):
         return []
     plot = output.with_name(f"{output.stem}_summary.png")
     plot_summary(plot, all_runs)
     picture = f"![share of the errors that ELMo removes]({plot.name})"
-    return [picture, "\n".join(f"- {line}" for line in summary_lines(all_runs)), summary_table(all_runs)]
+    return [picture, "\n".join(f"- {line}" for line in summary_lines(project, all_runs)), summary_table(all_runs)]
 
 
 def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
@@ -77,7 +78,7 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     if not any(runs.complete for _, runs in all_runs):
         raise CommandError(Messages.NO_RESULTS.format(path=project / "results"))
     output.parent.mkdir(parents=True, exist_ok=True)
-    parts = [_INTRODUCTION, *summary(all_runs, output), _READING]
+    parts = [_INTRODUCTION, *summary(project, all_runs, output), _READING]
     weights = output.with_name(f"{output.stem}_weights.png")
     for task, runs in all_runs:
         parts += task_part(project, task, runs, output)

@@ -85,9 +85,9 @@ def plot_costs(path: Path, task: Task, found: Sequence[Alternative]) -> None:
         "words per second": [one.words_per_second for one in found],
     }
     for axes, (name, values) in zip(both, costs.items()):
-        for one, value in zip(found, values):
+        for number, (one, value) in enumerate(zip(found, values)):
             if value is not None:
-                axes.plot(value, 100 * statistics.mean(one.scores), "o", label=one.title)
+                axes.plot(value, 100 * statistics.mean(one.scores), "o", color=f"C{number}", label=one.title)
         axes.set_xlim(left=0)
         axes.set_xlabel(name)
         axes.grid(alpha=0.3)

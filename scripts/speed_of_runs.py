@@ -23,7 +23,7 @@ from facts_of_runs import commit_of, machine
 from messages import Messages
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
-from train_runs import networks_of, task_of
+from train_runs import task_of
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing
@@ -53,18 +53,21 @@ def words_per_second(nlp: Language, corpus: Path) -> float:
 
 def main(
     networks: str,
-    rounds: Annotated[int, typer.Option(help="Of which the median is taken, after one to warm up")] = 5,
-    threads: Annotated[int, typer.Option(help="Of PyTorch")] = 2,
+    rounds: Annotated[int, typer.Option(min=1, help="Of which the median is taken, after one to warm up")] = 5,
+    threads: Annotated[int, typer.Option(min=1, help="Of PyTorch")] = 2,
 ) -> None:
     """Write results/TASK/NETWORK/speed.json for each of NETWORKS, TASK/NETWORK separated by blanks."""
     project = Path()
     torch.set_num_threads(threads)
     pipelines, corpora = {}, {}
+    if not networks.strip():
+        raise CommandError(Messages.SPEEDS)
     for one in networks.split():
         task_name, _, name = one.partition("/")
         task = task_of(task_name)
-        (network,) = networks_of(name or "nothing", task)
-        folder = folder_of(project, task_name, network, _SEED) / "model-best"
+        if name not in task.networks:
+            raise CommandError(Messages.NETWORKS.format(got=one, expected=", ".join(task.networks)))
+        folder = folder_of(project, task_name, name, _SEED) / "model-best"
         if not folder.is_dir():
             raise CommandError(Messages.NO_RUNS.format(path=folder))
         pipelines[one], corpora[one] = load(folder), Path(next(iter(task.tests.values())))

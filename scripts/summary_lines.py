@@ -4,47 +4,50 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
+from pathlib import Path
 
-from ablation_tables import pace_of
-from experiments import BASELINE, ELMO, Task
+from ablation_tables import Pace, pace_of
+from alternatives import words_per_second
+from experiments import BASELINE, ELMO, TASKS, Task, speed_of
 from results_tables import cut_of
-from run_files import AllRuns, Runs
+from run_files import AllRuns
 
 _CONTROLS = {
-    "random": "Errors removed by a biLM of the same sizes with random weights",
-    "vectors": "Errors removed by static vectors, trained on the biLM's first text",
+    "random": "A biLM of the same sizes with random weights",
+    "vectors": "Static vectors, trained on the biLM's first text,",
 }
 
 
-def summary_lines(all_runs: AllRuns) -> list[str]:
-    """Return what the runs say in the main, a line each. Some runs of both main networks must be there."""
-    cuts = [100 * cut for task, runs in all_runs if (cut := cut_of(task, runs)) is not None]
-    lines = [
-        f"ELMo removes {min(cuts):.0f} to {max(cuts):.0f} % of the errors of {len(cuts)} tasks, "
-        f"{statistics.mean(cuts):.0f} % in the mean."
-    ]
+def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
+    """Return what the runs say in the main, a line each. A task must have runs of both main networks."""
+    cuts = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs)) is not None]
+    mean = 100 * statistics.mean(cut for _, cut in cuts)
+    least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
+    lines = [f"Errors that ELMo removes: {mean:.0f} % in the mean, from {_named(least)} to {_named(most)}."]
     for network, what in _CONTROLS.items():
         others = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs, network)) is not None]
         if others:
-            lines.append(f"{what}: {_listed((task, 100 * cut) for task, cut in others)}.")
+            listed = ", ".join(_named((task, abs(cut)), " fewer" if cut > 0 else " more") for task, cut in others)
+            lines.append(f"{what} instead of ELMo, errors: {listed}.")
     paces = [(task, pace) for task, runs in all_runs if (pace := pace_of(runs)) is not None]
-    soon = [(task, 100 * pace.elmo / pace.alone) for task, pace in paces if pace.elmo is not None]
-    if soon:
-        lines.append(f"Updates that it needs for the best score of x alone, beside those of x alone: {_listed(soon)}.")
-    speeds = [100 * _speed(runs, ELMO) / _speed(runs, BASELINE) for _, runs in all_runs if _both(runs)]
-    lines.append(
-        f"It costs time: {min(speeds):.0f} to {max(speeds):.0f} % of the words a second of x alone, by the task."
-    )
+    if paces:
+        lines.append(f"Updates after which ELMo has the best score of x alone: {_paces(paces)}.")
+    task = TASKS[0]
+    speeds = [words_per_second(speed_of(project, task.name, network)) for network in (BASELINE, ELMO)]
+    if speeds[0] and speeds[1]:
+        lines.append(f"Speed beside x alone, on two threads: {_named((task, speeds[1] / speeds[0]))}.")
     return lines
 
 
-def _listed(figures: Iterable[tuple[Task, float]]) -> str:
-    return ", ".join(f"{figure:.0f} % ({task.title})" for task, figure in figures)
+def _named(figure: tuple[Task, float], what: str = "") -> str:
+    task, share = figure
+    return f"{100 * share:.0f} %{what} ({task.title})"
 
 
-def _both(runs: Runs) -> bool:
-    return bool(runs.of(BASELINE)) and bool(runs.of(ELMO))
-
-
-def _speed(runs: Runs, network: str) -> float:
-    return statistics.mean(run.words_per_second for run in runs.of(network))
+def _paces(paces: Iterable[tuple[Task, Pace]]) -> str:
+    found = []
+    for task, pace in paces:
+        share = "none of its updates" if pace.elmo is None else f"{100 * pace.elmo / pace.alone:.0f} % of its updates"
+        runs = "" if pace.reached == pace.runs else f", {pace.reached} of {pace.runs} runs"
+        found.append(f"{share} ({task.title}{runs})")
+    return ", ".join(found)

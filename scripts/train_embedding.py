@@ -1,6 +1,7 @@
 """Train one of the embeddings that a user would take instead of the embedded biLM, and write how long it took.
 
-Each gets half an hour of one core, as nearly as its length can be chosen beforehand. TEXT has a sentence a line, words
+`spacy pretrain` gets half an hour. The lengths of the others are chosen so that they took about as long on one core of
+an AMD EPYC (Zen 4). TEXT has a sentence a line, words
 separated by blanks, and is the text of the embedded biLM.
 
     OMP_NUM_THREADS=1 python scripts/train_embedding.py floret wikipedia.txt
@@ -24,7 +25,6 @@ from messages import Messages
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing
 
-# measured on a core of an AMD EPYC (Zen 4)
 _MINUTES, _FLORET_EPOCHS, _BILM_TOKENS = 30, 5, 12_500_000
 
 EMBEDDINGS: Mapping[str, Callable[[Path], int]] = {
@@ -38,10 +38,13 @@ def main(embedding: str, text: Path) -> None:
     """Train EMBEDDING on TEXT: floret, spacy_pretrain or short_bilm. Write results/embeddings/EMBEDDING.json."""
     if embedding not in EMBEDDINGS:
         raise CommandError(Messages.EMBEDDING.format(got=embedding, expected=", ".join(EMBEDDINGS)))
+    if not text.is_file():
+        raise CommandError(Messages.TEXT.format(got=str(text)))
+    record = embedding_of(Path(), embedding)
+    record.unlink(missing_ok=True)  # it belongs to the weights that are replaced
     begin = time.perf_counter()
     words = EMBEDDINGS[embedding](text)
     minutes = (time.perf_counter() - begin) / 60
-    record = embedding_of(Path(), embedding)
     facts = {"minutes": round(minutes, 1), "words": words, "commit": commit_of(Path()), "machine": machine()}
     record.parent.mkdir(parents=True, exist_ok=True)
     with replacing(record, CommandError) as temporary:

@@ -44,6 +44,8 @@ def test_numpy_multiplies(tmp_path: Path) -> None:
                for one in (before, nlp) for doc in [one.get_pipe("elmo")(one.make_doc(TEXT))]]  # fmt: skip
     assert vectors[0].shape == (6, 64)
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-4)
+    nlp.get_pipe("ner").add_label("LOC")  # type: ignore[attr-defined]
+    assert uses_blis(nlp) == {True, False}  # until the pipeline is loaded again
     nlp.to_disk(tmp_path / "saved")
     assert uses_blis(spacy.load(tmp_path / "saved")) == {False}
 

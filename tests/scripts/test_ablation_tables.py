@@ -60,7 +60,7 @@ def test_how_soon(tmp_path: Path) -> None:
     task = TASKS[0]
     heading, _, table = pace_parts([(task, read_runs(tmp_path, task, (0, 1, 2)))])
     assert heading == "## How soon"
-    assert table.splitlines()[-1] == f"| {task.title} | 200 | 200 | 2 of 3 |"  # (200 + 400 + 0) / 3 and (100 + 300) / 2
+    assert table.splitlines()[-1] == f"| {task.title} | 300 | 200 | 2 of 3 |"  # (200 + 400) / 2 and (100 + 300) / 2
 
 
 def test_runs_without_curves_have_no_pace(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ def project(tmp_path: Path) -> Path:
             mix = MIX | {"weights": [first, 0.3, 0.7 - first], "gamma": 1.0 + seed}
             add_run(tmp_path, f"ner/{name}", scores, seed, minutes=minutes * (seed + 1), mixes=[mix] * (name == "elmo"))
     add_run(tmp_path, "textcat/elmo", {"cats_micro_f": 0.5})
+    for name, speed in (("baseline", 5000), ("elmo", 2000)):
+        (tmp_path / "results" / "ner" / name / "speed.json").write_text(f'{{"words_per_second": {speed}}}')
     return tmp_path
 
 
@@ -38,9 +40,9 @@ def test_figures(project: Path) -> None:
     missing = write_results(project, output, (0, 1, 2))
     page = output.read_text(encoding="utf-8")
     assert "| Entities, Broad Twitter | F1 | 62.0 | 71.0 | 23.7 % | 21.0 % | 3 |" in page
-    assert "- ELMo removes 24 to 24 % of the errors of 1 tasks, 24 % in the mean." in page
-    assert "with random weights: 8 % (Entities, Broad Twitter)." in page
-    assert "It costs time: 100 to 100 % of the words a second of x alone, by the task." in page
+    assert "- Errors that ELMo removes: 24 % in the mean, from 24 % (Entities, Broad Twitter) to" in page
+    assert "with random weights instead of ELMo, errors: 8 % fewer (Entities, Broad Twitter)." in page
+    assert "Speed beside x alone, on two threads: 40 % (Entities, Broad Twitter)." in page
     assert "| F1 | x alone | 62.00 ± 2.00 (60.00 to 64.00) |  | 3 |" in page
     assert f"| F1 | [x; ELMo] | 71.00 ± {math.sqrt(3):.2f} (70.00 to 73.00) | 23.7 % | 3 |" in page
     assert "| F1 | [x; biLM with random weights] | 65.00 | 7.9 % | 1 |" in page

@@ -45,7 +45,14 @@ def test_no_cache(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("ner/elmo", "train first"), ("ner", "--networks"), ("nothing/elmo", "the task is")]
+    ("name", "message"),
+    [
+        ("ner/elmo", "train first"),
+        ("ner/all", "--networks"),
+        ("ner", "--networks"),
+        ("", "no networks"),
+        ("nothing/elmo", "the task is"),
+    ],
 )
 def test_what_is_not_there(project: Path, name: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):

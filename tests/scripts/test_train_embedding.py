@@ -12,6 +12,7 @@ from spacy_elmo.errors import CommandError
 def test_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(train_embedding, "EMBEDDINGS", {"floret": lambda text: len(text.name)})
+    (tmp_path / "text.txt").touch()
     train_embedding.main("floret", Path("text.txt"))
     facts = json.loads((tmp_path / "results" / "embeddings" / "floret.json").read_text(encoding="utf-8"))
     assert facts["words"] == 8
@@ -19,10 +20,12 @@ def test_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("embedding", "message"), [("glove", "Expected one of floret"), ("spacy_pretrain", "no such file")]
+    ("embedding", "message"),
+    [("glove", "Expected one of floret"), *((name, "no file.*--vars.text") for name in train_embedding.EMBEDDINGS)],
 )
 def test_what_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedding: str, message: str) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CommandError, match=message):
-        train_embedding.main(embedding, tmp_path / "text.txt")
+    for text in (tmp_path / "text.txt", Path("")):
+        with pytest.raises(CommandError, match=message):
+            train_embedding.main(embedding, text)
     assert not any(tmp_path.iterdir())
