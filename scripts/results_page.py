@@ -36,6 +36,7 @@ _READING = """\
 How to read this page, which `python -m spacy project run results` writes from the files in `results/`:
 
 - Each network was chosen on the development part during its training, and scored once on the test part.
+- Static vectors: floret's, trained for half an hour of one core; see "What you would take instead".
 - Deviation: the standard deviation of a sample.
 - Error cut: the share of the baseline's errors that is gone, 1 - (1 - F) / (1 - F of the baseline), of the means.
 - Trained weights: of all components but the biLM, which is frozen.

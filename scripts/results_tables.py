@@ -30,9 +30,12 @@ def error_cut(baseline: Sequence[float], values: Sequence[float]) -> float | Non
     return 1 - (1 - statistics.mean(values)) / left if left else None
 
 
-def cut_of(task: Task, runs: Runs, network: str = ELMO) -> float | None:
-    """Return a network's error cut by the task's first measure on its test part, None without runs to compare."""
-    base, values = (values_of(runs.of(name), task) for name in (BASELINE, network))
+def cut_of(task: Task, runs: Runs, network: str = ELMO, than: str = BASELINE) -> float | None:
+    """Return how much smaller a network's error is than another's, by the task's first measure on its test part.
+
+    None without runs of both.
+    """
+    base, values = (values_of(runs.of(name), task) for name in (than, network))
     return error_cut(base, values) if base and values else None
 
 

@@ -12,10 +12,11 @@ from experiments import BASELINE, ELMO, TASKS, Task, speed_of
 from results_tables import cut_of
 from run_files import AllRuns
 
-_CONTROLS = {
-    "random": "A biLM of the same sizes with random weights",
-    "vectors": "Static vectors, trained on the biLM's first text,",
-}
+_OTHERS = (  # network, the one that it is compared with, and what that says
+    ("random", BASELINE, "A biLM of the same sizes with random weights instead of ELMo, errors"),
+    ("vectors", BASELINE, "Static vectors (floret) of the biLM's first text instead of ELMo, errors"),
+    ("vectors_elmo", "vectors", "ELMo beside such vectors, errors"),
+)
 
 
 def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
@@ -24,11 +25,11 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
     mean = 100 * statistics.mean(cut for _, cut in cuts)
     least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
     lines = [f"Errors that ELMo removes: {mean:.0f} % in the mean, from {_named(least)} to {_named(most)}."]
-    for network, what in _CONTROLS.items():
-        others = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs, network)) is not None]
+    for network, than, what in _OTHERS:
+        others = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs, network, than)) is not None]
         if others:
             listed = ", ".join(_named((task, abs(cut)), " fewer" if cut > 0 else " more") for task, cut in others)
-            lines.append(f"{what} instead of ELMo, errors: {listed}.")
+            lines.append(f"{what}: {listed}.")
     paces = [(task, pace) for task, runs in all_runs if (pace := pace_of(runs)) is not None]
     if paces:
         lines.append(f"Updates after which ELMo has the best score of x alone: {_paces(paces)}.")

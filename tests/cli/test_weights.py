@@ -19,6 +19,8 @@ from spacy.training import Example
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo.cli.views.weights_plot import plot_weights
+from spacy_elmo.pipeline.mixes import LearnedMix
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 FILES = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}
@@ -266,3 +268,11 @@ def test_mixes_that_are_not_finite(saved: Path, tmp_path: Path) -> None:
     nlp.to_disk(tmp_path / "model")
     message = error(tmp_path / "model", "--json")
     assert "the mix of 'ner' (input) has w [1.0, 1.0, 1.0] and gamma nan. Expected finite numbers" in message
+
+
+@pytest.mark.slow
+def test_a_plot_has_room_for_long_names(tmp_path: Path) -> None:
+    """Matplotlib warns if it has none, and a warning is an error here."""
+    mix = LearnedMix(component="x" * 70, place="input", source="elmo", weights=[0.2, 0.3, 0.5], w=[0.0] * 3, gamma=1.0)
+    plot_weights([mix], tmp_path / "weights.png")
+    plot_weights([mix] * 14, tmp_path / "more.png")

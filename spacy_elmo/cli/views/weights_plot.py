@@ -28,7 +28,9 @@ def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
     cells = np.full((len(mixes), layers), np.nan)
     for row, mix in enumerate(mixes):
         cells[row, : len(mix.weights)] = mix.weights
-    figure = Figure(figsize=(3.4 + 1.1 * layers, 1.3 + 0.42 * len(mixes)), layout="constrained")
+    names = [f"{mix.component}, {mix.place}" for mix in mixes]
+    width = 2.4 + 1.1 * layers + 0.08 * max(map(len, names))  # inches; a name's letter takes about 0.08
+    figure = Figure(figsize=(width, 1.3 + 0.42 * len(mixes)), layout="constrained")
     canvas = FigureCanvasAgg(figure)
     kind = path.suffix.removeprefix(".").lower()
     if kind not in canvas.get_supported_filetypes():
@@ -41,7 +43,7 @@ def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
             colour = "white" if weight > 0.6 else "black"
             axes.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour, fontsize=9)
     axes.set_xticks(range(layers), [f"layer {k}" for k in range(layers)])
-    axes.set_yticks(range(len(mixes)), [f"{mix.component}, {mix.place}" for mix in mixes])
+    axes.set_yticks(range(len(mixes)), names)
     axes.tick_params(length=0)
     gammas = axes.secondary_yaxis("right")
     gammas.set_yticks(range(len(mixes)), [f"gamma {mix.gamma:.2f}" for mix in mixes])
