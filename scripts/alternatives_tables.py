@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 from alternatives import TASK, Alternative, read_alternatives
-from experiments import ALTERNATIVES
+from experiments import ALTERNATIVES, ELMO
 from results_plots import plot_costs
 from results_tables import error_cut, source_lines, spread, table
 from run_files import read_runs
@@ -15,9 +16,10 @@ _TEXT = """\
 What one could train on one's own text instead: static vectors (floret, which spaCy keeps frozen), weights that x begins
 with (`spacy pretrain`, which are tuned with the component), or a biLM of the embedded one's sizes. Each had about half
 an hour of one core, with the settings of its documentation, and read the first text of the embedded biLM: Wikipedia of
-2015. `spacy pretrain` had numpy's matrix products, with which it reads more. The minutes and words of the embedded biLM
-are those of its model card: it was trained on another machine too, and has also read Wikipedia of 2018 and novels.
-Words read are those of each program's own count, with repetitions.
+2015. `spacy pretrain` had numpy's matrix products, with which it reads more. The biLM's minutes contain the evaluation
+at its end, which took eight of them. The minutes and words of the embedded biLM are those of its model card: it was
+trained on another machine too, and has also read Wikipedia of 2018 and novels. Words read are each program's own
+count, with repetitions.
 
 The corpus is Broad Twitter, and x is the same in all rows. x alone, x with static vectors and [x; ELMo] are the runs
 of its section above. Words per second were measured with two threads, the networks in turns, ELMo's cache off; Thinc's
@@ -36,7 +38,26 @@ def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> lis
     plot = output.with_name(f"{output.stem}_alternatives.png")
     plot_costs(plot, TASK, found)
     picture = f"![{TASK.measures[0].name} against size and speed]({plot.name})"
-    return ["## What you would take instead", source_lines("alternatives", own), _TEXT, costs(found), picture]
+    return [
+        "## What you would take instead",
+        source_lines("alternatives", own),
+        _TEXT,
+        costs(found),
+        best(found),
+        picture,
+    ]
+
+
+def best(found: Sequence[Alternative]) -> str:
+    """Return which network has the best scores, and whom that concerns."""
+    first = max(found, key=lambda one: statistics.mean(one.scores))
+    score = f"The best mean {TASK.measures[0].name} of these is that of {first.title}."
+    if first.title == TASK.networks[ELMO].title:
+        return score
+    return (
+        f"{score} So it is the one to take for a corpus like this if one is enough. ELMo can stand "
+        "beside static vectors; the section of this corpus has both together."
+    )
 
 
 def costs(found: Sequence[Alternative]) -> str:

@@ -88,7 +88,8 @@ def plot_costs(path: Path, task: Task, found: Sequence[Alternative]) -> None:
         for number, (one, value) in enumerate(zip(found, values)):
             if value is not None:
                 axes.plot(value, 100 * statistics.mean(one.scores), "o", color=f"C{number}", label=one.title)
-        axes.set_xlim(left=0)
+        axes.set_xlim(0, 1.1 * max((value for value in values if value is not None), default=1))
+        axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel(name)
         axes.grid(alpha=0.3)
     both[0].set_ylabel(f"test {task.measures[0].name}, %")
