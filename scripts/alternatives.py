@@ -38,12 +38,12 @@ class Alternative(NamedTuple):
 
 def read_alternatives(project: Path, seeds: Sequence[int]) -> list[Alternative]:
     """Return the networks that have runs; the first one has no embedding. Raises CommandError for a damaged file."""
-    found = []
+    found, trained = [], {ELMO: _EN_MINI}
     for name in (BASELINE, *_OTHERS, ELMO):
         task = ALTERNATIVES if name in ALTERNATIVES.networks else TASK
         runs = read_runs(project, task, seeds).of(name)
         if runs:
-            training = _EN_MINI if name == ELMO else _training(project, _OTHERS[name]) if name in _OTHERS else None
+            training = _training(project, _OTHERS[name]) if name in _OTHERS else trained.get(name)
             speed = words_per_second(speed_of(project, task.name, name))
             title = task.networks[name].title
             found.append(Alternative(title, training, values_of(runs, task), runs[0].megabytes, speed))

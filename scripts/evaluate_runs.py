@@ -17,7 +17,7 @@ import spacy
 import typer
 from command import run_command
 from experiments import Task, folder_of, result_of
-from facts_of_runs import megabytes, parameters
+from facts_of_runs import megabytes, parameters, write_record
 from messages import Messages
 from spacy.cli._util import setup_gpu
 from spacy.language import Language
@@ -25,7 +25,6 @@ from spacy.training import Corpus
 from train_runs import networks_of, seeds_of, task_of
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.atomic import replacing
 from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.tasks.shared.given_spans import build_given_spans
 
@@ -97,9 +96,7 @@ def main(
                 print(f"{target}: scored before")
                 continue
             result = measure(chosen, folder, run)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(target, CommandError) as temporary:
-                temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            write_record(target, result)
             print(f"{target}: {json.dumps(result['tests'])}")
     if not found:
         raise CommandError(Messages.NO_RUNS.format(path=project / "training" / task))

@@ -1,7 +1,8 @@
-"""Facts about a run beside its scores: commit, machine, parameters, size."""
+"""Facts about a run beside its scores (commit, machine, parameters, size), and how its record is written."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -11,7 +12,17 @@ from typing import Any
 from spacy.language import Language
 from thinc.api import Model
 
+from spacy_elmo.errors import CommandError
+from spacy_elmo.formats.atomic import replacing
+
 _CODE = ("spacy_elmo", "scripts", "configs")  # results/ and the pages change while the runs are made
+
+
+def write_record(path: Path, record: dict[str, Any]) -> None:
+    """Write a record as JSON, whole or not at all, and the folder around it. Raises CommandError if it can't."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, CommandError) as temporary:
+        temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def commit_of(project: Path) -> str:

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from command import run_command
-from facts_of_runs import commit_of, machine
+from facts_of_runs import commit_of, machine, write_record
 from messages import Messages
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.atomic import replacing
 
 _TAGGED = "corpus/tagger/en_ewt-ud-train.spacy corpus/tagger/en_ewt-ud-dev.spacy"
 _SENSES = "semcor30 senseval2 senseval3 semeval2007_task17 semeval2013_task12_en"  # the first one is for training
@@ -51,10 +50,7 @@ class Measurement:
         result: that can be JSON.
         """
         minutes = round((time.perf_counter() - self._begin) / 60, 1)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path, CommandError) as temporary:
-            data = {"command": command, **self._facts, "minutes": minutes, "result": result}
-            temporary.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_record(path, {"command": command, **self._facts, "minutes": minutes, "result": result})
         print(f"{path}: written")
 
 

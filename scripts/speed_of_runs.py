@@ -8,7 +8,6 @@ round has the same docs.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from pathlib import Path
@@ -19,14 +18,13 @@ import torch
 import typer
 from command import run_command
 from experiments import folder_of, speed_of
-from facts_of_runs import commit_of, machine
+from facts_of_runs import commit_of, machine, write_record
 from messages import Messages
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from train_runs import task_of
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.atomic import replacing
 
 _SEED = 0
 
@@ -78,10 +76,8 @@ def main(
     facts = {"threads": threads, "rounds": rounds, "commit": commit_of(project), "machine": machine()}
     for one, measured in speeds.items():
         target = speed_of(project, *one.split("/", 1))
-        target.parent.mkdir(parents=True, exist_ok=True)
         median = round(statistics.median(measured[1:]))
-        with replacing(target, CommandError) as temporary:
-            temporary.write_text(json.dumps({"words_per_second": median, **facts}, indent=1) + "\n", encoding="utf-8")
+        write_record(target, {"words_per_second": median, **facts})
         print(f"{target}: {median:,} words/s")
 
 

@@ -1,15 +1,14 @@
 """Train one of the embeddings that a user would take instead of the embedded biLM, and write how long it took.
 
 `spacy pretrain` gets half an hour. The lengths of the others are chosen so that they took about as long on one core of
-an AMD EPYC (Zen 4). TEXT has a sentence a line, words
-separated by blanks, and is the text of the embedded biLM.
+an AMD EPYC (Zen 4). TEXT has a sentence a line, words separated by blanks; the published figures are of the first text
+of the embedded biLM.
 
     OMP_NUM_THREADS=1 python scripts/train_embedding.py floret wikipedia.txt
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,11 +18,10 @@ import spacy_pretrain
 import static_vectors
 from command import run_command
 from experiments import embedding_of
-from facts_of_runs import commit_of, machine
+from facts_of_runs import commit_of, machine, write_record
 from messages import Messages
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.atomic import replacing
 
 _MINUTES, _FLORET_EPOCHS, _BILM_TOKENS = 30, 5, 12_500_000
 
@@ -46,9 +44,7 @@ def main(embedding: str, text: Path) -> None:
     words = EMBEDDINGS[embedding](text)
     minutes = (time.perf_counter() - begin) / 60
     facts = {"minutes": round(minutes, 1), "words": words, "commit": commit_of(Path()), "machine": machine()}
-    record.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(record, CommandError) as temporary:
-        temporary.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    write_record(record, facts)
     print(f"{record}: {minutes:.1f} minutes, {words:,} words read")
 
 

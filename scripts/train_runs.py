@@ -23,7 +23,7 @@ from ablations import ABLATIONS
 from command import run_command
 from corpus_shares import write_share
 from experiments import ALTERNATIVES, TASKS, Task, config_of, folder_of
-from facts_of_runs import commit_of, machine
+from facts_of_runs import commit_of, machine, write_record
 from messages import Messages
 from network_configs import network_config
 from spacy.util import load_config
@@ -128,8 +128,7 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
     where = {"commit": commit_of(Path()), "machine": machine()}
     run = {"fingerprint": mark, "seconds": round(seconds, 1), "gpu_id": gpu_id, **where, "dev": meta["performance"]}
     run["curve"] = curve(output / _LOG)
-    with replacing(record, CommandError) as temporary:
-        temporary.write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
+    write_record(record, run)
     print(f"{output}: {seconds / 60:.1f} minutes")
 
 

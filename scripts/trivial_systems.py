@@ -18,13 +18,13 @@ import spacy
 from command import run_command
 from evaluate_runs import numbers_in
 from experiments import Task, trivial_of
+from facts_of_runs import write_record
 from messages import Messages
 from spacy.tokens import Doc, Span
 from spacy.training import Corpus, Example
 from train_runs import task_of
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.atomic import replacing
 from spacy_elmo.tasks.answers.questions import ANSWER, CONTEXT, QUESTION
 from spacy_elmo.tasks.answers.scorer import normalise, score_answers
 from spacy_elmo.tasks.coreference.annotations import annotate
@@ -158,9 +158,7 @@ def main(task: str) -> None:
         raise CommandError(Messages.TASK.format(got=task, expected=", ".join(SYSTEMS)))
     system, target = SYSTEMS[task], trivial_of(Path(), task)
     result = {"what": system.what, "tests": scores_of(system, task_of(task), Path(f"corpus/{task}/train.spacy"))}
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target, CommandError) as temporary:
-        temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_record(target, result)
     print(f"{target}: {json.dumps(result)}")
 
 

@@ -16,13 +16,15 @@ def build_numpy_gemm() -> Callable[[Language], Language]:
     replace_listeners) until the pipeline is loaded again, and other pipelines. Models on a GPU stay as they are.
     """
 
+    ops = NumpyOps(use_blis=False)
+
     def after_pipeline_creation(nlp: Language) -> Language:
         for _, pipe in nlp.components:
             model = getattr(pipe, "model", None)
             if isinstance(model, Model):
                 for node in model.walk():
                     if type(node.ops) is NumpyOps:  # not one of its subclasses, which bring their own products
-                        node.ops = NumpyOps(use_blis=False)
+                        node.ops = ops
         return nlp
 
     return after_pipeline_creation

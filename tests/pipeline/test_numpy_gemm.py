@@ -29,6 +29,12 @@ def uses_blis(nlp: Language) -> set[bool]:
     return {node.ops.use_blis for _, pipe in nlp.pipeline for node in pipe.model.walk()}  # type: ignore[attr-defined]
 
 
+def ner_vectors(nlp: Language) -> np.ndarray:
+    doc = nlp.get_pipe("elmo")(nlp.make_doc(TEXT))
+    vectors: np.ndarray = nlp.get_pipe("ner").model.get_ref("tok2vec").predict([doc])  # type: ignore[attr-defined]
+    return vectors
+
+
 @pytest.mark.slow
 def test_numpy_multiplies(tmp_path: Path) -> None:
     before = pipeline(None)
@@ -40,8 +46,7 @@ def test_numpy_multiplies(tmp_path: Path) -> None:
     for one in (before, nlp):
         spacy.util.fix_random_seed(0)
         one.initialize()
-    vectors = [one.get_pipe("ner").model.get_ref("tok2vec").predict([doc])  # type: ignore[attr-defined]
-               for one in (before, nlp) for doc in [one.get_pipe("elmo")(one.make_doc(TEXT))]]  # fmt: skip
+    vectors = [ner_vectors(one) for one in (before, nlp)]
     assert vectors[0].shape == (6, 64)
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-4)
     nlp.get_pipe("ner").add_label("LOC")  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from ablations import ABLATIONS, CHANGES, UPDATES
-from experiments import NETWORKS, TASKS, Network, Task
+from experiments import ALTERNATIVES, NETWORKS, TASKS, Network, Task
 from network_configs import network_config, share_of
 from spacy.util import load_config, load_model_from_config
 
@@ -68,12 +68,24 @@ def test_elmo_at_another_place() -> None:
     assert config["components"]["parser"]["model"]["tok2vec"]["elmo"] is None
 
 
+def test_weights_of_spacys_pretraining() -> None:
+    """The same x, in a component of its own that begins with the weights."""
+    before = network_config(ROOT, NER, NETWORKS["baseline"])
+    after = network_config(ROOT, ALTERNATIVES, ALTERNATIVES.networks["pretrained"])
+    assert after["initialize"]["init_tok2vec"] == "assets/pretrained/model-last.bin"
+    assert after["pretraining"]["component"] == "tok2vec"
+    assert after["nlp"]["pipeline"] == ["tok2vec", "ner"]
+    assert after["components"]["tok2vec"]["model"] == before["components"]["ner"]["model"]["tok2vec"]
+    assert after["components"]["ner"]["model"]["tok2vec"]["upstream"] == "tok2vec"
+    assert after["training"] == before["training"]
+
+
 def test_shares() -> None:
     assert share_of("corpus/ner/train.spacy", 3) == "corpus/ner/train-3.spacy"
     assert differences(EWT, EWT.networks["elmo_10"]) == {"paths.train": "corpus/tagger/en_ewt-ud-train-10.spacy"}
 
 
-@pytest.mark.parametrize("task", [*TASKS, *ABLATIONS], ids=lambda task: task.name)
+@pytest.mark.parametrize("task", [*TASKS, ALTERNATIVES, *ABLATIONS], ids=lambda task: task.name)
 def test_static_vectors(task: Task) -> None:
     for name, network in task.networks.items():
         config = leaves(network_config(ROOT, task, network))
@@ -84,7 +96,7 @@ def test_static_vectors(task: Task) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ABLATIONS, ids=lambda task: task.name)
+@pytest.mark.parametrize("task", [ALTERNATIVES, *ABLATIONS], ids=lambda task: task.name)
 def test_spacy_builds_all_of_them(task: Task, tmp_path: Path) -> None:
     for network in task.networks.values():
         path = tmp_path / "config.cfg"
