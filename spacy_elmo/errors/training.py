@@ -82,6 +82,11 @@ class TrainingMessages:
         "process {rank} has other settings than process 0. Expected the same configuration and options in all "
         "processes, on all machines."
     )
+    PROCESS_ROUNDING = (
+        'training.optimizer.name is "muon", and process {rank} rounds the products of matrices in another way than '
+        "process 0, so their weights would drift apart. Expected processors of one kind and the same version of torch, "
+        'or set the name to "adamw".'
+    )
     PROCESS_CHECKPOINT = (
         "{path}: process {rank} finds {got}, but process 0 finds another checkpoint. Expected a folder that all "
         "machines share, or a copy of process 0's folder on each machine."

@@ -104,19 +104,19 @@ class SoftmaxSettings(Section):
 
 @dataclass(frozen=True)
 class OptimizerSettings(Section):
-    """The optimizer: AdamW (Loshchilov and Hutter 2019), or Adagrad (Duchi et al. 2011), which Peters et al. 2018 used.
+    """The optimizer: AdamW (Loshchilov and Hutter 2019), Muon (Jordan et al. 2024), or Adagrad (Duchi et al. 2011).
 
-    They started Adagrad's sums at 1, and multiplied the loss by the steps before they clipped the gradient.
+    Peters et al. 2018 used Adagrad. They started its sums at 1, and multiplied the loss by the steps before clipping.
     """
 
     SECTION: ClassVar[str] = "training.optimizer"
 
     name: str = field(
         default="adamw",
-        metadata=one_of("adamw", "adagrad")
+        metadata=one_of("adamw", "muon", "adagrad")
         | help_text(
-            '"adamw", or "adagrad"; the learning_rate, clip_norm and loss_scale of Adagrad belong together: change all '
-            "or none"
+            '"adamw", "muon", or "adagrad", whose learning_rate, clip_norm and loss_scale belong together: '
+            "change all or none"
         ),
     )
     learning_rate: float = field(default=4e-3, metadata=real(above=0) | help_text("highest rate of the schedule"))
@@ -129,8 +129,12 @@ class OptimizerSettings(Section):
     epsilon: float = field(
         default=1e-8, metadata=real(above=0) | help_text("added to the denominator of an update; AdamW's")
     )
+    momentum: float = field(
+        default=0.95, metadata=real(0, below=1) | help_text("decay of the mean of the gradients; Muon's")
+    )
     weight_decay: float = field(
-        default=0.0, metadata=real(0) | help_text("of the biLM's weights, not of its biases or the softmax; AdamW's")
+        default=0.0,
+        metadata=real(0) | help_text("of the biLM's weights, not of its biases or the softmax; AdamW's and Muon's"),
     )
     initial_accumulator: float = field(
         default=1.0, metadata=real(0, 1e30) | help_text("first value of the sums of squared gradients; Adagrad's")

@@ -9,17 +9,23 @@ import torch
 from torch import Tensor, nn
 
 from ..settings.sections import OptimizerSettings
+from .muon import MuonAdamW, is_matrix
 from .row_updates import AdagradRows, AdamRows
 
 ADAGRAD_EPSILON = 1e-10  # torch's default; TensorFlow's Adagrad has no epsilon
 
 
-def dense_optimizer(named: Iterable[tuple[str, nn.Parameter]], settings: OptimizerSettings) -> torch.optim.Optimizer:
+def dense_optimizer(
+    named: Iterable[tuple[str, nn.Parameter]],
+    settings: OptimizerSettings,
+    matmul_dtype: torch.dtype = torch.float32,
+) -> torch.optim.Optimizer:
     """Return an optimizer of parameters that each update changes completely.
 
     named: what it changes, with the names that torch's modules give. Weight decay is applied to all but the biases: the
         LSTM adds 1 to the stored bias of its forget gate, so decay would pull the sum to 1.
     settings: name and hyperparameters.
+    matmul_dtype: type of Muon's matrix multiplications.
     """
     if settings.name == "adagrad":
         return torch.optim.Adagrad(
@@ -33,6 +39,8 @@ def dense_optimizer(named: Iterable[tuple[str, nn.Parameter]], settings: Optimiz
         {"params": [parameter for _, parameter in run], "weight_decay": 0.0 if is_bias else settings.weight_decay}
         for is_bias, run in groupby(ordered, key=lambda pair: pair[0].endswith("bias"))
     ]
+    if settings.name == "muon":
+        return MuonAdamW(groups, [pair for pair in ordered if is_matrix(pair[0])], settings, matmul_dtype)
     betas = (settings.beta1, settings.beta2)
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)
 
@@ -72,9 +80,12 @@ def optimizer_forms(optimizer: torch.optim.Optimizer) -> dict[str, tuple[np.dtyp
     if isinstance(optimizer, torch.optim.Adagrad):  # Adagrad's state exists before the first update
         return {name: (array.dtype, array.shape) for name, array in optimizer_arrays(optimizer).items()}
     forms: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+    matrices = {id(matrix) for _, matrix in optimizer.matrices} if isinstance(optimizer, MuonAdamW) else set()
     for number, parameter in enumerate(parameters):
-        for name, shape in (("step", ()), ("exp_avg", parameter.shape), ("exp_avg_sq", parameter.shape)):
-            forms[f"{number}/{name}"] = np.dtype(np.float32), tuple(shape)
+        shape = tuple(parameter.shape)
+        muon, adamw = {"step": (), "momentum_buffer": shape}, {"step": (), "exp_avg": shape, "exp_avg_sq": shape}
+        for name, own in (muon if id(parameter) in matrices else adamw).items():
+            forms[f"{number}/{name}"] = np.dtype(np.float32), own
     return forms
 
 

@@ -18,6 +18,7 @@ from ..text.prepared import PreparedCorpus
 from .adaptive_objective import AdaptiveObjective
 from .averaging import average_of, averaged_model, update_average
 from .distributed import Group
+from .muon import MuonAdamW
 from .named_objective import objective_of
 from .optimizers import clip, dense_optimizer, optimizer_arrays, optimizer_forms, restore_optimizer, set_rate
 from .saved_state import AVERAGE, Forms, fitting
@@ -70,12 +71,15 @@ class Trainer:
         model.bilm.to(self.group.device)
         model.softmax.to(self.group.device)
         self.parameters = list(model.bilm.parameters())
-        self.optimizer = dense_optimizer(model.bilm.named_parameters(), settings.optimizer)
         self.objective = objective_of(settings, model)
         self.state = model.bilm.lstm.zero_state(share)
         self.from_zero = _evenly_true(settings.zero_state_share, settings.streams)[self.local_streams]
         precision: Precision = settings.precision  # type: ignore[assignment]  # checked by the settings
         matmul_dtype = dtype_of(precision, self.group.device)
+        self.optimizer = dense_optimizer(model.bilm.named_parameters(), settings.optimizer, matmul_dtype)
+        if isinstance(self.optimizer, MuonAdamW):  # each process computes the same update, and nothing compares them
+            problem = Errors.PROCESS_ROUNDING.format(rank=self.group.rank)
+            self.group.check_alike(self.optimizer.rounding(), SettingsError(problem))
         self.workers = Workers(model.bilm, settings.workers, matmul_dtype, settings.dropout)
         self.tokens_per_update = settings.tokens_per_update
         self.tokens_per_epoch = corpus.n_tokens + len(corpus)

@@ -40,6 +40,7 @@ from spacy_elmo.pretraining.settings.sections import (
     VocabularySettings,
 )
 from spacy_elmo.pretraining.training.distributed import Group, processes
+from spacy_elmo.pretraining.training.muon import MuonAdamW
 
 pytestmark = pytest.mark.slow
 
@@ -200,6 +201,7 @@ def wait_for_step(output: Path, step: int) -> None:
         ("sampled", 4, 2, "adagrad"),
         ("full", 2, 2, "adamw"),
         ("adaptive", 2, 1, "adagrad"),
+        ("sampled", 2, 1, "muon"),
     ],
 )
 def test_processes_give_the_results_of_one(
@@ -271,6 +273,20 @@ def test_an_error_is_reported_once(config: PretrainConfig, tmp_path: Path) -> No
     assert str(alone) in refused((config, output), (config, alone))
     with folder_lock(output, CheckpointError):
         assert "another run writes there" in refused(*[(config, output)] * 2)
+
+
+def run_of_another_kind(own: int, config: PretrainConfig, output: Path) -> list[float]:
+    """A run in which the process of rank 1 stands for a machine that rounds in another way."""
+    if own:
+        MuonAdamW.rounding = lambda self: 0  # type: ignore[method-assign]
+    return run_rank(config, output)
+
+
+def test_muon_refuses_machines_that_round_differently(config: PretrainConfig, tmp_path: Path) -> None:
+    with_muon = training(config, optimizer=OptimizerSettings("muon"))
+    errors = Ranks(run_of_another_kind, *[(rank, with_muon, tmp_path) for rank in (0, 1)]).ended()
+    assert [type(error).__name__ for error in errors] == ["OtherProcessError", "SettingsError"]
+    assert 'training.optimizer.name is "muon", and process 1 rounds the products of matrices' in str(errors[1])
 
 
 def messages(own: int) -> None:

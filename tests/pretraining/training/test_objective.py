@@ -257,7 +257,7 @@ def test_threads_change_no_more_than_rounding(corpus: PreparedCorpus, kind: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["adamw", "adagrad"])
+@pytest.mark.parametrize("name", ["adamw", "muon", "adagrad"])
 @pytest.mark.parametrize("frozen", [0, 3 * TOKENS])
 def test_a_restored_trainer_makes_the_same_updates(corpus: PreparedCorpus, kind: str, name: str, frozen: int) -> None:
     """Bit by bit, with the same dropout masks, and also from the middle of the frozen part."""

@@ -1,0 +1,149 @@
+"""Muon (Jordan et al. 2024) for the biLM's matrices, AdamW for all else.
+
+An update of AdamW is large in the few directions that most gradients share. An update of Muon is the matrix nearest to
+the mean gradient whose singular values are all about 1, so rare directions are learned as fast as common ones.
+https://kellerjordan.github.io/posts/muon/
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...kernels.constants import GATES
+from ..settings.sections import OptimizerSettings
+
+# of Jordan's post: the polynomial a x + b x^3 + c x^5 brings singular values near 1 in few iterations, not exactly to 1
+_A, _B, _C = 3.4445, -4.7750, 2.0315
+_ITERATIONS = 5
+_LEAST_NORM = 1e-7  # so that a gradient of zeros is divided by something
+# Liu et al. 2025, "Muon is Scalable for LLM Training", 2.2: updates as large as AdamW's usually are
+_RMS = 0.2
+_MATRICES = ("lstm.", "char_cnn.highways.", "char_cnn.projection.")
+_GATED = ("input_weight", "recurrent_weight")
+
+
+def is_matrix(name: str) -> bool:
+    """Tell whether Muon updates a parameter: the matrices of the LSTMs, the highway layers and the CNN's projection.
+
+    Convolutions are small: with Muon they learned no faster.
+
+    name: that torch's modules give, like "lstm.layers.0.projection".
+    """
+    return name.startswith(_MATRICES) and not name.endswith("bias")
+
+
+class _Move(NamedTuple):
+    """What changes one parameter.
+
+    weights: view of the parameter, *Shape:* (..., rows, columns).
+    mean: of its gradients, *Shape:* (matrices, rows, columns).
+    rate: learning rate.
+    """
+
+    weights: Tensor
+    mean: Tensor
+    rate: float
+
+    def shape(self) -> tuple[int, ...]:
+        """Return rows and columns."""
+        return tuple(self.mean.shape[1:])
+
+
+class MuonAdamW(torch.optim.AdamW):
+    """AdamW in which Muon updates the matrices. Weight decay is the same for both: w becomes w - rate * decay * w.
+
+    Each gate of each direction is a matrix of its own: the file's arrays hold several gates for speed alone.
+
+    groups: AdamW's parameter groups.
+    matrices: names and parameters that Muon updates; they are in `groups`, too.
+    settings: hyperparameters.
+    matmul_dtype: type of the matrix multiplications.
+    """
+
+    def __init__(
+        self,
+        groups: list[dict[str, Any]],
+        matrices: Sequence[tuple[str, nn.Parameter]],
+        settings: OptimizerSettings,
+        matmul_dtype: torch.dtype,
+    ) -> None:
+        betas = (settings.beta1, settings.beta2)
+        super().__init__(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)
+        self.matrices, self.momentum, self.matmul_dtype = list(matrices), settings.momentum, matmul_dtype
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]  # no loss
+        """Make one update from the parameters' gradients. closure: not used."""
+        gradients = [parameter.grad for _, parameter in self.matrices]
+        for _, parameter in self.matrices:
+            parameter.grad = None  # AdamW leaves out a parameter without a gradient
+        super().step()
+        rates = {id(p): (group["lr"], group["weight_decay"]) for group in self.param_groups for p in group["params"]}
+        moves = []
+        for (name, parameter), gradient in zip(self.matrices, gradients):
+            parameter.grad = gradient
+            if gradient is not None:
+                rate, decay = rates[id(parameter)]
+                parameter.mul_(1 - rate * decay)
+                mean = blocks(name, self._nesterov(parameter, gradient))
+                moves.append(_Move(blocks(name, parameter), mean.flatten(0, -3), rate))
+        for shape, same in groupby(sorted(moves, key=_Move.shape), key=_Move.shape):  # one call for all of a shape
+            run = list(same)
+            directions = orthogonal(torch.cat([move.mean for move in run]), self.matmul_dtype)
+            for move, direction in zip(run, directions.split([len(move.mean) for move in run])):
+                move.weights.add_(direction.view_as(move.weights), alpha=-move.rate * _RMS * max(shape) ** 0.5)
+
+    def rounding(self) -> int:
+        """Return a checksum of directions of fixed matrices. It differs where another machine rounds differently."""
+        checksum = 0
+        for name, parameter in self.matrices:
+            fixed = np.random.default_rng(0).standard_normal(parameter.shape, np.float32)
+            matrices = blocks(name, torch.from_numpy(fixed)).flatten(0, -3).to(parameter.device)
+            checksum = zlib.crc32(orthogonal(matrices, self.matmul_dtype).cpu().numpy().tobytes(), checksum)
+        return checksum
+
+    def _nesterov(self, parameter: nn.Parameter, gradient: Tensor) -> Tensor:
+        state = self.state[parameter]
+        if "momentum_buffer" not in state:
+            state["step"] = torch.zeros(())  # not used, but AdamW reads no state without it
+            state["momentum_buffer"] = torch.zeros_like(gradient)
+        mean: Tensor = state["momentum_buffer"].lerp_(gradient, 1 - self.momentum)
+        return gradient.lerp(mean, self.momentum)
+
+
+def blocks(name: str, values: Tensor) -> Tensor:
+    """Return a view of a parameter as matrices.
+
+    name: of the parameter, from which its kind is known.
+    values: of the parameter's shape.
+
+    Returns *Shape:* (..., rows, columns), the rows not more than the columns. At least one axis stands before them.
+    """
+    if name.endswith(_GATED):  # (directions, width, gates * dim)
+        values = values.unflatten(2, (GATES, -1)).transpose(1, 2)
+    values = values[None] if values.dim() == 2 else values
+    return values if values.shape[-2] <= values.shape[-1] else values.mT
+
+
+def orthogonal(matrices: Tensor, matmul_dtype: torch.dtype) -> Tensor:
+    """Return matrices with the same singular vectors, and singular values of about 1 (0.7 to 1.2).
+
+    The iteration of Newton and Schulz with the coefficients of Jordan et al. 2024.
+
+    matrices: *Shape:* (matrices, rows, columns), the rows not more than the columns.
+    matmul_dtype: type of the matrix multiplications.
+
+    Returns *Shape:* as `matrices`, of their type.
+    """
+    norms = torch.linalg.vector_norm(matrices, dim=(1, 2), keepdim=True)
+    x = (matrices / norms.clamp_min(_LEAST_NORM)).to(matmul_dtype)
+    for _ in range(_ITERATIONS):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
+    result: Tensor = x.to(matrices.dtype)
+    return result
