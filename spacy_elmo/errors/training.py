@@ -85,7 +85,7 @@ class TrainingMessages:
     PROCESS_ROUNDING = (
         'training.optimizer.name is "muon", and process {rank} rounds the products of matrices in another way than '
         "process 0, so their weights would drift apart. Expected processors of one kind and the same version of torch, "
-        'or set the name to "adamw".'
+        'or a new run with "adamw".'
     )
     PROCESS_CHECKPOINT = (
         "{path}: process {rank} finds {got}, but process 0 finds another checkpoint. Expected a folder that all "

@@ -82,6 +82,7 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
                 trainer = Trainer(config.training, model, run.train, config.corpus.shuffle_block, group)
             facts = facts_of(config.paths, run, trainer)
             context = CardContext(text_without_folders(config), config.corpus.language, facts)
+        trainer.check_rounding()
         group.copy_first([*model.bilm.parameters(), *model.softmax.parameters()])
         # Until here there is nothing to save, so a signal ends the process at once.
         with asked_to_stop() as stop, trainer:

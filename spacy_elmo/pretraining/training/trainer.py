@@ -77,9 +77,6 @@ class Trainer:
         precision: Precision = settings.precision  # type: ignore[assignment]  # checked by the settings
         matmul_dtype = dtype_of(precision, self.group.device)
         self.optimizer = dense_optimizer(model.bilm.named_parameters(), settings.optimizer, matmul_dtype)
-        if isinstance(self.optimizer, MuonAdamW):  # each process computes the same update, and nothing compares them
-            problem = Errors.PROCESS_ROUNDING.format(rank=self.group.rank)
-            self.group.check_alike(self.optimizer.rounding(), SettingsError(problem))
         self.workers = Workers(model.bilm, settings.workers, matmul_dtype, settings.dropout)
         self.tokens_per_update = settings.tokens_per_update
         self.tokens_per_epoch = corpus.n_tokens + len(corpus)
@@ -115,6 +112,12 @@ class Trainer:
         """The learning rate of the next update."""
         share = rate_at(self.settings.schedule, self.step_number, self.total_steps)
         return self.settings.optimizer.learning_rate * share
+
+    def check_rounding(self) -> None:
+        """Raise SettingsError if Muon's matrices, which each process computes, would differ from process to process."""
+        if self.group.size > 1 and isinstance(self.optimizer, MuonAdamW):
+            problem = Errors.PROCESS_ROUNDING.format(rank=self.group.rank)
+            self.group.check_alike(self.optimizer.rounding(), SettingsError(problem))
 
     def step(self) -> float:
         """Make one update. All processes must call it.

@@ -271,6 +271,8 @@ def test_an_error_is_reported_once(config: PretrainConfig, tmp_path: Path) -> No
     assert "process 1 has other settings than process 0" in refused((config, output), (other, output))
     alone = tmp_path / "not_shared"
     assert str(alone) in refused((config, output), (config, alone))
+    with_muon = training(config, optimizer=OptimizerSettings("muon"))
+    assert str(alone) in refused((with_muon, tmp_path / "with_muon"), (with_muon, alone))
     with folder_lock(output, CheckpointError):
         assert "another run writes there" in refused(*[(config, output)] * 2)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -14,12 +16,16 @@ from spacy_elmo.pretraining.training.optimizers import dense_optimizer
 
 DIM, WIDTH, FILTERS, UPDATES = 20, 16, 12, 3
 OPTIONS = BiLMOptions(3, ((1, 5), (2, FILTERS - 5)), 1, "relu", WIDTH, DIM, WIDTH, 2, 3.0, 3.0, True)
+# neither the LSTM nor the character CNN has a projection
+BARE = replace(
+    OPTIONS, filters=((1, 6), (2, WIDTH - 6)), n_highway=3, dim=WIDTH, n_layers=1, use_skip_connections=False
+)
 RATE, DECAY, MOMENTUM = 0.05, 0.1, 0.8
 
 
-def bilm() -> BiLM:
+def bilm(options: BiLMOptions = OPTIONS) -> BiLM:
     torch.manual_seed(0)
-    made = BiLM(OPTIONS)
+    made = BiLM(options)
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.normal_()
@@ -29,7 +35,8 @@ def bilm() -> BiLM:
 def pieces(name: str, values: Tensor) -> list[Tensor]:
     """The matrices of a parameter, cut out by hand."""
     if name.endswith(("input_weight", "recurrent_weight")):
-        return [values[d, :, gate * DIM : (gate + 1) * DIM] for d in range(2) for gate in range(4)]
+        dim = values.shape[2] // 4
+        return [values[d, :, gate * dim : (gate + 1) * dim] for d in range(2) for gate in range(4)]
     return list(values) if values.dim() == 3 else [values]
 
 
@@ -40,10 +47,13 @@ def test_which_parameters_are_matrices() -> None:
     assert chosen == layers | highway | {"char_cnn.projection.weight"}
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="torch has Muon from 2.9 on")
+@pytest.mark.parametrize("options", [OPTIONS, BARE], ids=["usual", "bare"])
 @pytest.mark.parametrize("matmul_dtype", [torch.float32, torch.bfloat16])
-def test_updates_are_those_of_torch(matmul_dtype: torch.dtype) -> None:
+def test_updates_are_those_of_torch(matmul_dtype: torch.dtype, options: BiLMOptions) -> None:
     """torch multiplies in bfloat16 always, and AdamW is its own. The bound is of bfloat16's 8 bits."""
-    network = bilm()
+    network = bilm(options)
     settings = OptimizerSettings("muon", RATE, weight_decay=DECAY, momentum=MOMENTUM)
     optimizer = dense_optimizer(network.named_parameters(), settings, matmul_dtype)
     parameters = dict(network.named_parameters())
