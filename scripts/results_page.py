@@ -40,8 +40,9 @@ How to read this page, which `python -m spacy project run results` writes from t
 - Deviation: the standard deviation of a sample.
 - Error cut: the share of the baseline's errors that is gone, 1 - (1 - F) / (1 - F of the baseline), of the means.
 - Trained weights: of all components but the biLM, which is frozen.
-- Minutes and words per second: on the machine that is named, one thread, while it did other work. Words per second are
-  the median of the runs; those in "What you would take instead" were measured side by side."""
+- Minutes and words per second: on the machine that is named, one thread, while it did other work; minutes include the
+  times in which a run was paused. Both are the median of the runs. Words per second in "What you would take instead"
+  were measured side by side."""
 
 
 def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:

@@ -94,7 +94,7 @@ def costs_table(task: Task, runs: Runs) -> str:
         if of_network := runs.of(name):
             minutes = [run.minutes for run in of_network]
             between = f" ({min(minutes):.0f} to {max(minutes):.0f})" if len(minutes) > 1 else ""
-            row = [network.title, f"{statistics.mean(minutes):.0f}{between}"]
+            row = [network.title, f"{statistics.median(minutes):.0f}{between}"]
             row += [f"{of_network[0].parameters:,}", f"{of_network[0].megabytes:.1f}"]
             rows.append([*row, f"{statistics.median(run.words_per_second for run in of_network):,.0f}"])
     return table(["network", "minutes of training", "trained weights", "MB on disk", "words/s"], rows)
