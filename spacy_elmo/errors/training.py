@@ -13,6 +13,11 @@ class TrainingMessages:
         "training.optimizer.learning_rate. If there are checkpoints in {path}, they are of earlier steps, but their "
         "weights may already be too large."
     )
+    WORSE_THAN_CHANCE = (
+        "the held-out perplexity after step {step} is {got:,.0f}, worse than the {words:,} of equal probabilities for "
+        "all words of the vocabulary. Probably training.optimizer.learning_rate is too high, or the text too short "
+        "for so many epochs: start a new run in another output folder with a lower one."
+    )
     NO_GPU = (
         'training.device is "cuda", but torch finds {got} GPUs here. Expected at least {expected}: set it to "cpu", '
         "or install a build of torch for this machine's GPU."

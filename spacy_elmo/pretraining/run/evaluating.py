@@ -23,6 +23,8 @@ from .metrics import METRICS, EvaluationRow, append_row, read_metrics
 from .reporting import Reporter
 from .stopping import Stop
 
+WORSE_THAN_CHANCE = 2.0  # times the number of words: random weights may be a little above one
+
 
 class CardContext(NamedTuple):
     """What all model cards of a run tell beside the scores.
@@ -84,6 +86,7 @@ class Evaluator:
         self.output, self.reporter, self.stop = output, reporter, stop
         chosen = np.random.default_rng(1).permutation(len(heldout))[:n_sentences]
         self.chosen = np.sort(chosen).tolist()
+        self._told_worse = False
 
     def evaluate(self, seconds: float, loss: float, speed: float, best: float) -> float:
         """Score the selection, and write model-last, the metrics and the plot; model-best too if it is the best so far.
@@ -126,7 +129,15 @@ class Evaluator:
         append_row(self.output / METRICS, row)
         draw_curve(self.output / CURVE, read_metrics(self.output / METRICS))
         self.reporter.evaluated(row)
+        self._tell_if_worse_than_chance(perplexities.mean)
         return perplexities.mean
+
+    def _tell_if_worse_than_chance(self, perplexity: float) -> None:
+        """Tell once that a trained model is worse than equal probabilities, whose perplexity is the number of words."""
+        words, step = len(self.trainer.model.vocabulary.words), self.trainer.step_number
+        if step and perplexity > WORSE_THAN_CHANCE * words and not self._told_worse:
+            self._told_worse = True
+            self.reporter.message(Errors.WORSE_THAN_CHANCE.format(step=step, got=perplexity, words=words))
 
     def _diverged(self) -> CheckpointError:
         what = f"the held-out perplexity after step {self.trainer.step_number}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from small_run import STEPS, STREAMS, config_of, run, write_text
 
 from spacy_elmo.errors import CheckpointError, CorpusError, SettingsError, WeightsError
 from spacy_elmo.formats.folders.lock import folder_lock
+from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.run import evaluating
 from spacy_elmo.pretraining.run.checkpoint import Checkpoints
 from spacy_elmo.pretraining.run.reporting import Reporter
@@ -154,11 +156,35 @@ def test_a_perplexity_that_is_not_finite(
     assert (tmp_path / "out" / "metrics.jsonl").read_bytes() == metrics
 
 
-def test_large_but_finite_perplexities_go_on(
-    config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+class Messages(Reporter):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def message(self, text: str) -> None:
+        self.texts.append(text)
+
+
+@pytest.mark.parametrize(("times", "told"), [(1.9, 0), (2.1, 1)])
+def test_a_perplexity_far_above_the_number_of_words_is_told_once(
+    config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: float, told: int
 ) -> None:
-    monkeypatch.setattr(evaluating, "score_text", scores(20.0))
-    assert run(longer(config, 2), tmp_path / "out").best == pytest.approx(np.exp(20.0))
+    """The run goes on: both of its evaluations after an update have that perplexity."""
+    words = 0
+
+    def score(model: LanguageModel, sentences: object, **_: object) -> Score:
+        nonlocal words
+        words = len(model.words)
+        return scores(math.log(times * words))(model, sentences)
+
+    monkeypatch.setattr(evaluating, "score_text", score)
+    reporter = Messages()
+    assert run(config, tmp_path / "out", reporter).best == pytest.approx(times * words)
+    found = [text for text in reporter.texts if "equal probabilities" in text]
+    assert len(found) == told
+    if told:
+        assert f"after step 2 is {times * words:,.0f}, worse than the {words:,} of" in found[0]
 
 
 # Checkpoints whose SHA-256 is right, and whose contents are not
