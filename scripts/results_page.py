@@ -17,7 +17,7 @@ from experiments import TASKS, Task
 from inside_tables import inside_parts
 from messages import Messages
 from results_plots import has_scores, plot_mixes, plot_scores, plot_summary
-from results_tables import costs_table, cut_of, mixes_table, scores_table, source_lines, summary_table
+from results_tables import costs_table, cut_of, mixes_table, scores_table, source_lines, summary_table, vectors_table
 from run_files import AllRuns, Runs, read_runs
 from summary_lines import summary_lines
 from train_runs import seeds_of
@@ -52,7 +52,11 @@ def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:
     plot = output.with_name(f"{output.stem}_summary.png")
     plot_summary(plot, all_runs)
     picture = f"![share of the errors that ELMo removes]({plot.name})"
-    return [picture, "\n".join(f"- {line}" for line in summary_lines(project, all_runs)), summary_table(all_runs)]
+    lines = "\n".join(f"- {line}" for line in summary_lines(project, all_runs))
+    parts = [picture, lines, summary_table(all_runs)]
+    if beside := vectors_table(all_runs):
+        parts += ["The same measures with static vectors, on the tasks on which they were tried:", beside]
+    return parts
 
 
 def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:

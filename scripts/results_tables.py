@@ -68,6 +68,24 @@ def summary_table(all_runs: AllRuns) -> str:
     return table(head, rows)
 
 
+def vectors_table(all_runs: AllRuns) -> str:
+    """Return a table of the tasks on which static vectors were tried: means of the test part, and error cuts.
+
+    "" without such a task.
+    """
+    rows = []
+    for task, runs in all_runs:
+        values = [values_of(runs.of(network), task) for network in (BASELINE, "vectors", ELMO, "vectors_elmo")]
+        if all(values):
+            cuts = [cut_of(task, runs, network) for network in ("vectors", ELMO, "vectors_elmo")]
+            row = [f"{100 * statistics.mean(of_network):.1f}" for of_network in values]
+            row += ["" if cut is None else f"{100 * cut:.1f} %" for cut in cuts]
+            rows.append([task.title, *row, ", ".join(str(len(of_network)) for of_network in values)])
+    titles = [NETWORKS[network].title for network in (BASELINE, "vectors", ELMO, "vectors_elmo")]
+    head = ["task", *titles, "cut: vectors", "cut: ELMo", "cut: both", "runs of the four"]
+    return table(head, rows) if rows else ""
+
+
 def scores_table(task: Task, runs: Runs) -> str:
     """Return a table with a row for each measure and network: mean, spread, relative error cut and number of runs."""
     rows = []
