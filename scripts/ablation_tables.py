@@ -49,9 +49,9 @@ def ablation_parts(project: Path, output: Path) -> list[str]:
                 parts += [shares_table(task, runs), f"![shares of the training part]({plot.name})"]
     introduction = (
         f"One run of each network, of {UPDATES:,} updates. Each score is that of a run's best evaluation on the "
-        "development part, so it is a little too good: the test part is not for choosing. Difference: of the first "
-        "measure, from the row [x; ELMo] of the same table. A mix learns gamma and the weights of the layers together "
-        "or neither, so a learned mix without gamma was not tried."
+        "development part, because the test part is not for choosing. So the scores are a little too good. Difference: "
+        "of the first measure, from the row [x; ELMo] of the same table. A mix learns both gamma and the weights of "
+        "the layers, or neither, so a learned mix without gamma was not tried."
     )
     return ["## One change at a time", introduction, *parts] if parts else []
 
@@ -89,7 +89,7 @@ def pace_parts(all_runs: AllRuns) -> list[str]:
         return []
     text = (
         "Updates until x alone has its best score on the development part, and until [x; ELMo] has reached that score; "
-        "means over the runs in which it did. The paper has 486 and 10 epochs for semantic roles."
+        "means over the runs in which it did. In the paper, semantic roles took 486 epochs without ELMo and 10 with it."
     )
     return ["## How soon", text, table(["task", "x alone", "[x; ELMo]", "reached in"], rows)]
 

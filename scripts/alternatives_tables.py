@@ -13,17 +13,17 @@ from results_tables import error_cut, source_lines, spread, table
 from run_files import read_runs
 
 _TEXT = """\
-What one could train on one's own text instead: static vectors (floret, which spaCy keeps frozen), weights that x begins
-with (`spacy pretrain`, which are tuned with the component), or a biLM of the embedded one's sizes. Each had about half
-an hour of one core, with the settings of its documentation, and read the first text of the embedded biLM: Wikipedia of
-2015. `spacy pretrain` had numpy's matrix products, with which it reads more. The biLM's minutes contain the evaluation
-at its end, which took eight of them. The minutes and words of the embedded biLM are those of its model card: it was
-trained on another machine too, and has also read Wikipedia of 2018 and novels. Words read are each program's own
-count, with repetitions.
+What you could train on your own text in place of ELMo: static vectors (floret; spaCy keeps them frozen), the first
+weights of x (`spacy pretrain`; they are tuned with the component), or a biLM of the embedded one's sizes. Each had
+about half an hour of one core, with the settings of its documentation, and read the first text of the embedded biLM:
+Wikipedia of 2015. In `spacy pretrain` numpy multiplied the matrices, so that it reads more. The biLM's minutes
+contain the evaluation at its end, which took eight of them. The minutes and words of the embedded biLM are those of
+its model card: it was trained on another machine too, and has also read Wikipedia of 2018 and novels. Words read are
+each program's own count, with repetitions.
 
 The corpus is Broad Twitter, and x is the same in all rows. x alone, x with static vectors and [x; ELMo] are the runs
-of its section above. Words per second were measured with two threads, the networks in turns, ELMo's cache off; Thinc's
-products have one thread."""
+of its section above. Words per second were measured with two threads, the networks in turns, ELMo's cache off. Thinc
+multiplies matrices with one thread."""
 
 
 def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> list[str]:

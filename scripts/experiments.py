@@ -91,8 +91,8 @@ class Task(NamedTuple):
 
 
 _TRIED_NER = (
-    "with and without averages of the weights, for both networks; one more dropout of the mixes, for ELMo. How many "
-    "before them was not written down."
+    "with and without averages of the weights, for both networks; another dropout of the mixes, for ELMo. How many "
+    "settings were tried before these was not written down."
 )
 
 
@@ -145,7 +145,7 @@ TASKS = (
         {"test": "corpus/roles/test.spacy"},
         given=("predicates",),
         paper=17.2,
-        tried="one more each of batch, learning rate, dropout and depth of the encoder, for both networks.",
+        tried="one other value of batch size, of learning rate, of dropout and of the encoder's depth, for both networks.",
     ),
     Task(
         "coreference",
@@ -168,7 +168,8 @@ TASKS = (
         (Measure("cats_acc", "accuracy"), Measure("cats_macro_f", "macro F1")),
         {"test": "corpus/entailment/test.spacy", "SICK": "corpus/entailment/sick_test.spacy"},
         paper=5.8,
-        tried="one more batch and dropout, for both networks; for ELMo, a mix from gamma 1 on with dropout 0.4.",
+        tried="another batch size and dropout, for both networks; for ELMo, a mix that begins at gamma 1 with "
+        "dropout 0.4.",
     ),
     Task(
         "answers",
@@ -176,7 +177,7 @@ TASKS = (
         (Measure("answers_f1", "F1"), Measure("answers_em", "exact match")),
         {"test": "corpus/answers/test.spacy"},
         paper=24.9,
-        tried="one more number of epochs, for both networks.",
+        tried="another number of epochs, for both networks.",
     ),
 )
 

@@ -28,9 +28,10 @@ from spacy_elmo.formats.atomic import replacing
 _INTRODUCTION = """\
 # Results
 
-What the embedded biLM `en_mini` brings to spaCy's components and to those of this package. Within a task, the networks
-differ only in what their names say. The paper's figures are of its own biLM, which has 17 times the weights, and of
-larger training sets."""
+What the embedded biLM `en_mini` brings to spaCy's components and to those of this package. "x alone" is a component's
+network on word features of its own; in "[x; ELMo]" a mix of the biLM's layers is beside these features. Within a task,
+the networks differ only in what their names say. The paper's figures are of its own biLM, which has 17 times the
+weights, and of larger training sets. Lines on how to read the page follow the first tables."""
 
 _READING = """\
 How to read this page, which `python -m spacy project run results` writes from the files in `results/`:

@@ -20,19 +20,25 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
     cuts = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs)) is not None]
     mean = 100 * statistics.mean(cut for _, cut in cuts)
     least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
-    lines = [f"Errors that ELMo removes: {mean:.0f} % in the mean, from {_named(least)} to {_named(most)}."]
+    lines = [f"Errors that ELMo removes: {mean:.0f} % on average, from {_named(least)} to {_named(most)}."]
     random = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs, "random")) is not None]
     if random:
-        listed = ", ".join(_named((task, abs(cut)), " fewer" if cut > 0 else " more") for task, cut in random)
-        lines.append(f"A biLM of the same sizes with random weights instead of ELMo, errors: {listed}.")
+        listed = ", ".join(
+            _named((task, abs(cut)), f" {'fewer' if cut > 0 else 'more'} errors") for task, cut in random
+        )
+        lines.append(f"A biLM of the same sizes with random weights, in place of ELMo: {listed}.")
     lines += _vectors_line(all_runs)
     paces = [(task, pace) for task, runs in all_runs if (pace := pace_of(runs)) is not None]
     if paces:
-        lines.append(f"Updates after which ELMo has the best score of x alone: {_paces(paces)}.")
+        lines.append(
+            "Updates that [x; ELMo] takes to reach the best score of x alone, as a share of those that x alone takes: "
+            f"{_paces(paces)}."
+        )
     task = TASKS[0]
     speeds = [words_per_second(speed_of(project, task.name, network)) for network in (BASELINE, ELMO)]
     if speeds[0] and speeds[1]:
-        lines.append(f"Speed beside x alone, on two threads: {_named((task, speeds[1] / speeds[0]))}.")
+        share = _named((task, speeds[1] / speeds[0]))
+        lines.append(f"Speed of [x; ELMo] on two threads, as a share of that of x alone: {share}.")
     return lines
 
 
@@ -44,8 +50,8 @@ def _vectors_line(all_runs: AllRuns) -> list[str]:
         return []
     vectors, elmo, both = (100 * statistics.mean(of_network) for of_network in zip(*complete))
     return [
-        f"Static vectors (floret) of the biLM's first text, on {len(complete)} of the tasks: in the mean they remove "
-        f"{vectors:.0f} % of the errors, ELMo {elmo:.0f} %, both together {both:.0f} %."
+        f"Static vectors (floret) of the biLM's first text, on {len(complete)} of the tasks: on average they remove "
+        f"{vectors:.0f} % of the errors, ELMo {elmo:.0f} %, and both together {both:.0f} %."
     ]
 
 
@@ -57,7 +63,7 @@ def _named(figure: tuple[Task, float], what: str = "") -> str:
 def _paces(paces: Iterable[tuple[Task, Pace]]) -> str:
     found = []
     for task, pace in paces:
-        share = "none of its updates" if pace.elmo is None else f"{100 * pace.elmo / pace.alone:.0f} % of its updates"
+        share = f"{100 * pace.elmo / pace.alone:.0f} %" if pace.elmo is not None else "never"
         runs = "" if pace.reached == pace.runs else f", {pace.reached} of {pace.runs} runs"
         found.append(f"{share} ({task.title}{runs})")
     return ", ".join(found)

@@ -40,9 +40,9 @@ def test_figures(project: Path) -> None:
     missing = write_results(project, output, (0, 1, 2))
     page = output.read_text(encoding="utf-8")
     assert "| Entities, Broad Twitter | F1 | 62.0 | 71.0 | 23.7 % | 21.0 % | 3 |" in page
-    assert "- Errors that ELMo removes: 24 % in the mean, from 24 % (Entities, Broad Twitter) to" in page
-    assert "with random weights instead of ELMo, errors: 8 % fewer (Entities, Broad Twitter)." in page
-    assert "Speed beside x alone, on two threads: 40 % (Entities, Broad Twitter)." in page
+    assert "- Errors that ELMo removes: 24 % on average, from 24 % (Entities, Broad Twitter) to" in page
+    assert "with random weights, in place of ELMo: 8 % fewer errors (Entities, Broad Twitter)." in page
+    assert "as a share of that of x alone: 40 % (Entities, Broad Twitter)." in page
     assert "| F1 | x alone | 62.00 ± 2.00 (60.00 to 64.00) |  | 3 |" in page
     assert f"| F1 | [x; ELMo] | 71.00 ± {math.sqrt(3):.2f} (70.00 to 73.00) | 23.7 % | 3 |" in page
     assert "| F1 | [x; biLM with random weights] | 65.00 | 7.9 % | 1 |" in page
@@ -72,7 +72,7 @@ def test_static_vectors(project: Path) -> None:
     assert f"| Entities, Broad Twitter | {cells} |" in page
     assert page.count("| 3, 1, 3, 1 |") == 1
     assert (
-        "first text, on 1 of the tasks: in the mean they remove 13 % of the errors, ELMo 24 %, both together 37 %."
+        "first text, on 1 of the tasks: on average they remove 13 % of the errors, ELMo 24 %, and both together 37 %."
         in page
     )
 
