@@ -145,7 +145,7 @@ TASKS = (
         {"test": "corpus/roles/test.spacy"},
         given=("predicates",),
         paper=17.2,
-        tried="one other value of batch size, of learning rate, of dropout and of the encoder's depth, for both networks.",
+        tried="one other batch size, learning rate, dropout and depth of the encoder each, for both networks.",
     ),
     Task(
         "coreference",
