@@ -1,4 +1,4 @@
-"""Matrix products of the task components by numpy's library instead of BLIS, which Thinc uses by default."""
+"""Matrix multiplications of the task components by numpy's library instead of BLIS, which Thinc uses by default."""
 
 from collections.abc import Callable
 
@@ -9,10 +9,10 @@ from thinc.api import Model, NumpyOps
 def build_numpy_gemm() -> Callable[[Language], Language]:
     """Build spacy-elmo.NumpyGemm.v1 for [nlp] after_pipeline_creation.
 
-    The matrix products (gemm) of the components that the config has are numpy's, which were three to six times as fast
-    as BLIS where they were measured (docs/training.md). They use as many threads as numpy's library is told to
-    (OMP_NUM_THREADS). Results differ by rounding. These keep BLIS: the steps of the parser and of ner from state to
-    state, layers that are made later (for a label that is added, for a component that is added, or by
+    numpy computes the matrix multiplications (gemm) of the components that the config has, which was three to six
+    times as fast as BLIS where they were measured (docs/training.md). They use as many threads as numpy's library is
+    told to (OMP_NUM_THREADS). Results differ by rounding. These keep BLIS: the steps of the parser and of ner from
+    state to state, layers that are made later (for a label that is added, for a component that is added, or by
     replace_listeners) until the pipeline is loaded again, and other pipelines. Models on a GPU stay as they are.
     """
 
