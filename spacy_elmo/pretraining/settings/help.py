@@ -50,7 +50,11 @@ def commented(text: str) -> str:
 
 def command_help() -> str:
     """A paragraph for each setting, as `pretrain --help` shows them."""
-    lines = [f"--{key}: {text} (default: {default or 'none'})" for key, default, text in settings() if "." in key]
+    lines = [
+        f"--{key}: {text} ({f'default: {default}' if default else 'required'})"
+        for key, default, text in settings()
+        if "." in key
+    ]
     return "\n\n".join(["Settings, which can be given as options:", *lines])
 
 
@@ -59,7 +63,7 @@ def reference_table() -> str:
     lines = ["| setting | default | meaning |", "|---|---|---|"]
     for key, default, text in settings():
         if "." in key:
-            lines.append(f"| `{key}` | {(default and f'`{default}`') or ''} | {_CODE.sub(_as_code, text)} |")
+            lines.append(f"| `{key}` | {f'`{default}`' if default else 'required'} | {_CODE.sub(_as_code, text)} |")
     return "\n".join(lines)
 
 

@@ -56,4 +56,5 @@ def test_the_command_tells_of_every_setting() -> None:
     told = " ".join(result.output.split())
     for key, default, text in settings():
         if "." in key:
-            assert f"--{key}: {text} (default: {default or 'none'})" in told
+            expected = "required" if key == "paths.train" else f"default: {default}"
+            assert f"--{key}: {text} ({expected})" in told
