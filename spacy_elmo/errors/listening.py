@@ -7,8 +7,7 @@ class ListeningMessages:
     LISTENER_ALONE = (
         "a component listens to an elmo pipe{named}, but there is none before it: the pipeline has no such pipe, "
         'or has it later, or under another name. Put it first, nlp.add_pipe("elmo", first=True), or set upstream, '
-        "which is {upstream!r}, in the component's spacy-elmo.Listener.v1 to its name. "
-        "If another pipeline has sourced the elmo pipe, load this pipeline again."
+        "which is {upstream!r}, in the component's spacy-elmo.Listener.v1 to its name."
     )
     LISTENER_RENAMED = (
         "a component listens to an elmo pipe named {upstream!r}, which was renamed to {pipe!r}. Rename it back, or set "

@@ -179,11 +179,11 @@ class ElmoPipe(Listening, Facts, TrainablePipe):
             raise NotEmbeddedError(Errors.STORED_MIX.format(attr=self.attr))
         if self.frozen:
             self.cache.open()
-        if self.frozen or not self.listeners:
+        if self.frozen or not self.upstreams:
             layers = self.predict(docs)
         else:
             self.relink()
-            layers = self.tuning.begin(docs, [listener.id for listener in self.last_listeners])
+            layers = self.tuning.begin(docs, [upstream.id for upstream in self.last_upstreams])
         self.set_annotations(docs, layers)
         return losses
 

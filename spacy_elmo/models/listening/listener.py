@@ -67,7 +67,7 @@ def forward(
     if step is not None and not any(doc in step for doc in docs):
         step = None
     if step is not None:
-        step.expect_gradient(model.id)
+        step.expect_gradient(upstream.id)
     layers: list[Any] = []
     for doc in docs:
         if step is not None and doc in step:
@@ -88,11 +88,11 @@ def forward(
 
     if source is not None and not is_train:  # in training a component may predict after its update
         for doc in docs:
-            source.docs.release(doc, model.id)
+            source.docs.release(doc, upstream.id)
 
     def backprop(dY: list[Floats3d]) -> list[Doc]:
         if step is not None:
-            step.add_gradients(model.id, docs, dY)
+            step.add_gradients(upstream.id, docs, dY)
         return []
 
     n_layers = max((len(y) for y in layers if y is not None), default=source.layers or 0 if source else 0)

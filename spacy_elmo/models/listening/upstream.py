@@ -36,6 +36,7 @@ class Source:
     fingerprint: returns a digest of the biLM's weights, "" if the model has none. None after unpickling.
 
     Attributes that the pipe sets:
+    upstreams: those of the listeners that the pipe feeds, also in components that are disabled.
     layers: number of layers; None as long as it is not known.
     step: the training step that is open, if the biLM is tuned; None: there is none.
     changes: whether the biLM's weights have been tuned in this process.
@@ -49,23 +50,30 @@ class Source:
         fingerprint: Callable[[], str] | None = None,
     ) -> None:
         self.name, self.attr, self.docs, self.fingerprint = name, attr, docs, fingerprint
+        self.upstreams: weakref.WeakSet[Upstream] = weakref.WeakSet()
         self.layers: int | None = None
         self.step: Step | None = None
         self.changes = False
 
     def __getstate__(self) -> dict[str, Any]:
-        # both lead to the pipe, which must not be pickled with each listener
-        return self.__dict__ | {"step": None, "fingerprint": None}
+        # step and fingerprint lead to the pipe, which must not be pickled with each listener
+        state = self.__dict__ | {"step": None, "fingerprint": None}
+        return {name: value for name, value in state.items() if name != "upstreams"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, upstreams=weakref.WeakSet())
 
 
 class Upstream:
     """The elmo pipe that a listener asks for, and the pipe that feeds it.
 
     name: name of the pipe that is asked for; "*": the only elmo pipe.
+    id: attribute, identifies the listener. It leads to nothing, so that whoever keeps it keeps nothing else alive.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.id: Hashable = object()
         self.renamed = ""  # the new name of the pipe that was asked for, if it was renamed after it was bound
         self._source: Source | None = None
         self._rivals: tuple[str, ...] = ()
@@ -84,7 +92,10 @@ class Upstream:
         source: the pipe.
         rivals: names of the elmo pipes before it in the pipeline, which make "*" ambiguous.
         """
+        if self._source is not None:
+            self._source.upstreams.discard(self)
         self._source, self._rivals, self.renamed = source, tuple(rivals), ""
+        source.upstreams.add(self)
         # spaCy links a pipeline again when all its components are initialised
         self._samples.clear()
 
@@ -95,6 +106,7 @@ class Upstream:
         """
         if self._source is source:
             self._source = None
+            source.upstreams.discard(self)
 
     def note_name(self, name: str) -> None:
         """Remember the new name of the pipe, if it is no longer the one that the listener asks for.
@@ -137,10 +149,20 @@ class Upstream:
         other = Upstream(self.name)
         # if the pipe is copied as well, its copy feeds this one; if only the component is copied, the same pipe does
         other._source, other._rivals = memo.get(id(self._source), self._source), self._rivals
+        if other._source is not None and other._source is not self._source and self._is_fed():
+            other._source.upstreams.add(other)
         return other
 
+    def _is_fed(self) -> bool:
+        """Whether a pipe counts this listener. Copies of a component alone, as spaCy makes for rehearsing, are not."""
+        return self._source is not None and self in self._source.upstreams
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_samples"}
+        state = self.__dict__ | {"fed": self._is_fed()}
+        return {name: value for name, value in state.items() if name != "_samples"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        fed = state.pop("fed")
         self.__dict__.update(state, _samples=weakref.WeakValueDictionary())
+        if fed and self._source is not None:
+            self._source.upstreams.add(self)

@@ -3,8 +3,9 @@
 Only pipeline.elmo uses this folder. The listeners' side is in models/listening.
 
 Linking. Whenever a pipeline changes, spaCy assigns `listener_map = {}` on the elmo pipe (Listening.start_linking), and
-calls its `find_listeners` for each later component. Each listener in that component's model that asks for this pipe
-is bound to the pipe's Source. Through the Source the listener reads the docs, and sees whether a Step is open.
+calls its `find_listeners` for each later component that is not disabled. Each listener in that component's model that
+asks for this pipe is bound to the pipe's Source. Through the Source the listener reads the docs, and sees whether a
+Step is open. A listener whose component is disabled stays bound, since spaCy does not link again when it is enabled.
 
 Training with a frozen biLM. `nlp.update` calls `ElmoPipe.update`, which predicts the layers and stores them on the
 docs. A component's listener reads them from the docs in its forward pass, and drops the gradient in its backward pass.
@@ -19,6 +20,7 @@ Training with a biLM that is tuned. It learns from all its listeners in one back
    - `spacy train` calls it after all components. All gradients have been added, and the step ends at once.
    - `nlp.update(sgd=...)` calls it right after 1, before any gradient has been added. Tuning stores the optimizer, and
      the step ends when the last component's listeners have added all their gradients (the Step calls Tuning back).
+     Listeners of a component that was disabled during linking count as last, because their place is not known.
 4. When the step ends, the Step closes and returns the sum of the gradients. The biLM's backward pass runs once, and
    the shim applies the optimizer. A listener that calls back later raises an error, because its gradient would be lost.
 

@@ -1,7 +1,7 @@
 """The methods of an elmo pipe that spaCy calls to link it with its listeners."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from spacy.language import Language
@@ -12,7 +12,7 @@ from thinc.types import Floats3d
 
 from ...errors import Errors, SettingsError, UnusedLayersWarning
 from ...models.listening.replacing import Replacement, listeners_in
-from ...models.listening.upstream import Source
+from ...models.listening.upstream import Source, Upstream
 from ...models.types import BiLMModel
 from .doc_layers import DocLayers
 
@@ -48,16 +48,20 @@ class Listening:
         self.start_linking(listeners)
 
     def start_linking(self, listeners: dict[str, list[BiLMModel]]) -> None:
-        """Stop feeding all listeners. Afterwards spaCy calls `find_listeners` for each later component.
+        """Forget all listeners. Afterwards spaCy calls `find_listeners` for each later component that is not disabled.
+
+        The listeners of disabled components are fed nevertheless, because spaCy does not link the pipeline again when
+        it enables them. Those that ask for another name than the pipe now has are fed no more.
 
         The elmo pipes that have called `find_listeners` with this one since the last linking are those before it. The
         functions for `replace_listeners` are created again, because the pipe may have another name.
 
         listeners: the listeners by component name at the start; spaCy passes an empty dict.
         """
-        for listener in self.listeners:
-            listener.attrs["upstream"].unbind(self.source)
-            listener.attrs["upstream"].note_name(self.name)
+        for upstream in self.upstreams:
+            if not upstream.accepts(self.name):
+                upstream.unbind(self.source)
+                upstream.note_name(self.name)
         self._listener_map = listeners
         self._before, self._found_by = self._found_by, []
         self.source.name = self.name
@@ -71,9 +75,15 @@ class Listening:
         return [listener for listeners in self._listener_map.values() for listener in listeners]
 
     @property
-    def last_listeners(self) -> list[BiLMModel]:
-        """The listeners of the last component that has any, in the order of the pipeline."""
-        return next(reversed(self._listener_map.values()), [])
+    def upstreams(self) -> set[Upstream]:
+        """Those of all listeners, also of components that were disabled when spaCy linked the pipeline."""
+        return _upstreams_of(self.listeners) | set(self.source.upstreams)
+
+    @property
+    def last_upstreams(self) -> set[Upstream]:
+        """Of `upstreams`, those of the last component, and those whose place in the pipeline is not known."""
+        last = next(reversed(self._listener_map.values()), [])
+        return _upstreams_of(last) | (self.upstreams - _upstreams_of(self.listeners))
 
     def hand_over(self, docs: Sequence[Doc], held: Sequence[Floats3d] | None) -> None:
         """Hold the layers of docs until all listeners have read them, if they are not stored on the docs.
@@ -83,7 +93,7 @@ class Listening:
 
         Issues an UnusedLayersWarning, once, if layers should be held but there are no listeners.
         """
-        readers = [listener.id for listener in self.listeners]
+        readers = [upstream.id for upstream in self.upstreams]
         if held and not readers and not self._warned_of_no_listener:
             self._warned_of_no_listener = True
             warnings.warn(Errors.STORE_UNUSED.format(name=self.name), UnusedLayersWarning, stacklevel=3)
@@ -175,3 +185,7 @@ class Listening:
             for listener in listeners_in(model):
                 if listener.attrs["upstream"].accepts(self.name):
                     self.add_listener(listener, component.name)
+
+
+def _upstreams_of(listeners: Iterable[BiLMModel]) -> set[Upstream]:
+    return {listener.attrs["upstream"] for listener in listeners}
