@@ -50,14 +50,29 @@ def _rows(doc: Doc, now: Any, block: Block) -> Iterator[tuple[int, list[int]]]:
     last = np.searchsorted(starts, stops, "left")
     text = ""
     for i, (a, b) in enumerate(zip(first.tolist(), last.tolist())):
-        if a < 0:
-            continue
-        if b - a == 1 and starts[a] == begins[i] and block.tokens[a, 0] == now[i, 0]:
+        if a >= 0 and b - a == 1 and starts[a] == begins[i] and block.tokens[a, 0] == now[i, 0]:
             yield i, [a]
             continue
-        if begins[i] >= ends[a] or stops[i] > ends[b - 1]:
+        if not len(starts) or stops[i] <= starts[0] or begins[i] >= ends[-1]:
             continue
         text = text or doc.text
+        begin, stop = _without_whitespace(text, int(begins[i]), int(stops[i]))
+        if begin == stop:
+            if starts[0] <= begins[i] and stops[i] <= ends[-1]:
+                yield i, []
+            continue
+        a, b = int(np.searchsorted(starts, begin, "right")) - 1, int(np.searchsorted(starts, stop, "left"))
+        if a < 0 or begin >= ends[a] or stop > ends[b - 1]:
+            continue
         parts = {row: text[max(starts[row], 0) : max(ends[row], 0)] for row in range(a, b)}
         if all(get_string_id(word) == int(block.tokens[row, 0]) for row, word in parts.items()):
             yield i, [row for row, word in parts.items() if not word.isspace()]
+
+
+def _without_whitespace(text: str, begin: int, stop: int) -> tuple[int, int]:
+    """Return the place of a token without the whitespace at its ends, which was between tokens before a merge and a
+    split: "the bank" may be split into "the " and "bank". Both are the same if there is nothing else.
+    """
+    word = text[begin:stop].rstrip()
+    stop = begin + len(word)
+    return stop - len(word.lstrip()), stop

@@ -67,6 +67,40 @@ def test_merged_and_split_tokens(nlp: Language) -> None:
     assert nlp(doc)._.elmo.shape == (1, 32)
 
 
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["river", " ban", "k"], [[4], [5], [5]]),
+        (["ri", "ver ", "bank"], [[4], [4], [5]]),
+        (["r", "iver b", "ank"], [[4], [4, 5], [5]]),
+        (["river", " ", "bank"], [[4], [], [5]]),
+    ],
+)
+def test_tokens_that_are_split_beside_a_blank(words: list[str], parts: list[list[int]], nlp: Language) -> None:
+    doc = nlp(TEXT)
+    before = doc._.elmo_layers.copy()
+    merge(doc, doc[4:6])
+    with doc.retokenize() as retokenizer:
+        retokenizer.split(doc[4], words, heads=[(doc[4], i) for i in range(len(words))])
+    blank = np.zeros_like(before[:, 0])
+    middle = [np.mean([before[:, i] for i in part], axis=0) if part else blank for part in parts]
+    expected = [*(before[:, i] for i in range(4)), *middle, *(before[:, i] for i in range(6, 12))]
+    check(doc, np.stack(expected, 1))
+    other = nlp("Another one .")
+    check(Doc.from_docs([other, doc]), np.concatenate([other._.elmo_layers, np.stack(expected, 1)], 1))
+    check(doc[3:8].as_doc(copy_user_data=True), np.stack(expected, 1)[:, 3:8])
+
+
+def test_merge_entities_and_token_splitter_after_elmo() -> None:
+    nlp = pipeline()
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "river bank"}])  # type: ignore[attr-defined]
+    nlp.add_pipe("merge_entities")
+    nlp.add_pipe("token_splitter", config={"min_length": 6, "split_length": 3})
+    doc, plain = nlp(TEXT), pipeline()(TEXT)._.elmo
+    assert [token.text for token in doc[4:8]] == ["riv", "er ", "ban", "k"]
+    np.testing.assert_allclose(doc._.elmo[4:8], plain[[4, 4, 5, 5]], rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("store", ["layers_float16", "mix"])
 def test_merged_tokens_of_what_else_is_stored(store: str) -> None:
     doc = pipeline(store=store)(TEXT)
