@@ -50,8 +50,10 @@ def ablation_parts(project: Path, output: Path) -> list[str]:
     introduction = (
         f"One run of each network, of {UPDATES:,} updates. Each score is that of a run's best evaluation on the "
         "development part, because the test part is not for choosing. So the scores are a little too good. Difference: "
-        "of the first measure, from the row [x; ELMo] of the same table. A mix learns both gamma and the weights of "
-        "the layers, or neither, so a learned mix without gamma was not tried."
+        "of the first measure, from the row [x; ELMo] of the same table. Another seed changes a score too. A "
+        "difference no larger than the deviation between seeds, which is in the task's own table above, says nothing. "
+        "A mix learns both gamma and the weights of the layers, or neither, so a learned mix without gamma was not "
+        "tried."
     )
     return ["## One change at a time", introduction, *parts] if parts else []
 
