@@ -19,7 +19,7 @@ from ..pretraining.text.reading import Report
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import STANDARD_INPUT, sentences_in
-from .shared.options import OldLanguage, TextLanguage
+from .shared.options import Json, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_inputs
 from .shared.paths import path_argument
 from .views.evaluation import Subject, print_json, print_table, write_scores
@@ -101,7 +101,7 @@ def evaluate(
             "rest goes to standard error",
         ),
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
+    as_json: Json = False,
     language: OldLanguage = None,
 ) -> None:
     """Measure the perplexity of a text.
@@ -114,9 +114,9 @@ def evaluate(
     with printing_errors(Errors.SCORE_STOPPED):
         subject, evaluation = read_and_evaluate(model, text, lang or language, sentences, streams, per_sentence)
     with redirect_stdout(sys.stderr) if per_sentence == STANDARD_OUTPUT else nullcontext():
-        if json_:
+        if as_json:
             print_json(subject, evaluation)
         else:
             print_table(subject, evaluation)
-    if not json_ and per_sentence not in (None, STANDARD_OUTPUT):
+    if not as_json and per_sentence not in (None, STANDARD_OUTPUT):
         msg.good(escaped(f"{per_sentence}: {evaluation.zero.sentences:,} sentences"))

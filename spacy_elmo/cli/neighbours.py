@@ -23,7 +23,7 @@ from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import STANDARD_INPUT, source_of
 from .shared.occurrences import marked
-from .shared.options import Code, Model, PipeName
+from .shared.options import Code, Json, Model, PipeName
 from .shared.paths import folder_argument, path_argument
 
 CONTEXT = {"allow_extra_args": True}  # which are refused by a message
@@ -169,7 +169,7 @@ def neighbours(
         int, typer.Option("--gpu-id", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")
     ] = -1,
     force: Annotated[bool, typer.Option("--force", "-F", help="Make the index again if it exists")] = False,
-    as_json: Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")] = False,
+    as_json: Json = False,
 ) -> None:
     """Find the words of a corpus nearest to one of yours.
 

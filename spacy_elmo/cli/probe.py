@@ -20,7 +20,7 @@ from ..modules.loading import EMBEDDED
 from .shared.bilms import bilm_of
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
-from .shared.options import Code, Model, PipeName
+from .shared.options import Code, Json, Model, PipeName
 from .shared.paths import path_argument
 from .shared.progress import shown_bar
 
@@ -131,7 +131,7 @@ def probe(
     iterations: Annotated[
         int, typer.Option(min=1, metavar="N", help="Of the classifiers' training (L-BFGS), at most")
     ] = ITERATIONS,
-    as_json: Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")] = False,
+    as_json: Json = False,
 ) -> None:
     """Measure what each layer tells a linear classifier.
 

@@ -15,7 +15,7 @@ from ..modules.loading import EMBEDDED
 from .shared.errors import printing_errors
 from .shared.inputs import open_text, source_of
 from .shared.occurrences import Occurrence, find_occurrences, reader_of
-from .shared.options import Code, PipeName
+from .shared.options import Code, Json, PipeName
 from .shared.ranking import most_alike
 
 WIDEST = 120  # characters of a column
@@ -138,7 +138,7 @@ def similar(
     ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Accept the word in upper and lower case")] = False,
     pipe: PipeName = None,
     code: Code = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only")] = False,
+    as_json: Json = False,
 ) -> None:
     """Find occurrences of a word in similar contexts.
 

@@ -13,7 +13,7 @@ from wasabi import msg
 from ..errors import CommandError, Errors
 from ..pipeline.mixes import LearnedMix, learned_mixes
 from .shared.errors import printing_errors
-from .shared.options import Code
+from .shared.options import Code, Json
 from .views.weights_plot import plot_weights
 
 
@@ -53,7 +53,7 @@ def show(mixes: list[LearnedMix]) -> None:
 
 def weights(
     pipeline: Annotated[str, typer.Argument(metavar="PIPELINE", help="Saved pipeline: folder or package")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only")] = False,
+    as_json: Json = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="File for a plot of them, like weights.png")] = None,
     code: Code = None,
 ) -> None:

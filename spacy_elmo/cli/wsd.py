@@ -19,7 +19,7 @@ from ..modules.loading import EMBEDDED
 from .shared.bilms import bilm_of
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
-from .shared.options import Code, Model, PipeName
+from .shared.options import Code, Json, Model, PipeName
 from .shared.paths import path_argument
 from .shared.progress import shown_bar
 
@@ -133,7 +133,7 @@ def wsd(
     model: Model = EMBEDDED,
     pipe: PipeName = None,
     code: Code = None,
-    as_json: Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")] = False,
+    as_json: Json = False,
 ) -> None:
     """Measure how well each layer tells word senses apart.
 

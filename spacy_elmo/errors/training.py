@@ -88,7 +88,7 @@ class TrainingMessages:
         "processes, on all machines."
     )
     PROCESS_ROUNDING = (
-        'training.optimizer.name is "muon", and process {rank} rounds the products of matrices in another way than '
+        'training.optimizer.name is "muon", and process {rank} rounds matrix multiplications in another way than '
         "process 0, so their weights would drift apart. Expected processors of one kind and the same version of torch, "
         'or a new run with "adamw".'
     )

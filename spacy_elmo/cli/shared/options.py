@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 Force = Annotated[bool, typer.Option("--force", "-F", help="Replace what exists")]
+Json = Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")]
 Code = Annotated[
     Path | None,
     typer.Option("--code", "-c", metavar="FILE", help="Python file with functions that a saved pipeline needs"),

@@ -288,7 +288,7 @@ def test_muon_refuses_machines_that_round_differently(config: PretrainConfig, tm
     with_muon = training(config, optimizer=OptimizerSettings("muon"))
     errors = Ranks(run_of_another_kind, *[(rank, with_muon, tmp_path) for rank in (0, 1)]).ended()
     assert [type(error).__name__ for error in errors] == ["OtherProcessError", "SettingsError"]
-    assert 'training.optimizer.name is "muon", and process 1 rounds the products of matrices' in str(errors[1])
+    assert 'training.optimizer.name is "muon", and process 1 rounds matrix multiplications' in str(errors[1])
 
 
 def messages(own: int) -> None:
