@@ -75,4 +75,4 @@ class SettingMessages:
     SPAN_KEYS = 'keys is {got}. Expected a list of keys of doc.spans, such as ["premise", "hypothesis"].'
     ATTR_RESERVED = "attr is {got!r}, a name that spaCy or Python uses itself. Set attr to another name."
     WHOLE_NUMBER = "{name} is {got!r}. Expected a whole number."
-    SAVED_DAMAGED = "the saved biLM is damaged or cut short ({reason}). Save the pipeline again."
+    SAVED_DAMAGED = "the saved biLM is damaged or incomplete ({reason}). Save the complete pipeline again."

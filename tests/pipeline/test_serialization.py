@@ -107,7 +107,7 @@ def test_a_damaged_saved_pipeline_says_so(nlp: Language, tmp_path: Path, damage:
     nlp.to_disk(tmp_path / "saved")
     shim = nlp.get_pipe("elmo").model.shims[0]
     data = shim.to_bytes()
-    with pytest.raises(ElmoError, match="the saved biLM is damaged or cut short"):
+    with pytest.raises(ElmoError, match="the saved biLM is damaged or incomplete"):
         shim.from_bytes(data[: len(data) // 2] if damage is None else damage)
 
 
@@ -143,8 +143,8 @@ def test_damaged_folders_and_bytes(nlp: Language, tmp_path: Path, damage: bytes 
     nlp.to_disk(tmp_path / "saved")
     path = tmp_path / "saved" / "elmo" / "model"
     path.write_bytes(path.read_bytes()[:1000] if damage is None else damage)
-    with pytest.raises(ElmoError, match="the saved biLM is damaged or cut short"):
+    with pytest.raises(ElmoError, match="the saved biLM is damaged or incomplete"):
         spacy.load(tmp_path / "saved")
     if damage:
-        with pytest.raises(ElmoError, match="the saved biLM is damaged or cut short"):
+        with pytest.raises(ElmoError, match="the saved biLM is damaged or incomplete"):
             nlp.get_pipe("elmo").from_bytes(damage)
