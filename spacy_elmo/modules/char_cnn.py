@@ -86,5 +86,6 @@ class CharCnn(nn.Module):
 
         Returns *Shape:* (words, n_filters).
         """
-        filters = [(c.get_parameter("weight"), c.get_parameter("bias")) for c in self.convolutions]
+        # attributes and not get_parameter: torch.func and parametrizations put tensors in the place of parameters
+        filters = [(c.weight, c.bias) for c in self.convolutions if isinstance(c, nn.Conv1d) and c.bias is not None]
         return Convolutions(self.options, self.embedding.weight, filters).pool(ids)

@@ -15,5 +15,6 @@ def linear(x: Tensor, layer: nn.Linear, matmul_dtype: torch.dtype | None = None)
     Returns *Shape:* (rows, out), of the type of x.
     """
     if matmul_dtype is None or matmul_dtype == x.dtype:
-        return F.linear(x, layer.weight, layer.bias)
+        result: Tensor = layer(x)  # a call, so that hooks run, and what was put in the place of the layer
+        return result
     return F.linear(x.to(matmul_dtype), layer.weight.to(matmul_dtype)).to(x.dtype) + layer.bias

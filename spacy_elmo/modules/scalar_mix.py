@@ -64,7 +64,7 @@ class ScalarMix(nn.Module):
         mask: *Shape:* (batch, tokens), true or 1 at tokens, false or 0 at padding; None: there is no padding. The mix
             is zero at padding, and no gradient flows there. (AllenNLP gives meaningless values at padding.)
 
-        Returns *Shape:* (batch, tokens, width).
+        Returns *Shape:* (batch, tokens, width), of the type of the layers or of w: the one with more precision.
         Raises SettingsError if the number of layers is not that of w.
         """
         if len(layers) != len(self.w):
@@ -78,7 +78,10 @@ class ScalarMix(nn.Module):
         elif self.layer_norm == "batch":
             epsilon = BATCH_EPSILON.get(layers.dtype, OTHER_BATCH_EPSILON)
             layers = _normalised(layers, *_batch_statistics(layers, padding), epsilon)
-        mixed = self.gamma * torch.tensordot(torch.softmax(self.w, 0), layers, 1)
+        common = torch.promote_types(self.w.dtype, layers.dtype)
+        # as in AllenNLP, autocast does not round the mix
+        with torch.autocast(layers.device.type, enabled=False):
+            mixed = self.gamma * torch.tensordot(torch.softmax(self.w.to(common), 0), layers.to(common), 1)
         if padding is not None:
             mixed = mixed.masked_fill(padding, 0.0)
         return F.dropout(mixed, self.dropout, self.training)

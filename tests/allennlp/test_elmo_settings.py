@@ -184,10 +184,3 @@ def test_modules_that_can_not_carry_a_state_or_a_vocabulary() -> None:
 def test_a_text_is_not_taken_for_words() -> None:
     with pytest.raises(ElmoError, match="a sentence is the string 'The river'"):
         batch_to_ids(["The river"])
-
-
-def test_autocast_leaves_the_biLM_alone(files: tuple[Path, Path]) -> None:
-    elmo, ids = Elmo(*files, 1, dropout=0), batch_to_ids(SENTENCES)
-    with torch.autocast("cpu", torch.bfloat16):
-        got = elmo(ids)["elmo_representations"][0]
-    close(got.float(), elmo(ids)["elmo_representations"][0].detach(), 0.05)  # the mix may be in bfloat16

@@ -118,10 +118,15 @@ class BiLstm(nn.Module):
             layer.reset_parameters(generator)
 
     def zero_state(self, batch: int) -> LstmState:
-        """Return the state before the first word, all zeros. batch: number of rows."""
-        weight = self.get_parameter("layers.0.bias")
+        """Return the state before the first word, all zeros. batch: number of rows.
+
+        The cell state is float32 at least, also if the weights are bfloat16 or float16.
+        """
+        weight = self.weights()[0].bias
         layers, dim, width = self.options.n_layers, self.options.dim, self.options.projection_dim
-        return LstmState(weight.new_zeros(layers, 2, batch, width), weight.new_zeros(layers, 2, batch, dim))
+        cell_type = torch.promote_types(weight.dtype, torch.float32)
+        cells = weight.new_zeros(layers, 2, batch, dim, dtype=cell_type)
+        return LstmState(weight.new_zeros(layers, 2, batch, width), cells)
 
     def weights(self) -> list[LayerWeights]:
         """Return the parameters of each layer, as `scan_layers` expects them."""
