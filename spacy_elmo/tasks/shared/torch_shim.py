@@ -40,10 +40,9 @@ class TorchShim(PyTorchShim):
         return self._model
 
     def prepare(self, **sizes: int) -> None:
-        """Build the network, with new weights, unless it has these sizes already."""
-        if self._model is None or self.sizes != sizes:
-            self._model = self.build(**sizes).to(get_torch_default_device())
-            self.sizes = sizes
+        """Build the network, with new weights: each `nlp.initialize` begins anew, as with spaCy's own layers."""
+        self._model = self.build(**sizes).to(get_torch_default_device())
+        self.sizes = sizes
 
     def finish_update(self, optimizer: Any) -> None:
         """Apply the gradients of the last backward pass; none before `prepare`."""

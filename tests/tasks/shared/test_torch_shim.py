@@ -17,14 +17,15 @@ def weights(shim: TorchShim) -> dict[str, np.ndarray]:
     return {name: tensor.detach().numpy().copy() for name, tensor in shim.network.state_dict().items()}
 
 
-def test_it_is_built_once() -> None:
+def test_it_is_built_anew_each_time() -> None:
     shim = TorchShim(build)
     with pytest.raises(KeyError, match="not built yet"):
         _ = shim.network
     shim.prepare(width=3)
-    network = shim.network
+    with torch.no_grad():
+        shim.network.weight[:] = 5  # out of the range of new weights
     shim.prepare(width=3)
-    assert shim.network is network
+    assert shim.network.weight.abs().max() < 1
     shim.prepare(width=4)
     assert shim.network.in_features == 4
 
