@@ -19,14 +19,15 @@ CONLL = ("muc", "b3", "ceaf")
 def build_coreference_scorer(prefix: str = PREFIX, singletons: bool = True) -> Callable[..., dict[str, Any]]:
     """Build spacy-elmo.coreference_scorer.v1: examples -> scores.
 
-    prefix: the clusters are the span groups prefix_1, prefix_2 ... of a doc.
+    prefix: the clusters are the span groups prefix_1, prefix_2 ... of a doc. In a pipeline, the component's own prefix
+        takes its place.
     singletons: whether clusters of one mention count, as in LitBank's papers. false: they are left out on both sides,
         as in OntoNotes, which has none. Scores with and without them can't be compared.
 
     The scores: coref_f, the mean F1 of MUC, B-cubed and CEAF-phi4 (the score of CoNLL-2012); and for each of muc, b3,
     ceaf, lea and mentions coref_muc_p, coref_muc_r and coref_muc_f, and so on.
     """
-    return partial(score_coreference, prefix=prefix, singletons=singletons)
+    return partial(_score, prefix, singletons)
 
 
 def score_coreference(
@@ -50,6 +51,13 @@ def score_coreference(
         for letter, score in (("p", counts.precision), ("r", counts.recall), ("f", counts.f1)):
             scores[f"coref_{name}_{letter}"] = score if known else None
     return scores
+
+
+def _score(
+    own_prefix: str, singletons: bool, examples: Iterable[Example], /, *, prefix: str | None = None, **_: Any
+) -> dict[str, float | None]:
+    """Score examples. spaCy adds all settings of the component: of these only its prefix counts."""
+    return score_coreference(examples, prefix=own_prefix if prefix is None else prefix, singletons=singletons)
 
 
 def _clusters(doc: Doc, prefix: str, singletons: bool) -> Clusters:

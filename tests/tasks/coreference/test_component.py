@@ -10,10 +10,12 @@ import spacy
 from coreference_cases import SMALL, TEXTS, blank, bounds, examples
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.training import Example
 from spacy.util import fix_random_seed
 
 from spacy_elmo.errors import AnnotationError, SettingsError
-from spacy_elmo.tasks.coreference.annotations import clusters_of
+from spacy_elmo.tasks.coreference.annotations import annotate, clusters_of
+from spacy_elmo.tasks.coreference.scorer import build_coreference_scorer
 
 TEXT, CLUSTERS = TEXTS[0]
 
@@ -43,6 +45,27 @@ def test_without_singletons(trained: Language) -> None:
         assert found(trained) == CLUSTERS[:2]
     finally:
         pipe.cfg["singletons"] = True
+
+
+@pytest.mark.parametrize("singletons", [False, True])
+def test_the_scorer_has_its_own_setting(trained: Language, singletons: bool) -> None:
+    """The component finds singletons and passes its settings to the scorer."""
+    pipe = trained.get_pipe("coreference")
+    whole, pipe.scorer = pipe.scorer, build_coreference_scorer(singletons=singletons)
+    try:
+        gold = Doc(trained.vocab, words=TEXT.split())
+        annotate(gold, [*CLUSTERS[:2], [(3, 4)]])  # a singleton that is not found
+        scores = trained.evaluate([Example(Doc(trained.vocab, words=TEXT.split()), gold)])
+    finally:
+        pipe.scorer = whole
+    assert scores["coref_mentions_r"] == (4 / 5 if singletons else 1.0)
+
+
+def test_the_scorer_reads_the_prefix_of_the_component() -> None:
+    doc = Doc(blank().vocab, words=TEXT.split())
+    annotate(doc, CLUSTERS[:2], prefix="chains")
+    scorer = build_coreference_scorer()
+    assert scorer([Example(doc, doc)], prefix="chains", singletons=True)["coref_f"] == pytest.approx(1.0)
 
 
 def test_bytes_disk_and_pickle(trained: Language, tmp_path: Path) -> None:
