@@ -10,8 +10,8 @@ class TaskMessages:
     )
     TASK_UNKNOWN_LABELS = (
         "the component {name!r} does not have these labels of its examples: {got}. It does not learn them. Expected "
-        "labels that it had when it was initialised: initialise it anew, or put them in "
-        "[initialize.components.{name}.labels]."
+        "labels that it had when it was initialised: make the component anew and initialise it with these "
+        "examples, or put the labels in [initialize.components.{name}.labels]."
     )
     TASK_NOT_READY = "the component's network is not built yet. Call nlp.initialize(lambda: examples), or load weights."
     TASK_WEIGHTS = (

@@ -64,14 +64,15 @@ class Entailment(TextCategorizer):
 
         get_examples: function that returns examples.
         nlp: the pipeline.
-        labels: the classes, as `spacy init labels` writes them; None: those in the examples' `cats`.
+        labels: the classes, as `spacy init labels` writes them; None: those in the examples' `cats`. Labels that
+            were added before stay.
         positive_label: not used; spaCy's text categorizer has it.
 
-        Raises AnnotationError if no example has cats, or one has no pair.
+        Raises AnnotationError if there are no labels.
         """
         validate_get_examples(get_examples, "Entailment.initialize")
         examples = list(get_examples())
-        if not any(eg.reference.cats for eg in examples):
+        if not (labels or list(self.labels) or any(eg.reference.cats for eg in examples)):
             expected = "cats, with 1.0 for its class"
             raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
         super().initialize(lambda: examples, nlp=nlp, labels=labels)

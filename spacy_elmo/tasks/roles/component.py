@@ -103,7 +103,7 @@ class SemanticRoles(TrainablePipe):
 
         get_examples: returns examples; all their labels are collected, and a few of their docs run through the model.
         nlp: the pipeline.
-        labels: of the roles, if they are known; None: those in the examples.
+        labels: of the roles, if they are known; None: those in the examples. Labels that were added before stay.
 
         Raises AnnotationError if there are no labels, or if the annotations of an example are wrong.
         """
@@ -111,7 +111,7 @@ class SemanticRoles(TrainablePipe):
         examples = list(get_examples() if labels is None else islice(get_examples(), 10))
         validate_examples(examples, "SemanticRoles.initialize")
         found = set().union(*map(labels_in, examples)) if labels is None else set(labels)
-        if not found:
+        if not found and not self.labels:
             expected = 'roles: doc.spans["predicates"], and doc.spans["roles:i"] for the predicate at token i'
             raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
         for label in sorted(found) if labels is None else labels:

@@ -151,6 +151,23 @@ def test_initialize_without_classes_is_refused() -> None:
         nlp.initialize(lambda: bare)
 
 
+def test_labels_that_were_added_need_no_examples() -> None:
+    nlp = pipeline()
+    for label in LABELS:
+        nlp.get_pipe("entailment").add_label(label)
+    nlp.initialize()  # spaCy's text categorizer can be initialised so, too
+    (doc,) = nlp.pipe(make_pairs(nlp, TEXTS[:1]))
+    assert tuple(doc.cats) == LABELS
+
+
+def test_initialised_again_it_begins_anew(trained: Language) -> None:
+    nlp = by_pickle(trained, Path())
+    for other in (nlp, pipeline()):
+        fix_random_seed(0)
+        other.initialize(lambda other=other: examples(other))
+    assert cats(nlp) == cats(other) != cats(trained)
+
+
 def test_labels_can_be_given() -> None:
     nlp = pipeline()
     pipe = nlp.get_pipe("entailment")

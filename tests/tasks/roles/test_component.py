@@ -191,6 +191,15 @@ def test_initialized_without_roles() -> None:
         nlp.initialize(lambda: given)
 
 
+def test_labels_that_were_added_need_no_examples() -> None:
+    nlp = small()
+    pipe = nlp.get_pipe("semantic_roles")
+    pipe.add_label("V")
+    nlp.initialize()
+    assert pipe.labels == ("V",)
+    assert nlp("Mary slept").text == "Mary slept"
+
+
 def test_not_initialized() -> None:
     with pytest.raises(ValueError, match="E109"):
         small()("Mary slept")
