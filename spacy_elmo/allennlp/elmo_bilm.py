@@ -17,11 +17,13 @@ class _Cached(NamedTuple):
 
     parameters: the weights. They are stored, so that no other tensor can get the address of one that was replaced.
     versions: torch's version counter of each weight at that time.
+    vocabulary: *Shape:* (words, characters), character ids on the device of the weights.
     vectors: *Shape:* (2 + words, projection_dim).
     """
 
     parameters: list[Tensor]
     versions: list[int]
+    vocabulary: Tensor
     vectors: Tensor
 
     def fits(self, parameters: Sequence[Tensor]) -> bool:
@@ -43,13 +45,11 @@ class ElmoBiLM(nn.Module):
     Raises SettingsError if vocab_to_cache is a string or empty.
     """
 
-    vocabulary: Tensor | None
-
     def __init__(self, bilm: BiLM, vocab_to_cache: Sequence[str] | None = None, stateful: bool = False) -> None:
         super().__init__()
         self.bilm, self.stateful = bilm, stateful
-        ids = None if vocab_to_cache is None else _vocabulary_ids(vocab_to_cache, bilm)
-        self.register_buffer("vocabulary", ids, persistent=False)
+        # on the CPU and not a buffer: after to_empty() a buffer would have no values
+        self.vocabulary = None if vocab_to_cache is None else _vocabulary_ids(vocab_to_cache, bilm)
         self._cached: _Cached | None = None
         self._state: LstmState | None = None
 
@@ -116,7 +116,7 @@ class ElmoBiLM(nn.Module):
 
         inputs: *Shape:* (batch, tokens, characters), character ids, 0 if a word is only known by its index.
         words: *Shape:* (batch, tokens), indices in the vocabulary, 0 for padding.
-        vocabulary: *Shape:* (words, characters), character ids.
+        vocabulary: *Shape:* (words, characters), character ids on the CPU.
         state: the state after the previous batch; None: the zero state.
         """
         inside, is_word = words < len(vocabulary), words > 0
@@ -130,12 +130,12 @@ class ElmoBiLM(nn.Module):
         parameters = list(self.bilm.char_cnn.parameters())
         if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters):
             # the vectors change with each training step, so that no vector is cached
-            characters = torch.where(has_characters[..., None], inputs, vocabulary[places])
+            characters = torch.where(has_characters[..., None], inputs, vocabulary.to(places.device)[places])
             output: BiLMOutput = self.bilm(characters * is_word[..., None], state)
             return output
         # the characters have precedence: if those of the index are different, the word is unknown
+        vocabulary, vectors = self._vectors(vocabulary, parameters)
         known = inside & (~has_characters | (vocabulary[places] == inputs).all(2))
-        vectors = self._vectors(vocabulary, parameters)
         x = vectors[places + 2]
         unknown = is_word & ~known
         if unknown.any():
@@ -146,19 +146,21 @@ class ElmoBiLM(nn.Module):
         ends = torch.arange(tokens + 2, device=words.device)[None] == (lengths + 1)[:, None]
         return self.bilm.read(torch.where(ends[..., None], vectors[1], x), lengths, state)
 
-    def _vectors(self, vocabulary: Tensor, parameters: Sequence[Tensor]) -> Tensor:
-        """Return the vectors of `<S>`, `</S>` and the vocabulary, *Shape:* (2 + words, projection_dim).
+    def _vectors(self, vocabulary: Tensor, parameters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the vocabulary on the device of the weights, and the vectors of `<S>`, `</S>` and its words.
 
-        They are cached until the weights change.
+        Returns *Shape:* (words, characters) and (2 + words, projection_dim). They are cached until the weights change.
         """
         if self._cached is not None and self._cached.fits(parameters):
-            return self._cached.vectors
-        vectors: Tensor = self.bilm.char_cnn(torch.cat([self.bilm.boundary, vocabulary])).detach()
+            return self._cached.vocabulary, self._cached.vectors
+        boundary = self.bilm.boundary
+        vocabulary = vocabulary.to(boundary.device)
+        vectors: Tensor = self.bilm.char_cnn(torch.cat([boundary, vocabulary])).detach()
         self._cached = None
         if not any(parameter.is_inference() for parameter in parameters):  # inference tensors have no version counter
             detached = [parameter.detach() for parameter in parameters]
-            self._cached = _Cached(detached, [parameter._version for parameter in parameters], vectors)
-        return vectors
+            self._cached = _Cached(detached, [parameter._version for parameter in parameters], vocabulary, vectors)
+        return vocabulary, vectors
 
     def __getstate__(self) -> dict[str, Any]:
         # the version counters of a copy's weights start again

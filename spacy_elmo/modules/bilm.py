@@ -36,8 +36,6 @@ class BiLM(nn.Module):
     lstm_projection: whether the outputs of the LSTM cells are projected; None: only if dim != projection_dim.
     """
 
-    boundary: Tensor
-
     def __init__(
         self, options: BiLMOptions, *, char_projection: bool | None = None, lstm_projection: bool | None = None
     ) -> None:
@@ -45,7 +43,12 @@ class BiLM(nn.Module):
         self.options = options
         self.char_cnn = CharCnn(options, char_projection)
         self.lstm = BiLstm(options, lstm_projection)
-        self.register_buffer("boundary", torch.from_numpy(boundary_ids(options.max_characters)), persistent=False)
+
+    @property
+    def boundary(self) -> Tensor:
+        """Character ids of `<S>` and `</S>`, *Shape:* (2, characters), on the network's device."""
+        # not a buffer: after to_empty() it would have no values, and load_state_dict() would not restore them
+        return torch.from_numpy(boundary_ids(self.options.max_characters)).to(self.char_cnn.embedding.weight.device)
 
     @classmethod
     @torch.inference_mode(False)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from elmo_cases import SENTENCES, close
+from elmo_cases import SENTENCES, close, places
 from golden_files import bilm_in
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
@@ -140,3 +140,16 @@ def test_hooks_of_linear_layers(files: tuple[Path, Path]) -> None:
         module.get_submodule(name).register_forward_hook(lambda *_, name=name: called.append(name))  # type: ignore[misc]
     mix(elmo)
     assert sorted(called) == ["carry", "projection"]
+
+
+@pytest.mark.parametrize("vocabulary", [None, ["pad", "The", "ELMo"]])
+def test_weights_loaded_into_empty_memory(files: tuple[Path, Path], vocabulary: list[str] | None) -> None:
+    words = None if vocabulary is None else places(SENTENCES, vocabulary)
+    elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=vocabulary)
+    state, expected = elmo.state_dict(), elmo(IDS, words)["elmo_representations"][0].detach()
+    loaded = elmo.to("meta").to_empty(device="cpu")
+    with torch.no_grad():
+        for tensor in [*loaded.parameters(), *loaded.buffers()]:
+            tensor.fill_(300)  # what to_empty leaves there can be anything
+    loaded.load_state_dict(state)
+    assert torch.equal(loaded(IDS, words)["elmo_representations"][0], expected)
