@@ -155,8 +155,7 @@ class Elmo(nn.Module):
             if word_inputs is not None and self._elmo_lstm.vocabulary is None:
                 warnings.warn(Errors.ELMO_NO_VOCABULARY, stacklevel=2)
                 word_inputs = None
-            characters = self._elmo_lstm.bilm.options.max_characters
-            inputs = _checked(inputs, word_inputs, characters)
+            inputs = _checked(inputs, word_inputs, self._elmo_lstm.bilm)
         shape = inputs.shape[:-2]
         if inputs.dim() > 3:
             inputs = inputs.flatten(0, -3)
@@ -175,11 +174,12 @@ class Elmo(nn.Module):
         }
 
 
-def _checked(inputs: Tensor, word_inputs: Tensor | None, characters: int) -> Tensor:
+def _checked(inputs: Tensor, word_inputs: Tensor | None, bilm: BiLM) -> Tensor:
     """Return the character ids as int64; zeros if word_inputs were passed in their place, which AllenNLP permits.
 
     Raises ElmoError if a tensor cannot be used.
     """
+    characters, device = bilm.options.max_characters, bilm.char_cnn.embedding.weight.device
     for name, tensor in (("inputs", inputs), ("word_inputs", word_inputs)):
         if tensor is None and name == "word_inputs":
             continue
@@ -187,6 +187,8 @@ def _checked(inputs: Tensor, word_inputs: Tensor | None, characters: int) -> Ten
             raise ElmoError(Errors.ELMO_NO_TENSOR.format(name=name, got=type(tensor).__name__))
         if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
             raise ElmoError(Errors.ELMO_DTYPE.format(name=name, got=str(tensor.dtype).removeprefix("torch.")))
+        if tensor.device != device:
+            raise ElmoError(Errors.ELMO_DEVICE.format(name=name, got=tensor.device, expected=device))
     if word_inputs is not None and inputs.shape == word_inputs.shape and inputs.dim() >= 2:
         inputs = inputs.new_zeros(*inputs.shape, characters)
     if inputs.dim() < 3:
@@ -200,4 +202,10 @@ def _checked(inputs: Tensor, word_inputs: Tensor | None, characters: int) -> Ten
             raise ElmoError(Errors.ELMO_RANGE.format(got=least if least < 0 else most))
     if word_inputs is not None and word_inputs.shape != inputs.shape[:-1]:
         raise ElmoError(Errors.ELMO_WORDS_SHAPE.format(got=tuple(word_inputs.shape), expected=tuple(inputs.shape[:-1])))
+    is_word = (inputs > 0).any(-1) if word_inputs is None else word_inputs != 0
+    # the network counts the words: the last ones would silently be read as padding
+    gaps = (is_word[..., 1:] & ~is_word[..., :-1]).flatten(0, -2).any(1)
+    if gaps.any():
+        name = "inputs" if word_inputs is None else "word_inputs"
+        raise ElmoError(Errors.ELMO_GAP.format(row=int(gaps.nonzero()[0]), name=name))
     return inputs

@@ -15,6 +15,15 @@ class AllenNLPMessages:
         "batch_to_ids(sentences, max_characters={expected})."
     )
     ELMO_RANGE = "inputs holds {got}. Expected character ids of 0 to 261: make it with batch_to_ids(sentences)."
+    ELMO_DEVICE = "{name} is on {got}, but the biLM is on {expected}. Move it there: {name}.to('{expected}')."
+    ELMO_GAP = (
+        "Sentence {row} of {name} has a word after padding. Expected all words of a sentence before its padding, "
+        "which is 0: make it with batch_to_ids(sentences)."
+    )
+    ELMO_TRACED = (
+        "torch.jit.trace can't record the biLM: the graph would give wrong vectors. Use the module itself, or "
+        "torch.compile."
+    )
     ELMO_WORDS_SHAPE = "word_inputs has shape {got}. Expected the shape of inputs without the characters, {expected}."
     ELMO_WORD_NEGATIVE = "word_inputs holds {got}. Expected 0 for padding, or a place in vocab_to_cache."
     ELMO_WORD_UNKNOWN = (

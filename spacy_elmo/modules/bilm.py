@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..errors import ElmoError, Errors
 from ..formats.characters import boundary_ids
 from ..formats.options import BiLMOptions
 from ..formats.weights.hdf5 import ALIGNMENT
@@ -92,6 +93,8 @@ class BiLM(nn.Module):
         character_ids: *Shape:* (batch, tokens, characters), as `batch_to_ids` returns them; 0 after a sentence's end.
         state: the state to start from; None: zeros. As in AllenNLP it may be that of another number of sentences:
             additional rows are returned unchanged, and sentences without a row start from zeros.
+
+        Raises ElmoError inside torch.jit.trace.
         """
         lengths = (character_ids > 0).any(2).sum(1)
         index, ids = self._with_boundaries(character_ids, lengths)
@@ -106,7 +109,11 @@ class BiLM(nn.Module):
             them.
         lengths: *Shape:* (batch,), number of words of each sentence, without the boundaries.
         state: as in `forward`.
+
+        Raises ElmoError inside torch.jit.trace, which would take the outputs of compiled loops for constants.
         """
+        if torch.jit.is_tracing():  # type: ignore[attr-defined]  # torch documents it, but does not export it
+            raise ElmoError(Errors.ELMO_TRACED)
         batch, positions, _ = x.shape
         start = self.lstm.zero_state(batch)
         if state is not None:

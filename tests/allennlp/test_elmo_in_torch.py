@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
 
 from spacy_elmo import Elmo, batch_to_ids
+from spacy_elmo.errors import ElmoError
 
 IDS = batch_to_ids(SENTENCES)
 
@@ -153,3 +154,20 @@ def test_weights_loaded_into_empty_memory(files: tuple[Path, Path], vocabulary: 
             tensor.fill_(300)  # what to_empty leaves there can be anything
     loaded.load_state_dict(state)
     assert torch.equal(loaded(IDS, words)["elmo_representations"][0], expected)
+
+
+class First(nn.Module):
+    """A model that returns a tensor, as a trace needs."""
+
+    def __init__(self, elmo: Elmo) -> None:
+        super().__init__()
+        self.elmo = elmo
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return mix(self.elmo, ids)
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*is deprecated:DeprecationWarning")
+def test_a_trace_is_refused(files: tuple[Path, Path]) -> None:
+    with torch.no_grad(), pytest.raises(ElmoError, match=r"torch\.jit\.trace can't record"):
+        torch.jit.trace(First(Elmo(*files, 1, dropout=0)), (IDS,))
