@@ -3,7 +3,7 @@
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from ..inference.word_vectors import CACHED_WORDS
 from ..modules import Arrays, BiLM, LstmState
 from ..modules.loading import load_named_arrays
 from ..modules.precision import Precision, dtype_of
+from .devices import device_of
 from .encoding import Encoder
 from .progress import Progress, bar_of
 from .sentence_batches import BATCH_SIZE, MAX_TOKENS, batches_of, check_batch_size
@@ -32,18 +33,6 @@ FORMATS: dict[str, Callable[[Array], Array]] = {
     "top": lambda layers: layers[-1],
     "average": lambda layers: layers.mean(0),
 }
-
-
-def device_of(cuda_device: int) -> torch.device:
-    """Return the GPU with this number; -1: the CPU. Raises SettingsError if torch sees no such GPU."""
-    if cuda_device < 0:
-        return torch.device("cpu")
-    seen = torch.cuda.device_count()
-    if cuda_device >= seen:
-        expected = f"0 to {seen - 1}, or -1 (the CPU)" if seen else "-1 (the CPU)"
-        names = f"{seen} of them, counted from 0" if seen else "no GPU"
-        raise SettingsError(Errors.EMBED_DEVICE.format(got=cuda_device, seen=names, expected=expected))
-    return torch.device("cuda", cuda_device)
 
 
 class ElmoEmbedder(Encoder):
@@ -74,8 +63,7 @@ class ElmoEmbedder(Encoder):
     ) -> None:
         device = device_of(cuda_device)
         dtype = dtype_of(precision, device)  # before files are read
-        owner = FrozenBiLM(*load_named_arrays(options_file, weight_file), device)
-        self._use(owner, owner.prepare_engine(dtype, CACHED_WORDS), stateful)
+        self._use(FrozenBiLM(*load_named_arrays(options_file, weight_file), device), dtype, stateful)
 
     @classmethod
     def from_arrays(
@@ -94,23 +82,30 @@ class ElmoEmbedder(Encoder):
         cuda_device, stateful, precision: as for the class.
         """
         device = device_of(cuda_device)
-        dtype, owner = dtype_of(precision, device), FrozenBiLM(options, arrays, device)
-        embedder = cls.__new__(cls)
-        embedder._use(owner, owner.prepare_engine(dtype, CACHED_WORDS), stateful)
+        dtype, embedder = dtype_of(precision, device), cls.__new__(cls)
+        embedder._use(FrozenBiLM(options, arrays, device), dtype, stateful)
         return embedder
 
     @classmethod
     def from_bilm(cls, bilm: BiLM, *, stateful: bool = False, precision: Precision = "float32") -> "ElmoEmbedder":
         """Return an embedder with the weights of a network, on its device. The weights must not change afterwards."""
         embedder = cls.__new__(cls)
-        embedder._use(bilm, Engine.of(bilm, dtype_of(precision, bilm.boundary.device), CACHED_WORDS), stateful)
+        embedder._use(bilm, dtype_of(precision, bilm.boundary.device), stateful)
         return embedder
 
-    def _use(self, owner: FrozenBiLM | BiLM, engine: Engine, stateful: bool) -> None:
-        self._owner, self._engine, self.stateful = owner, engine, stateful
+    def _use(self, owner: FrozenBiLM | BiLM, dtype: torch.dtype, stateful: bool) -> None:
+        self._owner, self._dtype, self.stateful = owner, dtype, stateful
+        self._engine = _engine_of(owner, dtype)
         self._copy: weakref.ref[BiLM] | None = None
         self._truncated = TruncatedWords("the embedder's n_truncated")
         self._state: LstmState | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # the engine's matrices can't be copied; a copy lays them out again
+        return {name: value for name, value in self.__dict__.items() if name != "_engine"} | {"_copy": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _engine=_engine_of(state["_owner"], state["_dtype"]))
 
     @property
     def elmo_bilm(self) -> BiLM:
@@ -241,3 +236,9 @@ class ElmoEmbedder(Encoder):
             for line, layers in zip(lines, embedded):
                 writer.write(line, FORMATS[output_format](layers), line if use_sentence_keys else None)
                 bar.update()
+
+
+def _engine_of(owner: FrozenBiLM | BiLM, dtype: torch.dtype) -> Engine:
+    if isinstance(owner, BiLM):
+        return Engine.of(owner, dtype, CACHED_WORDS)
+    return owner.prepare_engine(dtype, CACHED_WORDS)

@@ -7,7 +7,8 @@ import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
-from ..allennlp.embedder import OutputFormat, device_of
+from ..allennlp.devices import device_of
+from ..allennlp.embedder import OutputFormat
 from ..corpus.embedding import embed as embed_corpus
 from ..corpus.output import Output
 from ..corpus.parsing import Parser

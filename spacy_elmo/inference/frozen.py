@@ -73,6 +73,11 @@ class FrozenBiLM:
         """Return copies of the weights by parameter name, as formats.write_weights expects them."""
         return {name: tensor.cpu().numpy() for name, tensor in self._tensors(copied=True).items()}
 
+    def __reduce__(self) -> tuple[type["FrozenBiLM"], tuple[BiLMOptions, Arrays, torch.device]]:
+        # an engine's layout can't be copied; a copy makes its own
+        with self._lock:
+            return FrozenBiLM, (self.options, self.to_arrays(), self._plain["char_cnn.embedding.weight"].device)
+
     def to_network(self) -> BiLM:
         """Return a network with copies of these weights, on their device.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import io
+import pickle
 import shutil
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -217,3 +219,25 @@ def test_the_network_that_was_given_stays_the_callers() -> None:
     embedder.embed_sentence(["Hello"])
     for name, values in load_bilm().to_arrays().items():
         assert bilm.to_arrays()[name].tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("precision", ["float32", "auto"])
+@pytest.mark.parametrize("stateful", [False, True])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda embedder: pickle.loads(pickle.dumps(embedder))])
+def test_copies(
+    golden: Path, copied: Callable[[ElmoEmbedder], ElmoEmbedder], stateful: bool, precision: Precision
+) -> None:
+    files = golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5"
+    sentences = [["The", "river"], ["a"]]
+    for embedder in (
+        ElmoEmbedder(*files, stateful=stateful, precision=precision),
+        ElmoEmbedder.from_bilm(load_bilm(*files), stateful=stateful, precision=precision),
+    ):
+        embedder.embed_batch(sentences)
+        other = copied(embedder)
+        for name, array in embedder.to_arrays().items():
+            assert other.to_arrays()[name].tobytes() == array.tobytes()
+        expected = embedder.embed_batch(sentences)  # a copy goes on from the same state, and has a state of its own
+        for got, wanted in zip(other.embed_batch(sentences), expected, strict=True):
+            assert np.array_equal(got, wanted)
+        assert other.elmo_bilm is not embedder.elmo_bilm
