@@ -2,13 +2,13 @@
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, SupportsFloat
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import ElmoError, Errors, SettingsError
+from ..errors import ElmoError, Errors, SettingsError, shown
 from ..formats.characters import MAX_CHARACTERS, N_CHARACTERS, batch_to_ids_array
 from ..modules.bilm import BiLM
 from ..modules.loading import load_bilm
@@ -16,21 +16,23 @@ from ..modules.scalar_mix import ScalarMix
 from .elmo_bilm import ElmoBiLM
 from .names import from_allennlp
 from .params import arguments_of
+from .sentence_batches import checked_words
 
 File = str | os.PathLike[str]
 
 
-def batch_to_ids(batch: Sequence[Sequence[str]], max_characters: int = MAX_CHARACTERS) -> Tensor:
+def batch_to_ids(batch: Iterable[Iterable[str]], max_characters: int = MAX_CHARACTERS) -> Tensor:
     """Return the character ids of sentences, *Shape:* (batch, longest sentence, max_characters), int64.
 
     They are 0 after the end of a sentence.
 
-    batch: sentences, which are lists of words.
+    batch: sentences, which are lists of words. Both may be any iterables, as in AllenNLP.
     max_characters: number of ids of each word; 50, unless the biLM was trained with another number.
 
     Raises ElmoError if a sentence is a string, or a word is not a string.
     """
-    return torch.from_numpy(batch_to_ids_array(batch, max_characters))
+    sentences = [checked_words(sentence) for sentence in batch]
+    return torch.from_numpy(batch_to_ids_array(sentences, max_characters))
 
 
 class Elmo(nn.Module):
@@ -78,8 +80,8 @@ class Elmo(nn.Module):
         super().__init__()
         if not isinstance(num_output_representations, int) or num_output_representations < 1:
             raise SettingsError(Errors.ELMO_OUTPUTS.format(got=num_output_representations))
-        if not 0 <= dropout <= 1:
-            raise SettingsError(Errors.ELMO_DROPOUT.format(got=dropout))
+        if not isinstance(dropout, SupportsFloat) or not 0 <= dropout <= 1:
+            raise SettingsError(Errors.ELMO_DROPOUT.format(got=shown(dropout)))
         if isinstance(vocab_to_cache, list) and not vocab_to_cache:
             vocab_to_cache = None  # as in AllenNLP
         if requires_grad and module is None and vocab_to_cache is not None:

@@ -9,7 +9,7 @@ MAX_TOKENS = 8192
 BATCH_SIZE = 64
 
 
-def checked_words(sentence: Sequence[str]) -> list[str]:
+def checked_words(sentence: Iterable[str]) -> list[str]:
     """Return the words of a sentence as a list.
 
     sentence: the words.

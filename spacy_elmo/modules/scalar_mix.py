@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import Errors, SettingsError
+from ..errors import Errors, SettingsError, shown
 
 LayerNorm = Literal["none", "batch", "token"]
 # Added to the variance. "batch": AllenNLP's since 1.0 (tiny_value_of_dtype); before, it was 1e-12, as in bilm-tf.
@@ -47,14 +47,13 @@ class ScalarMix(nn.Module):
             raise SettingsError(Errors.MIX_LAYER_NORM.format(got=layer_norm))
         if initial_scalar_parameters is None:
             initial_scalar_parameters = [0.0] * layers
-        if len(initial_scalar_parameters) != layers:
-            raise SettingsError(Errors.MIX_PARAMETERS.format(got=len(initial_scalar_parameters), expected=layers))
-        if not all(map(math.isfinite, initial_scalar_parameters)):
-            raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=list(initial_scalar_parameters)))
+        initial = _numbers(initial_scalar_parameters)
+        if len(initial) != layers:
+            raise SettingsError(Errors.MIX_PARAMETERS.format(got=len(initial), expected=layers))
         if not 0 <= dropout < 1:
             raise SettingsError(Errors.MIX_DROPOUT.format(got=dropout))
         self.layer_norm, self.dropout = layer_norm, dropout
-        self.w = nn.Parameter(torch.tensor([float(x) for x in initial_scalar_parameters]), requires_grad=trainable)
+        self.w = nn.Parameter(torch.tensor(initial), requires_grad=trainable)
         self.gamma = nn.Parameter(torch.ones(1), requires_grad=trainable)
 
     def forward(self, layers: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -85,6 +84,16 @@ class ScalarMix(nn.Module):
         if padding is not None:
             mixed = mixed.masked_fill(padding, 0.0)
         return F.dropout(mixed, self.dropout, self.training)
+
+
+def _numbers(parameters: Sequence[float]) -> list[float]:
+    """Return the weights before the softmax as a list. Raises SettingsError if they are not finite numbers."""
+    try:
+        if all(map(math.isfinite, parameters)):
+            return [float(x) for x in parameters]
+    except TypeError:  # not a sequence, or not of numbers
+        pass
+    raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=shown(parameters)))
 
 
 def _normalised(layers: Tensor, mean: Tensor, variance: Tensor, epsilon: float) -> Tensor:

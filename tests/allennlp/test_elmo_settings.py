@@ -163,7 +163,13 @@ def test_tensors_that_can_not_be_used(
         ({"num_output_representations": 0}, "num_output_representations is 0"),
         ({"num_output_representations": "2"}, "num_output_representations is '2'"),
         ({"dropout": 1.5}, "dropout is 1.5"),
+        ({"dropout": "0.5"}, "dropout is '0.5'"),
+        ({"dropout": None}, "dropout is None"),
         ({"scalar_mix_parameters": [1.0]}, "has 1 values. Expected 3"),
+        ({"scalar_mix_parameters": 3.0}, "scalar_mix_parameters are 3.0. Expected finite numbers"),
+        ({"scalar_mix_parameters": "abc"}, "scalar_mix_parameters are 'abc'"),
+        ({"scalar_mix_parameters": [None, 1, 1]}, r"scalar_mix_parameters are \[None, 1, 1\]"),
+        ({"scalar_mix_parameters": [float("nan"), 1, 1]}, r"scalar_mix_parameters are \[nan, 1, 1\]"),
         ({"vocab_to_cache": "words"}, "vocab_to_cache is 'words'"),
         ({"vocab_to_cache": ()}, "vocab_to_cache is"),
         ({"vocab_to_cache": ["pad"], "requires_grad": True}, "requires_grad is true together with vocab_to_cache"),
@@ -187,3 +193,9 @@ def test_modules_that_can_not_carry_a_state_or_a_vocabulary() -> None:
 def test_a_text_is_not_taken_for_words() -> None:
     with pytest.raises(ElmoError, match="a sentence is the string 'The river'"):
         batch_to_ids(["The river"])
+
+
+def test_sentences_and_words_can_be_any_iterables() -> None:
+    expected = batch_to_ids([["The", "river"], ["a"]])
+    assert torch.equal(batch_to_ids(iter([map(str, ["The", "river"]), ("a",)])), expected)
+    assert torch.equal(batch_to_ids([np.array(["The", "river"]), {"a": 1}]), expected)
