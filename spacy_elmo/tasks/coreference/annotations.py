@@ -50,12 +50,20 @@ def annotate(doc: Doc, clusters: Iterable[Iterable[Span | tuple[int, int]]], pre
         doc.spans[key] = mentions
 
 
+def head_name(prefix: str) -> str:
+    """Return the name of the attribute of spans: `coref_head`, or `chains_head` for another prefix such as chains."""
+    return HEAD if prefix == PREFIX else f"{prefix}_head"
+
+
 def register(prefix: str) -> None:
-    """Set the extensions `doc._.coref_clusters` (named as the prefix) and `span._.coref_head`, unless they are set."""
+    """Set the extensions `doc._.coref_clusters` (named as the prefix) and `span._.coref_head`, unless they are set.
+
+    The second is named by `head_name`, so components with other prefixes in one process do not get in each other's way.
+    """
     if not Doc.has_extension(prefix):
         Doc.set_extension(prefix, getter=partial(clusters_of, prefix=prefix))
-    if not Span.has_extension(HEAD):
-        Span.set_extension(HEAD, getter=partial(head_of, prefix=prefix))
+    if not Span.has_extension(head_name(prefix)):
+        Span.set_extension(head_name(prefix), getter=partial(head_of, prefix=prefix))
 
 
 def head_of(span: Span, prefix: str = PREFIX) -> Span | None:

@@ -50,8 +50,11 @@ def test_new_clusters_replace_old_ones(doc: Doc) -> None:
 def test_another_prefix(doc: Doc) -> None:
     register("people")
     annotate(doc, [[(0, 1)]], "people")
+    annotate(doc, [[(2, 3), (4, 5)]])
     assert bounds(doc._.people) == [[(0, 1)]]
-    assert doc._.coref_clusters == []
+    assert bounds(doc._.coref_clusters) == [[(2, 3), (4, 5)]]
+    assert (doc[0:1]._.people_head, doc[0:1]._.coref_head) == (doc[0:1], None)
+    assert (doc[4:5]._.people_head, doc[4:5]._.coref_head) == (None, doc[2:3])
 
 
 def test_a_mention_in_two_clusters(doc: Doc) -> None:
