@@ -80,6 +80,23 @@ def shares_table(task: Task, runs: Runs) -> str:
     )
 
 
+def least_shares(project: Path) -> list[tuple[Task, int]]:
+    """Return, for each task, the least share of the training part with which ELMo is as good as x alone with all of it.
+
+    In %. Tasks without such a share, or without the runs, are left out. Raises CommandError if a result can't be used.
+    """
+    found = []
+    for task in ABLATIONS:
+        runs = read_runs(project, task, _ONE_SEED)
+        alone = values_of(runs.of(BASELINE), task)
+        for share in (*SHARES, 100):
+            values = values_of(runs.of(share_name(ELMO, share)), task)
+            if alone and values and values[0] >= alone[0]:
+                found.append((task, share))
+                break
+    return found
+
+
 def pace_parts(all_runs: AllRuns) -> list[str]:
     """Return the paragraphs on how many updates x alone needs for its best score, and ELMo for the same one."""
     rows = []

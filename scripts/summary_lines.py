@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
-from ablation_tables import Pace, pace_of
+from ablation_tables import Pace, least_shares, pace_of
+from ablations import UPDATES
 from alternatives import words_per_second
 from experiments import BASELINE, ELMO, TASKS, Task, speed_of
 from results_tables import cut_of
@@ -33,6 +34,12 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
         lines.append(
             "Updates that [x; ELMo] takes to reach the best score of x alone, as a share of those that x alone takes: "
             f"{_paces(paces)}."
+        )
+    if shares := least_shares(project):
+        listed = ", ".join(_named((task, share / 100)) for task, share in shares)
+        lines.append(
+            "Training part with which [x; ELMo] is as good as x alone with all of it, both after "
+            f"{UPDATES:,} updates: {listed}."
         )
     task = TASKS[0]
     speeds = [words_per_second(speed_of(project, task.name, network)) for network in (BASELINE, ELMO)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from ablation_tables import ablation_parts, pace_parts, updates_until
+from ablation_tables import ablation_parts, least_shares, pace_parts, updates_until
 from experiments import TASKS
 from run_files import read_runs
 from run_results import add_run
@@ -43,8 +43,19 @@ def test_ablations(tmp_path: Path) -> None:
     assert "EWT" not in page  # no runs of it
 
 
+def test_the_least_share(tmp_path: Path) -> None:
+    """Of the tasks with runs. The share that is less but not as good does not count."""
+    for name, score in SCORES.items():
+        add_run(tmp_path, name, {}, tests={"dev": entities(score)})
+    (newswire, share), *others = least_shares(tmp_path)
+    assert (newswire.name, share, others) == ("ablations_newswire", 100, [])
+    add_run(tmp_path, "ablations_newswire/elmo_10", {}, tests={"dev": entities(0.70)})
+    assert least_shares(tmp_path)[0][1] == 10
+
+
 def test_no_ablations(tmp_path: Path) -> None:
     assert ablation_parts(tmp_path, tmp_path / "results.md") == []
+    assert least_shares(tmp_path) == []
 
 
 def test_how_soon(tmp_path: Path) -> None:
