@@ -171,3 +171,20 @@ class First(nn.Module):
 def test_a_trace_is_refused(files: tuple[Path, Path]) -> None:
     with torch.no_grad(), pytest.raises(ElmoError, match=r"torch\.jit\.trace can't record"):
         torch.jit.trace(First(Elmo(*files, 1, dropout=0)), (IDS,))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # those that the compiler causes inside torch
+@pytest.mark.parametrize("left_out", [False, True])
+def test_compile(files: tuple[Path, Path], left_out: bool) -> None:
+    elmo = Elmo(*files, 1, requires_grad=True, dropout=0)
+    expected, wanted = mix(elmo).detach(), gradients(elmo)
+    elmo.zero_grad()
+    torch.compiler.reset()
+    if left_out:
+        elmo.forward = torch.compiler.disable(elmo.forward)  # type: ignore[method-assign]
+    got = torch.compile(First(elmo), backend="eager")(IDS)
+    assert torch.equal(got, expected)
+    got.double().square().sum().backward()
+    for name, parameter in elmo.named_parameters():
+        assert torch.equal(parameter.grad.double(), wanted[name]), name  # type: ignore[union-attr]
