@@ -57,6 +57,14 @@ class TaskMessages:
     COREF_SHARE = "mentions_per_token is {got}. Expected a number above 0 and at most 1."
 
     # Entailment
+    ENTAILMENT_CATS = (
+        "the doc {text} has the cats {got}, from which the component {name!r} can't learn. Expected 1.0 for its class, "
+        "and 0.0 for each of the others."
+    )
+    ENTAILMENT_CLASSES = (
+        "the component {name!r} can't be initialised: there is only one class, {got}. Expected two or more: give it "
+        "examples in whose cats all classes stand, or labels."
+    )
     ENTAILMENT_LONG = (
         "the premise or hypothesis of the doc {text} has {got:,} tokens. Expected {longest:,} at most: divide it, or "
         "raise model.longest."

@@ -10,7 +10,7 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
-from ...errors import AnnotationError, Errors
+from ...errors import AnnotationError, Errors, shown
 from ..shared.unknown_labels import warn_of_unknown
 from .model import EntailmentModel
 from .pairs import KEYS, pair_of
@@ -68,13 +68,19 @@ class Entailment(TextCategorizer):
             were added before stay.
         positive_label: not used; spaCy's text categorizer has it.
 
-        Raises AnnotationError if there are no labels.
+        Raises AnnotationError if there are fewer than two classes, or if the cats of an example are wrong.
         """
         validate_get_examples(get_examples, "Entailment.initialize")
         examples = list(get_examples())
-        if not (labels or list(self.labels) or any(eg.reference.cats for eg in examples)):
+        labels = None if labels is None else list(labels)
+        classes = {*self.labels, *(labels or ())}
+        if labels is None:
+            classes.update(*(example.reference.cats for example in examples))
+        if not classes:
             expected = "cats, with 1.0 for its class"
             raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
+        if len(classes) < 2:
+            raise AnnotationError(Errors.ENTAILMENT_CLASSES.format(name=self.name, got=", ".join(classes)))
         super().initialize(lambda: examples, nlp=nlp, labels=labels)
 
     def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:  # spaCy's says float
@@ -101,3 +107,11 @@ class Entailment(TextCategorizer):
         loss, difference = super().get_loss([examples[number] for number in counted], scores[counted])
         gradient[counted] = difference / len(counted)
         return loss, gradient
+
+    def _validate_categories(self, examples: Iterable[Example]) -> None:
+        """Raise AnnotationError if cats are wrong. spaCy's own check, in whose place it is, speaks of its `textcat`."""
+        for example in examples:
+            values = list(example.reference.cats.values())
+            if values.count(1.0) > 1 or any(value not in (0.0, 1.0) for value in values):
+                got, text = shown(example.reference.cats), shown(example.reference.text)
+                raise AnnotationError(Errors.ENTAILMENT_CATS.format(name=self.name, got=got, text=text))

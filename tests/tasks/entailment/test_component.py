@@ -151,6 +151,22 @@ def test_initialize_without_classes_is_refused() -> None:
         nlp.initialize(lambda: bare)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"neutral": 1.0, "entailment": 1.0}, r"has the cats \{'entailment': 1.0, 'neutral': 1.0\}, from which"),
+        ({"neutral": 0.7, "entailment": 0.3}, r"'entailment' can't learn. Expected 1.0 for its class, and 0.0"),
+        ({"neutral": 1.0}, "can't be initialised: there is only one class, neutral. Expected two or more"),
+    ],
+)
+def test_wrong_classes_are_refused(given: dict[str, float], message: str) -> None:
+    nlp = pipeline()
+    wrong = examples(nlp, 1)
+    wrong[0].reference.cats = given
+    with pytest.raises(AnnotationError, match=message):
+        nlp.initialize(lambda: wrong)
+
+
 def test_labels_that_were_added_need_no_examples() -> None:
     nlp = pipeline()
     for label in LABELS:
