@@ -31,8 +31,10 @@ class Pace(NamedTuple):
     runs: int
 
 
-def ablation_parts(project: Path, output: Path) -> list[str]:
+def ablation_parts(project: Path, output: Path, all_runs: AllRuns = ()) -> list[str]:
     """Return the paragraphs on the tasks of `ablations.py` that have runs, and draw their plots beside the output.
+
+    all_runs: of the tasks that they are like.
 
     Raises CommandError if a result can't be used.
     """
@@ -46,7 +48,8 @@ def ablation_parts(project: Path, output: Path) -> list[str]:
             if any(runs.of(share_name(ELMO, share)) for share in SHARES):
                 plot = output.with_name(f"{output.stem}_{task.name}.png")
                 plot_shares(plot, task, runs)
-                parts += [shares_table(task, runs), f"![shares of the training part]({plot.name})"]
+                parts += [shares_table(task, runs), *_to_the_end(task, all_runs)]
+                parts.append(f"![shares of the training part]({plot.name})")
     introduction = (
         f"One run of each network, of {UPDATES:,} updates. Each score is that of a run's best evaluation on the "
         "development part, because the test part is not for choosing. So the scores are a little too good. Difference: "
@@ -80,21 +83,47 @@ def shares_table(task: Task, runs: Runs) -> str:
     )
 
 
-def least_shares(project: Path) -> list[tuple[Task, int]]:
+def trained_to_the_end(task: Task, all_runs: AllRuns, network: str) -> float | None:
+    """Return what a network that is trained to its end has on the development part: mean of the first measure.
+
+    task: one of `ablations.py`.
+    all_runs: of the tasks that they are like, which have the same titles.
+
+    None without such runs.
+    """
+    key = task.measures[0].key
+    runs = [run for other, runs in all_runs if other.title == task.title for run in runs.of(network)]
+    scores = [run.dev[key] for run in runs if key in run.dev]
+    return statistics.mean(scores) if scores else None
+
+
+def least_shares(project: Path, all_runs: AllRuns) -> list[tuple[Task, int]]:
     """Return, for each task, the least share of the training part with which ELMo is as good as x alone with all of it.
 
-    In %. Tasks without such a share, or without the runs, are left out. Raises CommandError if a result can't be used.
+    In %. x alone is trained to its end. Tasks without such a share, or without the runs, are left out.
+
+    Raises CommandError if a result can't be used.
     """
     found = []
     for task in ABLATIONS:
-        runs = read_runs(project, task, _ONE_SEED)
-        alone = values_of(runs.of(BASELINE), task)
+        runs, alone = read_runs(project, task, _ONE_SEED), trained_to_the_end(task, all_runs, BASELINE)
         for share in (*SHARES, 100):
             values = values_of(runs.of(share_name(ELMO, share)), task)
-            if alone and values and values[0] >= alone[0]:
+            if alone is not None and values and values[0] >= alone:
                 found.append((task, share))
                 break
     return found
+
+
+def _to_the_end(task: Task, all_runs: AllRuns) -> list[str]:
+    alone, elmo = (trained_to_the_end(task, all_runs, network) for network in (BASELINE, ELMO))
+    if alone is None or elmo is None:
+        return []
+    return [
+        f"These runs end after {UPDATES:,} updates, before the networks have learned all that is in a large share. If "
+        f"they are trained to their ends on the whole part, x alone has {100 * alone:.1f}, and [x; ELMo] "
+        f"{100 * elmo:.1f} (means over the runs of the task above, development part)."
+    ]
 
 
 def pace_parts(all_runs: AllRuns) -> list[str]:

@@ -90,7 +90,7 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     for task, runs in all_runs:
         parts += task_part(project, task, runs, output)
     parts += alternatives_parts(project, output, seeds)
-    parts += pace_parts(all_runs) + ablation_parts(project, output) + inside_parts(project)
+    parts += pace_parts(all_runs) + ablation_parts(project, output, all_runs) + inside_parts(project)
     if plot_mixes(weights, all_runs):
         parts += [
             "## The mixes of all tasks",

@@ -22,6 +22,7 @@ class Run(NamedTuple):
 
     network: one of the task's.
     seed: of its random numbers.
+    dev: scores on the development part, of the best evaluation.
     tests: scores for each of the task's test files.
     minutes: of training.
     parameters: number of weights of all components but biLMs.
@@ -35,6 +36,7 @@ class Run(NamedTuple):
 
     network: str
     seed: int
+    dev: dict[str, float]
     tests: dict[str, dict[str, float]]
     minutes: float
     parameters: int

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ablation_tables import Pace, least_shares, pace_of
-from ablations import UPDATES
 from alternatives import words_per_second
 from experiments import BASELINE, ELMO, TASKS, Task, speed_of
 from results_tables import cut_of
@@ -35,12 +34,9 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
             "Updates that [x; ELMo] takes to reach the best score of x alone, as a share of those that x alone takes: "
             f"{_paces(paces)}."
         )
-    if shares := least_shares(project):
+    if shares := least_shares(project, all_runs):
         listed = ", ".join(_named((task, share / 100)) for task, share in shares)
-        lines.append(
-            "Training part with which [x; ELMo] is as good as x alone with all of it, both after "
-            f"{UPDATES:,} updates: {listed}."
-        )
+        lines.append(f"Training part with which [x; ELMo] is as good as x alone with all of it: {listed}.")
     task = TASKS[0]
     speeds = [words_per_second(speed_of(project, task.name, network)) for network in (BASELINE, ELMO)]
     if speeds[0] and speeds[1]:
