@@ -15,7 +15,8 @@ from ..formats.atomic_folder import is_unfinished
 from ..formats.strict.npy import read_npy
 from ..formats.text.sources import find_files
 from ..pretraining.text.prepared import PreparedCorpus
-from ..pretraining.text.preparing import source_files
+from ..pretraining.text.preparing import digest_of, source_files
+from ..pretraining.text.reading import read_sentences
 from .header import VECTORS, Header, read_header
 from .query import find_word
 from .search import best_first, cosines_with
@@ -79,14 +80,19 @@ class WordIndex:
         return len(self.vectors)
 
     def is_of(self, source: str | os.PathLike[str], lang: str | None) -> bool:
-        """Return whether the index was made of these files with this tokenizer.
+        """Return whether the index was made of this text with this tokenizer.
+
+        Files of the same names, sizes and times of change are the same text. Others are read and compared.
 
         source: a file, a folder or a pattern.
         lang: of the spaCy tokenizer, or None.
 
-        Raises CorpusError if the source has no files.
+        Raises CorpusError if the source has no files, or if it must be read and can't be.
         """
-        return self.corpus.meta.is_of(source_files(find_files(source)), lang)
+        meta = self.corpus.meta
+        if lang != meta.language or meta.is_of(source_files(find_files(source)), lang):
+            return lang == meta.language
+        return digest_of(read_sentences(source, lang)) == meta.sha256
 
     def neighbours(
         self,

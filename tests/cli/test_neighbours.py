@@ -131,6 +131,17 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
     assert f"neighbours {text} --model {GOLDEN} --query".replace(" ", "") in message
 
 
+@pytest.mark.slow
+def test_an_index_of_standard_input_is_read_again(tmp_path: Path) -> None:
+    arguments = ("-", *QUERY, "--json", "-i", tmp_path / "index")
+    stdin = "\n".join(LINES)
+    first = run(*arguments, stdin=stdin)
+    written = (tmp_path / "index" / "vectors.npy").stat().st_mtime_ns
+    assert run(*arguments, stdin=stdin) == first
+    assert (tmp_path / "index" / "vectors.npy").stat().st_mtime_ns == written
+    assert "not of -" in run(*arguments, stdin=stdin + " more", code=1)
+
+
 def test_standard_input_is_called_so() -> None:
     for stdin in ("", "\n"):
         message = run("-", *QUERY, stdin=stdin, code=1)

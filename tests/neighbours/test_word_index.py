@@ -73,8 +73,17 @@ def test_a_language_splits_corpus_and_query(tmp_path: Path, embedder: ElmoEmbedd
     assert one.words == ["He", "ca", "n't", "see", "the", "bank", "."]
     assert index.is_of(tmp_path / "raw.txt", "en")
     assert not index.is_of(tmp_path / "raw.txt", None)
-    os.utime(tmp_path / "raw.txt", (1, 1))
-    assert not index.is_of(tmp_path / "raw.txt", "en")
+
+
+def test_the_text_is_compared_if_the_file_is_another(text: Path, index: WordIndex, tmp_path: Path) -> None:
+    os.utime(text, (1, 1))
+    assert index.is_of(text, None)
+    copy = tmp_path / "copy.jsonl"
+    copy.write_text("".join(json.dumps({"tokens": line.split()}) + "\n" for line in CORPUS), encoding="utf8")
+    assert index.is_of(copy, None)
+    assert not index.is_of(copy, "en")
+    text.write_text("\n".join(CORPUS)[:-1] + ",\n", encoding="utf8")  # as many bytes
+    assert not index.is_of(text, None)
 
 
 def test_words_that_are_not_there(index: WordIndex) -> None:

@@ -82,7 +82,7 @@ def _write(
     ):
         offsets.append(0)
         for words in sentences:
-            line = (" ".join(words) + "\n").encode("utf8")
+            line = _line(words)
             text.write(line)
             digest.update(line)
             position += len(line)
@@ -92,6 +92,18 @@ def _write(
     for name in (TEXT, OFFSETS, LENGTHS, META):
         with (folder / name).open("rb+") as file:
             os.fsync(file.fileno())
+
+
+def digest_of(sentences: Iterable[list[str]]) -> str:
+    """Return the SHA-256 that a corpus of these sentences has in its meta.json. sentences: lists of words."""
+    digest = hashlib.sha256()
+    for words in sentences:
+        digest.update(_line(words))
+    return digest.hexdigest()
+
+
+def _line(words: list[str]) -> bytes:
+    return (" ".join(words) + "\n").encode("utf8")
 
 
 def _put_in_place(temporary: Path, target: Path) -> None:
