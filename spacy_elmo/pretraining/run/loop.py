@@ -174,7 +174,8 @@ class _Loop:
                 problem = f"the file is of step {step}, its contents of {self.trainer.step_number}"
                 raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems=problem))
             if self.group.first:
-                cut_back(self.output / METRICS, step)
+                # A row of the owed evaluation is there if a later process was killed just after it had written it.
+                cut_back(self.output / METRICS, step - 1 if self.owed else step)
         self.reporter.resumed(step, self.trainer.tokens)
 
     def _step(self) -> None:

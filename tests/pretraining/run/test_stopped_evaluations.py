@@ -18,6 +18,7 @@ from small_run import STEPS, STREAMS, config_of, run, write_text
 from spacy_elmo.pretraining import scoring
 from spacy_elmo.pretraining.model.losses import row_losses
 from spacy_elmo.pretraining.run.checkpoint import Checkpoints
+from spacy_elmo.pretraining.run.metrics import EvaluationRow
 from spacy_elmo.pretraining.run.reporting import Reporter
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 
@@ -95,6 +96,25 @@ def test_the_resumed_run_ends_in_the_same_bits(
     assert metrics(tmp_path / "out") == metrics(expected)
     for name in ("model-last", "model-best"):
         assert arrays(tmp_path / "out" / name) == arrays(expected / name)
+
+
+class Killed(Exception):
+    """Ends a run without a checkpoint."""
+
+
+class KilledAfterEvaluation(Reporter):
+    def evaluated(self, row: EvaluationRow) -> None:
+        raise Killed
+
+
+def test_an_owed_evaluation_is_recorded_once(whole: tuple[PretrainConfig, Path], tmp_path: Path) -> None:
+    """The resumed run is killed between the line of its evaluation and its checkpoint."""
+    config, expected = whole
+    run(config, tmp_path / "out", Stopping(1, signal.SIGINT))
+    with pytest.raises(Killed):
+        run(config, tmp_path / "out", KilledAfterEvaluation())
+    run(config, tmp_path / "out")
+    assert metrics(tmp_path / "out") == metrics(expected)
 
 
 def test_a_signal_is_answered_within_a_second(
