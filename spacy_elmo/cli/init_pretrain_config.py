@@ -8,7 +8,7 @@ from wasabi import msg
 
 from ..errors import CommandError, CorpusError, Errors
 from ..formats.text.splitting import splitter
-from ..pretraining.model.files import has_softmax, no_softmax
+from ..pretraining.model.files import bilm_folder, has_softmax, no_softmax
 from ..pretraining.settings.config import PretrainConfig
 from ..pretraining.settings.config_file import to_config, to_text
 from ..pretraining.settings.fitting import enough_tokens, fit
@@ -85,7 +85,10 @@ def _fitted(large: PretrainConfig) -> tuple[PretrainConfig, str]:
 
 def softmax_note(init: str | None) -> str | None:
     """Return what the biLM in `init` needs before it can be tuned; None if it needs nothing. Raises ElmoError."""
-    if init is None or has_softmax(init):
+    if init is None:
+        return None
+    bilm_folder(init)  # refuses the folder of a run, which has a softmax in its folders only
+    if has_softmax(init):
         return None
     return f"{no_softmax(init)} These tokens are part of the run, so as many fewer train the biLM."
 

@@ -55,6 +55,12 @@ def test_others_name_its_best_model(folder: Path, tmp_path: Path) -> None:
     for arguments in (("evaluate", folder, tmp_path / "text.txt"), ("pack", folder, tmp_path / "packed")):
         assert expected.replace(" ", "") in run(*arguments, code=1).replace(" ", "")
     config = tmp_path / "tune.cfg"
-    run("init-pretrain-config", config, "--init", folder, "--train", tmp_path / "text.txt")
-    assert expected.replace(" ", "") in run("pretrain", config, tmp_path / "out", code=1).replace(" ", "")
+    written = ("init-pretrain-config", config, "--train", tmp_path / "text.txt", "--init")
+    output = run(*written, folder, code=1)
+    assert expected.replace(" ", "") in output.replace(" ", "")
+    assert "there is no softmax" not in output
+    assert not config.exists()
+    run(*written, folder / "model-best")
+    output = run("pretrain", config, tmp_path / "out", "--paths.init", folder, code=1)
+    assert expected.replace(" ", "") in output.replace(" ", "")
     assert not (tmp_path / "out").exists()
