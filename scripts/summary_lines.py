@@ -23,9 +23,7 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
     lines = [f"Errors that ELMo removes: {mean:.0f} % on average, from {_named(least)} to {_named(most)}."]
     random = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs, "random")) is not None]
     if random:
-        listed = ", ".join(
-            _named((task, abs(cut)), f" {'fewer' if cut > 0 else 'more'} errors") for task, cut in random
-        )
+        listed = ", ".join(_difference(task, cut) for task, cut in random)
         lines.append(f"A biLM of the same sizes with random weights, in place of ELMo: {listed}.")
     lines += _vectors_line(all_runs)
     paces = [(task, pace) for task, runs in all_runs if (pace := pace_of(runs)) is not None]
@@ -56,6 +54,12 @@ def _vectors_line(all_runs: AllRuns) -> list[str]:
         f"Static vectors (floret) of the biLM's first text, on {len(complete)} of the tasks: on average they remove "
         f"{vectors:.0f} % of the errors, ELMo {elmo:.0f} %, and both together {both:.0f} %."
     ]
+
+
+def _difference(task: Task, cut: float) -> str:
+    if round(100 * cut) == 0:
+        return f"as many errors ({task.title})"
+    return _named((task, abs(cut)), f" {'fewer' if cut > 0 else 'more'} errors")
 
 
 def _named(figure: tuple[Task, float], what: str = "") -> str:

@@ -82,6 +82,14 @@ def test_static_vectors(project: Path) -> None:
     )
 
 
+@pytest.mark.slow
+def test_random_weights_that_change_nothing(project: Path) -> None:
+    for network, score in (("baseline", 0.500), ("elmo", 0.6), ("random", 0.501)):
+        add_run(project, f"ner_wnut17/{network}", {"ents_f": score, "ents_p": 0.5, "ents_r": 0.5})
+    write_results(project, project / "docs/results.md", (0, 1, 2))
+    assert "as many errors (Entities, WNUT-17)." in (project / "docs/results.md").read_text(encoding="utf-8")
+
+
 def test_of_one_run_no_deviation() -> None:
     assert spread([0.5]) == "50.00"
     assert error_cut([1.0], [1.0]) is None
