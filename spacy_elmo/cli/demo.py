@@ -42,7 +42,7 @@ def demo(
         Path, typer.Argument(metavar="FOLDER", help="Folder for vectors.hdf5 and senses.png", file_okay=False)
     ] = Path("out"),
 ) -> None:
-    """Embed sample sentences, and show what each layer tells.
+    """Embed sample sentences, and compare layers.
 
     The sentences have words of several senses. A table shows how well each layer separates the senses.
     """
