@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from experiments import BASELINE, ELMO, NETWORKS, Task
 from run_files import AllRuns, Run, Runs
 
+WITH_VECTORS = ("vectors", ELMO, "vectors_elmo")  # static vectors, ELMo, and both
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown."""
@@ -75,13 +77,13 @@ def vectors_table(all_runs: AllRuns) -> str:
     """
     rows = []
     for task, runs in all_runs:
-        values = [values_of(runs.of(network), task) for network in (BASELINE, "vectors", ELMO, "vectors_elmo")]
+        values = [values_of(runs.of(network), task) for network in (BASELINE, *WITH_VECTORS)]
         if all(values):
-            cuts = [cut_of(task, runs, network) for network in ("vectors", ELMO, "vectors_elmo")]
+            cuts = [cut_of(task, runs, network) for network in WITH_VECTORS]
             row = [f"{100 * statistics.mean(of_network):.1f}" for of_network in values]
             row += ["" if cut is None else f"{100 * cut:.1f} %" for cut in cuts]
             rows.append([task.title, *row, ", ".join(str(len(of_network)) for of_network in values)])
-    titles = [NETWORKS[network].title for network in (BASELINE, "vectors", ELMO, "vectors_elmo")]
+    titles = [NETWORKS[network].title for network in (BASELINE, *WITH_VECTORS)]
     head = ["task", *titles, "cut: vectors", "cut: ELMo", "cut: both", "runs of the four"]
     return table(head, rows) if rows else ""
 

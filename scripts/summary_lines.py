@@ -9,10 +9,8 @@ from pathlib import Path
 from ablation_tables import Pace, least_shares, pace_of
 from alternatives import words_per_second
 from experiments import BASELINE, ELMO, TASKS, Task, speed_of
-from results_tables import cut_of
+from results_tables import WITH_VECTORS, cut_of
 from run_files import AllRuns
-
-_VECTORS = ("vectors", ELMO, "vectors_elmo")
 
 
 def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
@@ -45,7 +43,7 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
 
 def _vectors_line(all_runs: AllRuns) -> list[str]:
     """Return what static vectors bring beside ELMo; nothing if no task has runs of all these networks."""
-    cuts = [[cut_of(task, runs, network) for network in _VECTORS] for task, runs in all_runs]
+    cuts = [[cut_of(task, runs, network) for network in WITH_VECTORS] for task, runs in all_runs]
     complete = [[cut for cut in of_task if cut is not None] for of_task in cuts if None not in of_task]
     if not complete:
         return []

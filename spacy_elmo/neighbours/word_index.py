@@ -90,9 +90,10 @@ class WordIndex:
         Raises CorpusError if the source has no files, or if it must be read and can't be.
         """
         meta = self.corpus.meta
-        if lang != meta.language or meta.is_of(source_files(find_files(source)), lang):
-            return lang == meta.language
-        return digest_of(read_sentences(source, lang)) == meta.sha256
+        if lang != meta.language:
+            return False
+        same_files = meta.is_of(source_files(find_files(source)), lang)
+        return same_files or digest_of(read_sentences(source, lang)) == meta.sha256
 
     def neighbours(
         self,
