@@ -14,6 +14,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
 from ...errors import AnnotationError, Errors
+from ..shared.extensions import set_getter
 from ..shared.sizes import check_sizes
 from .best_spans import Best, best_spans
 from .examples import check_answers, targets_of
@@ -40,7 +41,7 @@ class Answers(TrainablePipe):
     longest_answer: number of tokens in an answer, at most.
     scorer: the scorer; null: none.
 
-    Raises SettingsError if n_best or longest_answer is below 1.
+    Raises SettingsError if n_best or longest_answer is below 1, or if something else has set `span._.answer_score`.
     """
 
     def __init__(
@@ -56,8 +57,7 @@ class Answers(TrainablePipe):
         check_sizes(n_best=n_best, longest_answer=longest_answer)
         self.vocab, self.model, self.name, self.scorer = vocab, model, name, scorer
         self.cfg = {"n_best": n_best, "longest_answer": longest_answer}
-        if not Span.has_extension("answer_score"):
-            Span.set_extension("answer_score", getter=answer_score)
+        set_getter(Span, "answer_score", answer_score)
 
     def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:
         """Return the best answers of each doc, as indices in its context.

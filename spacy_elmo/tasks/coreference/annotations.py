@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import partial
 from numbers import Integral
 
 from spacy.tokens import Doc, Span
 
 from ...errors import AnnotationError, Errors, shown
+from ..shared.extensions import set_getter
 
 PREFIX = "coref_clusters"
 HEAD = "coref_head"
@@ -59,11 +59,11 @@ def register(prefix: str) -> None:
     """Set the extensions `doc._.coref_clusters` (named as the prefix) and `span._.coref_head`, unless they are set.
 
     The second is named by `head_name`, so components with other prefixes in one process do not get in each other's way.
+
+    Raises SettingsError if something else has set an extension of one of these names.
     """
-    if not Doc.has_extension(prefix):
-        Doc.set_extension(prefix, getter=partial(clusters_of, prefix=prefix))
-    if not Span.has_extension(head_name(prefix)):
-        Span.set_extension(head_name(prefix), getter=partial(head_of, prefix=prefix))
+    set_getter(Doc, prefix, clusters_of, prefix=prefix)
+    set_getter(Span, head_name(prefix), head_of, prefix=prefix)
 
 
 def head_of(span: Span, prefix: str = PREFIX) -> Span | None:

@@ -32,7 +32,7 @@ class Coreference(TrainablePipe):
     singletons: whether a mention with which no other one corefers is annotated, as a cluster of its own.
     scorer: function from examples to scores.
 
-    Raises SettingsError if prefix can't be used.
+    Raises SettingsError if prefix can't be used, or if something else has set extension attributes of these names.
     """
 
     def __init__(
