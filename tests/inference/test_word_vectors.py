@@ -60,6 +60,28 @@ def test_the_least_recently_used_word_goes(bilm: BiLM, monkeypatch: pytest.Monke
 
 
 @torch.no_grad()
+def test_of_more_words_than_fit_the_last_ones_stay(bilm: BiLM) -> None:
+    vectors = vectors_of(bilm, 3)
+    vectors(["a", "b", "c", "d", "e"])
+    assert list(vectors._slots) == ["c", "d", "e"]
+
+
+@torch.no_grad()
+def test_a_failed_addition_leaves_no_wrong_vectors(bilm: BiLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: WordVectors) -> None:
+        raise MemoryError
+
+    vectors = vectors_of(bilm, 10)
+    vectors(["a", "b"])
+    monkeypatch.setattr(WordVectors, "_grow", fails)
+    with pytest.raises(MemoryError):
+        vectors(["b", "c"])
+    monkeypatch.undo()
+    vectors._table.fill_(torch.nan)  # what a row holds that was not written
+    torch.testing.assert_close(vectors(["a", "c", "b"])[BOUNDARIES:], encoded(bilm, ["a", "c", "b"]), **CLOSE)
+
+
+@torch.no_grad()
 def test_very_long_words_are_not_kept(bilm: BiLM) -> None:
     vectors = vectors_of(bilm, 10)
     vectors(["a", "x" * 51, "y" * 100_000])
