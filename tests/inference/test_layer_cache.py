@@ -72,6 +72,14 @@ def test_what_comes_first_stays_within_the_budget(tmp_path: Path, path: str | No
     assert cache.nbytes == 3 * SIZE + 16
 
 
+def test_a_full_memory_is_told_once() -> None:
+    cache = LayerCache(SIZE)
+    with pytest.warns(CacheWarning) as told:
+        for i in range(4):
+            cache.put(KEYS[i : i + 1], ARRAYS[i : i + 1])
+    assert len(told) == 1
+
+
 def test_without_budget_and_file_nothing_is_kept() -> None:
     cache = LayerCache(0)
     cache.put(KEYS, ARRAYS)
