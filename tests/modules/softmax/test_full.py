@@ -40,3 +40,4 @@ def test_initial_values_are_those_of_bilm_tf() -> None:
     layer.reset_parameters(generator=torch.Generator().manual_seed(0))
     assert not layer.bias.any()
     assert abs(float(layer.weight.detach().std()) - 0.25) < 0.005
+    assert abs(float(layer.weight.detach().mean())) < 0.005
