@@ -39,6 +39,14 @@ def test_sentences_where_they_are_set() -> None:
     ]
 
 
+def test_whitespace_does_not_count() -> None:
+    doc = Doc(VOCAB, words=["a", " ", "b", "c", "\n", "d", "e"], sent_starts=[True, *[False] * 6])
+    assert [bounds(spans) for spans in build_windows(window=2, overlap=1)([doc])] == [[(0, 3), (2, 4), (3, 6), (5, 7)]]
+    whole, divided = (build_sentences(window=2, overlap=0, longest_sentence=n) for n in (5, 4))
+    assert [bounds(spans) for spans in whole([doc])] == [[(0, 7)]]
+    assert [bounds(spans) for spans in divided([doc])] == [[(0, 3), (3, 6), (6, 7)]]
+
+
 def test_whole_doc() -> None:
     assert [bounds(spans) for spans in build_whole_doc()([doc_of(2000), doc_of(0)])] == [[(0, 2000)], []]
 

@@ -30,6 +30,19 @@ def test_whitespace_is_not_shown_and_gets_zeros() -> None:
     assert not results[1].any()
 
 
+def test_layers_that_others_hold_are_copied() -> None:
+    docs = [Doc(VOCAB, words=["a", "b"])]
+    rows = rows_of(docs, build_windows())
+    own, frozen, batch = np.ones((2, 2, 3), "f"), np.ones((2, 2, 3), "f"), np.ones((2, 5, 2, 3), "f")
+    frozen.setflags(write=False)
+    assert to_docs(docs, rows, [own], 2, 3)[0] is own
+    for values in (frozen, batch[:, 1]):
+        (result,) = to_docs(docs, rows, [values], 2, 3)
+        assert not np.shares_memory(result, values)
+        assert result.flags.writeable
+        np.testing.assert_array_equal(result, values)
+
+
 def test_to_rows_is_the_transpose_of_to_docs() -> None:
     rng = np.random.default_rng(0)
     docs = [Doc(VOCAB, words=[*"abcdefg", "\n", *"hij"]), Doc(VOCAB, words=["x"])]

@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 
 from spacy_elmo.errors import NotEmbeddedError, SettingsError
 from spacy_elmo.pipeline.attributes import annotate, layers_of, mean_vector, mix_parameters, token_vector, vectors_of
-from spacy_elmo.pipeline.storage import LAYERS, VECTORS, has_values, is_not_stored, key
+from spacy_elmo.pipeline.storage import LAYERS, VECTORS, has_values, hooks_of, is_not_stored, key, note_hooks
 
 WEIGHTS = np.array([0.5, 0.25, 0.25], np.float32)
 STORES = ["layers", "layers_float16", "mix"]
@@ -83,3 +83,12 @@ def test_one_value_beyond_float16_is_enough_to_refuse() -> None:
         annotate(new_doc(), "elmo", layers, WEIGHTS, "layers_float16")
     layers[1, 2, 3] = 65519.0
     annotate(new_doc(), "elmo", layers, WEIGHTS, "layers_float16")
+
+
+def test_only_the_pipe_whose_vectors_were_used_removes_its_note() -> None:
+    doc = new_doc()
+    note_hooks(doc, "other")
+    annotate(doc, "elmo", drawn(0), WEIGHTS, "layers")
+    assert hooks_of(doc) == "other"
+    annotate(doc, "other", drawn(0), WEIGHTS, "layers")
+    assert hooks_of(doc) is None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.inference.lstm.packing import Packing
+from spacy_elmo.inference.lstm.packing import Packing, groups_of, with_boundaries
 
 lengths_lists = st.lists(st.integers(1, 12), min_size=1, max_size=10)
 
@@ -55,3 +56,27 @@ def test_each_rows_first_and_last_item(lengths: list[int]) -> None:
     packed = np.concatenate(rows)[packing.source]
     assert packed[packing.firsts].tolist() == [rows[row][0] for row in packing.order]
     assert packed[packing.ends].tolist() == [rows[row][-1] for row in packing.order]
+
+
+@given(st.lists(st.integers(0, 5), max_size=10))
+def test_each_row_between_its_boundaries(lengths: list[int]) -> None:
+    words = np.arange(2, 2 + sum(lengths))
+    rows = np.split(words, np.cumsum(lengths)[:-1]) if lengths else []
+    expected = [index for row in rows for index in (0, *row.tolist(), 1)]
+    assert with_boundaries(words, np.array(lengths, np.int64)).tolist() == expected
+
+
+@pytest.mark.parametrize(("threads", "rows", "groups"), [(1, 200, 1), (4, 63, 1), (4, 64, 2), (5, 999, 2), (8, 999, 4)])
+def test_groups_of_about_equally_many_positions(threads: int, rows: int, groups: int) -> None:
+    lengths = np.random.default_rng(0).integers(1, 40, rows)
+    slices = groups_of(lengths, threads)
+    assert len(slices) == groups
+    assert [row for part in slices for row in range(part.start, part.stop)] == list(range(rows))
+    for part in slices:
+        assert abs(int(lengths[part].sum()) - lengths.sum() / groups) <= 2 * 40
+
+
+def test_a_row_as_long_as_all_others_together() -> None:
+    lengths = np.array([1000] + [1] * 127)
+    covered = [row for part in groups_of(lengths, 8) for row in range(part.start, part.stop)]
+    assert covered == list(range(128))

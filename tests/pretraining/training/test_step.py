@@ -1,8 +1,9 @@
-"""Dropout in a training step: what it does to values, where it is applied, and that each part has its own masks."""
+"""A training step: dropout, the scale of the loss, the parts that run side by side, and the matmul type."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +11,8 @@ from torch import Tensor
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
-from spacy_elmo.modules import BiLM
+from spacy_elmo.modules import BiLM, LstmState
+from spacy_elmo.modules.char_cnn import CharCnn
 from spacy_elmo.pretraining.training import step as step_module
 from spacy_elmo.pretraining.training.step import Batch, Workers
 
@@ -21,24 +23,34 @@ STEPS, STREAMS = 5, 4
 class SumOfTop:
     """A scorer whose loss is the sum of the top layer's outputs."""
 
+    def __init__(self) -> None:
+        self.types: list[torch.dtype] = []
+
     def leaves(self) -> list[Tensor]:
         return []
 
     def loss(
         self, leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
     ) -> Tensor:
+        self.types.append(matmul_dtype)
         return top.sum()
 
 
-def gradients(n_threads: int, rate: float, seed: int, scale: float = 1.0) -> step_module.Gradients:
-    bilm = BiLM(OPTIONS)
+def gradients(
+    n_threads: int, rate: float, seed: int, scale: float = 1.0, matmul: torch.dtype = torch.float32
+) -> tuple[step_module.Gradients, SumOfTop]:
+    bilm, scorer = BiLM(OPTIONS), SumOfTop()
     bilm.reset_parameters(torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(1)
     characters = torch.cat([torch.from_numpy(boundary_ids(12)), torch.from_numpy(words_to_ids(["a", "bc"], 12))])
-    inputs = torch.randint(0, 4, (2, STEPS, STREAMS), generator=torch.Generator().manual_seed(1))
-    batch = Batch(characters, inputs, inputs, torch.ones(STEPS, STREAMS, 1))
-    workers = Workers(bilm, n_threads, torch.float32, rate)
+    inputs = torch.randint(0, 4, (2, STEPS, STREAMS), generator=generator)
+    keep = torch.randint(0, 2, (STEPS, STREAMS, 1), generator=generator).float()
+    keep[0] = 1
+    batch = Batch(characters, inputs, inputs, keep)
+    state = LstmState(*(torch.randn(part.shape, generator=generator) for part in bilm.lstm.zero_state(STREAMS)))
+    workers = Workers(bilm, n_threads, matmul, rate)
     try:
-        return workers.gradients(batch, SumOfTop(), bilm.lstm.zero_state(STREAMS), scale, seed)
+        return workers.gradients(batch, scorer, state, scale, seed), scorer
     finally:
         workers.close()
 
@@ -79,15 +91,34 @@ def test_inputs_of_layers_and_the_top_are_dropped(monkeypatch: pytest.MonkeyPatc
     groups = max(1, n_threads // 2)
     streams = STREAMS // groups
     for seed in (0, 1):  # no seed of one update is one of the next update
-        assert gradients(n_threads, 0.25, seed).loss == 0
+        assert gradients(n_threads, 0.25, seed)[0].loss == 0
         assert len(calls) == 2 * groups * (seed + 1)
     assert list(calls.values()) == [[(1, STEPS, streams, 6)] * 2 + [(STEPS * streams, 6)]] * len(calls)
 
 
-def test_the_loss_is_scaled_and_without_dropout_the_parts_make_no_difference() -> None:
-    one, two, scaled = gradients(1, 0.0, 0), gradients(4, 0.0, 5), gradients(1, 0.0, 0, scale=3.0)
+def test_the_loss_is_scaled_and_the_parts_make_no_difference() -> None:
+    one, two, scaled = (gradients(*given)[0] for given in ((1, 0.0, 0), (4, 0.0, 5), (1, 0.0, 0, 3.0)))
     assert one.loss == pytest.approx(two.loss, rel=1e-5)
     assert scaled.loss == pytest.approx(3 * one.loss, rel=1e-6)
-    for a, b, c in zip(one.dense, two.dense, scaled.dense, strict=True):
+    for a, b in zip([*one.dense, *one.state], [*two.dense, *two.state], strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    for a, c in zip(one.dense, scaled.dense, strict=True):
         torch.testing.assert_close(3 * a, c, rtol=1e-4, atol=1e-5)
+
+
+def test_the_matmul_type_reaches_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    types: list[torch.dtype] = []
+    scan, encode = step_module.scan_layers, CharCnn.forward
+
+    def watched_scan(*given: Any, matmul_dtype: torch.dtype, **others: Any) -> Any:
+        types.append(matmul_dtype)
+        return scan(*given, matmul_dtype=matmul_dtype, **others)
+
+    def watched_encode(self: CharCnn, ids: Tensor, matmul_dtype: torch.dtype) -> Tensor:
+        types.append(matmul_dtype)
+        return encode(self, ids, matmul_dtype)
+
+    monkeypatch.setattr(step_module, "scan_layers", watched_scan)
+    monkeypatch.setattr(CharCnn, "forward", watched_encode)
+    _, scorer = gradients(1, 0.0, 0, matmul=torch.bfloat16)
+    assert types + scorer.types == [torch.bfloat16] * (1 + 2 + 2)  # all words at once, both directions
