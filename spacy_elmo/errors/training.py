@@ -60,6 +60,15 @@ class TrainingMessages:
         "the vocabulary has {coverage:.2%} of the training text's tokens. All others are predicted as <UNK>, so the "
         "perplexity says little: unless you want that, use a larger vocabulary, or one of this text."
     )
+    CUT_SHARE = (
+        "{share:.1%} of the training text's words have more than {bytes} bytes in UTF-8, but the biLM reads the first "
+        "{bytes} of a word: words that differ only after them get the same vector. If the text has no blanks between "
+        "words, set corpus.language, or separate the words first."
+    )
+    CUT_SETTING = (
+        " If its words are that long, raise bilm.char_cnn.max_characters_per_token, which is {got}; AllenNLP can't "
+        "read such a biLM."
+    )
     FEW_UPDATES = (
         "the run has {got:,} updates, fewer than {expected:,}: it will learn little. Lower training.streams, which is "
         "{streams:,}, or raise {length}, which is {value:,}. Set training.schedule.warmup_steps, which is {warmup:,}, "

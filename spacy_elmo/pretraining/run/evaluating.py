@@ -13,6 +13,7 @@ from ..model.files import BEST, LAST
 from ..model.language_model import LanguageModel
 from ..scoring import Score, score_text
 from ..settings.sections import PathSettings
+from ..text.cut_words import cut_share
 from ..text.prepared import PreparedCorpus
 from ..training.trainer import Trainer
 from .card import write_card
@@ -46,17 +47,19 @@ def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
     run: what it reads.
     trainer: what it trains.
     """
-    cut_off = paths.heldout is None
+    cut_off, options = paths.heldout is None, trainer.model.bilm.options
     return RunFacts(
         _text(paths.train, run.train, complete=not cut_off),
         _text(paths.heldout or paths.train, run.heldout, complete=not cut_off),
         len(run.vocabulary),
         run.vocabulary.coverage,
-        trainer.model.bilm.options.n_parameters,
+        options.n_parameters,
         trainer.total_steps * trainer.tokens_per_update,
         trainer.group.size,
         trainer.settings.softmax.kind == "sampled",
-        readers_told(trainer.model.bilm.options, dict(trainer.model.bilm.named_parameters())),
+        readers_told(options, dict(trainer.model.bilm.named_parameters())),
+        options.max_characters,
+        cut_share(run.train, options.max_characters),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...formats.characters import MAX_CHARACTERS
 from ...formats.options import BiLMOptions
 from ...formats.text.lines import BadLine
 from ..scoring import Score
@@ -40,6 +41,8 @@ class RunFacts(NamedTuple):
     processes: their number.
     sampled: whether the training loss is over sampled words, so that its exponential is no perplexity.
     readers: which programs can read the biLM, as a line.
+    max_characters: positions per word of the biLM, two more than the bytes that it reads.
+    cut_share: share of the training text's words with more bytes than that.
     """
 
     train: TextFacts
@@ -51,6 +54,8 @@ class RunFacts(NamedTuple):
     processes: int = 1
     sampled: bool = False
     readers: str = ""
+    max_characters: int = MAX_CHARACTERS
+    cut_share: float = 0.0
 
 
 class CardFacts(NamedTuple):

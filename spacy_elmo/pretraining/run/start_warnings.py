@@ -8,14 +8,15 @@ from ..settings.sections import PathSettings, TrainingSettings
 from .facts import RunFacts
 
 LEAST_COVERAGE = 0.5  # share of the training text's tokens. A vocabulary of another language covers far less
+MOST_CUT = 0.01  # share of words. Seven languages with blanks between words had 0.0005 at most, Thai and Japanese 0.19
 LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraining.md)
 
 
 def start_warnings(paths: PathSettings, training: TrainingSettings, facts: RunFacts) -> list[str]:
     """Return a message for each thing that is unusual about a run.
 
-    These are too few updates, a warm-up that is not shorter than the run, a vocabulary of other texts, and held-out
-    text that is trained on.
+    These are too few updates, a warm-up that is not shorter than the run, a vocabulary of other texts, words that are
+    too long for the biLM, and held-out text that is trained on.
 
     paths: files of the run.
     training: batches and schedule of the run.
@@ -24,6 +25,10 @@ def start_warnings(paths: PathSettings, training: TrainingSettings, facts: RunFa
     warnings = _short(training, facts.total_tokens // training.tokens_per_update)
     if facts.coverage is not None and facts.coverage < LEAST_COVERAGE:
         warnings.append(Errors.COVERAGE_LOW.format(coverage=facts.coverage))
+    if facts.cut_share > MOST_CUT:
+        cut = Errors.CUT_SHARE.format(share=facts.cut_share, bytes=facts.max_characters - 2)
+        # A run that tunes a biLM has its sizes.
+        warnings.append(cut if paths.init is not None else cut + Errors.CUT_SETTING.format(got=facts.max_characters))
     if paths.heldout is not None:
         shared = _files(paths.train) & _files(paths.heldout)
         if shared:

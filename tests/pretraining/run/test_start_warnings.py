@@ -34,6 +34,20 @@ def test_a_vocabulary_of_other_texts(coverage: float | None, warns: bool) -> Non
     assert not warns or "the vocabulary has 49.90% of the training text's tokens" in told
 
 
+@pytest.mark.parametrize(("share", "warns"), [(0.0, False), (0.01, False), (0.0123, True)])
+def test_words_that_are_too_long(share: float, warns: bool) -> None:
+    told = warned(None, FACTS._replace(cut_share=share, max_characters=62))
+    assert bool(told) == warns
+    assert not warns or "1.2% of the training text's words have more than 60 bytes" in told
+    assert ("max_characters_per_token, which is 62" in told) == warns
+
+
+def test_words_that_are_too_long_for_a_biLM_that_is_tuned() -> None:
+    told = start_warnings(PathSettings("a.txt", None, init="en_mini"), LONG, FACTS._replace(cut_share=0.3))
+    assert "have more than 48 bytes" in told[0]
+    assert "max_characters_per_token" not in told[0]
+
+
 @pytest.mark.parametrize(
     ("heldout", "warns"),
     [(None, False), ("b.txt", False), ("gone.txt", False), ("a.txt", True), ("./*.txt", True), ("texts", True)],

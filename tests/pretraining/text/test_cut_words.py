@@ -1,0 +1,31 @@
+"""Words that are longer than a biLM reads."""
+
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.pretraining.text import cut_words
+from spacy_elmo.pretraining.text.cut_words import cut_share
+from spacy_elmo.pretraining.text.preparing import prepare
+
+DEVANAGARI, UMLAUT, EMOJI = "\N{DEVANAGARI LETTER KA}", "\N{LATIN SMALL LETTER A WITH DIAERESIS}", "\N{GRINNING FACE}"
+AT_THE_LIMIT = [DEVANAGARI * 16, UMLAUT * 24, EMOJI * 12, "a" * 48]  # 48 bytes each
+CUT = [DEVANAGARI * 16 + "a", UMLAUT * 25, EMOJI * 13]
+
+
+def test_the_bytes_of_a_word_count(tmp_path: Path) -> None:
+    """Three of eight words are cut at 48 bytes, and all but one at 46."""
+    (tmp_path / "a.txt").write_text("\n".join([*AT_THE_LIMIT, " ".join(CUT), "word"]), encoding="utf8")
+    corpus = prepare(tmp_path / "a.txt", tmp_path / "corpus")
+    assert cut_share(corpus, 50) == 3 / 8
+    assert cut_share(corpus, 48) == 7 / 8
+    assert cut_share(corpus, 60) == 0.0
+
+
+def test_a_large_text_is_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ten sentences the first, the fifth and the ninth are looked at: four apart are at most three sentences."""
+    monkeypatch.setattr(cut_words, "SENTENCES", 3)
+    lines = ["word"] * 10
+    lines[4] = lines[5] = "a" * 49
+    (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf8")
+    assert cut_share(prepare(tmp_path / "a.txt", tmp_path / "corpus"), 50) == 1 / 3
