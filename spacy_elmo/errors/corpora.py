@@ -31,6 +31,10 @@ class CorpusMessages:
         "the language is {got}, which can't be used ({reason}). Expected the code of a language that spaCy knows, "
         "like en, or none if the words are separated by blanks already."
     )
+    SOURCE_TOKENIZER = (
+        "spaCy's tokenizer for the language {got} needs a package that is not installed ({reason}). Install it, or "
+        "split the text with a program of your own: with words separated by blanks, no language is needed."
+    )
 
     # Prepared corpora
     PREPARED_MISSING = "{folder}: no prepared corpus ({reason}). Expected the folder that preparing a text has made."

@@ -87,12 +87,11 @@ def words_at_blanks(text: str) -> tuple[list[str], Offsets]:
 
 
 def blank(language: str) -> Language:
-    """Return an empty pipeline of a language. Raises CorpusError if spaCy does not know the language."""
+    """Return an empty pipeline of a language. Raises CorpusError if spaCy does not know it, or its tokenizer fails."""
     try:
         return spacy.blank(language)
-    except (
-        ImportError,
-        ValueError,
-        AttributeError,
-    ) as error:  # AttributeError: a module of spacy.lang that is not a language
-        raise CorpusError(Errors.SOURCE_LANGUAGE.format(got=shown(language), reason=error)) from error
+    except (ImportError, ValueError, AttributeError) as error:
+        # E048: no such language. AttributeError: a module of spacy.lang that is not a language.
+        packages = isinstance(error, ImportError) and "E048" not in str(error)
+        template = Errors.SOURCE_TOKENIZER if packages else Errors.SOURCE_LANGUAGE
+        raise CorpusError(template.format(got=shown(language), reason=error)) from error

@@ -115,6 +115,13 @@ def test_unknown_languages(language: str, tmp_path: Path) -> None:
     assert repr(language) in str(caught.value)
 
 
+def test_a_language_whose_tokenizer_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pythainlp.tokenize", None)  # as if it were not installed
+    with pytest.raises(CorpusError, match="language 'th' needs a package that is not installed") as caught:
+        read_sentences(written(tmp_path / "a.txt", TEXT), "th")
+    assert "PyThaiNLP" in str(caught.value)
+
+
 @pytest.mark.slow
 def test_the_tokenizer_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitting, "RENEWED_AFTER", 100)
