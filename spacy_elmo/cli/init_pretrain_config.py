@@ -1,5 +1,6 @@
 """`elmo init-pretrain-config`: a config that trains a biLM."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ from wasabi import msg
 
 from ..errors import CommandError, CorpusError, Errors
 from ..formats.text.splitting import splitter
-from ..pretraining.model.files import bilm_folder, has_softmax, no_softmax
+from ..pretraining.model.files import WORDS, bilm_folder, has_softmax, no_softmax, softmax_folder
 from ..pretraining.settings.config import PretrainConfig
 from ..pretraining.settings.config_file import to_config, to_text
 from ..pretraining.settings.fitting import enough_tokens, fit
@@ -16,6 +17,7 @@ from ..pretraining.settings.help import commented
 from ..pretraining.settings.sections import PathSettings
 from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
 from ..pretraining.text.counting import count_text
+from ..pretraining.text.vocabulary_file import read_words
 from .shared.console import escaped
 from .shared.errors import printing_errors
 from .shared.options import Force, OldLanguage, TextLanguage
@@ -36,24 +38,35 @@ def config_text(
     language: of the spaCy tokenizer; None: words are separated by blanks.
     init: a biLM to tune, a folder or a name; None: random weights.
 
-    Raises ElmoError if the language is unknown, or if both `size` and `init` are set.
+    Raises ElmoError if the language is unknown, if both `size` and `init` are set, or if the words of `init` can't be
+    read.
     """
     splitter(language)  # so that a language which spaCy does not know is refused now
     paths = PathSettings(_LATER if train is None else train, heldout, init=init)
     if init is None:
         settings = config_of_size(size or Size.mini, paths, language)
     elif size is None:
-        settings = tuning_config(paths, language)
+        settings = _with_words_of(init, tuning_config(paths, language))
     else:
         raise CommandError(Errors.INIT_PRETRAIN_SIZE.format(init=init, size=size.value))
     message = "without --train, the settings are those for a large text"
     if train is not None:
         settings, message = _fitted(settings)
+    if settings.training.softmax.kind == "full":
+        message += f"; training.softmax.kind is full, because {init} predicts few words"
     config = to_config(settings)
     if init is not None:
         del config["bilm"]
     config["paths"]["train"] = train
     return commented(to_text(config)), message
+
+
+def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
+    """Return settings with the full softmax if a biLM to tune predicts fewer words than would be sampled."""
+    folder, softmax = softmax_folder(init), settings.training.softmax
+    if folder is None or not (folder / WORDS).is_file() or len(read_words(folder / WORDS)) >= softmax.negatives:
+        return settings
+    return replace(settings, training=replace(settings.training, softmax=replace(softmax, kind="full")))
 
 
 def _fitted(large: PretrainConfig) -> tuple[PretrainConfig, str]:

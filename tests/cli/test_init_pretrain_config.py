@@ -129,6 +129,19 @@ def test_a_missing_softmax_is_told(monkeypatch: pytest.MonkeyPatch, golden: Path
         assert ("training.frozen_tokens" in result.stderr) == (not installed)
 
 
+@pytest.mark.parametrize(("n_words", "kind"), [(4_095, "full"), (4_096, "sampled")])
+def test_a_biLM_of_few_words_is_tuned_with_the_full_softmax(n_words: int, kind: str) -> None:
+    """4,096 words are sampled by default, and `pretrain` refuses to sample more than there are."""
+    Path("mine").mkdir()
+    words = ["<S>", "</S>", "<UNK>", *map(str, range(n_words - 3))]
+    Path("mine/vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf8")
+    Path("mine/softmax.hdf5").touch()
+    told = run("run.cfg", "--train", "a.txt", "--init", "mine")
+    softmax = Config().from_disk("run.cfg")["training"]["softmax"]
+    assert (softmax["kind"], softmax["negatives"]) == (kind, 4_096)
+    assert ("training.softmax.kind is full" in " ".join(told.split())) == (kind == "full")
+
+
 def test_a_config_that_tunes_has_no_size() -> None:
     assert "has its own size" in " ".join(run("run.cfg", "--init", "en_mini", "--size", "mini", code=1).split())
     assert not Path("run.cfg").exists()
