@@ -88,6 +88,8 @@ def test_marked_sentences() -> None:
     layers = np.zeros((1, 1), np.float32)
     assert Occurrence(1, ["the", "bank", "."], 1, layers).marked() == "the *bank* ."
     assert Occurrence(1, ["bank"], 0, layers).marked() == "*bank*"
+    joined, reordered = "a\N{ZERO WIDTH NON-JOINER}b\N{ZERO WIDTH JOINER}c", "a\N{RIGHT-TO-LEFT OVERRIDE}b"
+    assert Occurrence(1, [joined, reordered], 0, layers).marked() == f"*{joined}* a\N{REPLACEMENT CHARACTER}b"
     words = [f"w{i}" for i in range(100)]
     shown = Occurrence(1, words, 50, layers).marked()
     assert shown.startswith("... w4")

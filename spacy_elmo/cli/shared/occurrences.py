@@ -18,6 +18,7 @@ Layers = npt.NDArray[np.float32]
 BATCH = 64
 _SIDE = 36  # characters shown on each side of the word
 _DOTS = "..."
+_JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # parts of words in Persian and Hindi, and of emoji
 
 
 class Reader(Protocol):
@@ -104,7 +105,7 @@ def marked(words: list[str], place: int) -> str:
     )
     text = " ".join(part for part in parts if part)
     # a control character could change how the terminal works
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(c if c.isprintable() or c in _JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 class Occurrence(NamedTuple):
