@@ -26,7 +26,7 @@ class SettingMessages:
     STATEFUL_TRAINABLE = "model.stateful and model.trainable are both true. Set one of them to false."
     OTHER_LANGUAGE = (
         "the biLM of the pipe {name!r} was trained on the language {language!r}, but the pipeline's is {lang!r}, so "
-        "its vectors may be useless. Set model.options_file and model.weight_file to a biLM of {lang!r}."
+        "its vectors may be useless. Set model.bilm to the folder of a biLM of {lang!r}."
     )
     MAX_BATCH_TOKENS = "max_batch_tokens is {got}. Expected 1 or more; 8192 is the default."
     MIX_LAYERS = "scalar_mix_parameters has {got} weights. Expected {expected}: one for each layer of the biLM."
