@@ -92,3 +92,15 @@ def test_only_the_pipe_whose_vectors_were_used_removes_its_note() -> None:
     assert hooks_of(doc) == "other"
     annotate(doc, "other", drawn(0), WEIGHTS, "layers")
     assert hooks_of(doc) is None
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_values_of_other_words_are_refused(store: str) -> None:
+    doc, other = new_doc(), Doc(spacy.blank("en").vocab, words=["the", " ", "lake", "bank"])
+    annotate(doc, "elmo", drawn(0), WEIGHTS, store)
+    for name, value in doc.user_data.items():
+        other.user_data[name] = value
+    for part in (other, other[1:3], other[3:]):  # the last word is the same, but at another place
+        with pytest.raises(NotEmbeddedError):
+            vectors_of(part, attr="elmo")
+    assert vectors_of(other[:1], attr="elmo").shape == (1, 5)

@@ -116,6 +116,26 @@ def test_restored_streams_return_the_same_windows(corpus: PreparedCorpus, vocabu
         assert (a.starts == b.starts).all()
 
 
+def test_streams_go_back_to_a_saved_state_as_often_as_wanted(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
+    """Neither reading on nor restoring changes what was saved, even after an epoch has ended."""
+    read = streams(corpus, vocabulary)
+    for _ in range(15):
+        read.next(7)
+    saved = read.state()
+    before = {name: array.copy() for name, array in saved.items()}
+    expected = [read.next(7) for _ in range(30)]
+    assert (read.state()["epoch"] > before["epoch"]).any()
+    for _ in range(2):
+        read.restore(saved)
+        for window in expected:
+            got = read.next(7)
+            assert words_of(got) == words_of(window)
+            np.testing.assert_array_equal(got.targets, window.targets)
+            np.testing.assert_array_equal(got.starts, window.starts)
+        for name, array in before.items():
+            np.testing.assert_array_equal(saved[name], array)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("epoch", -1), ("position", 24), ("position", 51), ("position", 10**9), ("offset", -1), ("offset", 9)],
@@ -188,3 +208,9 @@ def test_an_epoch_is_a_permutation_that_reads_block_by_block(n: int, block: int)
 def test_another_seed_is_another_order() -> None:
     first, second = ([BlockShuffle(50, 8, seed, n_cached=4).number(0, k) for k in range(50)] for seed in (0, 1))
     assert first != second
+
+
+def test_blocks_of_one_epoch_are_shuffled_differently() -> None:
+    order = BlockShuffle(64, 8, seed=1, n_cached=4)
+    inside = {tuple(order.number(0, start + k) % 8 for k in range(8)) for start in range(0, 64, 8)}
+    assert len(inside) == 8
