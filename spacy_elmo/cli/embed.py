@@ -81,7 +81,7 @@ def embed(
             "--lang",
             "-l",
             metavar="CODE",
-            help="Language of the tokenizer; left out: that of a pipeline, or en. HDF5 splits at blanks without it",
+            help="Language of the tokenizer; left out: that of the pipeline or biLM. HDF5 splits at blanks without it",
         ),
     ] = None,
     language: OldLanguage = None,

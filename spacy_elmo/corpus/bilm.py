@@ -18,8 +18,9 @@ from ..inference.engine import Engine
 from ..inference.frozen import FrozenBiLM
 from ..inference.word_vectors import CACHED_WORDS
 from ..models.bilm_bytes import fingerprint_of
+from ..models.language import card_language
 from ..modules import Arrays
-from ..modules.loading import load_arrays
+from ..modules.loading import files_of, load_arrays
 from ..modules.precision import Precision, dtype_of
 from ..pipeline.saved import is_pipeline, load_tokenizer, pipeline_weights
 
@@ -55,6 +56,14 @@ class BiLMChoice:
             return self.model
         return self.pipeline
 
+    @property
+    def language(self) -> str:
+        """Code of the language that the biLM's model card names; "en" if there is none. Not for a saved pipeline.
+
+        Raises SettingsError if the biLM was not downloaded.
+        """
+        return card_language(self.options_file if self.model is None else files_of(self.model)[0]) or "en"
+
     def load(self, weights: tuple[BiLMOptions, Arrays] | None = None) -> EmbeddingBiLM:
         """Return the biLM.
 
@@ -75,14 +84,14 @@ class BiLMChoice:
     def tokenizer(self, lang: str | None) -> Tokenizer:
         """Return the tokenizer of a language.
 
-        lang: its code; None: that of the pipeline, or "en" if the model is none.
+        lang: its code; None: that of the pipeline, or `language` if the model is none.
 
         Raises CorpusError if spaCy does not know the language.
         """
         pipeline = self.saved_pipeline
         if lang is None and pipeline is not None:
             return Tokenizer(partial(load_tokenizer, pipeline))
-        return Tokenizer(partial(blank, lang or "en"))
+        return Tokenizer(partial(blank, lang or self.language))
 
 
 class EmbeddingBiLM:

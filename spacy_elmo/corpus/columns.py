@@ -28,7 +28,7 @@ class EmbedColumns:
         `spacy_elmo.corpus.embed`.
     dtype: of the values: "float32" or "float16".
     sentence: whether a text gets one vector, the mean over its tokens.
-    lang: language of the spaCy tokenizer; None: that of a saved pipeline, or English.
+    lang: language of the spaCy tokenizer; None: that of a saved pipeline or of the biLM's model card, or English.
 
     Raises SettingsError if a setting can't be used.
     """

@@ -108,7 +108,7 @@ def embed(
         "gamma": 1.0}; None: "all" for HDF5, else "mean".
     dtype: of the values that are written: "float32" or "float16".
     sentence: whether a sentence gets one vector, the mean over its tokens.
-    lang: language of the spaCy tokenizer; None: that of a saved pipeline, or English.
+    lang: language of the spaCy tokenizer; None: that of a saved pipeline or of the biLM's model card, or English.
     tokenized: whether the words of a text are separated by blanks; None: only for HDF5, as AllenNLP reads text, and
         only if there is neither `lang` nor a pipeline.
     docs: whether a text (a line, or the "text" of an object) is a document of several sentences.
@@ -142,6 +142,8 @@ def embed(
     if tokenized is None:
         tokenized = hdf5 and lang is None and bilm.saved_pipeline is None
     selection = Selection.of(("all" if hdf5 else "mean") if layers is None else layers, dtype, sentence)
+    if not tokenized and lang is None and bilm.saved_pipeline is None:
+        lang = bilm.language  # here, since a process on another machine may not have the card
     settings = ShardSettings(bilm, target.format, selection, None if tokenized else lang, tokenized, docs, code)
     files = sources_of([Path(name) for name in names], target.path)
     summary = Summary(target.path, target.format)
@@ -191,7 +193,7 @@ def _embed_into_folder(
         "layers": [settings.selection.name, *settings.selection.weights, settings.selection.gamma],
         "dtype": settings.selection.dtype,
         "sentence": settings.selection.sentence,
-        "tokenizer": "blanks" if settings.tokenized else settings.lang or settings.bilm.saved_pipeline or "en",
+        "tokenizer": "blanks" if settings.tokenized else settings.lang or settings.bilm.saved_pipeline,
         "docs": settings.docs,
         "shard_size": making.shard_size,
         "biLM": writer.bilm.fingerprint,

@@ -47,7 +47,7 @@ class ShardSettings:
     bilm: the biLM.
     format: of the files.
     selection: what is written of the layers.
-    lang: language of the tokenizer; None: that of the pipeline, or English.
+    lang: language of the tokenizer; None: that of the pipeline.
     tokenized: whether the words of texts are separated by blanks.
     docs: whether a text is a document of several sentences.
     code: Python file that other processes import first.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import spacy
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
@@ -49,6 +51,19 @@ def contents(folder: Path) -> dict[str, bytes]:
 def rows_of(folder: Path) -> list[dict]:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     return [row for path in sorted((folder / "shards").iterdir()) for row in parquet.read_table(path).to_pylist()]
+
+
+@pytest.mark.parametrize(("language", "code"), [("de", "de"), ("xx", "xx"), ("English", "en"), ("not told", "en")])
+def test_text_is_split_as_the_language_of_the_card_needs(tmp_path: Path, language: str, code: str) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "bilm")
+    (tmp_path / "bilm" / "README.md").write_text(f"| size | 1 |\n| language | {language} |\n", encoding="utf8")
+    text = tmp_path / "text.txt"
+    text.write_text("Das geht z.B. heute, d.h. jetzt, isn't it?", encoding="utf8")
+    embed(text, tmp_path / "out", format="spacy", bilm=str(tmp_path / "bilm"))
+    [shard] = (tmp_path / "out" / "shards").iterdir()
+    [doc] = DocBin().from_disk(shard).get_docs(Vocab())
+    assert [token.text for token in doc] == [token.text for token in spacy.blank(code)(text.read_text("utf8"))]
+    assert json.loads((tmp_path / "out" / MANIFEST).read_text("utf8").splitlines()[0])["tokenizer"] == code
 
 
 def test_parquet(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:
