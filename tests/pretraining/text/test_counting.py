@@ -23,6 +23,7 @@ def test_a_tokenizer_is_asked_of_the_first_sentences_alone(tmp_path: Path, monke
     (tmp_path / "a.txt").write_text("don't go!\n" * 50 + "go\n" * 50, encoding="utf8")
     assert count_text(str(tmp_path / "a.txt"), "en", 10**6) == TextSize(100, 300)  # 150 words, two tokens each
     assert count_text(str(tmp_path / "a.txt"), None, 10**6) == TextSize(100, 150)
+    assert count_text(str(tmp_path / "a.txt"), "en", 100) == TextSize(25, 100, complete=False)
 
 
 def test_the_count_ends_when_it_is_enough(tmp_path: Path) -> None:
