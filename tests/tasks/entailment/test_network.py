@@ -64,3 +64,13 @@ def test_it_is_esim() -> None:
         got = network(torch.from_numpy(np.concatenate(rows)), [len(row) for row in rows], 0.9)
     expected = [scores_of(weights, premise, hypothesis) for premise, hypothesis in zip(premises, hypotheses)]
     np.testing.assert_allclose(got.numpy(), expected, atol=1e-12)
+
+
+def test_dropout_in_training_alone() -> None:
+    torch.manual_seed(0)
+    network, words = Esim(6, 4, 3), torch.randn(5, 6)
+    network.eval()
+    assert torch.equal(network(words, [3, 2], 0.5), network(words, [3, 2], 0.0))
+    network.train()
+    assert not torch.equal(network(words, [3, 2], 0.5), network(words, [3, 2], 0.5))
+    torch.testing.assert_close(network(words, [3, 2], 0.0), network.eval()(words, [3, 2], 0.0))

@@ -44,3 +44,12 @@ def test_nothing_annotated() -> None:
     loss, gradients = loss_of(RoleScores(logits, [], []), Targets([None], [], []), NumpyOps())
     assert loss == 0
     assert not gradients.predicates[0].any()
+
+
+def test_large_scores_do_not_overflow() -> None:
+    scores = np.asarray([[1000, 0, -1000], [0, 1000, 998]], dtype="f")
+    given = RoleScores([np.zeros((2, 1), "f")], [Row(0, 1, 0, 2)], [scores])
+    loss, gradients = loss_of(given, Targets([None], given.rows, [np.asarray([0, 2])]), NumpyOps())
+    last = np.exp([-2.0, 0.0]) / (1 + np.exp(-2.0))
+    np.testing.assert_allclose(loss, -np.log(last[0]), rtol=1e-5)
+    np.testing.assert_allclose(gradients.roles[0], [[0, 0, 0], [0, last[1], last[0] - 1]], atol=1e-6)

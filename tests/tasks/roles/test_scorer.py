@@ -9,6 +9,7 @@ import pytest
 from role_cases import doc_with, example
 from spacy.tokens import Doc
 from spacy.training import Example
+from spacy.vocab import Vocab
 
 from spacy_elmo.tasks.roles.annotations import annotate
 from spacy_elmo.tasks.roles.scorer import Argument, arguments_of, score_roles
@@ -28,6 +29,7 @@ CASES: list[tuple[str, Spans, Spans, tuple[int, int, int]]] = [
     ("two arguments are no continuation", [(0, 1, "A"), (3, 5, "C-A")], [(0, 1, "A"), (3, 5, "A")], (0, 2, 1)),
     ("a continuation of nothing is the argument", [(3, 5, "ARG1")], [(3, 5, "C-ARG1")], (1, 1, 1)),
     ("of the last of two", [(0, 1, "A"), (2, 3, "A"), (4, 5, "C-A")], [(0, 1, "A"), (2, 3, "A")], (1, 2, 2)),
+    ("not of the first", [(0, 1, "A"), (2, 3, "A"), (4, 5, "C-A")], [(0, 1, "A")], (1, 1, 2)),
     ("reference is a label", [(0, 1, "R-ARG0"), (2, 3, "ARG0")], [(0, 1, "ARG0"), (2, 3, "ARG0")], (1, 2, 2)),
     ("continued reference", [(0, 1, "R-A"), (2, 3, "C-R-A")], [(0, 1, "R-A"), (2, 3, "C-R-A")], (1, 1, 1)),
     ("C-V belongs to V", [(1, 2, "V"), (4, 5, "C-V"), (2, 4, "ARG1")], [(1, 2, "V"), (2, 4, "ARG1")], (1, 1, 1)),
@@ -101,3 +103,15 @@ def test_arguments() -> None:
         Argument("ARG1", ((0, 1), (2, 3))),
         Argument("R-ARG1", ((4, 6),)),
     }
+
+
+def test_each_predicate_that_is_no_word_of_the_reference_is_wrong() -> None:
+    vocab = Vocab()
+    predicted = Doc(vocab, words=["a", "b", "c", "d", "ef", "gh"], spaces=[False, True, False, True, True, False])
+    annotate(predicted, {0: [(5, 6, "ARG0")], 2: [(5, 6, "ARG0")], 4: [(5, 6, "ARG1")]}, found=True)  # type: ignore[arg-type]
+    reference = Doc(vocab, words=["ab", "cd", "ef", "gh"], spaces=[True, True, True, False])
+    reference.spans["predicates"] = [reference[2:3]]
+    annotate(reference, {2: [(3, 4, "ARG1")]}, found=False)  # type: ignore[arg-type]
+    scores = score_roles([Example(predicted, reference)])
+    assert (scores["roles_p"], scores["roles_r"]) == (ratio(1, 3), 1.0)
+    assert (scores["predicates_p"], scores["predicates_r"]) == (ratio(1, 3), 1.0)
