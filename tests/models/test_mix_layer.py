@@ -246,3 +246,11 @@ def test_bad_input() -> None:
         build_scalar_mix(layers=3).predict(docs(layers=4))
     with pytest.raises(SettingsError, match=r"Expected \(layers, tokens, width\)"):
         build_scalar_mix(layers=3).predict([np.zeros((5, 4), "f")])
+
+
+def test_large_weights_do_not_overflow() -> None:
+    (x,) = docs(lengths=(4,))
+    mix = build_scalar_mix(scalar_mix_parameters=[500.0, 499.0, -500.0])
+    mix.initialize(X=[x])
+    shares = np.array([1.0, np.exp(-1.0), 0.0]) / (1 + np.exp(-1.0))
+    np.testing.assert_allclose(mix.predict([x])[0], np.tensordot(shares, x, 1), rtol=1e-5, atol=1e-5)

@@ -99,3 +99,14 @@ def test_vectors() -> None:
     assert found[gas].tolist() == [[1.5, 0], [0, 5], [0.75, 2.5]]
     assert found[bank].tolist() == [[0, 0], [0, 4], [0, 2]]
     assert told == [2]
+
+
+def test_a_frequent_sense_is_not_nearer_than_it_is() -> None:
+    """The vector (1, 1.2) is nearer to (0, 1) by angle, though the sum of ten times (1, 0.1) is longer."""
+    made = SenseInventory()
+    for _ in range(10):
+        made.add(Instance(0, 1, ("bank", "NOUN"), ("often",)), np.array([[1.0, 0.1]], np.float32))
+    made.add(Instance(0, 1, ("bank", "NOUN"), ("seldom",)), np.array([[0.0, 1.0]], np.float32))
+    for size in (0.01, 1.0, 100.0):
+        assert made.nearest(("bank", "NOUN"), np.array([[size, 1.2 * size]], np.float32)) == ["seldom"]
+        assert made.nearest(("bank", "NOUN"), np.array([[1.2 * size, size]], np.float32)) == ["often"]
