@@ -49,9 +49,9 @@ def round_mantissas(values: Floats, bits: int) -> Floats:
 def round_to_steps(values: Floats, bits: int, axes: tuple[int, ...]) -> Floats:
     """Round values to whole numbers of a step, half to even. Each output has its own step, a power of two.
 
-    The whole numbers are from -(2 ** (bits - 1) - 1) to 2 ** (bits - 1) - 1. The step is the power of two with the
-    smallest sum of squared changes. It may be too small to reach the largest values, which then become the outermost
-    number.
+    The whole numbers are from -(2 ** (bits - 1) - 1) to 2 ** (bits - 1) - 1. The step is the smallest power of two that
+    reaches all values, or one of the next three below: that with the smallest sum of squared changes. It may be too
+    small to reach the largest values, which then become the outermost number.
 
     values: float32 of any shape, finite; not changed.
     bits: of a whole number with its sign, 2 to 16.
@@ -65,7 +65,8 @@ def round_to_steps(values: Floats, bits: int, axes: tuple[int, ...]) -> Floats:
     exact = values.astype(np.float64)
     most = 2 ** (bits - 1) - 1
     largest = np.abs(exact).max(axis=axes, keepdims=True, initial=0.0)
-    # from a step that reaches all values; no step is below float32's smallest number, whose multiples are exact
+    # From a step that reaches all values. It is at least float32's smallest number, whose multiples are exact: so no
+    # smaller step changes the values less.
     step = np.exp2(np.ceil(np.log2(np.maximum(largest / most, SMALLEST))))
     result, change = np.zeros_like(exact), np.full_like(largest, np.inf)
     for _ in range(STEPS_TRIED):
@@ -73,5 +74,5 @@ def round_to_steps(values: Floats, bits: int, axes: tuple[int, ...]) -> Floats:
         rounded_change = ((rounded - exact) ** 2).sum(axis=axes, keepdims=True)
         result = np.where(rounded_change < change, rounded, result)
         change = np.minimum(rounded_change, change)
-        step = np.maximum(step / 2, SMALLEST)
+        step = step / 2
     return result.astype(np.float32)

@@ -116,6 +116,8 @@ def test_bad_numbers_of_bits(bits: int) -> None:
         ((0.0, 0.0), 8, (0.0, 0.0)),
         ((2.0**-149, 0.0), 2, (2.0**-149, 0.0)),  # the smallest float32
         ((1.0, -0.25), 2, (1.0, 0.0)),  # -1, 0 and 1
+        # steps 8, 4 and 2 lose all ones: 100, 116 and 136; step 1 cuts the 8: 49
+        ((8.0, *[1.0] * 100), 2, (1.0,) * 101),
     ],
 )
 def test_steps_by_hand(values: tuple[float, ...], bits: int, expected: tuple[float, ...]) -> None:
