@@ -19,6 +19,7 @@ from spacy.vocab import Vocab
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import embed
 from spacy_elmo.corpus.bilm import BiLMChoice
+from spacy_elmo.corpus.embedding import Summary
 from spacy_elmo.corpus.manifest import MANIFEST, SKIPPED, Manifest, ShardFacts
 from spacy_elmo.errors import CorpusError, SettingsError, VectorsError
 from spacy_elmo.pipeline.attributes import layers_of, vectors_of
@@ -206,6 +207,35 @@ def test_what_does_not_fit_is_refused(text: Path, tmp_path: Path) -> None:
     text.write_bytes(b"\xff")
     with pytest.raises(CorpusError, match=r"1 bad \(.*text.txt, line 1: not UTF-8"):
         embed(text, tmp_path / "bad", format="spacy", bilm=BILM)
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [
+        ({"layers": {"w": [0, 1, 2], "gamma": 3.0}}, "layers"),
+        ({"layers": {"w": [0, 1, 3], "gamma": 2.0}}, "layers"),
+        ({"dtype": "float16"}, "dtype"),
+        ({"docs": True}, "docs"),
+        ({"tokenized": False}, "tokenizer"),
+        ({"shard_size": 200}, "shard_size"),
+        ({"bilm": BiLMChoice(BILM, precision="bfloat16")}, "biLM"),
+    ],
+)
+def test_shards_of_other_settings_are_not_resumed(text: Path, tmp_path: Path, setting: dict, name: str) -> None:
+    text.write_text("the cat")
+    settings: dict = {"format": "npy", "sentence": True, "tokenized": True, "shard_size": 100, "bilm": BILM}
+    settings["layers"] = {"w": [0, 1, 2], "gamma": 2.0}
+    embed(text, tmp_path / "out", **settings)
+    with pytest.raises(CorpusError, match=f"made with {name} "):
+        embed(text, tmp_path / "out", **{**settings, **setting})
+    assert embed(text, tmp_path / "out", **settings).resumed == 1
+
+
+def test_a_summary_names_the_first_bad_line_of_all_shards(tmp_path: Path) -> None:
+    summary = Summary(tmp_path, "npy")
+    for shard, skipped in enumerate(([], [("a", 3, "bad"), ("a", 4, "bad")], [("b", 1, "worse")])):
+        summary.add(ShardFacts(shard, "file", 0, "", tokens=shard, skipped=skipped))
+    assert (summary.tokens, summary.skipped, str(summary.first_skipped)) == (3, 3, "a, line 3: bad")
 
 
 def test_a_folder_of_another_program_is_never_emptied(text: Path, tmp_path: Path) -> None:
