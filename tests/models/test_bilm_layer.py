@@ -1,6 +1,7 @@
 """The Thinc layer on golden weights, and its gradient."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ from thinc.api import SGD
 
 from spacy_elmo.errors import OptionsError, SettingsError, WeightsError
 from spacy_elmo.formats import batch_to_ids_array, read_options, read_weights
+from spacy_elmo.inference import Engine, LayerCache
+from spacy_elmo.models import bilm as layer
 from spacy_elmo.models.architectures import build_bilm
+from spacy_elmo.models.bilm import leave_component, serve_component
 from spacy_elmo.models.shim import BiLMShim
 from spacy_elmo.models.span_getters import build_whole_doc
 from spacy_elmo.modules import BiLM, precision
@@ -93,6 +97,43 @@ def test_stateful_reads_the_sentences_of_a_doc_as_one_row() -> None:
     zero = build_bilm(**FILES, get_spans=two_spans).predict(docs())
     np.testing.assert_allclose(predicted[0][:, :2], zero[0][:, :2], atol=1e-5)
     assert np.abs(predicted[0][:, 2:] - zero[0][:, 2:]).max() > 1e-3
+
+
+@pytest.mark.parametrize("way", ["predicted", "stateful", "trained"])
+def test_batches_have_no_more_words_than_the_pipe_permits(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the row of five words, alone, has more than three."""
+    batches: list[list[int]] = []
+
+    def seen(function: Any, place: int) -> Any:
+        def call(*args: Any) -> Any:
+            batches.append(sorted(len(words) for words in args[place]))
+            return function(*args)
+
+        return call
+
+    monkeypatch.setattr(Engine, "run", seen(Engine.run, 1))
+    monkeypatch.setattr(Engine, "run_from", seen(Engine.run_from, 1))
+    monkeypatch.setattr(layer, "batch_to_ids_array", seen(batch_to_ids_array, 0))
+    model = build_bilm(**FILES, trainable=way == "trained", stateful=way == "stateful")
+    results = []
+    for most in (8192, 3):
+        batches.clear()
+        serve_component(model, "elmo", max_batch_tokens=most, tuned=False, learn_rate_factor=1.0, cache=None)
+        results.append(model.begin_update(docs())[0] if way == "trained" else model.predict(docs()))
+        assert sorted(batches) == ([[1, 2, 5]] if most == 8192 else [[1, 2], [5]])
+    for a, b in zip(*results):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+def test_a_copy_that_leaves_its_pipe_has_the_settings_of_its_config() -> None:
+    model = build_bilm(**FILES)
+    settings = model.attrs["settings"]
+    serve_component(
+        model, "elmo", max_batch_tokens=8192, tuned=True, learn_rate_factor=0.1, cache=LayerCache(2**20, None)
+    )
+    assert (model.shims[0].learn_rate_factor, settings.tuned) == (0.1, True)
+    leave_component(model)
+    assert (model.shims[0].learn_rate_factor, settings.tuned, settings.cache) == (1.0, False, None)
 
 
 def test_to_bytes_holds_all_and_copies_are_equal() -> None:

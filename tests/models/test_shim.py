@@ -60,6 +60,15 @@ def test_options_are_known_before_any_weights_are_read(monkeypatch: pytest.Monke
     assert shim._model is None
 
 
+def test_each_engine_caches_as_many_words_as_the_setting_says() -> None:
+    shim = BiLMShim(None, None, cached_words=3)
+    for prepare in (shim.load, shim.unfreeze):
+        prepare()
+        words = shim.prepare_engine().words
+        shim.prepare_engine().run(SENTENCES)
+        assert (words.size, len(words)) == (3, 3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("used", [True, False])
 def test_a_network_owns_the_weights_alone(used: bool, expected: dict[str, bytes]) -> None:
