@@ -230,6 +230,12 @@ def test_pipes_that_share_a_model_are_refused(nlp: Language) -> None:
     assert (first.model.attrs["settings"].tuned, second.model.attrs["settings"].tuned) == (False, True)
 
 
+def test_the_model_of_an_unpickled_pipe_is_not_shared_either(nlp: Language) -> None:
+    loaded = pickle.loads(pickle.dumps(nlp.get_pipe("elmo")))
+    with pytest.raises(SettingsError, match="'second' has the same model"):
+        ElmoPipe(nlp.vocab, loaded.model, "second", attr="other")
+
+
 def test_a_model_may_be_used_again_after_its_pipe_is_gone(nlp: Language) -> None:
     first = pipeline().get_pipe("elmo")
     model = first.model

@@ -189,6 +189,17 @@ def test_sample_docs_alone_get_zeros() -> None:
             tagger.predict(docs)
 
 
+def test_zeros_have_the_layers_of_the_bilm() -> None:
+    nlp = with_tasks("tagger")
+    nlp.initialize(lambda: examples(nlp))
+    pipe, docs = nlp.get_pipe("elmo"), [nlp.make_doc("two words")]
+    [listener] = pipe.listeners
+    listener.initialize(X=docs)
+    options = pipe.model.shims[0].options
+    [zeros] = listener.predict(docs)
+    assert (zeros.shape, zeros.any()) == ((options.n_layers + 1, 2, options.width), False)
+
+
 def test_a_listener_without_a_pipeline() -> None:
     config = {"model": elmo_block()}
     model = spacy.registry.resolve(config)["model"]

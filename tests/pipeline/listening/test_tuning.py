@@ -431,6 +431,15 @@ def test_a_tuned_bilm_that_is_swapped_is_noticed(tmp_path: Path) -> None:
         loaded("Another one")
 
 
+def test_bytes_name_the_tuned_bilm_too() -> None:
+    nlp = tuned("tagger")
+    nlp.update(examples(nlp), sgd=Adam(0.01))
+    [listener] = nlp.get_pipe("elmo").listeners
+    before = listener.attrs["bilm"]
+    nlp.to_bytes()
+    assert listener.attrs["bilm"] == shim_of(nlp).compute_fingerprint() != before
+
+
 def test_applied_in_that_step_when_the_first_component_skips() -> None:
     nlp = tuned("ner", "tagger")
     model = shim_of(nlp).unfreeze()  # kept: asking again would apply what is left
