@@ -64,7 +64,9 @@ def config_text(
 def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
     """Return settings with the full softmax if a biLM to tune predicts fewer words than would be sampled."""
     folder, softmax = softmax_folder(init), settings.training.softmax
-    if folder is None or not (folder / WORDS).is_file() or len(read_words(folder / WORDS)) >= softmax.negatives:
+    if folder is None or not has_softmax(init):  # then its words are not used
+        return settings
+    if not (folder / WORDS).is_file() or len(read_words(folder / WORDS)) >= softmax.negatives:
         return settings
     return replace(settings, training=replace(settings.training, softmax=replace(softmax, kind="full")))
 
