@@ -9,7 +9,7 @@ from wasabi import msg
 
 from ..errors import CommandError, CorpusError, Errors
 from ..formats.text.splitting import splitter
-from ..pretraining.model.files import WORDS, bilm_folder, has_softmax, no_softmax, softmax_folder
+from ..pretraining.model.files import SOFTMAX, WORDS, bilm_folder, has_softmax, no_softmax, softmax_folder
 from ..pretraining.settings.config import PretrainConfig
 from ..pretraining.settings.config_file import to_config, to_text
 from ..pretraining.settings.fitting import enough_tokens, fit
@@ -52,7 +52,7 @@ def config_text(
     message = "without --train, the settings are those for a large text"
     if train is not None:
         settings, message = _fitted(settings)
-    if settings.training.softmax.kind == "full":
+    if init is not None and settings.training.softmax.kind == "full":
         message += f"; training.softmax.kind is full, because {init} predicts few words"
     config = to_config(settings)
     if init is not None:
@@ -64,9 +64,9 @@ def config_text(
 def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
     """Return settings with the full softmax if a biLM to tune predicts fewer words than would be sampled."""
     folder, softmax = softmax_folder(init), settings.training.softmax
-    if folder is None or not has_softmax(init):  # then its words are not used
-        return settings
-    if not (folder / WORDS).is_file() or len(read_words(folder / WORDS)) >= softmax.negatives:
+    if folder is None or not all((folder / name).is_file() for name in (SOFTMAX, WORDS)):
+        return settings  # without a softmax its words are not used either
+    if len(read_words(folder / WORDS)) >= softmax.negatives:
         return settings
     return replace(settings, training=replace(settings.training, softmax=replace(softmax, kind="full")))
 

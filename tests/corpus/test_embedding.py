@@ -65,6 +65,8 @@ def test_text_is_split_as_the_language_of_the_card_needs(tmp_path: Path, languag
     [doc] = DocBin().from_disk(shard).get_docs(Vocab())
     assert [token.text for token in doc] == [token.text for token in spacy.blank(code)(text.read_text("utf8"))]
     assert json.loads((tmp_path / "out" / MANIFEST).read_text("utf8").splitlines()[0])["tokenizer"] == code
+    choice = BiLMChoice(options_file=str(tmp_path / "bilm" / "options.json"))
+    assert choice.tokenizer(None)(text.read_text("utf8")) == [token.text for token in doc]
 
 
 def test_parquet(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:

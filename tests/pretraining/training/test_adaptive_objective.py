@@ -5,6 +5,7 @@ import torch
 from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
 from spacy_elmo.pretraining.settings.sections import OptimizerSettings
 from spacy_elmo.pretraining.training.adaptive_objective import AdaptiveObjective
+from spacy_elmo.pretraining.training.distributed import Group
 
 
 def objective_of(settings: OptimizerSettings) -> tuple[AdaptiveSoftmax, AdaptiveObjective]:
@@ -17,7 +18,7 @@ def test_an_update_adds_up_batches_and_forgets_them() -> None:
     """Adagrad from sums of 1: w - rate * g / sqrt(1 + g ** 2)."""
     softmax, objective = objective_of(OptimizerSettings("adagrad", learning_rate=9.0))
     before = [parameter.detach().double() for parameter in softmax.parameters()]
-    scorer = objective.scorer(torch.zeros(2, 1, 1, dtype=torch.int64), 0, group=None)  # type: ignore[arg-type]
+    scorer = objective.scorer(torch.zeros(2, 1, 1, dtype=torch.int64), 0, Group())
     for value in (2.0, 1.0):
         objective.add(scorer, [torch.full_like(parameter, value) for parameter in softmax.parameters()])
     objective.update(0.5, step=1)
@@ -33,6 +34,8 @@ def test_an_update_adds_up_batches_and_forgets_them() -> None:
 def test_weight_decay_is_not_used() -> None:
     softmax, objective = objective_of(OptimizerSettings(weight_decay=0.5))
     before = [parameter.detach().clone() for parameter in softmax.parameters()]
-    objective.add(objective.scorer(torch.zeros(2, 1, 1), 0, group=None), [torch.zeros_like(p) for p in before])  # type: ignore[arg-type]
+    objective.add(
+        objective.scorer(torch.zeros(2, 1, 1, dtype=torch.int64), 0, Group()), [torch.zeros_like(p) for p in before]
+    )
     objective.update(1.0, step=1)
     assert all(torch.equal(a, b) for a, b in zip(before, softmax.parameters()))

@@ -43,7 +43,7 @@ def scored(gold: dict[int, Spans] | None, predicted: dict[int, Spans], found: bo
     if not found:
         one.predicted = doc_with(WORDS, predicted, one.predicted.vocab)
     else:
-        annotate(one.predicted, predicted, found=True)  # type: ignore[arg-type]
+        annotate(one.predicted, predicted, found=True)
     return score_roles([one])
 
 
@@ -108,10 +108,10 @@ def test_arguments() -> None:
 def test_each_predicate_that_is_no_word_of_the_reference_is_wrong() -> None:
     vocab = Vocab()
     predicted = Doc(vocab, words=["a", "b", "c", "d", "ef", "gh"], spaces=[False, True, False, True, True, False])
-    annotate(predicted, {0: [(5, 6, "ARG0")], 2: [(5, 6, "ARG0")], 4: [(5, 6, "ARG1")]}, found=True)  # type: ignore[arg-type]
+    annotate(predicted, {0: [(5, 6, "ARG0")], 2: [(5, 6, "ARG0")], 4: [(5, 6, "ARG1")]}, found=True)
     reference = Doc(vocab, words=["ab", "cd", "ef", "gh"], spaces=[True, True, True, False])
     reference.spans["predicates"] = [reference[2:3]]
-    annotate(reference, {2: [(3, 4, "ARG1")]}, found=False)  # type: ignore[arg-type]
+    annotate(reference, {2: [(3, 4, "ARG1")]}, found=False)
     scores = score_roles([Example(predicted, reference)])
     assert (scores["roles_p"], scores["roles_r"]) == (ratio(1, 3), 1.0)
     assert (scores["predicates_p"], scores["predicates_r"]) == (ratio(1, 3), 1.0)
