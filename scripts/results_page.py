@@ -31,12 +31,12 @@ _INTRODUCTION = """\
 What the embedded biLM `en_mini` brings to spaCy's components and to those of this package. "x alone" is a component's
 network on word features of its own; in "[x; ELMo]" a mix of the biLM's layers is beside these features. Within a task,
 the networks differ only in what their names say. The paper's figures are of its own biLM, which has 17 times the
-weights, and of larger training sets. Lines on how to read the page follow the first tables."""
+parameters, and of larger training sets. Lines on how to read the page follow the first tables."""
 
 _READING = """\
 How to read this page, which `python -m spacy project run results` writes from the files in `results/`:
 
-- Each network was chosen on the development part during its training, and scored once on the test part.
+- Of each training, the weights with the best score on the development part were scored once on the test part.
 - Static vectors: floret's, trained for half an hour of one core; see "What you would take instead".
 - Deviation: the standard deviation of a sample.
 - Error cut: the share of the baseline's errors that is gone, 1 - (1 - F) / (1 - F of the baseline), of the means.
