@@ -54,8 +54,8 @@ _INTRODUCTION = """\
 # Predictions
 
 What the four components of [the paper's other tasks](tasks.md) say about ten sentences that were written for this page,
-right or wrong. They are the first runs on [x; ELMo] of [the results](results.md). After these were trained,
-`python -m spacy project run predictions` writes this page; do not edit it by hand."""
+right or wrong. The components are those of the first runs on [x; ELMo] in [the results](results.md). After these were
+trained, `python -m spacy project run predictions` writes this page; do not edit it by hand."""
 
 
 def roles(nlp: Language) -> Iterator[str]:
