@@ -56,8 +56,8 @@ class DeferredErrorFile:
     def readinto(self, buffer: bytearray) -> int:
         """Fill a buffer and return its size. Bytes that could not be written are zeros."""
         data = self._file.read(len(buffer)) if self.error is None else b""
-        buffer[: len(data)] = data
-        buffer[len(data) :] = bytes(len(buffer) - len(data))
+        # h5py up to 3.11 gives a buffer of Cython 0.29, in which an empty slice can't be set
+        memoryview(buffer)[:] = data.ljust(len(buffer), b"\0")
         return len(buffer)
 
     def seek(self, offset: int, whence: int = 0) -> int:
