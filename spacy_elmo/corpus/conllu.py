@@ -24,12 +24,12 @@ def conllu_sentence(block: str) -> tuple[list[Sentence], str | None, str | None]
     words: list[str] = []
     forms: list[tuple[str, int]] = []  # what stands in the text, and how many words it is
     inside = 0  # number of the last word of a form that is several words
-    for line in block.splitlines():
+    for line in block.rstrip("\r\n").split("\n"):  # splitlines() would divide a text at other separators, too
         if line.startswith("#"):
             if match := _COMMENT.fullmatch(line.strip()):
                 comments[match[1]] = match[2]
             continue
-        columns = line.split("\t")
+        columns = line.rstrip("\r").split("\t")
         number = _ID.fullmatch(columns[0])
         if number is None or len(columns) < 2:
             raise Unusable("no line of CoNLL-U, whose first columns are a number and a word")
