@@ -151,12 +151,11 @@ class BiLstm(nn.Module):
         """Run all layers over rows of different lengths. The backward direction starts at each row's own end.
 
         x: *Shape:* (batch, steps, projection_dim).
-        lengths: *Shape:* (batch,), number of steps of each row.
+        lengths: *Shape:* (batch,), number of steps of each row, at least 1.
         state: the state to start from.
 
         Returns each layer's output, *Shape:* (batch, steps, 2 * projection_dim), forward and then backward, and the
-        state at each row's own end. Outputs after a row's end have no meaning. The state of a row of length 0 does not
-        change.
+        state at each row's own end. Outputs after a row's end have no meaning.
         """
         batch, steps, _ = x.shape
         reverse = reversing_index(lengths, steps)
@@ -167,11 +166,8 @@ class BiLstm(nn.Module):
         for output in outputs:
             forward, backward = output.transpose(1, 2)
             layers.append(torch.cat([forward, backward[rows, reverse]], 2))
-        last = (lengths - 1).clamp(min=0)
-        read = (lengths > 0)[None, None, :, None]
-        h = torch.stack([h[:, last, rows[:, 0]] for h in hs])
-        c = torch.stack([c[:, last, rows[:, 0]] for c in cs])
-        return layers, LstmState(torch.where(read, h, state.h), torch.where(read, c, state.c))
+        at_end = (slice(None), lengths - 1, rows[:, 0])
+        return layers, LstmState(torch.stack([h[at_end] for h in hs]), torch.stack([c[at_end] for c in cs]))
 
 
 def reversing_index(lengths: Tensor, steps: int) -> Tensor:
