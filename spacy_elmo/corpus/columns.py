@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CorpusError, Errors, SettingsError, shown
-from ..formats.text.lines import Unusable, checked_words, encodable
+from ..formats.text.lines import Unusable, checked_words
 from ..formats.text.splitting import Tokenizer
 from .bilm import BiLMChoice, EmbeddingBiLM
 from .selection import Layers, Selection
@@ -85,7 +85,7 @@ class EmbedColumns:
         for row, value in enumerate(values):
             try:
                 if isinstance(value, str):
-                    sentences.append(tokenizer(encodable(str(value))))  # spaCy refuses a numpy.str_
+                    sentences.append(tokenizer(value))
                 else:
                     sentences.append(checked_words([str(word) for word in value]))
             except (Unusable, TypeError) as error:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import spacy
 
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import EmbedColumns
@@ -39,6 +40,30 @@ def test_lists_of_words_and_one_vector_a_text() -> None:
     assert not found[1].any()
     for i in (0, 2):
         np.testing.assert_allclose(found[i], layers[i][-1].mean(0), atol=1e-5)
+
+
+@pytest.mark.parametrize("sentence", [False, True])
+def test_the_type_is_that_which_was_asked_for(sentence: bool) -> None:
+    """Of the row without words, too: one row of float32 would make all of a stacked column float32."""
+    found = EmbedColumns("words", bilm=BILM, layers="top", dtype="float16", sentence=sentence)({"words": WORDS})
+    column = found["vector" if sentence else "vectors"]
+    assert {row.dtype for row in column} == {np.dtype(np.float16)}
+    for row, layers in zip(column, ElmoEmbedder(BILM).embed_batch(WORDS)):
+        top = layers[-1].sum(0) / max(1, layers.shape[1]) if sentence else layers[-1]
+        np.testing.assert_allclose(row, top, atol=1e-3)
+
+
+def test_one_vector_a_text_is_one_array() -> None:
+    embed = EmbedColumns("words", bilm=BILM, sentence=True)
+    assert embed({"words": WORDS})["vector"].shape == (3, ElmoEmbedder(BILM).options.width)
+    assert len(embed({"words": []})["vector"]) == 0
+
+
+def test_texts_are_split_as_the_language_says() -> None:
+    text = "Das geht z.B. heute, d.h. jetzt, isn't it?"
+    for lang in ("de", "en"):
+        [tokens] = EmbedColumns(bilm=BILM, lang=lang)({"text": [text]})["tokens"]
+        assert tokens == [token.text for token in spacy.blank(lang)(text)]
 
 
 def test_a_frame() -> None:
@@ -84,5 +109,11 @@ def test_what_does_not_fit_is_refused() -> None:
         embed({"other": []})
     with pytest.raises(CorpusError, match="row 1 of the column 'text'"):
         embed({"text": ["a", 3]})
+    with pytest.raises(CorpusError, match=r"row 1 of the column 'text' .*surrogate"):
+        embed({"text": ["a", "b \ud800"]})
+    with pytest.raises(CorpusError, match=r"row 0 of the column 'text' .*blanks"):
+        embed({"text": [["a b", "c"]]})
+    with pytest.raises(SettingsError, match="the mix has 2 weights"):
+        EmbedColumns(bilm=BILM, layers={"w": [0, 1]})({"text": ["a"]})
     with pytest.raises(SettingsError, match="layers is 'all'"):
         EmbedColumns(layers="all")
