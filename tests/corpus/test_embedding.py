@@ -184,6 +184,17 @@ def test_resuming_ends_in_the_same_files(text: Path, tmp_path: Path) -> None:
     assert contents(second) == whole
 
 
+def test_a_shard_that_was_cut_is_made_again(text: Path, tmp_path: Path) -> None:
+    """As after a crash of the system: the manifest has a line for it, and the file is shorter."""
+    out = tmp_path / "out"
+    shards = embed(text, out, format="npy", sentence=True, bilm=BILM, shard_size=100).shards
+    whole = contents(out)
+    with (out / "shards" / "part-000001.npy").open("r+b") as file:
+        file.truncate(file.seek(0, os.SEEK_END) - 1)
+    assert embed(text, out, format="npy", sentence=True, bilm=BILM, shard_size=100).resumed == shards - 1
+    assert contents(out) == whole
+
+
 def test_what_does_not_fit_is_refused(text: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     embed(text, out, format="spacy", bilm=BILM, shard_size=100)

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import lzma
 import sys
 from collections.abc import Sequence
@@ -87,6 +88,26 @@ def test_json_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("record", "name", "meta"),
+    [
+        ({"text": "a", "id": None}, None, None),
+        ({"text": "a", "id": True}, "true", None),
+        ({"text": "a", "id": {"n": [1]}}, '{"n": [1]}', None),
+        ({"text": "a", "id": "é"}, "é", None),
+        ({"tokens": ["a"], "text": "A"}, None, {"text": "A"}),  # the tokens are read, so the text is one more field
+        ({"tokens": ["a"], "url": None, "id": 1.5}, "1.5", {"url": None}),
+    ],
+)
+def test_names_and_other_fields_of_json_lines(record: dict, name: str | None, meta: dict | None) -> None:
+    document = BLANKS(Item("a.jsonl", 1, "json", json.dumps(record).encode()))
+    assert document is not None
+    assert words([document]) == [["a"]]
+    assert document.id == name
+    assert document.meta == (None if meta is None else json.dumps(meta))
+    assert document.text == (None if "tokens" in record else "a")
+
+
+@pytest.mark.parametrize(
     ("line", "reason"),
     [
         (b"{", "not JSON"),
@@ -130,6 +151,63 @@ def test_conllu(tmp_path: Path) -> None:
     assert first.sentences[0].offsets == [(0, 2), (3, 5), (6, 8), (6, 8), (9, 15), (15, 16)]
     with pytest.raises(Unusable, match="no line of CoNLL-U"):
         BLANKS(Item("a", 1, "conllu", b"Il va au"))
+
+
+def test_empty_lines_between_sentences_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.conllu"
+    path.write_text("\n1\tA\t_\n\n \r\n\n1\tB\t_\n\n\n", encoding="utf8")
+    assert [(item.line, item.data) for item in read_items([path])] == [(2, b"1\tA\t_\n"), (6, b"1\tB\t_\n")]
+
+
+def test_a_sentence_that_is_too_long_is_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_LONGEST_SENTENCE", 20)
+    path = tmp_path / "a.conllu"
+    short, exact, long = "1\tA\t_\n", "1\t" + "A" * 15 + "\t_\n", "1\tA\t_\n2\tB\t_\n3\tC\t_\n4\tD\t_\n"
+    path.write_text("\n".join([short, long, exact, long]), encoding="utf8")
+    items = list(read_items([path]))
+    assert [(item.line, item.data) for item in items] == [
+        (1, short.encode()), (3, None), (8, exact.encode()), (10, None)
+    ]  # fmt: skip
+    assert len(exact) == 20
+    with pytest.raises(Unusable, match="more than"):
+        BLANKS(items[1])
+
+
+def test_docs_of_words_alone_have_no_text(tmp_path: Path) -> None:
+    """In the first doc it is not known where spaces are; in the second it is, and one token is a line break."""
+    vocab = spacy.blank("en").vocab
+    words_of_docs = [["Yes", ".", "No", "!"], ["A", "dog", ".", "\n", "Yes", "."]]
+    known = Doc(vocab, words=words_of_docs[1], spaces=[True, False, False, False, False, False])
+    DocBin(docs=[Doc(vocab, words=words_of_docs[0]), known]).to_disk(tmp_path / "a.spacy")
+    for parser, split in (
+        (BLANKS, [[["Yes", ".", "No", "!"]], [["A", "dog", ".", "Yes", "."]]]),
+        (ENGLISH, [[["Yes", "."], ["No", "!"]], [["A", "dog", "."], ["Yes", "."]]]),
+    ):
+        unknown, spaced = parsed([tmp_path / "a.spacy"], parser)
+        assert [words([unknown]), words([spaced])] == split
+        assert unknown.text is None
+        assert all(sentence.offsets is None for sentence in unknown.sentences)
+        assert spaced.text == "A dog.\nYes."
+        for sentence in spaced.sentences:
+            assert sentence.offsets is not None
+            assert [spaced.text[start:end] for start, end in sentence.offsets] == sentence.tokens
+
+
+def test_a_doc_whose_words_no_file_could_hold_is_refused(tmp_path: Path) -> None:
+    doc = Doc(spacy.blank("en").vocab, words=["a b", "c"])
+    DocBin(docs=[doc]).to_disk(tmp_path / "a.spacy")
+    with pytest.raises(CorpusError, match=r"a\.spacy, line 1: an empty token, or one with blanks"):
+        parsed([tmp_path / "a.spacy"])
+
+
+def test_sentences_without_words_are_left_out(tmp_path: Path) -> None:
+    for line in (b'{"tokens": []}', b'{"text": " "}', b'{"text": ""}'):
+        assert BLANKS(Item("a.jsonl", 1, "json", line)) is ENGLISH(Item("a.jsonl", 1, "json", line)) is None
+    vocab = spacy.blank("en").vocab
+    blank_in_between = Doc(vocab, words=["A", "\n", "B"], sent_starts=[True, True, True])
+    DocBin(docs=[Doc(vocab, words=["\n", " "]), blank_in_between]).to_disk(tmp_path / "a.spacy")
+    [document] = parsed([tmp_path / "a.spacy"])
+    assert (document.line, words([document])) == (2, [["A"], ["B"]])
 
 
 def test_docs(tmp_path: Path) -> None:

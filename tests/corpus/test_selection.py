@@ -1,0 +1,89 @@
+"""What is written of the layers of a sentence, against the formulas; and what tells two shards apart."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_elmo.corpus.documents import Item, Kind, Shard
+from spacy_elmo.corpus.selection import Selection
+from spacy_elmo.errors import SettingsError
+
+LAYERS = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32)
+MIX = {"w": [0.5, -1.0, 2.0], "gamma": 1.5}
+WEIGHTS = 1.5 * np.exp(MIX["w"]) / np.exp(MIX["w"]).sum()
+EXPECTED = {
+    "all": LAYERS,
+    "top": LAYERS[2],
+    "mean": (LAYERS[0] + LAYERS[1] + LAYERS[2]) / 3,
+    "mix": WEIGHTS[0] * LAYERS[0] + WEIGHTS[1] * LAYERS[1] + WEIGHTS[2] * LAYERS[2],
+}
+
+
+@pytest.mark.parametrize("name", list(EXPECTED))
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("float16", 2e-3)])
+def test_values(name: str, dtype: str, tolerance: float) -> None:
+    layers, expected = MIX if name == "mix" else name, EXPECTED[name]
+    tokens, sentence = (Selection.of(layers, dtype, sentence) for sentence in (False, True))
+    means = (expected[..., 0, :] + expected[..., 1, :] + expected[..., 2, :] + expected[..., 3, :]) / 4
+    for selection, wanted in ((tokens, expected), (sentence, means)):
+        got = selection(LAYERS)
+        assert (got.dtype, got.shape) == (np.dtype(dtype), wanted.shape)
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance)
+        columns = dict(zip(selection.columns(3), selection.by_column(got), strict=True))
+        if name == "all":
+            assert list(columns) == ["layer_0", "layer_1", "layer_2"]
+            np.testing.assert_array_equal(columns["layer_1"], got[1])
+        else:
+            assert list(columns) == ["vector" if selection is sentence else "vectors"]
+
+
+def test_values_that_float16_does_not_have() -> None:
+    large = np.full((1, 2, 3), 65_504, np.float32)  # the largest number of float16
+    assert np.isfinite(Selection.of("top", "float16", False)(large)).all()
+    assert Selection.of("top", "float32", False)(2 * large).max() == 131_008
+    with pytest.raises(SettingsError, match="float16"):
+        Selection.of("top", "float16", False)(2 * large)
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        {"w": []},
+        {"w": "012"},
+        {"w": [True, 0]},
+        {"w": [float("nan"), 0]},
+        {"w": [0, 0], "gamma": float("inf")},
+        {"w": [0, 0], "gamma": None},
+    ],
+)
+def test_mixes_that_are_none(mix: dict) -> None:
+    with pytest.raises(SettingsError, match="not the weights of a mix"):
+        Selection.of(mix, "float32", False)
+
+
+def test_a_file_of_several_mixes(tmp_path: Path) -> None:
+    for content in ("[]", '[{"w": [0, 1]}, {"w": [1, 0]}]'):
+        (tmp_path / "mix.json").write_text(content, encoding="utf8")
+        with pytest.raises(SettingsError, match=r"mix\.json: not the weights of a mix .*mixes; keep the one"):
+            Selection.of(tmp_path / "mix.json", "float32", False)
+
+
+def test_shards_of_other_items_have_another_digest() -> None:
+    """Else a command that goes on would keep vectors of another text, or name the wrong lines."""
+
+    def digest(*items: tuple[str, int, Kind, bytes | None]) -> str:
+        return Shard(0, [Item(*item) for item in items]).digest()
+
+    digests = [
+        digest(("a", 1, "text", b"ab"), ("a", 2, "text", b"c")),
+        digest(("a", 1, "text", b"a"), ("a", 2, "text", b"bc")),
+        digest(("b", 1, "text", b"ab"), ("a", 2, "text", b"c")),
+        digest(("a", 1, "text", b"ab"), ("a", 3, "text", b"c")),
+        digest(("a", 1, "json", b"ab"), ("a", 2, "text", b"c")),
+        digest(("a", 1, "text", b"ab"), ("a", 2, "text", b"d")),
+        digest(("a", 1, "text", b"ab")),
+    ]
+    assert len(set(digests)) == len(digests)
+    assert digest(("a", 1, "text", b"ab"), ("a", 2, "text", b"c")) == digests[0]
+    assert len(digests[0]) == 64
