@@ -105,6 +105,14 @@ def test_retokenised_docs(pair: tuple[Language, Language]) -> None:
     assert DocLayers("elmo").read(text).shape == held.shape
 
 
+def test_a_doc_of_another_text_gets_no_zeros(pair: tuple[Language, Language]) -> None:
+    """The layers of other words are not the doc's. What a listener has none for must not pass as zeros."""
+    other, doc = pair[1].get_pipe("elmo")(pair[1].make_doc("Rome eats red ham")), pair[1].make_doc(TEXT)
+    _HELD[doc] = _HELD[other]
+    with pytest.raises(NotEmbeddedError, match="its text is another"):
+        pair[1].get_pipe("tagger")(doc)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("frozen", [True, False])
 def test_training_is_the_same(frozen: bool) -> None:

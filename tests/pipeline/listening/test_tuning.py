@@ -13,7 +13,7 @@ import torch
 from pipelines import files
 from spacy.training import Example
 from tasks import add_task, elmo_block, examples, tok2vec, train, with_tasks
-from thinc.api import SGD, Adam
+from thinc.api import SGD, Adam, fix_random_seed
 
 from spacy_elmo.errors import ChangedBiLMWarning, NotEmbeddedError, SettingsError
 from spacy_elmo.formats import batch_to_ids_array
@@ -161,6 +161,38 @@ def test_l2_leaves_the_biases_alone(decay: bool) -> None:
             expected = before[name] - 0.5 * (gradient[name] + l2 * before[name])
         np.testing.assert_allclose(after, expected, atol=1e-5)
     assert 0 < biases < len(before)
+
+
+def test_a_component_may_predict_after_its_update() -> None:
+    """spaCy has the components in `annotates` predict the same docs in the same step. No gradient follows from that."""
+    results = []
+    for annotates in ([], ["tagger"]):
+        fix_random_seed(0)
+        nlp = tuned("tagger")
+        before = weights(nlp)
+        nlp.update(examples(nlp), sgd=SGD(0.1), annotates=annotates)
+        results.append(weights(nlp))
+        assert changed(before, results[-1])
+    for name, expected in results[0].items():
+        np.testing.assert_allclose(results[1][name], expected, atol=1e-6, err_msg=name)
+
+
+def test_two_listeners_of_the_last_component_are_awaited() -> None:
+    """[x; ELMo] and [h; ELMo]: with plain SGD the step is -rate times the sum of both gradients."""
+    steps = []
+    for at_once in (True, False):
+        fix_random_seed(0)
+        nlp = tuned("tagger", block=tok2vec(output=True), learn_rate_factor=1.0)
+        before = weights(nlp)
+        if at_once:
+            nlp.update(examples(nlp), sgd=SGD(0.1, L2=0.0, grad_clip=0.0))
+            steps.append({name: array - before[name] for name, array in weights(nlp).items()})
+        else:
+            nlp.update(examples(nlp), sgd=False)
+            steps.append({name: -0.1 * gradient for name, gradient in gradients(nlp).items()})
+    assert any(step.any() for step in steps[1].values())
+    for name, expected in steps[1].items():
+        np.testing.assert_allclose(steps[0][name], expected, atol=1e-5, err_msg=name)
 
 
 def test_applied_in_the_same_step_as_spacy_train_does() -> None:
@@ -355,6 +387,32 @@ def test_gradients_doc_by_doc_are_those_of_the_batch() -> None:
         got.append(gradients(nlp))
     for name in got[0]:
         np.testing.assert_allclose(got[0][name], got[1][name], rtol=1e-5, atol=1e-5)
+
+
+def test_docs_of_the_step_beside_others() -> None:
+    """What the others' layers came from is frozen, so only the gradient of the doc in the step arrives."""
+    got = []
+    for beside in (False, True):
+        nlp = with_tasks(frozen=False)
+        other, doc = nlp("Another doc , annotated before"), nlp.make_doc("The bank of the river")
+        model = two_models(nlp)[0]
+        nlp.get_pipe("elmo").update([Example(doc, doc.copy())])
+        Y, backprop = model.begin_update([other, doc] if beside else [doc])
+        backprop([np.ones_like(y) for y in Y])
+        got.append(gradients(nlp))
+    assert any(gradient.any() for gradient in got[0].values())
+    for name, expected in got[0].items():
+        np.testing.assert_allclose(got[1][name], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_an_update_without_the_bilm_after_one_with_it() -> None:
+    """The step of the first batch is over, and the docs of the second are no part of it."""
+    nlp = tuned("tagger")
+    nlp.update(examples(nlp), sgd=SGD(0.1))
+    before, tagger = weights(nlp), nlp.get_pipe("tagger").model.to_bytes()
+    nlp.update(examples(nlp), sgd=SGD(0.1), exclude=["elmo"], annotates=["elmo"])
+    assert not changed(before, weights(nlp))
+    assert nlp.get_pipe("tagger").model.to_bytes() != tagger
 
 
 def test_a_gradient_that_comes_too_late_is_no_silent_loss() -> None:
