@@ -250,6 +250,15 @@ def test_scan_runs_backward_twice_over_one_graph(products: torch.dtype) -> None:
         assert torch.equal(got, expected)
 
 
+def test_gradients_of_gradients_are_refused() -> None:
+    """The backward pass is not recorded, and the error says so."""
+    inputs = scan_inputs(True)
+    hidden, _ = scan(inputs, None, Clips(None, None))
+    (gradient,) = torch.autograd.grad(hidden.sin().sum(), inputs[:1], create_graph=True)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.square().sum().backward()
+
+
 def test_keep_0_starts_a_row_from_the_zero_state() -> None:
     with torch.no_grad():
         inputs = scan_inputs(True)
