@@ -75,6 +75,19 @@ def test_evaluation_between_steps_of_training(files: tuple[Path, Path]) -> None:
         assert_like_characters(elmo)
 
 
+def test_a_state_is_carried_in_training_too(files: tuple[Path, Path]) -> None:
+    """The places of words make no difference: each batch goes on from the state after the one before."""
+    elmo, plain = (Elmo(*files, 1, dropout=0, stateful=True, vocab_to_cache=words) for words in (VOCABULARY, None))
+    for module in (elmo, plain):
+        module.requires_grad_()
+    results = []
+    for _ in range(2):
+        got, expected = elmo(IDS, WORDS)["elmo_representations"][0], plain(IDS)["elmo_representations"][0]
+        close(got, expected.detach())
+        results.append(expected.detach())
+    assert not torch.allclose(*results, atol=1e-4)
+
+
 def test_made_and_run_in_inference_mode(files: tuple[Path, Path]) -> None:
     with torch.inference_mode():
         assert_like_characters(cached(files))

@@ -94,6 +94,20 @@ def test_dropout_in_training_alone(files: tuple[Path, Path]) -> None:
     assert torch.equal(elmo(ids)["elmo_representations"][0], elmo(ids)["elmo_representations"][0])
 
 
+def test_dropout_of_everything(files: tuple[Path, Path]) -> None:
+    """AllenNLP passes the share to torch.nn.Dropout, which accepts 1."""
+    assert not Elmo(*files, 1, dropout=1)(batch_to_ids(SENTENCES))["elmo_representations"][0].any()
+
+
+def test_requires_grad_is_ignored_with_a_module(files: tuple[Path, Path]) -> None:
+    """In AllenNLP it is an argument of the biLM that is made from files, so a vocabulary is no reason to refuse it."""
+    bilm = bilm_in(files[0].parent).requires_grad_(False)
+    elmo = Elmo(None, None, 1, requires_grad=True, dropout=0, vocab_to_cache=["pad", "The"], module=bilm)
+    assert not any(parameter.requires_grad for parameter in bilm.parameters())
+    expected = Elmo(*files, 1, dropout=0)(batch_to_ids(SENTENCES))["elmo_representations"][0].detach()
+    close(elmo(batch_to_ids(SENTENCES), places(SENTENCES, ["pad", "The"]))["elmo_representations"][0], expected)
+
+
 def test_copies_and_precision(files: tuple[Path, Path]) -> None:
     elmo, ids = Elmo(*files, 1, dropout=0, stateful=True, vocab_to_cache=["pad", "The"]), batch_to_ids(SENTENCES)
     first = elmo(ids)["elmo_representations"][0].detach()
@@ -137,9 +151,11 @@ VOCABULARY = {"vocab_to_cache": ["pad", "a"]}
         ({}, [[["a", "b"]]], "inputs is list. Expected a tensor"),
         ({}, [IDS.float()], "inputs is a tensor of float32"),
         ({}, [IDS > 0], "inputs is a tensor of bool"),
+        ({}, [IDS.to(torch.complex64)], "inputs is a tensor of complex64"),
         ({}, [IDS[0]], r"inputs has shape \(1, 50\)"),
         ({}, [IDS[:, :, :20]], r"has 20 characters a word.*max_characters=50"),
         ({}, [IDS + 100], "inputs holds 361"),
+        ({}, [IDS.masked_fill(IDS == 261, 262)], "inputs holds 262"),  # 261, the padding of a word, is the highest id
         ({}, [IDS - 1000], "inputs holds -"),
         ({}, [IDS.to("meta")], r"inputs is on meta, but the biLM is on cpu.*inputs.to\('cpu'\)"),
         ({}, [batch_to_ids([["a", "b"], ["c"]]).flip(1)], "Sentence 1 of inputs has a word after padding"),
@@ -148,6 +164,7 @@ VOCABULARY = {"vocab_to_cache": ["pad", "a"]}
         (VOCABULARY, [IDS, torch.tensor([[-1]])], "word_inputs holds -1"),
         (VOCABULARY, [IDS * 0, torch.tensor([[7]])], "word_inputs holds 7, but vocab_to_cache has 2 words"),
         (VOCABULARY, [IDS, torch.ones(1, 1)], "word_inputs is a tensor of float32"),
+        (VOCABULARY, [torch.ones(2).long(), torch.ones(2).long()], r"inputs has shape \(2,\)"),
     ],
 )
 def test_tensors_that_can_not_be_used(
@@ -163,6 +180,7 @@ def test_tensors_that_can_not_be_used(
         ({"num_output_representations": 0}, "num_output_representations is 0"),
         ({"num_output_representations": "2"}, "num_output_representations is '2'"),
         ({"dropout": 1.5}, "dropout is 1.5"),
+        ({"dropout": -0.1}, "dropout is -0.1"),
         ({"dropout": "0.5"}, "dropout is '0.5'"),
         ({"dropout": None}, "dropout is None"),
         ({"scalar_mix_parameters": [1.0]}, "has 1 values. Expected 3"),

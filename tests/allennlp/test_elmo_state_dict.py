@@ -10,6 +10,7 @@ from golden_files import GOLDEN_NAMES, datasets_in
 from torch import nn
 
 from spacy_elmo import Elmo, batch_to_ids
+from spacy_elmo.allennlp.names import from_allennlp
 
 SENTENCES = [["We", "sat", "on", "the", "bank", "."], ["naïve", "東京"]]
 
@@ -68,6 +69,10 @@ def test_what_does_not_fit_is_named(golden: Path) -> None:
     one_direction = {key: tensor for key, tensor in theirs.items() if "backward_layer_0.input" not in key}
     with pytest.raises(RuntimeError, match=r"forward_layer_0\.input_linearity\.weight"):
         elmo.load_state_dict(one_direction)
+    for part in ("input_linearity.weight", "state_linearity.bias", "state_projection.weight"):
+        name = f"_elmo_lstm._elmo_lstm.backward_layer_0.{part}"
+        with pytest.raises(RuntimeError, match=rf"(?s)Error\(s\) in loading.*backward_layer_0\.{part}"):
+            elmo.load_state_dict(theirs | {name: theirs[name][..., :-4]})
     with pytest.raises(RuntimeError, match="size mismatch"):
         elmo.load_state_dict(theirs | {"scalar_mix_0.scalar_parameters.3": torch.zeros(1)})
     with pytest.raises(RuntimeError, match=r"Unexpected key.*other"):
@@ -107,6 +112,14 @@ def test_a_gap_in_a_mix_is_not_closed(golden: Path) -> None:
     del theirs["scalar_mix_1.scalar_parameters.1"]
     with pytest.raises(RuntimeError, match=r"Missing key.*scalar_mix_1\.w"):
         scrambled(golden, "random_a").load_state_dict(theirs | {"scalar_mix_1.scalar_parameters.2": torch.zeros(2)})
+
+
+def test_many_layers_in_any_order() -> None:
+    """The numbers in the names are numbers: layer 2 comes before layer 10."""
+    state = {f"m.scalar_mix_0.scalar_parameters.{k}": torch.tensor([float(k)]) for k in reversed(range(12))}
+    from_allennlp(state, "m.", ours_inside=True)
+    assert list(state) == ["m.scalar_mix_0.w"]
+    assert state["m.scalar_mix_0.w"].tolist() == [float(k) for k in range(12)]
 
 
 class Foreign(nn.Module):

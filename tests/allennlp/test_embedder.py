@@ -14,11 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from bilm_cases import bilm_of, random_datasets
 from golden_files import GOLDEN_NAMES, Golden, read_golden
 
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.allennlp import embedder as module
 from spacy_elmo.errors import ElmoError, SettingsError, TruncatedWordsWarning
+from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.inference import Engine, dtype_of
 from spacy_elmo.modules import load_bilm
 from spacy_elmo.modules.precision import Precision
@@ -176,6 +178,27 @@ def test_long_words_are_counted(golden: Path) -> None:
         embedder.embed_sentence(["a" * 49, "東" * 17, "a" * 48])
     embedder.embed_sentence(["a" * 49])  # said once
     assert embedder.n_truncated == 3
+
+
+def test_long_words_are_those_that_this_biLM_cuts() -> None:
+    options = BiLMOptions(3, ((1, 4),), 0, "relu", 12, 4, 4, 1, None, None, True)
+    embedder = ElmoEmbedder.from_bilm(bilm_of(options, random_datasets(options, seed=0)))
+    with pytest.warns(TruncatedWordsWarning, match="reads the first 10 of a token"):
+        embedder.embed_sentence(["a" * 10, "a" * 11])
+    embedder.encode([["a" * 12, "東" * 4, "b"]])
+    assert embedder.n_truncated == 3
+
+
+@pytest.mark.filterwarnings("ignore::spacy_elmo.errors.TruncatedWordsWarning")
+@pytest.mark.parametrize("stateful", [False, True])
+def test_weights_in_memory(known: Golden, stateful: bool) -> None:
+    arrays = known.bilm.to_arrays()
+    embedder = ElmoEmbedder.from_arrays(known.bilm.options, arrays, stateful=stateful)
+    assert not arrays  # the embedder is their only owner
+    for k, batch in enumerate(known.carry_batches if stateful else [known.sentences]):
+        name = f"carried_state/{k}" if stateful else "zero_state"
+        for i, array in enumerate(embedder.embed_batch(batch)):
+            np.testing.assert_allclose(array, known.expected[f"{name}/{i}"], atol=CLOSE)
 
 
 @pytest.mark.slow

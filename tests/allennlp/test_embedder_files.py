@@ -53,6 +53,16 @@ def test_forget_sentences_and_sentence_keys(embedder: ElmoEmbedder, tmp_path: Pa
         np.testing.assert_allclose(file["c: d."], embedder.embed_sentence(["c:", "d."])[-1], atol=CLOSE)
 
 
+def test_lines_have_the_defaults_of_a_file(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    lines = TEXT.splitlines()
+    embedder.embed_file(io.StringIO(TEXT), tmp_path / "a.hdf5")
+    embedder.embed_lines([line.strip() for line in lines], tmp_path / "b.hdf5")
+    with h5py.File(tmp_path / "a.hdf5") as a, h5py.File(tmp_path / "b.hdf5") as b:
+        assert set(a) == set(b) == {"0", "1", "2", "3", "sentence_to_index"}
+        assert a["sentence_to_index"][0] == b["sentence_to_index"][0]
+        assert all(a[name].shape == b[name].shape == (3, len(lines[int(name)].split()), 32) for name in "0123")
+
+
 def refused(embedder: ElmoEmbedder, tmp_path: Path, text: str, *parts: str, keys: bool = False) -> None:
     with pytest.raises(CommandError) as error:
         embedder.embed_file(io.StringIO(text), tmp_path / "x.hdf5", use_sentence_keys=keys)
