@@ -19,11 +19,7 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
     mean = 100 * statistics.mean(cut for _, cut in cuts)
     least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
     lines = [f"Errors that ELMo removes: {mean:.0f} % on average, from {_named(least)} to {_named(most)}."]
-    random = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs, "random")) is not None]
-    if random:
-        listed = ", ".join(_difference(task, cut) for task, cut in random)
-        lines.append(f"A biLM of the same sizes with random weights, in place of ELMo: {listed}.")
-    lines += _vectors_line(all_runs)
+    lines += _random_line(all_runs) + _vectors_line(all_runs)
     paces = [(task, pace) for task, runs in all_runs if (pace := pace_of(runs)) is not None]
     if paces:
         lines.append(
@@ -41,6 +37,20 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
     return lines
 
 
+def _random_line(all_runs: AllRuns) -> list[str]:
+    """Return what random weights do in the place of the biLM's; nothing if no task has runs of them."""
+    cuts = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs, "random")) is not None]
+    if not cuts:
+        return []
+    mean = statistics.mean(cut for _, cut in cuts)
+    least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
+    ends = " to ".join(f"{_difference(cut)} ({task.title})" for task, cut in (least, most))
+    return [
+        f"A biLM of the same sizes with random weights, in place of ELMo, on {len(cuts)} of the tasks: "
+        f"{_difference(mean)} than x alone on average, from {ends}."
+    ]
+
+
 def _vectors_line(all_runs: AllRuns) -> list[str]:
     """Return what static vectors bring beside ELMo; nothing if no task has runs of all these networks."""
     cuts = [[cut_of(task, runs, network) for network in WITH_VECTORS] for task, runs in all_runs]
@@ -54,15 +64,15 @@ def _vectors_line(all_runs: AllRuns) -> list[str]:
     ]
 
 
-def _difference(task: Task, cut: float) -> str:
+def _difference(cut: float) -> str:
     if round(100 * cut) == 0:
-        return f"as many errors ({task.title})"
-    return _named((task, abs(cut)), f" {'fewer' if cut > 0 else 'more'} errors")
+        return "as many errors"
+    return f"{100 * abs(cut):.0f} % {'fewer' if cut > 0 else 'more'} errors"
 
 
-def _named(figure: tuple[Task, float], what: str = "") -> str:
+def _named(figure: tuple[Task, float]) -> str:
     task, share = figure
-    return f"{100 * share:.0f} %{what} ({task.title})"
+    return f"{100 * share:.0f} % ({task.title})"
 
 
 def _paces(paces: Iterable[tuple[Task, Pace]]) -> str:
