@@ -41,6 +41,10 @@ BAD_ARRAYS = {
         lambda a: a | {"char_cnn.embedding.weight": np.ones((262, 3), np.float32)},
         "row 0 of char_cnn.embedding.weight",
     ),
+    "one value of the padding": (
+        lambda a: a | {"char_cnn.embedding.weight": np.eye(262, 3, dtype=np.float32)},
+        "row 0 of char_cnn.embedding.weight",
+    ),
     "nothing": (lambda a: {}, "char_cnn.embedding.weight is missing"),
 }
 
