@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 
 import h5py
@@ -115,3 +116,22 @@ def test_links_and_other_shapes_are_no_keyed_sentences(tmp_path: Path) -> None:
             file[name] = value
         with pytest.raises(VectorsError, match="no dataset 0 and no sentence_to_index"):
             list(read_vectors(path))
+
+
+def test_a_disk_that_is_full_at_the_end_leaves_the_earlier_file(vectors: Path) -> None:
+    """HDF5 has small datasets in its buffers until the file is closed."""
+    before = vectors.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def write() -> None:
+        with VectorsWriter(vectors) as writer:
+            writer.write("a", rows(1))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+
+    try:
+        with pytest.raises(VectorsError, match="File too large"):
+            write()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert vectors.read_bytes() == before
+    assert list(vectors.parent.iterdir()) == [vectors]
