@@ -105,6 +105,31 @@ def test_missing_datasets_are_named(path: Path, name: str) -> None:
     refused(path, f"missing datasets: {dataset}.")
 
 
+@pytest.mark.parametrize("name", ["adaptive/down/2", "adaptive/words/2"])
+def test_a_dataset_beyond_the_clusters(path: Path, name: str) -> None:
+    with h5py.File(path, "a") as file:
+        file[name] = np.zeros((1, 1), np.float32)
+    refused(path, f"{name} is beyond the clusters")
+
+
+def test_cutoffs_in_the_other_byte_order(path: Path) -> None:
+    replaced(path, "adaptive/cutoffs", np.array(CUTOFFS, ">i8"))
+    assert read_adaptive(path)[0] == CUTOFFS
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_more_memory_than_allowed(path: Path, dtype: type[np.floating]) -> None:
+    """The values are float32 in memory, whatever the file has."""
+    shapes = {"weight": (1001, 64), "bias": (1001,), "down.0": (16, 64), "words.0": (9000, 16)}
+    n_bytes = 4 * (1001 * 64 + 1001 + 16 * 64 + 9000 * 16)
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    write_adaptive(path, [1000], zeros, dtype, compress=True)
+    assert 4 * path.stat().st_size < n_bytes
+    assert not any(values.any() for values in read_adaptive(path, n_bytes)[1].values())
+    with pytest.raises(WeightsError, match=f"the softmax would take {n_bytes:,} bytes of memory"):
+        read_adaptive(path, n_bytes - 1)
+
+
 def test_two_kinds_of_softmax(path: Path) -> None:
     with h5py.File(path, "a") as file:
         file["softmax/W"] = np.zeros((3, 2), np.float32)

@@ -140,6 +140,17 @@ def test_files_that_are_not_hdf5_or_cut_short(path: Path, spoil: Callable[[bytes
     refused(path, "not an HDF5 file, or one cut short")
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_more_memory_than_allowed(path: Path, dtype: type[np.floating]) -> None:
+    """The values are float32 in memory, whatever the file has."""
+    n_bytes = 4 * (9000 * 32 + 9000)
+    write_softmax(path, np.zeros((9000, 32), np.float32), np.zeros(9000, np.float32), dtype, compress=True)
+    assert 4 * path.stat().st_size < n_bytes
+    assert not any(values.any() for values in read_softmax(path, n_bytes))
+    with pytest.raises(WeightsError, match=f"the softmax would take {n_bytes:,} bytes of memory"):
+        read_softmax(path, n_bytes - 1)
+
+
 def test_missing_file_and_folder(tmp_path: Path) -> None:
     refused(tmp_path / "missing.hdf5", "no such file. Expected the softmax.hdf5 of a biLM")
     refused(tmp_path, "a folder or a special file")
