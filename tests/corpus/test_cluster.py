@@ -33,14 +33,22 @@ SECONDS = 120  # after which what is waited for will not come
 def nodes() -> Iterator[Any]:
     """A Ray cluster of one node on this machine, with one core."""
     utils = pytest.importorskip("ray.cluster_utils", reason="ray is not installed")
-    temporary = tempfile.mkdtemp(prefix="ray")  # the paths of sockets may not be longer
+    temporary = Path(tempfile.mkdtemp(prefix="ray"))  # the paths of sockets may not be longer
+    folder = temporary / "ray"
+    folder.mkdir()
     quick = {"health_check_initial_delay_ms": 1_000, "health_check_period_ms": 500, "health_check_failure_threshold": 4}
     started = utils.Cluster()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # Ray writes the cluster's address to RAY_TMPDIR/ray. /tmp/ray need not exist, or is a user's
+        patch.setenv("RAY_TMPDIR", str(temporary))
         try:
             started.add_node(
-                num_cpus=1, object_store_memory=STORE, include_dashboard=False, temp_dir=temporary, _system_config=quick
+                num_cpus=1,
+                object_store_memory=STORE,
+                include_dashboard=False,
+                temp_dir=str(folder),
+                _system_config=quick,
             )
             yield started
         finally:
