@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -58,9 +59,9 @@ def test_a_writer_that_is_used_again_begins_again(tmp_path: Path) -> None:
         (f"a{chr(0xDFFF)}", "surrogate"),
     ],
 )
-def test_keys_that_name_no_dataset(tmp_path: Path, key: object, reason: str) -> None:
+def test_keys_that_name_no_dataset(tmp_path: Path, key: Any, reason: str) -> None:
     with pytest.raises(VectorsError, match=reason), VectorsWriter(tmp_path / "vectors.hdf5") as writer:
-        writer.write("a", rows(0), key=key)  # type: ignore[arg-type]
+        writer.write("a", rows(0), key=key)
     assert not list(tmp_path.iterdir())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,6 +99,6 @@ def test_copies_have_ids_of_their_own(shims: list[BiLMShim]) -> None:
 
 
 @pytest.mark.parametrize("cached_words", [-1, True, 2.0, "3", None])
-def test_numbers_of_words_that_can_not_be_cached(cached_words: object) -> None:
+def test_numbers_of_words_that_can_not_be_cached(cached_words: Any) -> None:
     with pytest.raises(SettingsError, match="cached_words"):
-        BiLMShim(None, None, cached_words=cached_words)  # type: ignore[arg-type]
+        BiLMShim(None, None, cached_words=cached_words)

@@ -254,7 +254,7 @@ def test_gradients_of_gradients_are_refused() -> None:
     """The backward pass is not recorded, and the error says so."""
     inputs = scan_inputs(True)
     hidden, _ = scan(inputs, None, Clips(None, None))
-    (gradient,) = torch.autograd.grad(hidden.sin().sum(), inputs[:1], create_graph=True)  # type: ignore[arg-type]
+    (gradient,) = torch.autograd.grad(hidden.sin().sum(), inputs[:1], create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.square().sum().backward()
 
