@@ -1,6 +1,8 @@
 """DocBins are read as spaCy reads them; hostile ones are refused before they take memory."""
 
+import gzip
 import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,9 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 from srsly.msgpack.exceptions import UnpackException
 
-from spacy_elmo.formats.text.docbin import TooLargeError, read_docs
+from spacy_elmo.errors import CorpusError
+from spacy_elmo.formats.text import docbin
+from spacy_elmo.formats.text.docbin import TooLargeError, check_docs_size, docbin_bytes, read_docs
 
 LIMIT = 1 << 20
 # what spaCy and msgpack raise; the caller turns all of it into a CorpusError
@@ -76,6 +80,7 @@ ARRAY = {b"nd": True, b"type": "|O", b"kind": b"", b"shape": [1], b"data": bytes
         {"tokens": ARRAY},
         {"tokens": ...},
         {"spaces": b""},
+        {"spaces": bytes(19)},
         {"lengths": numbers(5, -1, 6, 3, 5)},
         {"lengths": numbers(2**31 - 1, 2**31 - 1)},
         {"lengths": numbers(18)},
@@ -116,6 +121,33 @@ def test_damaged_messages(message: bytes) -> None:
     with pytest.raises(DAMAGE) as error:
         list(read_docs(zlib.compress(message), LIMIT))
     assert not isinstance(error.value, TooLargeError)
+
+
+def test_the_most_bytes_that_docs_may_unpack_to() -> None:
+    data = DocBin(docs=docs()).to_bytes()
+    size = len(zlib.decompress(data))
+    assert len(list(read_docs(data, size))) == 5
+    check_docs_size(data, size)
+    for check in (read_docs, check_docs_size):
+        with pytest.raises(TooLargeError):
+            check(data, size - 1)
+
+
+def test_the_most_bytes_of_a_packed_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is the larger one of a number of bytes and a multiple of the file's size."""
+    monkeypatch.setattr(docbin, "_DOCS_BYTES", 50_000)
+    path = tmp_path / "docs.spacy.gz"
+    for number, times, limit in ((50_000, 0, 50_000), (50_000, 64, 50_000), (400_000, 1_000, 1_000)):
+        monkeypatch.setattr(docbin, "_DOCS_TIMES", times)
+        path.write_bytes(gzip.compress(bytes(number)))
+        if times == 1_000:
+            limit *= path.stat().st_size
+            assert limit > number
+        assert docbin_bytes(path) == (bytes(number), limit)
+    monkeypatch.setattr(docbin, "_DOCS_TIMES", 64)
+    path.write_bytes(gzip.compress(bytes(50_001)))
+    with pytest.raises(CorpusError, match=r"docs\.spacy\.gz.*50,?000"):
+        docbin_bytes(path)
 
 
 def test_bombs() -> None:
