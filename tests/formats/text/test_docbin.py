@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import spacy
 import srsly
+from spacy.attrs import ORTH
+from spacy.strings import hash_string
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 from srsly.msgpack.exceptions import UnpackException
@@ -70,6 +72,7 @@ ARRAY = {b"nd": True, b"type": "|O", b"kind": b"", b"shape": [1], b"data": bytes
     [
         {"attrs": []},
         {"attrs": [65, 65]},
+        {"attrs": [ORTH, ORTH], "tokens": np.full(2 * 18, hash_string("a"), np.uint64).tobytes()},
         {"attrs": ["ORTH"]},
         {"attrs": 5},
         {"attrs": ...},
