@@ -40,7 +40,7 @@ How to read this page, which `python -m spacy project run results` writes from t
 - Static vectors: floret's, trained for half an hour of one core; see "What you would take instead".
 - Deviation: the standard deviation of a sample.
 - Error cut: the share of the baseline's errors that is gone, 1 - (1 - F) / (1 - F of the baseline), of the means.
-- Trained weights: of all components but the biLM, which is frozen.
+- Trained parameters: of all components but the biLM, which is frozen.
 - Minutes and words per second: on the machine that is named, one thread, while it did other work; minutes include the
   times in which a run was paused. Both are the median of the runs. Words per second in "What you would take instead"
   were measured side by side."""

@@ -117,7 +117,7 @@ def costs_table(task: Task, runs: Runs) -> str:
             row = [network.title, f"{statistics.median(minutes):.0f}{between}"]
             row += [f"{of_network[0].parameters:,}", f"{of_network[0].megabytes:.1f}"]
             rows.append([*row, f"{statistics.median(run.words_per_second for run in of_network):,.0f}"])
-    return table(["network", "minutes of training", "trained weights", "MB on disk", "words/s"], rows)
+    return table(["network", "minutes of training", "trained parameters", "MB on disk", "words/s"], rows)
 
 
 def mixes_table(runs: Runs) -> str:

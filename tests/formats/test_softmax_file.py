@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats.softmax_file import read_softmax, write_softmax
+from spacy_elmo.formats.hdf5_checks import check_dataset
+from spacy_elmo.formats.hdf5_storage import MAX_BYTES, check_storage
+from spacy_elmo.formats.softmax_file import check_softmax_dataset, read_softmax, write_softmax
 
 Floats = np.ndarray
 
@@ -149,6 +151,21 @@ def test_more_memory_than_allowed(path: Path, dtype: type[np.floating]) -> None:
     assert not any(values.any() for values in read_softmax(path, n_bytes))
     with pytest.raises(WeightsError, match=f"the softmax would take {n_bytes:,} bytes of memory"):
         read_softmax(path, n_bytes - 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_allowed_memory_holds_for_each_dataset(
+    path: Path, dtype: type[np.floating], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit above the usual one must reach the checks of the datasets. Here the usual one is a byte, for speed."""
+    write_softmax(path, np.zeros((9000, 32), np.float32), np.zeros(9000, np.float32), dtype, compress=True)
+    for check in (check_softmax_dataset, check_dataset, check_storage):
+        *others, usual = check.__defaults__ or ()
+        assert usual == MAX_BYTES
+        monkeypatch.setattr(check, "__defaults__", (*others, 1))
+    with h5py.File(path) as file, pytest.raises(WeightsError, match=r"would take .* bytes of memory"):
+        check_softmax_dataset(file["softmax/W"], "softmax/W")
+    assert read_softmax(path, 2 * MAX_BYTES)[0].shape == (9000, 32)
 
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:
