@@ -42,17 +42,17 @@ bench: $(VENV)/installed-dev
 # the compiled loops with gcc's sanitizers, with each instruction set of this machine
 CALLS ?= 10000
 sanitize: $(VENV)/installed-dev
-	PYTHONPATH=scripts $(BIN)/python -m harness.sanitize --calls $(CALLS)
+	$(BIN)/python -m scripts.harness.sanitize --calls $(CALLS)
 
 # damaged files: make fuzz MINUTES=60 TARGET=weights
 MINUTES ?= 3
 fuzz: $(VENV)/installed-dev
-	PYTHONPATH=scripts $(BIN)/python -m harness.fuzz --minutes $(MINUTES) $(if $(TARGET),--target $(TARGET))
+	$(BIN)/python -m scripts.harness.fuzz --minutes $(MINUTES) $(if $(TARGET),--target $(TARGET))
 
 # endurance and kills: hours at SIZE=1
 SIZE ?= 1
 soak: $(VENV)/installed-dev
-	PYTHONPATH=scripts $(BIN)/python -m harness.soak --size $(SIZE)
+	$(BIN)/python -m scripts.harness.soak --size $(SIZE)
 
 # the wheel is built from the sdist. auditwheel refuses one without compiled loops
 dist: $(VENV)/installed-release
@@ -63,7 +63,7 @@ dist: $(VENV)/installed-release
 	rm -r dist/plain
 	$(BIN)/python -m build --outdir dist packages/en_mini_softmax
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python scripts/check_dist.py dist
+	$(BIN)/python -m scripts.release.check_dist dist
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

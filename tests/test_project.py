@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 import srsly
-from asset_files import PREPARED
 from commands import run
-from get_assets import read_assets
 from spacy.util import load_config
 from weasel.cli.run import check_rerun
 from weasel.util import load_project_config
+
+from scripts.assets.asset_files import PREPARED
+from scripts.assets.get_assets import read_assets
 
 ROOT = Path(__file__).parents[1]
 PROJECT = srsly.read_yaml(ROOT / "project.yml")
@@ -48,11 +49,17 @@ def test_evidence_runs_every_command() -> None:
     assert {*workflows["evidence"], *workflows["alternatives"]} == COMMANDS.keys()
 
 
+def scripts_in(text: str) -> list[str]:
+    """Return the files of the scripts in a text of commands, which names them as modules."""
+    return [f"{name.replace('.', '/')}.py" for name in re.findall(r"python -m (scripts[\w.]+)", text)]
+
+
 def test_steps_name_their_scripts_and_files() -> None:
     for name, command in COMMANDS.items():
         text = " ".join(command["script"])
-        for path in re.findall(r"(?:scripts|configs|corpus|assets|training)/[\w./-]+", text):
-            declared = {*command.get("deps", []), *command.get("outputs", [])} | {"scripts/results_page.py"}
+        files = re.findall(r"(?:configs|corpus|assets|training)/[\w./-]+", text)
+        for path in [*files, *scripts_in(text)]:
+            declared = {*command.get("deps", []), *command.get("outputs", [])} | {"scripts/pages/results_page.py"}
             known = path in declared or any(
                 f"{one}/".startswith(f"{path}/") or path.startswith(f"{one}/") for one in declared
             )
@@ -60,20 +67,21 @@ def test_steps_name_their_scripts_and_files() -> None:
 
 
 def scripts_of(path: Path) -> set[str]:
-    """Return a script and those that it imports."""
-    tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    nodes = list(tree)
-    names = [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
-    names += [one.name for node in nodes if isinstance(node, ast.Import) for one in node.names]
-    imported = [path.with_name(f"{name}.py") for name in names]
-    return {f"scripts/{path.name}"}.union(*(scripts_of(one) for one in imported if one.is_file()))
+    """Return a script and those that it imports, each by a relative name."""
+    imported = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            imported += [folder.with_suffix(".py"), *(folder / f"{one.name}.py" for one in node.names)]
+    own = path.relative_to(ROOT).as_posix()
+    return {own}.union(*(scripts_of(one) for one in imported if one.is_file()))
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"results"}))  # which always runs
 def test_steps_depend_on_all_code_of_their_scripts(name: str) -> None:
-    names = re.findall(r"scripts/\w+\.py", " ".join(COMMANDS[name]["script"]))
+    names = scripts_in(" ".join(COMMANDS[name]["script"]))
     needed: set[str] = set().union(*(scripts_of(ROOT / one) for one in names))
-    assert needed == {path for path in COMMANDS[name]["deps"] if re.fullmatch(r"scripts/\w+\.py", path)}
+    assert needed == {path for path in COMMANDS[name]["deps"] if re.fullmatch(r"scripts/[\w/]+\.py", path)}
 
 
 def test_assets() -> None:
@@ -90,7 +98,7 @@ def test_a_task_gets_its_own_files(task: str) -> None:
     """The folders that a step gets are those that it makes; two corpora come from scripts of their own."""
     command = COMMANDS[f"assets_{task}"]
     text = " ".join(command["script"])
-    folders = [name for names in re.findall(r"get_assets\.py ([\w ]+) --data", text) for name in names.split()]
+    folders = [name for names in re.findall(r"get_assets ([\w ]+) --data", text) for name in names.split()]
     made = [path.removeprefix("assets/") for path in command["outputs"]]
     own = {"roles": ["propbank_ewt"], "ner_newswire": ["worldwide_newswire"]}.get(task, [])
     assert sorted([*folders, *own]) == sorted(made)

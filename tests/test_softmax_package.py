@@ -42,7 +42,7 @@ def test_the_entry_point_leads_there(
     monkeypatch.setattr(metadata, "entry_points", lambda **wanted: points.select(**wanted))
     weights = Path(bilms.paths("en_mini")[1])
     there = {path.name for path in (FOLDER / module).iterdir()} & DATA
-    assert there in (set(), DATA), "scripts/ship_bilm.py writes all of them"
+    assert there in (set(), DATA), "scripts/release/ship_bilm.py writes all of them"
     if there:
         assert (FOLDER / module / "bilm.sha256").read_text(encoding="utf8") == f"{digest_of(weights)}  weights.hdf5\n"
         assert package_folder(name, weights) == FOLDER / module

@@ -1,7 +1,7 @@
 """Reads damaged files for some minutes, and stores what crashes, hangs, or raises what is not this package's.
 
-PYTHONPATH=scripts python -m harness.fuzz --minutes 3                     # all targets, 3 minutes each
-PYTHONPATH=scripts python -m harness.fuzz --target weights --seed 123     # one input again
+python -m scripts.harness.fuzz --minutes 3                     # all targets, 3 minutes each
+python -m scripts.harness.fuzz --target weights --seed 123     # one input again
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Builds sanitized loops, and runs the tests of the loops and random calls with each instruction set.
 
-PYTHONPATH=scripts python -m harness.sanitize --calls 10000
+python -m scripts.harness.sanitize --calls 10000
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ def main() -> None:
     failed = []
     for name in [arguments.only] if arguments.only else BUILDS:
         package = build(name, arguments.folder)
-        random_calls = ["-m", "harness.sanitize.random_calls", str(arguments.calls), str(arguments.seed), str(package)]
+        random_calls = [
+            "-m",
+            "scripts.harness.sanitize.random_calls",
+            str(arguments.calls),
+            str(arguments.seed),
+            str(package),
+        ]
         for title, command in (("tests", _tests(package)), ("random calls", random_calls)):
             start = time.monotonic()
             code = subprocess.run([sys.executable, *command], cwd=package, env=environment(package)).returncode

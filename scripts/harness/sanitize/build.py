@@ -58,5 +58,5 @@ def environment(package: Path) -> dict[str, str]:
         "ASAN_OPTIONS": "detect_leaks=0",  # Python and torch free little at their end
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",  # so that each object has its own redzones
-        "PYTHONPATH": os.pathsep.join([str(package), str(ROOT / "scripts")]),
+        "PYTHONPATH": os.pathsep.join([str(package), str(ROOT)]),
     }

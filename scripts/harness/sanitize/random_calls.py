@@ -1,6 +1,6 @@
 """Random calls of all compiled loops, from several threads, through the functions that the package calls them by.
 
-python -m harness.sanitize.random_calls CALLS SEED PACKAGE
+python -m scripts.harness.sanitize.random_calls CALLS SEED PACKAGE
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Endurance. Each part prints one line of figures, and the exit code is 1 if one failed.
 
-PYTHONPATH=scripts python -m harness.soak                       # all, at full size: hours
-PYTHONPATH=scripts python -m harness.soak --size 0.02           # a fiftieth of it
-PYTHONPATH=scripts python -m harness.soak --only kills --size 1
+python -m scripts.harness.soak                       # all, at full size: hours
+python -m scripts.harness.soak --size 0.02           # a fiftieth of it
+python -m scripts.harness.soak --only kills --size 1
 """
 
 from __future__ import annotations

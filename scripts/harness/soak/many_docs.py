@@ -44,7 +44,7 @@ def many_docs(n_docs: int, seed: int = 0) -> str:
     Returns the figures. Raises AssertionError if a vector differs, or if memory grows by more than 5 % and what spaCy
     alone grows by, after the first 30,000 docs, or after the first half if that is less.
     """
-    command = [sys.executable, "-m", "harness.soak.many_docs", str(n_docs), str(seed)]
+    command = [sys.executable, "-m", "scripts.harness.soak.many_docs", str(n_docs), str(seed)]
     spacys = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")

@@ -35,7 +35,7 @@ def original_size(limit_mb: float = 3_000.0) -> str:
         write_options(Path(folder, "options.json"), _OPTIONS)
         del bilm
         for precision in ("float32", "auto"):
-            command = [sys.executable, "-m", "harness.soak.original_size", folder, precision, str(limit_mb)]
+            command = [sys.executable, "-m", "scripts.harness.soak.original_size", folder, precision, str(limit_mb)]
             process = subprocess.run(command, check=False, capture_output=True, text=True)
             assert process.returncode == 0, f"{precision}: {process.stderr}"
             used = float(process.stdout)

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness.fuzz.forks import in_fork
+
+from scripts.harness.fuzz.forks import in_fork
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the harness needs Linux"),

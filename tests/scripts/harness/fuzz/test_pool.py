@@ -11,9 +11,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from harness.fuzz import pool
-from harness.fuzz.pool import Target, run
 
+from scripts.harness.fuzz import pool
+from scripts.harness.fuzz.pool import Target, run
 from spacy_elmo.errors import WeightsError
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")]

@@ -6,10 +6,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from harness.fuzz import mutate
-from harness.fuzz.samples import files_in
-from harness.fuzz.targets import TARGETS
 
+from scripts.harness.fuzz import mutate
+from scripts.harness.fuzz.samples import files_in
+from scripts.harness.fuzz.targets import TARGETS
 from spacy_elmo.errors import ElmoError
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def test_a_seed_makes_an_input_again(name: str, tmp_path: Path) -> None:
 def test_what_is_not_changed_is_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a generator that changes nothing. The four others add odd texts or tables in any case."""
     for module in ("hdf5_targets", "index_targets", "spacy_targets", "store_targets", "text_targets"):
-        monkeypatch.setattr(f"harness.fuzz.{module}.mutated", lambda data, random: data)
+        monkeypatch.setattr(f"scripts.harness.fuzz.{module}.mutated", lambda data, random: data)
     target = TARGETS[name]()
     read = 0
     for seed in range(30):

@@ -6,10 +6,10 @@ import ctypes
 from collections import Counter
 
 import pytest
-from harness.sanitize import random_calls
-from harness.sanitize.build import BUILDS, TILES, environment
-from harness.sanitize.draws import drawn
 
+from scripts.harness.sanitize import random_calls
+from scripts.harness.sanitize.build import BUILDS, TILES, environment
+from scripts.harness.sanitize.draws import drawn
 from spacy_elmo import kernels
 
 pytestmark = pytest.mark.slow

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness.soak.killed_worker import killed_worker, program
-from harness.soak.measures import peak, resident, text
 
-SCRIPTS = Path(__file__).parents[4] / "scripts"
+from scripts.harness.soak.killed_worker import killed_worker, program
+from scripts.harness.soak.measures import peak, resident, text
+
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.slow
@@ -26,8 +27,8 @@ SCRIPTS = Path(__file__).parents[4] / "scripts"
 def test_part(call: str) -> None:
     """In a process of its own: what is killed is forked from it, and memory is measured."""
     module = call.partition(".")[0]
-    code = f"import torch; torch.set_num_threads(1); from harness.soak import {module}; print({call})"
-    result = subprocess.run([sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=False)
+    code = f"import torch; torch.set_num_threads(1); from scripts.harness.soak import {module}; print({call})"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip()
 

@@ -1,0 +1,1 @@
+"""Get the files of the tasks, and check them against their checksums."""

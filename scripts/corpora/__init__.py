@@ -1,0 +1,1 @@
+"""Make .spacy files from the files of the tasks."""

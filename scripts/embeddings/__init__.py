@@ -1,0 +1,1 @@
+"""Train or make what is compared with the embedded biLM."""

@@ -1,0 +1,1 @@
+"""What each layer of the embedded biLM knows: probes, senses and neighbours."""

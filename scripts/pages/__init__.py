@@ -1,0 +1,1 @@
+"""Write pages of docs/ and their plots from the files in results/."""

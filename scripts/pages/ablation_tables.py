@@ -1,0 +1,174 @@
+"""Parts of docs/results.md: single changes of [x; ELMo], shares of the training part, and how soon ELMo learns."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..runs.ablations import ABLATIONS, CHANGES, SHARES, UPDATES, share_name
+from ..runs.experiments import BASELINE, ELMO, NETWORKS, Task
+from .results_plots import plot_shares
+from .results_tables import source_lines, table, values_of
+from .run_files import AllRuns, Run, Runs, read_runs
+
+_ONE_SEED = (0,)
+
+
+class Pace(NamedTuple):
+    """How soon two networks learn, in updates, as means over runs.
+
+    alone: until x alone has its best score on the development part.
+    elmo: until [x; ELMo] has reached that score; None: in no run.
+    reached: number of the runs in which it did. Both means are over these, if there are any.
+    runs: number of all.
+    """
+
+    alone: float
+    elmo: float | None
+    reached: int
+    runs: int
+
+
+def ablation_parts(project: Path, output: Path, all_runs: AllRuns = ()) -> list[str]:
+    """Return the paragraphs on the tasks of `ablations.py` that have runs, and draw their plots beside the output.
+
+    all_runs: of the tasks that they are like.
+
+    Raises CommandError if a result can't be used.
+    """
+    parts = []
+    for task in ABLATIONS:
+        runs = read_runs(project, task, _ONE_SEED)
+        if runs.complete:
+            parts += [f"### {task.title}", source_lines("ablations", runs)]
+            if any(runs.of(name) for name in CHANGES):
+                parts.append(changes_table(task, runs))
+            if any(runs.of(share_name(ELMO, share)) for share in SHARES):
+                plot = output.with_name(f"{output.stem}_{task.name}.png")
+                plot_shares(plot, task, runs)
+                parts += [shares_table(task, runs), *_to_the_end(task, all_runs)]
+                parts.append(f"![shares of the training part]({plot.name})")
+    introduction = (
+        f"One run of each network, of {UPDATES:,} updates. Each score is that of a run's best evaluation on the "
+        "development part, because the test part is not for choosing. So the scores are a little too good. Difference: "
+        "of the first measure, from the row [x; ELMo] of the same table. Another seed changes a score too. A "
+        "difference no larger than the deviation between seeds, which is in the task's own table above, says nothing. "
+        "A mix learns both gamma and the weights of the layers, or neither, so a learned mix without gamma was not "
+        "tried."
+    )
+    return ["## One change at a time", introduction, *parts] if parts else []
+
+
+def changes_table(task: Task, runs: Runs) -> str:
+    """Return a table with a row for each network that was run: its scores, and the difference to [x; ELMo]."""
+    rows = []
+    for name in (BASELINE, ELMO, *CHANGES):
+        for run in runs.of(name):
+            difference = "" if name == ELMO else _difference(task, run, runs.of(ELMO))
+            rows.append([task.networks[name].title, *_scores(task, run), difference, f"{run.minutes:.0f}"])
+    return table(["network", *(measure.name for measure in task.measures), "difference", "minutes"], rows)
+
+
+def shares_table(task: Task, runs: Runs) -> str:
+    """Return a table of the first measure with a row for each share of the training part."""
+    rows = []
+    for share in (*SHARES, 100):
+        values = [values_of(runs.of(share_name(name, share)), task) for name in (BASELINE, ELMO)]
+        if any(values):
+            rows.append([f"{share} %", *(f"{100 * value[0]:.1f}" if value else "" for value in values)])
+    return table(
+        ["training part", *(f"{NETWORKS[name].title}, {task.measures[0].name}" for name in (BASELINE, ELMO))], rows
+    )
+
+
+def trained_to_the_end(task: Task, all_runs: AllRuns, network: str) -> float | None:
+    """Return what a network that is trained to its end has on the development part: mean of the first measure.
+
+    task: one of `ablations.py`.
+    all_runs: of the tasks that they are like, which have the same titles.
+
+    None without such runs.
+    """
+    key = task.measures[0].key
+    runs = [run for other, runs in all_runs if other.title == task.title for run in runs.of(network)]
+    scores = [run.dev[key] for run in runs if key in run.dev]
+    return statistics.mean(scores) if scores else None
+
+
+def least_shares(project: Path, all_runs: AllRuns) -> list[tuple[Task, int]]:
+    """Return, for each task, the least share of the training part with which ELMo is as good as x alone with all of it.
+
+    In %. x alone is trained to its end. Tasks without such a share, or without the runs, are left out.
+
+    Raises CommandError if a result can't be used.
+    """
+    found = []
+    for task in ABLATIONS:
+        runs, alone = read_runs(project, task, _ONE_SEED), trained_to_the_end(task, all_runs, BASELINE)
+        for share in (*SHARES, 100):
+            values = values_of(runs.of(share_name(ELMO, share)), task)
+            if alone is not None and values and values[0] >= alone:
+                found.append((task, share))
+                break
+    return found
+
+
+def _to_the_end(task: Task, all_runs: AllRuns) -> list[str]:
+    alone, elmo = (trained_to_the_end(task, all_runs, network) for network in (BASELINE, ELMO))
+    if alone is None or elmo is None:
+        return []
+    return [
+        f"These runs end after {UPDATES:,} updates, before the networks have learned all that is in a large share. If "
+        f"they are trained to their ends on the whole part, x alone has {100 * alone:.1f}, and [x; ELMo] "
+        f"{100 * elmo:.1f} (means over the runs of the task above, development part)."
+    ]
+
+
+def pace_parts(all_runs: AllRuns) -> list[str]:
+    """Return the paragraphs on how many updates x alone needs for its best score, and ELMo for the same one."""
+    rows = []
+    for task, runs in all_runs:
+        if (pace := pace_of(runs)) is not None:
+            soon = "never" if pace.elmo is None else f"{pace.elmo:,.0f}"
+            rows.append([task.title, f"{pace.alone:,.0f}", soon, f"{pace.reached} of {pace.runs}"])
+    if not rows:
+        return []
+    text = (
+        "Updates until x alone has its best score on the development part, and until [x; ELMo] has reached that score; "
+        "means over the runs in which it did. In the paper, semantic roles took 486 epochs without ELMo and 10 with it."
+    )
+    return ["## How soon", text, table(["task", "x alone", "[x; ELMo]", "reached in"], rows)]
+
+
+def updates_until(curve: Sequence[tuple[int, float]], score: float) -> int | None:
+    """Return the first number of updates at which a score is reached, None if it never is."""
+    return next((updates for updates, reached in curve if reached >= score), None)
+
+
+def pace_of(runs: Runs) -> Pace | None:
+    """Return how soon the two main networks learn, None without runs that recorded it."""
+    elmo = {run.seed: run.curve for run in runs.of(ELMO) if run.curve}
+    both = [run for run in runs.of(BASELINE) if run.curve and run.seed in elmo]
+    if not both:
+        return None
+    bests = [max(run.curve, key=lambda point: point[1]) for run in both]  # the first one of the best
+    found = [updates_until(elmo[run.seed], best) for run, (_, best) in zip(both, bests)]
+    pairs = [(alone, soon) for (alone, _), soon in zip(bests, found) if soon is not None]
+    if not pairs:
+        return Pace(statistics.mean(alone for alone, _ in bests), None, 0, len(both))
+    alone, soon = (statistics.mean(column) for column in zip(*pairs))
+    return Pace(alone, soon, len(pairs), len(both))
+
+
+def _scores(task: Task, run: Run) -> list[str]:
+    scores = next(iter(run.tests.values()))
+    return [f"{100 * scores[measure.key]:.1f}" for measure in task.measures]
+
+
+def _difference(task: Task, run: Run, elmo: Sequence[Run]) -> str:
+    if not elmo:
+        return ""
+    own, other = values_of([run, elmo[0]], task)
+    return f"{100 * (own - other):+.1f}"

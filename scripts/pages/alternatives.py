@@ -1,0 +1,67 @@
+"""What the networks that a user could take cost: the training of their embedding, megabytes, and words a second."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..runs.experiments import ALTERNATIVES, BASELINE, ELMO, TASKS, embedding_of, speed_of
+from ..shared.messages import Messages
+from .results_tables import values_of
+from .run_files import read_runs, understood
+
+TASK = TASKS[0]  # which ALTERNATIVES has further networks of
+_OTHERS = {"vectors": "floret", "pretrained": "spacy_pretrain", "short_bilm": "short_bilm"}  # and their embeddings
+# worked out from en_mini's README: 2.7 hours on two cores and 2.75 on one; 142, 22 and 48 million tokens
+_EN_MINI = (490.0, 212_000_000)
+
+
+class Alternative(NamedTuple):
+    """A network and what it costs.
+
+    title: of the network.
+    training: minutes of a core in which its embedding was trained, and words read meanwhile; None: it has none, or
+        they were not recorded.
+    scores: the first measure of each run on the test part.
+    megabytes: of the trained pipeline's folder.
+    words_per_second: on two threads; None: not measured.
+    """
+
+    title: str
+    training: tuple[float, int] | None
+    scores: list[float]
+    megabytes: float
+    words_per_second: int | None
+
+
+def read_alternatives(project: Path, seeds: Sequence[int]) -> list[Alternative]:
+    """Return the networks that have runs; the first one has no embedding. Raises CommandError for a damaged file."""
+    found, trained = [], {ELMO: _EN_MINI}
+    for name in (BASELINE, *_OTHERS, ELMO):
+        task = ALTERNATIVES if name in ALTERNATIVES.networks else TASK
+        runs = read_runs(project, task, seeds).of(name)
+        if runs:
+            training = _training(project, _OTHERS[name]) if name in _OTHERS else trained.get(name)
+            speed = words_per_second(speed_of(project, task.name, name))
+            title = task.networks[name].title
+            found.append(Alternative(title, training, values_of(runs, task), runs[0].megabytes, speed))
+    return found
+
+
+def words_per_second(path: Path) -> int | None:
+    """Return what speed_of_runs.py wrote to a file, None without it. Raises CommandError if the file is damaged."""
+    if not path.exists():
+        return None
+    with understood(path, Messages.SPEED_RESULT):
+        return int(json.loads(path.read_text(encoding="utf-8"))["words_per_second"])
+
+
+def _training(project: Path, embedding: str) -> tuple[float, int] | None:
+    path = embedding_of(project, embedding)
+    if not path.exists():
+        return None
+    with understood(path, Messages.EMBEDDING_RESULT):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return float(data["minutes"]), int(data["words"])

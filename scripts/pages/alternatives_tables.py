@@ -1,0 +1,83 @@
+"""Part of docs/results.md: what a user would take instead of the embedded biLM."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..runs.experiments import ALTERNATIVES, ELMO
+from .alternatives import TASK, Alternative, read_alternatives
+from .results_plots import plot_costs
+from .results_tables import error_cut, source_lines, spread, table
+from .run_files import read_runs
+
+_TEXT = """\
+What you could train on your own text in place of ELMo: static vectors (floret; spaCy keeps them frozen), the first
+weights of x (`spacy pretrain`; they are tuned with the component), or a biLM of the embedded one's sizes. Each had
+about half an hour of one core, with the settings of its documentation, and read the first text of the embedded biLM:
+Wikipedia of 2015. In `spacy pretrain` numpy multiplied the matrices, so that it reads more. The biLM's minutes
+contain the evaluation at its end, which took eight of them. The minutes and words of the embedded biLM are the sums of
+those in its model card: it was trained on another machine too, and has also read Wikipedia of 2018 and novels. Minutes
+are those of one core: an hour of two cores counts as 120. Words read are each program's own count, with repetitions.
+
+The corpus is Broad Twitter, and x is the same in all rows. x alone, x with static vectors and [x; ELMo] are the runs
+of its section above. Words per second were measured with two threads, the networks in turns, ELMo's cache off. Thinc
+multiplies matrices with one thread."""
+
+
+def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> list[str]:
+    """Return the paragraphs on the alternatives, and draw their plot beside the output. [] without runs of theirs.
+
+    Raises CommandError if a result can't be used.
+    """
+    own = read_runs(project, ALTERNATIVES, seeds)
+    if not own.complete:
+        return []
+    found = read_alternatives(project, seeds)
+    plot = output.with_name(f"{output.stem}_alternatives.png")
+    plot_costs(plot, TASK, found)
+    picture = f"![{TASK.measures[0].name} against size and speed]({plot.name})"
+    return [
+        "## What you would take instead",
+        source_lines("alternatives", own),
+        _TEXT,
+        costs(found),
+        best(found),
+        picture,
+    ]
+
+
+def best(found: Sequence[Alternative]) -> str:
+    """Return which network has the best scores, and whom that concerns."""
+    first = max(found, key=lambda one: statistics.mean(one.scores))
+    score = f"The best mean {TASK.measures[0].name} of these is that of {first.title}."
+    if first.title == TASK.networks[ELMO].title:
+        return score
+    return (
+        f"{score} So it is the one to take for a corpus like this if one is enough. ELMo can stand "
+        "beside static vectors; the section of this corpus has both together."
+    )
+
+
+def costs(found: Sequence[Alternative]) -> str:
+    """Return a table with a row for each network. found: the first one is what the error cuts are relative to."""
+    rows = []
+    for one in found:
+        minutes, words = one.training or (None, None)
+        cut = error_cut(found[0].scores, one.scores)
+        rows.append(
+            [
+                one.title,
+                "" if minutes is None else f"{minutes:,.0f}",
+                "" if words is None else f"{words / 1e6:,.0f}",
+                spread(one.scores),
+                "" if cut is None or one is found[0] else f"{100 * cut:.1f} %",
+                f"{one.megabytes:.1f}",
+                "" if one.words_per_second is None else f"{one.words_per_second:,}",
+            ]
+        )
+    score = f"test {TASK.measures[0].name}, %"
+    return table(
+        ["network", "minutes of training", "million words read", score, "error cut", "MB on disk", "words/s"], rows
+    )

@@ -1,0 +1,121 @@
+"""Write docs/results.md and its plots from the files in results/, and name the runs that are missing.
+
+python -m scripts.pages.results_page --seeds "0 1 2"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spacy_elmo.errors import CommandError
+from spacy_elmo.formats.atomic import replacing
+
+from ..runs.experiments import TASKS, Task
+from ..runs.train_runs import seeds_of
+from ..shared.command import run_command
+from ..shared.messages import Messages
+from .ablation_tables import ablation_parts, pace_parts
+from .alternatives_tables import alternatives_parts
+from .inside_tables import inside_parts
+from .results_plots import has_scores, plot_mixes, plot_scores, plot_summary
+from .results_tables import costs_table, cut_of, mixes_table, scores_table, source_lines, summary_table, vectors_table
+from .run_files import AllRuns, Runs, read_runs
+from .summary_lines import summary_lines
+
+_INTRODUCTION = """\
+# Results
+
+What the embedded biLM `en_mini` brings to spaCy's components and to those of this package. "x alone" is a component's
+network on word features of its own; in "[x; ELMo]" a mix of the biLM's layers is beside these features. Within a task,
+the networks differ only in what their names say. The paper's figures are of its own biLM, which has 17 times the
+parameters, and of larger training sets. Lines on how to read the page follow the first tables."""
+
+_READING = """\
+How to read this page, which `python -m spacy project run results` writes from the files in `results/`:
+
+- Of each training, the weights with the best score on the development part were scored once on the test part.
+- Static vectors: floret's, trained for half an hour of one core; see "What you would take instead".
+- Deviation: the standard deviation of a sample.
+- Error cut: the share of the baseline's errors that is gone, 1 - (1 - F) / (1 - F of the baseline), of the means.
+- Trained parameters: of all components but the biLM, which is frozen.
+- Minutes and words per second: on the machine that is named, one thread, while it did other work; minutes include the
+  times in which a run was paused. Both are the median of the runs. Words per second in "What you would take instead"
+  were measured side by side."""
+
+
+def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:
+    """Return the paragraphs of the summary, and draw its plot beside the output."""
+    if all(cut_of(task, runs) is None for task, runs in all_runs):
+        return []
+    plot = output.with_name(f"{output.stem}_summary.png")
+    plot_summary(plot, all_runs)
+    picture = f"![share of the errors that ELMo removes]({plot.name})"
+    lines = "\n".join(f"- {line}" for line in summary_lines(project, all_runs))
+    parts = [picture, lines, summary_table(all_runs)]
+    if beside := vectors_table(all_runs):
+        parts += ["The same measures with static vectors, on the tasks on which they were tried:", beside]
+    return parts
+
+
+def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
+    """Return the paragraphs on a task, and draw its plot beside the output."""
+    parts = [f"## {task.title}"]
+    if not runs.complete:
+        return [*parts, "There was no run of this task when this page was written."]
+    parts += [source_lines(task.name, runs), f"Settings tried on the development part: {task.tried}"]
+    parts += [scores_table(task, runs), costs_table(task, runs)]
+    if has_scores(runs):
+        plot = output.with_name(f"{output.stem}_{task.name}.png")
+        plot_scores(plot, task, runs)
+        parts.append(f"![{task.title}]({plot.name})")
+    if mixes := mixes_table(runs):
+        parts += ["What the mixes learned, means over the runs:", mixes]
+    if runs.missing:
+        listed = ", ".join(f"`{path.relative_to(project).as_posix()}`" for path in runs.missing)
+        parts.append(f"Missing when this page was written: {listed}.")
+    return parts
+
+
+def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Path]:
+    """Write the page and its plots, and return the files that were missing. Raises CommandError if there is no run."""
+    all_runs = [(task, read_runs(project, task, seeds)) for task in TASKS]
+    if not any(runs.complete for _, runs in all_runs):
+        raise CommandError(Messages.NO_RESULTS.format(path=project / "results"))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    parts = [_INTRODUCTION, *summary(project, all_runs, output), _READING]
+    weights = output.with_name(f"{output.stem}_weights.png")
+    for task, runs in all_runs:
+        parts += task_part(project, task, runs, output)
+    parts += alternatives_parts(project, output, seeds)
+    parts += pace_parts(all_runs) + ablation_parts(project, output, all_runs) + inside_parts(project)
+    if plot_mixes(weights, all_runs):
+        parts += [
+            "## The mixes of all tasks",
+            f"The first run of each task.\n\n![weights of the layers]({weights.name})",
+        ]
+    with replacing(output, CommandError) as temporary:
+        temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    for old in output.parent.glob(f"{output.stem}_*.png"):
+        if not any(f"({old.name})" in part for part in parts):  # of a task that has no runs any more
+            old.unlink()
+    return [path for _, runs in all_runs for path in runs.missing]
+
+
+def main(
+    project: Annotated[Path, typer.Argument(help="Folder with results")] = Path("."),
+    output: Annotated[Path, typer.Option(help="The page; plots are put beside it")] = Path("docs/results.md"),
+    seeds: Annotated[str, typer.Option(help="Separated by blanks")] = "0 1 2",
+) -> None:
+    """Write the page of results."""
+    missing = write_results(project, output, seeds_of(seeds))
+    print(f"wrote {output}")
+    for path in missing:
+        print(f"missing: {path}")
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,118 @@
+"""Plots of docs/results.md."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib
+
+from spacy_elmo.cli.views.weights_plot import plot_weights
+from spacy_elmo.pipeline.mixes import LearnedMix
+
+from ..runs.ablations import SHARES, share_name
+from ..runs.experiments import BASELINE, ELMO, NETWORKS, Task
+from .alternatives import Alternative
+from .results_tables import cut_of, values_of
+from .run_files import AllRuns, Run, Runs
+
+matplotlib.use("Agg")  # draws without a display; must be chosen before pyplot is imported
+from matplotlib import pyplot as plt
+
+_DPI = 120
+
+
+def plot_summary(path: Path, all_runs: AllRuns) -> None:
+    """Plot the error cut of each task that has one as a bar, with a mark at the paper's."""
+    cuts = [(task, 100 * cut) for task, runs in all_runs if (cut := cut_of(task, runs)) is not None]
+    figure, axes = plt.subplots(figsize=(7.6, 1.1 + 0.42 * len(cuts)), layout="constrained")
+    for row, (_, cut) in enumerate(cuts):
+        axes.barh(row, cut, color="tab:blue", height=0.6, label="en_mini" if not row else None)
+        axes.text(0.3, row, f"{cut:.1f}", va="center", fontsize=9, color="white" if cut > 3 else "black")
+    papers = [(row, task.paper) for row, (task, _) in enumerate(cuts) if task.paper is not None]
+    for number, (row, paper) in enumerate(papers):
+        axes.plot([paper] * 2, [row - 0.4, row + 0.4], color="black", label=None if number else "the paper's biLM")
+    axes.set_yticks(range(len(cuts)), [task.title for task, _ in cuts])
+    axes.invert_yaxis()
+    axes.set(xlabel="share of the errors that ELMo removes, %")
+    figure.legend(loc="outside upper right", ncols=2, fontsize=9)
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(path, dpi=_DPI)
+    plt.close(figure)
+
+
+def plot_scores(path: Path, task: Task, runs: Runs) -> None:
+    """Plot the first measure of a task: a dot for each run, a line at the mean, a column for each network."""
+    names = [name for name in task.networks if runs.of(name)]
+    figure, axes = plt.subplots(figsize=(1.2 + 1.8 * len(names), 3.2), layout="constrained")
+    for x, name in enumerate(names):
+        values = [100 * value for value in values_of(runs.of(name), task)]
+        axes.plot([x - 0.25, x + 0.25], [statistics.mean(values)] * 2, color="0.3")
+        axes.plot([x] * len(values), values, "o", alpha=0.7)
+    axes.set(title=task.title, ylabel=f"test {task.measures[0].name}, %", xlim=(-0.5, len(names) - 0.5))
+    axes.set_xticks(range(len(names)), [task.networks[name].title.replace(" with ", "\nwith ") for name in names])
+    axes.grid(axis="y", alpha=0.3)
+    figure.savefig(path, dpi=_DPI)
+    plt.close(figure)
+
+
+def plot_shares(path: Path, task: Task, runs: Runs) -> None:
+    """Plot the first measure over the share of the training part, after Figure 1 of Peters et al. 2018.
+
+    A line for each of the two main networks.
+    """
+    figure, axes = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
+    for name in (BASELINE, ELMO):
+        scores = {share: values_of(runs.of(share_name(name, share)), task) for share in (*SHARES, 100)}
+        points = [(share, 100 * value) for share, values in scores.items() for value in values]
+        axes.plot([share for share, _ in points], [score for _, score in points], "o-", label=NETWORKS[name].title)
+    axes.set_xscale("log")
+    axes.set_xticks([*SHARES, 100], [str(share) for share in (*SHARES, 100)])
+    axes.minorticks_off()
+    axes.set(xlabel="share of the training part, %", ylabel=f"{task.measures[0].name}, %", title=task.title)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=_DPI)
+    plt.close(figure)
+
+
+def plot_costs(path: Path, task: Task, found: Sequence[Alternative]) -> None:
+    """Plot the first measure of networks over their megabytes and their words a second: a dot for each network."""
+    figure, both = plt.subplots(1, 2, figsize=(9.6, 3.8), sharey=True, layout="constrained")
+    costs: dict[str, list[float | None]] = {
+        "MB on disk": [one.megabytes for one in found],
+        "words per second": [one.words_per_second for one in found],
+    }
+    for axes, (name, values) in zip(both, costs.items()):
+        for number, (one, value) in enumerate(zip(found, values)):
+            if value is not None:
+                axes.plot(value, 100 * statistics.mean(one.scores), "o", color=f"C{number}", label=one.title)
+        axes.set_xlim(0, 1.1 * max((value for value in values if value is not None), default=1))
+        axes.locator_params(axis="x", nbins=5)
+        axes.set_xlabel(name)
+        axes.grid(alpha=0.3)
+    both[0].set_ylabel(f"test {task.measures[0].name}, %")
+    figure.legend(*both[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
+    figure.savefig(path, dpi=_DPI)
+    plt.close(figure)
+
+
+def plot_mixes(path: Path, all_runs: AllRuns) -> bool:
+    """Plot the weights of the mixes of all tasks, after Figure 2 of Peters et al. 2018; return whether there are any.
+
+    A row for each mix of the first run of [x; ELMo], a column for each layer, darker for larger weights.
+    """
+    rows: list[LearnedMix] = []
+    for task, runs in all_runs:
+        first: list[Run] = runs.of(ELMO)[:1]
+        rows += [replace(mix, component=f"{task.title}: {mix.component}") for run in first for mix in run.mixes]
+    if rows:
+        plot_weights(rows, path)
+    return bool(rows)
+
+
+def has_scores(runs: Runs) -> bool:
+    """Return whether there are two networks to compare."""
+    return bool(runs.of(BASELINE)) and len({run.network for run in runs.complete}) > 1

@@ -1,0 +1,139 @@
+"""Tables of docs/results.md."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from ..runs.experiments import BASELINE, ELMO, NETWORKS, Task
+from .run_files import AllRuns, Run, Runs
+
+WITH_VECTORS = ("vectors", ELMO, "vectors_elmo")  # static vectors, ELMo, and both
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return mean, sample standard deviation and range in percent, as text. values: between 0 and 1."""
+    percents = [100 * value for value in values]
+    mean = f"{statistics.mean(percents):.2f}"
+    if len(percents) == 1:
+        return mean
+    return f"{mean} ± {statistics.stdev(percents):.2f} ({min(percents):.2f} to {max(percents):.2f})"
+
+
+def error_cut(baseline: Sequence[float], values: Sequence[float]) -> float | None:
+    """Return how much smaller the mean error is than the baseline's: 1 - (1 - F) / (1 - F of the baseline)."""
+    left = 1 - statistics.mean(baseline) if baseline else 0.0
+    return 1 - (1 - statistics.mean(values)) / left if left else None
+
+
+def cut_of(task: Task, runs: Runs, network: str = ELMO, than: str = BASELINE) -> float | None:
+    """Return how much smaller a network's error is than another's, by the task's first measure on its test part.
+
+    None without runs of both.
+    """
+    base, values = (values_of(runs.of(name), task) for name in (than, network))
+    return error_cut(base, values) if base and values else None
+
+
+def values_of(runs: Sequence[Run], task: Task) -> list[float]:
+    """Return the task's first measure of each run on the test part."""
+    test, key = next(iter(task.tests)), task.measures[0].key
+    return [run.tests[test][key] for run in runs]
+
+
+def summary_table(all_runs: AllRuns) -> str:
+    """Return a table with a row for each task that has runs of both main networks."""
+    rows = []
+    for task, runs in all_runs:
+        cut = cut_of(task, runs)
+        if cut is not None:
+            base, elmo = (values_of(runs.of(network), task) for network in (BASELINE, ELMO))
+            means = [f"{100 * statistics.mean(values):.1f}" for values in (base, elmo)]
+            paper = "" if task.paper is None else f"{task.paper:.1f} %"
+            seeds = str(len(elmo)) if len(base) == len(elmo) else f"{len(base)} and {len(elmo)}"
+            rows.append([task.title, task.measures[0].name, *means, f"{100 * cut:.1f} %", paper, seeds])
+    head = [
+        "task",
+        "measure",
+        NETWORKS[BASELINE].title,
+        NETWORKS[ELMO].title,
+        "error cut",
+        "the paper's",
+        "runs of each",
+    ]
+    return table(head, rows)
+
+
+def vectors_table(all_runs: AllRuns) -> str:
+    """Return a table of the tasks on which static vectors were tried: means of the test part, and error cuts.
+
+    "" without such a task.
+    """
+    rows = []
+    for task, runs in all_runs:
+        values = [values_of(runs.of(network), task) for network in (BASELINE, *WITH_VECTORS)]
+        if all(values):
+            cuts = [cut_of(task, runs, network) for network in WITH_VECTORS]
+            row = [f"{100 * statistics.mean(of_network):.1f}" for of_network in values]
+            row += ["" if cut is None else f"{100 * cut:.1f} %" for cut in cuts]
+            rows.append([task.title, *row, ", ".join(str(len(of_network)) for of_network in values)])
+    titles = [NETWORKS[network].title for network in (BASELINE, *WITH_VECTORS)]
+    head = ["task", *titles, "cut: vectors", "cut: ELMo", "cut: both", "runs of the four"]
+    return table(head, rows) if rows else ""
+
+
+def scores_table(task: Task, runs: Runs) -> str:
+    """Return a table with a row for each measure and network: mean, spread, relative error cut and number of runs."""
+    rows = []
+    for test in task.tests:
+        for measure in task.measures:
+            shown = measure.name if test == "test" else f"{measure.name}, {test}"
+            what, trivial = runs.trivial
+            if trivial:
+                rows.append([shown, f"trivial: {what}", spread([trivial[test][measure.key]]), "", ""])
+            base = [run.tests[test][measure.key] for run in runs.of(BASELINE)]
+            for name, network in task.networks.items():
+                values = [run.tests[test][measure.key] for run in runs.of(name)]
+                if values:
+                    cut = error_cut(base, values) if name != BASELINE else None
+                    shown_cut = "" if cut is None else f"{100 * cut:.1f} %"
+                    rows.append([shown, network.title, spread(values), shown_cut, str(len(values))])
+    return table(["measure", "network", "test, %: mean ± deviation (range)", "error cut", "runs"], rows)
+
+
+def costs_table(task: Task, runs: Runs) -> str:
+    """Return a table of what each network costs: minutes of training, weights, size and speed."""
+    rows = []
+    for name, network in task.networks.items():
+        if of_network := runs.of(name):
+            minutes = [run.minutes for run in of_network]
+            between = f" ({min(minutes):.0f} to {max(minutes):.0f})" if len(minutes) > 1 else ""
+            row = [network.title, f"{statistics.median(minutes):.0f}{between}"]
+            row += [f"{of_network[0].parameters:,}", f"{of_network[0].megabytes:.1f}"]
+            rows.append([*row, f"{statistics.median(run.words_per_second for run in of_network):,.0f}"])
+    return table(["network", "minutes of training", "trained parameters", "MB on disk", "words/s"], rows)
+
+
+def mixes_table(runs: Runs) -> str:
+    """Return a table of the mixes of [x; ELMo], means over the runs: softmax weights and gamma. "" without mixes."""
+    elmo = runs.of(ELMO)
+    rows = []
+    for number, mix in enumerate(elmo[0].mixes if elmo else ()):
+        of_runs = [run.mixes[number] for run in elmo]
+        weights = [statistics.mean(layer) for layer in zip(*(one.weights for one in of_runs))]
+        gamma = statistics.mean(one.gamma for one in of_runs)
+        rows.append([mix.component, mix.place, ", ".join(f"{weight:.3f}" for weight in weights), f"{gamma:.3f}"])
+    return table(["component", "place", "weights of the layers, from 0 on", "gamma"], rows) if rows else ""
+
+
+def source_lines(workflow: str, runs: Runs) -> str:
+    """Return the command that makes runs, and at which commits and on which machines they were made."""
+    commits = ", ".join(sorted({run.commit for run in runs.complete if run.commit}))
+    machines = "; ".join(sorted({run.machine for run in runs.complete}))
+    return f"`python -m spacy project run {workflow} .`; commit {commits or 'unknown'}; {machines}."

@@ -1,0 +1,119 @@
+"""Reads what was measured of the runs of a task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spacy_elmo.errors import CommandError
+from spacy_elmo.pipeline.mixes import LearnedMix
+
+from ..runs.experiments import BASELINE, ELMO, Task, result_of, trivial_of
+from ..shared.messages import Messages
+
+MAIN = (BASELINE, ELMO)  # every task has runs of these
+
+
+class Run(NamedTuple):
+    """A training run.
+
+    network: one of the task's.
+    seed: of its random numbers.
+    dev: scores on the development part, of the best evaluation.
+    tests: scores for each of the task's test files.
+    minutes: of training.
+    parameters: number of weights of all components but biLMs.
+    megabytes: of the trained pipeline's folder.
+    words_per_second: while the test part was scored.
+    commit: of the project.
+    machine: its processor.
+    mixes: what the scalar mixes learned.
+    curve: updates and score on the development part at each evaluation; empty for runs that did not write it.
+    """
+
+    network: str
+    seed: int
+    dev: dict[str, float]
+    tests: dict[str, dict[str, float]]
+    minutes: float
+    parameters: int
+    megabytes: float
+    words_per_second: int
+    commit: str
+    machine: str
+    mixes: list[LearnedMix]
+    curve: list[tuple[int, float]]
+
+
+_READ = ("network", "seed", "tests", "mixes", "curve")  # those that are not copied as they are
+
+
+class Runs(NamedTuple):
+    """The runs of a task.
+
+    complete: those that were measured.
+    missing: files of the others, of the two main networks.
+    trivial: what a system does that learns nothing, and its scores for each of the task's test files; "" and none
+        without such a system.
+    """
+
+    complete: list[Run]
+    missing: list[Path]
+    trivial: tuple[str, dict[str, dict[str, float]]] = ("", {})
+
+    def of(self, network: str) -> list[Run]:
+        """Return the runs of a network, in the order of seeds."""
+        return [run for run in self.complete if run.network == network]
+
+
+AllRuns = Sequence[tuple[Task, Runs]]
+
+
+def read_runs(project: Path, task: Task, seeds: Iterable[int]) -> Runs:
+    """Return the runs of a task.
+
+    Raises CommandError if a file is not JSON, or if something is missing in it.
+    """
+    runs, numbers = Runs([], [], _trivial(trivial_of(project, task.name), task)), list(seeds)
+    for network in task.networks:
+        for seed in numbers:
+            path = result_of(project, task.name, network, seed)
+            if path.exists():
+                runs.complete.append(_read(path, task, network, seed))
+            elif network in MAIN:
+                runs.missing.append(path)
+    return runs
+
+
+@contextmanager
+def understood(path: Path, message: str = Messages.RESULT) -> Iterator[None]:
+    """Turn what goes wrong in reading a file into a CommandError. message: with its path and the reason."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CommandError(message.format(path=path, reason=repr(error))) from error
+
+
+def _read(path: Path, task: Task, network: str, seed: int) -> Run:
+    with understood(path):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        facts = {name: data[name] for name in Run._fields if name not in _READ}
+        mixes = [LearnedMix(**mix) for mix in data["mixes"]]
+        curve = [(int(updates), float(score)) for updates, score in data.get("curve", [])]
+        return Run(network=network, seed=seed, tests=_tests(data, task), mixes=mixes, curve=curve, **facts)
+
+
+def _trivial(path: Path, task: Task) -> tuple[str, dict[str, dict[str, float]]]:
+    if not path.exists():
+        return "", {}
+    with understood(path):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return str(data["what"]), _tests(data, task)
+
+
+def _tests(data: dict[str, Any], task: Task) -> dict[str, dict[str, float]]:
+    """Return the task's measures on each of its test files."""
+    return {name: {one.key: float(data["tests"][name][one.key]) for one in task.measures} for name in task.tests}

@@ -1,0 +1,140 @@
+"""Prints the tables of docs/scale.md, from a few numbers that were measured.
+
+python -m scripts.pages.scale_tables
+"""
+
+from __future__ import annotations
+
+# Tokens a second of two cores: docs/performance.md, EPYC, the largest batch, random weights, no cache of words.
+RATES = {
+    ("en_mini", "float32"): 21_429,
+    ("en_mini", "bfloat16"): 37_614,
+    ("small", "float32"): 12_761,
+    ("small", "bfloat16"): 21_867,
+    ("original", "float32"): 1_538,
+    ("original", "bfloat16"): 2_937,
+}
+CORES_MEASURED = 2
+WIDTHS = {"en_mini": 256, "small": 256, "original": 1024}
+LAYERS = 3
+# Seconds of processor time a token for reading, tokenising and writing Parquet, en_mini, the mean in float32.
+BESIDE = 10e-6
+# Bytes a token, en_mini (width 256), Wikipedia's text with 24 tokens a sentence: python -m benchmarks.corpus.formats.
+BYTES = {
+    ("parquet", "all", "float32"): 3098.1,
+    ("parquet", "all", "float16"): 1562.0,
+    ("parquet", "mean, top or a mix", "float32"): 1038.0,
+    ("parquet", "mean, top or a mix", "float16"): 526.0,
+    ("hdf5", "all", "float32"): 3092.5,
+    ("hdf5", "mean, top or a mix", "float32"): 1044.5,
+    ("safetensors", "mean, top or a mix", "float32"): 1039.6,
+    ("safetensors", "mean, top or a mix", "float16"): 526.3,
+    ("parquet, a vector a sentence", "mean, top or a mix", "float32"): 48.7,
+    ("parquet, a vector a sentence", "mean, top or a mix", "float16"): 28.4,
+    ("spacy", "all", "float32"): 2350.4,
+    ("spacy", "mean, top or a mix", "float32"): 954.4,
+    ("spacy", "mean, top or a mix", "float16"): 481.4,
+}
+# Assumed, not measured.
+MACHINE_CORES = 16
+DISK = 0.5e9  # bytes a second that a machine can write
+SHARED = 10e9  # bytes a second that a storage for all machines takes
+MACHINES = (10, 100, 1000)
+CORPORA = {"1 billion": 1e9, "1 trillion": 1e12}
+WORDS = 14.0  # bytes a token of a Parquet file beside the vectors: words, places, sources
+
+
+def bytes_a_token(size: str, layers: int, bytes_a_value: int) -> float:
+    """Return what a token takes in Parquet. size: of the biLM. layers: that are stored. bytes_a_value: 4 or 2."""
+    return WORDS + WIDTHS[size] * layers * bytes_a_value
+
+
+def core_rate(size: str, precision: str) -> float:
+    """Return the tokens a second of a core, reading and writing included."""
+    return 1 / (CORES_MEASURED / RATES[size, precision] + BESIDE)
+
+
+def hours(tokens: float, machines: int, size: str, precision: str, bytes_each: float) -> tuple[float, str]:
+    """Return how long a corpus takes, and what is waited for: "cores", "disk" or "shared storage".
+
+    bytes_each: that a token takes.
+    """
+    limits = {
+        "cores": machines * MACHINE_CORES * core_rate(size, precision),
+        "disk": machines * DISK / bytes_each,
+        "shared storage": SHARED / bytes_each,
+    }
+    slowest = min(limits, key=lambda name: limits[name])
+    return tokens / limits[slowest] / 3600, slowest
+
+
+def amount(n: float) -> str:
+    """Return a number of bytes in a unit that one can read."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if n < 1000:
+            return f"{n:,.3g} {unit}"
+        n /= 1000
+    return f"{float(f'{n:.3g}'):,g} PB"
+
+
+def duration(n: float) -> str:
+    """Return a number of hours in a unit that one can read."""
+    if n < 1:
+        return f"{60 * n:.2g} min"
+    return f"{n:.2g} h" if n < 48 else f"{float(f'{n / 24:.2g}'):,g} days"
+
+
+def tables() -> list[str]:
+    """Return the tables."""
+    rows = [
+        "| biLM | precision | tokens/s of a core, engine | with reading and writing | tokens/s of a machine | "
+        "Parquet a second, mean in float32 | in float16 |\n|---|---|--:|--:|--:|--:|--:|"
+    ]
+    for (size, precision), rate in RATES.items():
+        each = core_rate(size, precision)
+        written = [amount(MACHINE_CORES * each * bytes_a_token(size, 1, n)) for n in (4, 2)]
+        cells = (f"{rate / CORES_MEASURED:,.0f}", f"{each:,.0f}", f"{MACHINE_CORES * each:,.0f}", *written)
+        rows.append(f"| {size} | {precision} | {' | '.join(cells)} |")
+    result = ["\n".join(rows)]
+
+    rows = ["| format | layers | type | bytes a token |\n|---|---|---|--:|"]
+    rows += [f"| {format} | {layers} | {dtype} | {n:,.0f} |" for (format, layers, dtype), n in BYTES.items()]
+    result.append("\n".join(rows))
+
+    kinds = {"all layers, float32": (LAYERS, 4), "mix, float32": (1, 4), "mix, float16": (1, 2)}
+    rows = ["| biLM | stored | 1 billion tokens | 1 trillion tokens |\n|---|---|--:|--:|"]
+    for size in WIDTHS:
+        for kind, (layers, each_value) in kinds.items():
+            n = bytes_a_token(size, layers, each_value)
+            rows.append(f"| {size} | {kind} | {amount(1e9 * n)} | {amount(1e12 * n)} |")
+    result.append("\n".join(rows))
+
+    for label, tokens in CORPORA.items():
+        rows = [
+            f"| {label} tokens | stored | {' | '.join(f'{n:,} machines' for n in MACHINES)} |\n|---|---|--:|--:|--:|"
+        ]
+        for size, precision in RATES:
+            for kind, (layers, each_value) in kinds.items():
+                hours_each = []
+                for machines in MACHINES:
+                    n, slowest = hours(tokens, machines, size, precision, bytes_a_token(size, layers, each_value))
+                    hours_each.append(duration(n) + (f" ({slowest})" if slowest != "cores" else ""))
+                rows.append(f"| {size}, {precision} | {kind} | {' | '.join(hours_each)} |")
+        result.append("\n".join(rows))
+
+    rows = [
+        "| biLM | stored | cores that a disk keeps up with | machines that the shared storage keeps up with: "
+        "float32 | bfloat16 |\n|---|---|--:|--:|--:|"
+    ]
+    for size in WIDTHS:
+        for kind, (layers, each_value) in kinds.items():
+            n = bytes_a_token(size, layers, each_value)
+            fast, slow = core_rate(size, "bfloat16") * n, core_rate(size, "float32") * n
+            most = [f"{SHARED / (MACHINE_CORES * each):,.0f}" for each in (slow, fast)]
+            rows.append(f"| {size} | {kind} | {DISK / fast:,.0f} | {' | '.join(most)} |")
+    result.append("\n".join(rows))
+    return result
+
+
+if __name__ == "__main__":
+    print("\n\n".join(tables()))

@@ -1,0 +1,84 @@
+"""The lines with which docs/results.md begins."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..runs.experiments import BASELINE, ELMO, TASKS, Task, speed_of
+from .ablation_tables import Pace, least_shares, pace_of
+from .alternatives import words_per_second
+from .results_tables import WITH_VECTORS, cut_of
+from .run_files import AllRuns
+
+
+def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
+    """Return what the runs say in the main, a line each. A task must have runs of both main networks."""
+    cuts = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs)) is not None]
+    mean = 100 * statistics.mean(cut for _, cut in cuts)
+    least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
+    lines = [f"Errors that ELMo removes: {mean:.0f} % on average, from {_named(least)} to {_named(most)}."]
+    lines += _random_line(all_runs) + _vectors_line(all_runs)
+    paces = [(task, pace) for task, runs in all_runs if (pace := pace_of(runs)) is not None]
+    if paces:
+        lines.append(
+            "Updates that [x; ELMo] takes to reach the best score of x alone, as a share of those that x alone takes: "
+            f"{_paces(paces)}."
+        )
+    if shares := least_shares(project, all_runs):
+        listed = ", ".join(_named((task, share / 100)) for task, share in shares)
+        lines.append(f"Training part with which [x; ELMo] is as good as x alone with all of it: {listed}.")
+    task = TASKS[0]
+    speeds = [words_per_second(speed_of(project, task.name, network)) for network in (BASELINE, ELMO)]
+    if speeds[0] and speeds[1]:
+        share = _named((task, speeds[1] / speeds[0]))
+        lines.append(f"Speed of [x; ELMo] on two threads, as a share of that of x alone: {share}.")
+    return lines
+
+
+def _random_line(all_runs: AllRuns) -> list[str]:
+    """Return what random weights do in the place of the biLM's; nothing if no task has runs of them."""
+    cuts = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs, "random")) is not None]
+    if not cuts:
+        return []
+    mean = statistics.mean(cut for _, cut in cuts)
+    least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
+    ends = " to ".join(f"{_difference(cut)} ({task.title})" for task, cut in (least, most))
+    return [
+        f"A biLM of the same sizes with random weights, in place of ELMo, on {len(cuts)} of the tasks: "
+        f"{_difference(mean)} than x alone on average, from {ends}."
+    ]
+
+
+def _vectors_line(all_runs: AllRuns) -> list[str]:
+    """Return what static vectors bring beside ELMo; nothing if no task has runs of all these networks."""
+    cuts = [[cut_of(task, runs, network) for network in WITH_VECTORS] for task, runs in all_runs]
+    complete = [[cut for cut in of_task if cut is not None] for of_task in cuts if None not in of_task]
+    if not complete:
+        return []
+    vectors, elmo, both = (100 * statistics.mean(of_network) for of_network in zip(*complete))
+    return [
+        f"Static vectors (floret) of the biLM's first text, on {len(complete)} of the tasks: on average they remove "
+        f"{vectors:.0f} % of the errors, ELMo {elmo:.0f} %, and both together {both:.0f} %."
+    ]
+
+
+def _difference(cut: float) -> str:
+    if round(100 * cut) == 0:
+        return "as many errors"
+    return f"{100 * abs(cut):.0f} % {'fewer' if cut > 0 else 'more'} errors"
+
+
+def _named(figure: tuple[Task, float]) -> str:
+    task, share = figure
+    return f"{100 * share:.0f} % ({task.title})"
+
+
+def _paces(paces: Iterable[tuple[Task, Pace]]) -> str:
+    found = []
+    for task, pace in paces:
+        share = f"{100 * pace.elmo / pace.alone:.0f} %" if pace.elmo is not None else "never"
+        runs = "" if pace.reached == pace.runs else f", {pace.reached} of {pace.runs} runs"
+        found.append(f"{share} ({task.title}{runs})")
+    return ", ".join(found)

@@ -1,0 +1,1 @@
+"""Ship a biLM, and check what a release consists of."""

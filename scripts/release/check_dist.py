@@ -1,0 +1,111 @@
+"""The files of a release, each installed in a fresh environment outside the project, where it runs the demo.
+
+The wheel is installed and run without a compiler in PATH, and must use its compiled loops. `make dist` calls this.
+
+    python -m scripts.release.check_dist dist
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import venv
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spacy_elmo.errors import CommandError
+
+from ..shared.command import run_command
+from ..shared.messages import Messages
+
+CONSTRAINTS = Path(__file__).resolve().parents[2] / "constraints.txt"
+SOFTMAX = "spacy_elmo_en_mini_softmax"
+WORDS = "There is a bank .\n"
+
+
+def one_file(folder: Path, pattern: str) -> Path:
+    """Return the one file of a folder that fits the pattern. Raises CommandError if there are none or several."""
+    found = sorted(folder.glob(pattern))
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise CommandError(Messages.DIST_FILES.format(folder=folder, pattern=pattern, got=names))
+    return found[0].resolve()
+
+
+class Environment:
+    """A fresh environment: its Python, and the variables that its programs get.
+
+    folder: a new folder, also the current folder of all programs.
+    path: the folders in which programs are looked for beside its own, as in PATH.
+    """
+
+    def __init__(self, folder: Path, path: str) -> None:
+        venv.create(folder / "environment", with_pip=True)
+        self.folder = folder
+        self.python = folder / "environment" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        removed = ("PYTHONPATH", "SPACY_ELMO_KERNELS")
+        self.variables = {name: value for name, value in os.environ.items() if name not in removed}
+        self.variables["PATH"] = os.pathsep.join(filter(None, (str(self.python.parent), path)))
+
+    def run(self, *arguments: str) -> str:
+        """Run Python, and return what it prints. Raises CommandError with all of its output if it fails."""
+        command = [str(self.python), *arguments]
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.variables, capture_output=True, encoding="utf8", errors="replace"
+        )
+        if done.returncode:
+            raise CommandError(Messages.DIST_FAILED.format(command=" ".join(command), output=done.stdout + done.stderr))
+        return done.stdout
+
+    def install(self, *arguments: str) -> None:
+        """Install packages with pip, in the versions that constraints.txt names."""
+        self.run("-m", "pip", "install", "-q", "-c", str(CONSTRAINTS), *arguments)
+
+
+def check(file: Path, folder: Path, path: str, *options: str) -> Environment:
+    """Install a wheel or an sdist, run the demo from it, and print which loops it used.
+
+    file: the wheel or sdist.
+    folder: a new folder for the environment.
+    path: as for `Environment`.
+    options: of pip, for this file.
+
+    Returns the environment. Raises CommandError if a step fails, or if the loops are not compiled.
+    """
+    environment = Environment(folder, path)
+    environment.install("torch")  # first: constraints.txt says which, and it is by far the largest
+    environment.install(*options, str(file))
+    found = json.loads(environment.run("-m", "spacy", "elmo", "--version", "--json"))
+    if not found["compiled_loops"]:
+        raise CommandError(Messages.DIST_LOOPS.format(file=file.name, reason=found["compiled_loops_missing"]))
+    demo = environment.run("-m", "spacy", "elmo", "demo", "out")
+    place = environment.run("-c", "import spacy_elmo; print(spacy_elmo.__file__)").strip()
+    if not Path(place).is_relative_to(folder):
+        raise CommandError(Messages.DIST_PLACE.format(place=place, folder=folder))
+    typer.echo(f"{file.name}: installed, the demo ran. {json.dumps(found)}")
+    typer.echo(demo)
+    return environment
+
+
+def check_dist(dist: Annotated[Path, typer.Argument(help="Folder with the files of a release")]) -> None:
+    """Install the files of a release in fresh environments, and run the demo from each."""
+    wheel, sdist = one_file(dist, "spacy_elmo-*manylinux*.whl"), one_file(dist, "spacy_elmo-*.tar.gz")
+    softmax = one_file(dist, f"{SOFTMAX}-*.whl")
+    for file in sorted(dist.iterdir()):
+        typer.echo(f"{file.stat().st_size:>12,} bytes  {file.name}")
+    with tempfile.TemporaryDirectory() as name:
+        for part in ("wheel", "sdist"):
+            Path(name, part).mkdir()
+        environment = check(wheel, Path(name, "wheel"), "", "--only-binary", ":all:")
+        environment.install("--no-deps", str(softmax))
+        (environment.folder / "text.txt").write_text(WORDS, encoding="utf8")
+        typer.echo(environment.run("-m", "spacy", "elmo", "evaluate", "en_mini", "text.txt"))
+        check(sdist, Path(name, "sdist"), os.environ["PATH"])
+
+
+if __name__ == "__main__":
+    run_command(check_dist)

@@ -1,0 +1,36 @@
+"""Reads lines and writes docs, for the scripts that convert corpora."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.errors import CorpusError
+from spacy_elmo.formats.atomic import replacing
+
+from .messages import Messages
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a file. Only a line feed ends a line, because tokens may contain other separators.
+
+    Raises CorpusError if the file can't be read.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(Messages.CORPUS_UNREADABLE.format(path=path, reason=error)) from error
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def write_docs(source: Path, docs: Iterable[Doc], target: Path) -> None:
+    """Write docs to a DocBin, which is complete or not written at all. Raises CorpusError if there are none."""
+    binary = DocBin(docs=docs, store_user_data=False)
+    if not len(binary):
+        raise CorpusError(Messages.CORPUS_EMPTY.format(path=source))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target, CorpusError) as temporary:
+        temporary.write_bytes(binary.to_bytes())
+    print(f"{source}: {len(binary):,} docs -> {target}")

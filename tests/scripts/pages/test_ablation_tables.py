@@ -1,0 +1,89 @@
+"""The parts of docs/results.md on ablations: figures against those worked out by hand."""
+
+from pathlib import Path
+
+import pytest
+from run_results import add_run
+
+from scripts.pages.ablation_tables import ablation_parts, least_shares, pace_parts, updates_until
+from scripts.pages.run_files import read_runs
+from scripts.runs.experiments import TASKS
+
+SCORES = {
+    "ablations_newswire/baseline": 0.70,
+    "ablations_newswire/elmo": 0.80,
+    "ablations_newswire/top": 0.785,
+    "ablations_newswire/output": 0.81,
+    "ablations_newswire/baseline_10": 0.30,
+    "ablations_newswire/elmo_10": 0.55,
+    "ablations_newswire/elmo_1": 0.25,
+}
+
+
+def entities(f_score: float) -> dict[str, float]:
+    return {"ents_f": f_score, "ents_p": 0.5, "ents_r": 0.5}
+
+
+@pytest.mark.slow
+def test_ablations(tmp_path: Path) -> None:
+    for name, score in SCORES.items():
+        add_run(tmp_path, name, {}, tests={"dev": entities(score)})
+    parts = ablation_parts(tmp_path, tmp_path / "results.md")
+    page = "\n\n".join(parts)
+    assert page.startswith("## One change at a time")
+    assert "2,000 updates" in page
+    assert "| x alone | 70.0 | 50.0 | 50.0 | -10.0 | 7 |" in page
+    assert "| [x; ELMo] | 80.0 | 50.0 | 50.0 |  | 7 |" in page
+    assert "| the top layer alone, gamma learned | 78.5 | 50.0 | 50.0 | -1.5 | 7 |" in page
+    assert "| ELMo at the output alone | 81.0 | 50.0 | 50.0 | +1.0 | 7 |" in page
+    assert "| 1 % |  | 25.0 |" in page
+    assert "| 10 % | 30.0 | 55.0 |" in page
+    assert "| 100 % | 70.0 | 80.0 |" in page
+    assert "| 3 %" not in page
+    assert (tmp_path / "results_ablations_newswire.png").stat().st_size > 1000
+    assert "EWT" not in page  # no runs of it
+
+
+def test_the_least_share(tmp_path: Path) -> None:
+    """x alone that is trained to its end counts, which has 0.74 in the mean: more than after 2,000 updates."""
+    for name, score in SCORES.items():
+        add_run(tmp_path, name, {}, tests={"dev": entities(score)})
+    newswire = next(task for task in TASKS if task.name == "ner_newswire")
+    assert least_shares(tmp_path, [(newswire, read_runs(tmp_path, newswire, (0, 1)))]) == []
+    for seed, score in enumerate((0.72, 0.76)):
+        add_run(tmp_path, "ner_newswire/baseline", entities(0.1), seed, dev=entities(score))
+        add_run(tmp_path, "ner_newswire/elmo", entities(0.1), seed, dev=entities(0.9))
+    all_runs = [(newswire, read_runs(tmp_path, newswire, (0, 1)))]
+    ((task, share),) = least_shares(tmp_path, all_runs)
+    assert (task.name, share) == ("ablations_newswire", 100)
+    add_run(tmp_path, "ablations_newswire/elmo_10", {}, tests={"dev": entities(0.74)})
+    assert least_shares(tmp_path, all_runs)[0][1] == 10
+    page = "\n".join(ablation_parts(tmp_path, tmp_path / "results.md", all_runs))
+    assert "on the whole part, x alone has 74.0, and [x; ELMo] 90.0 (means" in page
+
+
+def test_no_ablations(tmp_path: Path) -> None:
+    assert ablation_parts(tmp_path, tmp_path / "results.md") == []
+    assert least_shares(tmp_path, []) == []
+
+
+def test_how_soon(tmp_path: Path) -> None:
+    assert updates_until([(0, 0.1), (100, 0.5), (200, 0.6)], 0.5) == 100
+    assert updates_until([(0, 0.1)], 0.5) is None
+    curves = {
+        "baseline": [[(0, 0.0), (100, 0.5), (200, 0.6), (300, 0.6)], [(0, 0.0), (400, 0.7)], [(0, 0.9)]],
+        "elmo": [[(0, 0.0), (100, 0.7)], [(0, 0.0), (100, 0.6), (300, 0.7)], [(0, 0.8)]],  # the last never reaches 0.9
+    }
+    for network, of_seeds in curves.items():
+        for seed, curve in enumerate(of_seeds):
+            add_run(tmp_path, f"ner/{network}", entities(0.5), seed, curve=curve)
+    task = TASKS[0]
+    heading, _, table = pace_parts([(task, read_runs(tmp_path, task, (0, 1, 2)))])
+    assert heading == "## How soon"
+    assert table.splitlines()[-1] == f"| {task.title} | 300 | 200 | 2 of 3 |"  # (200 + 400) / 2 and (100 + 300) / 2
+
+
+def test_runs_without_curves_have_no_pace(tmp_path: Path) -> None:
+    add_run(tmp_path, "ner/baseline", entities(0.5))
+    add_run(tmp_path, "ner/elmo", entities(0.5))
+    assert pace_parts([(TASKS[0], read_runs(tmp_path, TASKS[0], (0,)))]) == []

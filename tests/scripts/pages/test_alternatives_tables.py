@@ -1,0 +1,48 @@
+"""What a user would take instead: the table against figures worked out by hand, and damaged files."""
+
+import json
+from pathlib import Path
+
+import pytest
+from run_results import add_run
+
+from scripts.pages.alternatives_tables import alternatives_parts
+from spacy_elmo.errors import CommandError
+
+
+def write(path: Path, **facts: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(facts), encoding="utf-8")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Two runs of x alone, and one of ELMo and of `spacy pretrain`."""
+    for name, values in (("ner/baseline", (0.58, 0.62)), ("ner/elmo", (0.7,)), ("alternatives/pretrained", (0.64,))):
+        for seed, value in enumerate(values):
+            add_run(tmp_path, name, {"ents_f": value, "ents_p": 0.5, "ents_r": 0.5}, seed)
+    write(tmp_path / "results" / "embeddings" / "spacy_pretrain.json", minutes=30.4, words=17_400_000)
+    write(tmp_path / "results" / "ner" / "baseline" / "speed.json", words_per_second=12_345)
+    return tmp_path
+
+
+def test_figures(project: Path, tmp_path: Path) -> None:
+    page = "\n".join(alternatives_parts(project, tmp_path / "results.md", (0, 1, 2)))
+    assert "| x alone |  |  | 60.00 ± 2.83 (58.00 to 62.00) |  | 6.8 | 12,345 |" in page
+    assert "| x begun by `spacy pretrain` | 30 | 17 | 64.00 | 10.0 % | 6.8 |  |" in page
+    assert "| [x; ELMo] | 490 | 212 | 70.00 | 25.0 % | 6.8 |  |" in page
+    assert "The best mean F1 of these is that of [x; ELMo].\n" in page
+    assert "| x with static vectors |" not in page  # it was not run
+    assert (tmp_path / "results_alternatives.png").stat().st_size > 1000
+
+
+def test_no_runs(tmp_path: Path) -> None:
+    add_run(tmp_path, "ner/elmo", {"ents_f": 0.7, "ents_p": 0.5, "ents_r": 0.5})
+    assert alternatives_parts(tmp_path, tmp_path / "results.md", (0,)) == []
+
+
+@pytest.mark.parametrize("name", ["embeddings/spacy_pretrain", "ner/baseline/speed"])
+def test_damaged_files(project: Path, name: str) -> None:
+    (project / "results" / f"{name}.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(CommandError, match=r"can't be used \(KeyError.*run it again"):
+        alternatives_parts(project, project / "results.md", (0,))

@@ -1,0 +1,121 @@
+"""docs/results.md: its figures against those worked out by hand, and what it says if runs are missing."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from run_results import add_run
+
+from scripts.pages.results_page import write_results
+from scripts.pages.results_tables import error_cut, spread
+from scripts.runs.experiments import TASKS
+from spacy_elmo.errors import CommandError
+from spacy_elmo.tasks.coreference.scorer import score_coreference
+
+BASELINE = (0.60, 0.62, 0.64)  # mean 62, deviation 2
+ELMO = (0.70, 0.70, 0.73)  # mean 71, deviation sqrt(3): the cut is 1 - 29 / 38 = 23.7 %
+MIX = {"component": "tagger", "place": "input", "source": "*", "w": [0.0, 0.0, 0.0]}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """All baselines and ELMo runs of Broad Twitter, but two of the random ones, and one run of SST-5."""
+    for name, values, minutes in (("baseline", BASELINE, 1.0), ("elmo", ELMO, 1.5), ("random", (0.65,), 0.5)):
+        for seed, value in enumerate(values):
+            scores = {"ents_f": value, "ents_p": 0.5, "ents_r": 0.5, "speed": 1.0}
+            first = (0.1, 0.2, 0.3)[seed]  # of the weights
+            mix = MIX | {"weights": [first, 0.3, 0.7 - first], "gamma": 1.0 + seed}
+            add_run(tmp_path, f"ner/{name}", scores, seed, minutes=minutes * (seed + 1), mixes=[mix] * (name == "elmo"))
+    add_run(tmp_path, "textcat/elmo", {"cats_micro_f": 0.5})
+    for name, speed in (("baseline", 5000), ("elmo", 2000)):
+        (tmp_path / "results" / "ner" / name / "speed.json").write_text(f'{{"words_per_second": {speed}}}')
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_figures(project: Path) -> None:
+    output = project / "docs" / "results.md"
+    entities = dict.fromkeys(("ents_f", "ents_p", "ents_r"), 0.6)
+    add_run(project, "ablations_newswire/elmo_3", {}, tests={"dev": entities})
+    add_run(project, "ner_newswire/baseline", entities, dev=entities)
+    missing = write_results(project, output, (0, 1, 2))
+    page = output.read_text(encoding="utf-8")
+    assert "| Entities, Broad Twitter | F1 | 62.0 | 71.0 | 23.7 % | 21.0 % | 3 |" in page
+    assert "- Errors that ELMo removes: 24 % on average, from 24 % (Entities, Broad Twitter) to" in page
+    assert "with random weights, in place of ELMo, on 1 of the tasks: 8 % fewer errors than x alone on average" in page
+    assert "as a share of that of x alone: 40 % (Entities, Broad Twitter)." in page
+    assert "x alone with all of it: 3 % (Entities, Worldwide Newswire)." in page
+    assert "| F1 | x alone | 62.00 ± 2.00 (60.00 to 64.00) |  | 3 |" in page
+    assert f"| F1 | [x; ELMo] | 71.00 ± {math.sqrt(3):.2f} (70.00 to 73.00) | 23.7 % | 3 |" in page
+    assert "| F1 | [x; biLM with random weights] | 65.00 | 7.9 % | 1 |" in page
+    assert "| precision | [x; ELMo] | 50.00 ± 0.00 (50.00 to 50.00) | 0.0 % | 3 |" in page
+    assert "| [x; ELMo] | 3 (2 to 4) | 12,345 | 6.8 | 2,000 |" in page
+    assert "| tagger | input | 0.200, 0.300, 0.500 | 2.000 |" in page  # means over the runs
+    assert "| accuracy | [x; ELMo] | 50.00 |  | 1 |" in page  # no baseline to compare with
+    assert "commit abc123; a processor, 2 cores." in page
+    assert "`results/textcat/baseline/seed-0.json`" in page
+    assert project / "results/ner_wnut17/baseline/seed-0.json" in missing
+    assert not any("random" in path.parts or ("ner" in path.parts and "elmo" in path.parts) for path in missing)
+    pictures = {path.name for path in output.parent.glob("*.png")}
+    names = ("summary", "ner", "weights", "ablations_newswire")
+    assert pictures == {f"results_{name}.png" for name in names}
+    assert all(f"({name})" in page for name in pictures)
+
+
+@pytest.mark.slow
+def test_static_vectors(project: Path) -> None:
+    """Broad Twitter alone has all four networks: 24 / 38 of the errors of x alone are left with both."""
+    for task, measure in (("ner", "ents_f"), ("ner_wnut17", "ents_f")):
+        for network, score in (("vectors", 0.67), ("vectors_elmo", 0.76)):
+            scores = {measure: score, "ents_p": 0.5, "ents_r": 0.5, "speed": 1.0}
+            add_run(project, f"{task}/{network}", scores)
+    write_results(project, project / "docs/results.md", (0, 1, 2))
+    page = (project / "docs/results.md").read_text(encoding="utf-8")
+    cells = "62.0 | 67.0 | 71.0 | 76.0 | 13.2 % | 23.7 % | 36.8 % | 3, 1, 3, 1"
+    assert f"| Entities, Broad Twitter | {cells} |" in page
+    assert page.count("| 3, 1, 3, 1 |") == 1
+    assert (
+        "first text, on 1 of the tasks: on average they remove 13 % of the errors, ELMo 24 %, and both together 37 %."
+        in page
+    )
+
+
+@pytest.mark.slow
+def test_random_weights_that_change_nothing(project: Path) -> None:
+    for network, score in (("baseline", 0.500), ("elmo", 0.6), ("random", 0.501)):
+        add_run(project, f"ner_wnut17/{network}", {"ents_f": score, "ents_p": 0.5, "ents_r": 0.5})
+    write_results(project, project / "docs/results.md", (0, 1, 2))
+    page = (project / "docs/results.md").read_text(encoding="utf-8")
+    ends = "from as many errors (Entities, WNUT-17) to 8 % fewer errors (Entities, Broad Twitter)."
+    assert f"on 2 of the tasks: 4 % fewer errors than x alone on average, {ends}" in page
+
+
+def test_of_one_run_no_deviation() -> None:
+    assert spread([0.5]) == "50.00"
+    assert error_cut([1.0], [1.0]) is None
+
+
+def test_no_runs(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="train and evaluate first"):
+        write_results(tmp_path, tmp_path / "docs/results.md", (0,))
+    assert not (tmp_path / "docs").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"tests": {"test": {"ents_f": null, "ents_p": 0, "ents_r": 0}}}', "{}"])
+def test_damaged_results(project: Path, text: str) -> None:
+    (project / "results/ner/elmo/seed-0.json").write_text(text)
+    with pytest.raises(CommandError, match=r"elmo/seed-0\.json.*evaluate again"):
+        write_results(project, project / "docs/results.md", (0, 1, 2))
+    assert not (project / "docs").exists()
+
+
+def test_measures_are_spacys() -> None:
+    keys = {measure.key for task in TASKS for measure in task.measures}
+    scored: dict[str, Any] = {}
+    spacy.blank("en")  # makes spaCy look for the factories of other packages
+    for name in ("ner", "tagger", "morphologizer", "parser", "answers", "entailment", "semantic_roles"):
+        scored |= spacy.Language.get_factory_meta(name).default_score_weights
+    scored |= score_coreference([])
+    assert keys - {"cats_micro_f"} <= scored.keys()

@@ -1,0 +1,70 @@
+"""Which runs are scored: those that have no result, or the result of another training."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from scripts.runs import evaluate_runs
+import pytest
+from scripts.runs.evaluate_runs import facts_of_training, main
+
+from spacy_elmo.errors import CommandError
+
+RUN = {
+    "fingerprint": "abc",
+    "seconds": 150.0,
+    "gpu_id": -1,
+    "commit": "1234567-dirty",
+    "machine": "a processor, 2 cores",
+    "dev": {"ents_f": 0.5, "ner_loss": 12.5, "per_type": {}},
+}
+
+
+@pytest.fixture
+def scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The fingerprints of the runs that were scored. The scores are made up."""
+    runs: list[str] = []
+
+    def measure(task: object, folder: Path, run: dict[str, Any]) -> dict[str, Any]:
+        runs.append(run["fingerprint"])
+        return {**facts_of_training(run), "tests": {"test": {"ents_f": 0.4}}}
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(evaluate_runs, "measure", measure)
+    return runs
+
+
+def write_run(**changed: object) -> None:
+    path = Path("training/ner/elmo/seed-0/run.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(RUN | changed))
+
+
+def test_a_run_is_scored_once(scored: list[str]) -> None:
+    write_run()
+    main("ner")
+    main("ner")
+    assert scored == ["abc"]
+    result = json.loads(Path("results/ner/elmo/seed-0.json").read_text())
+    assert (result["minutes"], result["dev"]) == (2.5, {"ents_f": 0.5, "ner_loss": 12.5})
+
+
+@pytest.mark.parametrize(
+    "changed", [{"fingerprint": "abd"}, {"dev": {"ents_f": 0.5, "ner_loss": 12.6}}, {"seconds": 180.0}], ids=str
+)
+def test_a_run_that_was_trained_anew_is_scored_anew(changed: dict[str, object], scored: list[str]) -> None:
+    """Also with the same settings, as in a clone that has the results of others."""
+    write_run()
+    main("ner")
+    write_run(**changed)
+    main("ner")
+    assert len(scored) == 2
+    expected = facts_of_training(RUN | changed)
+    result = json.loads(Path("results/ner/elmo/seed-0.json").read_text())
+    assert {name: result[name] for name in expected} == expected
+
+
+def test_nothing_was_trained(scored: list[str]) -> None:
+    with pytest.raises(CommandError, match="train first"):
+        main("ner")
+    assert not scored

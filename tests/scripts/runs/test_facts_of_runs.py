@@ -1,0 +1,60 @@
+"""Facts about a run: weights counted by hand, bytes of files, commit."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import spacy
+from scripts.runs.facts_of_runs import commit_of, machine, megabytes, parameters
+
+from spacy_elmo.tasks.entailment.pairs import make_pair
+
+
+def test_weights_of_components_but_biLMs() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    tok2vec = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 8, "embed_size": 10, "depth": 1}
+    more = {"pretrained_vectors": None, "window_size": 1, "maxout_pieces": 2, "subword_features": False}
+    tagger = nlp.add_pipe("tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec | more}})
+    tagger.add_label("A")
+    nlp.initialize()
+    embedding = 10 * 8 + (8 * 8 * 3 + 8 * 3 + 2 * 8)  # the table of one attribute; maxout of three pieces
+    block = 3 * 8 * 8 * 2 + 8 * 2 + 2 * 8  # maxout of three tokens in two pieces, its bias, the layer norm
+    output = 8 * 1 + 1
+    assert parameters(nlp) == embedding + block + output
+
+
+def test_weights_of_torch_are_counted() -> None:
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("entailment")
+    doc = make_pair(nlp, "a", "b")
+    doc.cats = {"x": 1.0, "y": 0.0}
+    nlp.initialize(lambda: [spacy.training.Example(make_pair(nlp, "a", "b"), doc)])
+    (shim,) = [shim for node in pipe.model.walk() for shim in node.shims]
+    in_torch = sum(weight.numel() for weight in shim.network.parameters())
+    in_thinc = sum(node.get_param(name).size for node in pipe.model.walk() for name in node.param_names)
+    assert parameters(nlp) == in_torch + in_thinc
+    assert min(in_torch, in_thinc) > 1000
+
+
+def test_size_commit_and_machine(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/b").write_bytes(bytes(250_000))
+    (tmp_path / "c").write_bytes(bytes(750_000))
+    assert megabytes(tmp_path) == 1.0
+    assert commit_of(tmp_path) == ""
+    assert re.fullmatch(r".+, \d+ cores", machine())
+
+
+def test_changed_code_is_told(tmp_path: Path) -> None:
+    for name in ("scripts/a.py", "results/b.json"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("1")
+    who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True, capture_output=True)
+    (tmp_path / "results/b.json").write_text("2")  # what runs write is no change of the code
+    commit = commit_of(tmp_path)
+    assert re.fullmatch("[0-9a-f]{7,}", commit)
+    (tmp_path / "scripts/a.py").write_text("2")
+    assert commit_of(tmp_path) == f"{commit}-dirty"
