@@ -81,6 +81,10 @@ class ListeningMessages:
         "{name} of spacy-elmo.ElmoTok2Vec.v1 is a source of layers. Expected spacy-elmo.Tok2Vec.v1, which has it as "
         "its source, and a mix."
     )
+    BILM_WIDTH_KIND = (
+        "width is {got} in spacy-elmo.BiLM.v1. Expected the width of the layers, a whole number, or null: that of its "
+        "files."
+    )
     BILM_WIDTH = "width is {width} in spacy-elmo.BiLM.v1, but its files give {got}. Set width to {got}, or to null."
     LOGGER_FILE = "{path}: can't be written ({reason}). Set output_file of spacy-elmo.MixLogger.v1 to another path."
     CACHE_MB = "cache_mb is {got}. Expected a whole number of MiB, 0 or more; 0 caches nothing in memory."

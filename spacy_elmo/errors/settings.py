@@ -33,7 +33,7 @@ class SettingMessages:
     MIX_PARAMETERS = "scalar_mix_parameters has {got} values. Expected {expected}: one for each layer of the mix."
     MIX_FINITE = "{name}_parameters are {got}. Expected finite numbers: to leave a layer out, give it -1e10."
     MIX_LAYER_NORM = 'layer_norm is {got!r}. Expected "none", "batch" or "token".'
-    MIX_DROPOUT = "dropout is {got}. Expected at least 0 and less than 1."
+    MIX_DROPOUT = "dropout is {got}. Expected a number, at least 0 and less than 1."
     MIX_GIVEN = (
         "the mix got {got} layers. Expected {expected}: the number in its setting layers, or of its "
         "scalar_mix_parameters, must be the number of the biLM's layers."
@@ -70,8 +70,11 @@ class SettingMessages:
         "attr is {attr!r}, but {owner}._.{name} was set by something else. Set attr to another name, or remove that "
         "extension."
     )
-    WINDOW = "window is {window} and overlap is {overlap}. Expected window >= 1 and 0 <= overlap < window."
-    LONGEST_SENTENCE = "longest_sentence is {got}. Expected at least window, {window}."
+    WINDOW = (
+        "window is {window} and overlap is {overlap}. Expected whole numbers with window >= 1 and "
+        "0 <= overlap < window."
+    )
+    LONGEST_SENTENCE = "longest_sentence is {got}. Expected a whole number, at least window, {window}."
     SPAN_KEYS = 'keys is {got}. Expected a list of keys of doc.spans, such as ["premise", "hypothesis"].'
     ATTR_RESERVED = "attr is {got!r}, a name that spaCy or Python uses itself. Set attr to another name."
     WHOLE_NUMBER = "{name} is {got!r}. Expected a whole number."

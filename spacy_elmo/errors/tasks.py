@@ -58,6 +58,10 @@ class TaskMessages:
     )
     COREF_KEY = "the span group {got} has no number. Expected {prefix}_1, {prefix}_2 ...: rename it."
     COREF_PREFIX = "prefix is {got}. Expected a Python identifier, such as coref_clusters."
+    COREF_PREFIX_RESERVED = (
+        "prefix is {got}, a name that spaCy or Python uses itself, so the attribute of docs could not be read. Set "
+        "prefix to another name."
+    )
     COREF_SHARE = "mentions_per_token is {got}. Expected a number above 0 and at most 1."
 
     # Entailment
@@ -116,6 +120,6 @@ class TaskMessages:
         "predicted doc of the same text: Example(make_question(nlp, question, context), reference)."
     )
     ANSWERS_WINDOW = (
-        "longest_window is {longest} and window_overlap is {overlap}. Expected longest_window >= 1 and "
-        "0 <= window_overlap < longest_window."
+        "longest_window is {longest} and window_overlap is {overlap}. Expected whole numbers with longest_window >= 1 "
+        "and 0 <= window_overlap < longest_window."
     )

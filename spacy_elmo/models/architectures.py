@@ -13,6 +13,7 @@ from .bilm import NAME as BILM
 from .bilm import bilm_layer
 from .fit_width import fit_width
 from .listening.listener import NAME as LISTENER
+from .numbers import is_whole
 from .scalar_mix import MixModel
 from .shim import BiLMShim
 from .span_getters import build_sentences
@@ -59,6 +60,8 @@ def build_bilm(
         raise SettingsError(Errors.SPANS_GETTER.format(got=shown(get_spans)))
     if stateful and trainable:
         raise SettingsError(Errors.STATEFUL_TRAINABLE)
+    if width is not None and (not is_whole(width) or width < 1):
+        raise SettingsError(Errors.BILM_WIDTH_KIND.format(got=shown(width)))
     shim = BiLMShim(options_file, weight_file, precision, cached_words, bilm)
     return bilm_layer(shim, get_spans or build_sentences(), stateful, trainable, width)
 

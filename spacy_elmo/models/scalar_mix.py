@@ -4,15 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-import numpy as np
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from ..errors import Errors, SettingsError, shown
 from .layer_norm import normalise
+from .numbers import is_number, is_whole
 
 NAME = "scalar_mix"
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
 LayerNorm = Literal["none", "token", "batch"]
 MixModel = Model[list[Floats3d], list[Floats2d]]
 
@@ -70,18 +69,18 @@ def build_scalar_mix(
 
     Raises SettingsError if a value is out of its range.
     """
-    if layers is not None and (not isinstance(layers, int) or isinstance(layers, bool) or layers < 1):
+    if layers is not None and (not is_whole(layers) or layers < 1):
         raise SettingsError(Errors.MIX_NUMBER.format(got=layers))
     if layer_norm not in get_args(LayerNorm):
         raise SettingsError(Errors.MIX_LAYER_NORM.format(got=layer_norm))
-    if not (_is_number(dropout) and 0 <= dropout < 1):
-        raise SettingsError(Errors.MIX_DROPOUT.format(got=dropout))
-    if not (_is_number(l2) and l2 >= 0):
+    if not (is_number(dropout) and 0 <= dropout < 1):
+        raise SettingsError(Errors.MIX_DROPOUT.format(got=shown(dropout)))
+    if not (is_number(l2) and l2 >= 0):
         raise SettingsError(Errors.MIX_L2.format(got=l2))
-    if not _is_number(gamma):
+    if not is_number(gamma):
         raise SettingsError(Errors.MIX_GAMMA.format(got=gamma))
     if scalar_mix_parameters is not None:
-        if not all(map(_is_number, scalar_mix_parameters)):
+        if not all(map(is_number, scalar_mix_parameters)):
             raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=shown(scalar_mix_parameters)))
         if not len(scalar_mix_parameters) or len(scalar_mix_parameters) != (layers or len(scalar_mix_parameters)):
             raise SettingsError(Errors.MIX_LAYERS_SET.format(got=len(scalar_mix_parameters), expected=layers))
@@ -98,11 +97,6 @@ def build_scalar_mix(
     )
     _reset(model, 0)
     return model
-
-
-def _is_number(value: object) -> bool:
-    """Whether this is a finite number that fits into float32."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(abs(value) <= MAX_FLOAT32)
 
 
 def init(model: MixModel, X: list[Floats3d] | None = None, Y: Any = None) -> None:

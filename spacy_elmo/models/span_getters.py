@@ -6,6 +6,7 @@ from functools import partial
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors, SettingsError, shown
+from .numbers import is_whole
 from .parts import has_parts, lines_of
 from .types import SpanGetter
 
@@ -50,13 +51,13 @@ def _or_windows(spans: Iterable[Span], window: int, overlap: int, longest_senten
 
 
 def _check(window: int, overlap: int) -> None:
-    if not isinstance(window, int) or not isinstance(overlap, int) or window < 1 or not 0 <= overlap < window:
-        raise SettingsError(Errors.WINDOW.format(window=window, overlap=overlap))
+    if not is_whole(window) or not is_whole(overlap) or window < 1 or not 0 <= overlap < window:
+        raise SettingsError(Errors.WINDOW.format(window=shown(window), overlap=shown(overlap)))
 
 
 def _check_longest(longest_sentence: int, window: int) -> None:
-    if not isinstance(longest_sentence, int) or longest_sentence < window:
-        raise SettingsError(Errors.LONGEST_SENTENCE.format(got=longest_sentence, window=window))
+    if not is_whole(longest_sentence) or longest_sentence < window:
+        raise SettingsError(Errors.LONGEST_SENTENCE.format(got=shown(longest_sentence), window=window))
 
 
 def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:

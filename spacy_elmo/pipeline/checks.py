@@ -1,12 +1,12 @@
 """Checks of the component's settings."""
 
 import gc
-import math
 from collections.abc import Sequence
 from typing import Literal, Protocol, get_args
 from weakref import WeakValueDictionary
 
 from ..errors import Errors, SettingsError, shown
+from ..models.numbers import is_number, is_whole
 from ..models.types import BiLMModel
 
 Store = Literal["layers", "layers_float16", "mix", "none"]
@@ -60,7 +60,7 @@ def check_settings(
     """
     if not frozen and "settings" in model.attrs and model.attrs["settings"].stateful:
         raise SettingsError(Errors.STATEFUL_TUNED)
-    if not isinstance(max_batch_tokens, int):
+    if not is_whole(max_batch_tokens):
         raise SettingsError(Errors.WHOLE_NUMBER.format(name="max_batch_tokens", got=max_batch_tokens))
     if max_batch_tokens < 1:
         raise SettingsError(Errors.MAX_BATCH_TOKENS.format(got=max_batch_tokens))
@@ -68,8 +68,8 @@ def check_settings(
         raise SettingsError(Errors.STORE.format(got=store, expected=", ".join(get_args(Store))))
     if store == "none" and set_vectors:
         raise SettingsError(Errors.STORE_NO_VECTORS)
-    if scalar_mix_parameters is not None and not all(map(math.isfinite, scalar_mix_parameters)):
-        raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=scalar_mix_parameters))
+    if scalar_mix_parameters is not None and not all(map(is_number, scalar_mix_parameters)):
+        raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=shown(scalar_mix_parameters)))
 
 
 def check_training_settings(learn_rate_factor: float, cache_mb: int) -> None:
@@ -78,7 +78,7 @@ def check_training_settings(learn_rate_factor: float, cache_mb: int) -> None:
     learn_rate_factor: a finite number above 0.
     cache_mb: a whole number from 0 on.
     """
-    if not (math.isfinite(learn_rate_factor) and learn_rate_factor > 0):
+    if not (is_number(learn_rate_factor) and learn_rate_factor > 0):
         raise SettingsError(Errors.FACTOR.format(got=shown(learn_rate_factor)))
-    if not isinstance(cache_mb, int) or isinstance(cache_mb, bool) or cache_mb < 0:
+    if not is_whole(cache_mb) or cache_mb < 0:
         raise SettingsError(Errors.CACHE_MB.format(got=shown(cache_mb)))

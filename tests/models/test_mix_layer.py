@@ -230,7 +230,7 @@ def test_registered_with_defaults() -> None:
         ({"gamma": float("inf")}, "gamma is inf"),
         ({"gamma": 1e300}, r"gamma is 1e\+300"),
         ({"gamma": "1"}, "gamma is '1'"),
-        ({"dropout": "0.1"}, "dropout is 0.1"),
+        ({"dropout": "0.1"}, "dropout is '0.1'. Expected a number"),
         ({"scalar_mix_parameters": [0.0, float("-inf")]}, "finite"),
         ({"scalar_mix_parameters": []}, "has 0 weights"),
         ({"scalar_mix_parameters": [0.0, 1.0], "layers": 3}, "has 2 weights, but layers is 3"),

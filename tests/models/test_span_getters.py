@@ -1,4 +1,5 @@
 import pickle
+from typing import Any
 
 import pytest
 import spacy
@@ -60,6 +61,19 @@ def test_windows_that_never_end_are_refused(window: int, overlap: int) -> None:
 def test_longest_sentence_below_window_is_refused() -> None:
     with pytest.raises(SettingsError, match="longest_sentence is 10"):
         build_sentences(window=20, overlap=5, longest_sentence=10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"window": "100"}, "window is '100' and overlap is 50. Expected whole numbers"),
+        ({"overlap": "50"}, "window is 250 and overlap is '50'"),
+        ({"longest_sentence": "1000"}, "longest_sentence is '1000'. Expected a whole number"),
+    ],
+)
+def test_numbers_in_quotes_are_refused_as_such(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        build_sentences(**settings)
 
 
 def pair(words: str, **spans: tuple[int, int]) -> Doc:

@@ -287,6 +287,10 @@ def test_error_handler_keeps_the_rest_of_the_stream(monkeypatch: pytest.MonkeyPa
     [
         ({"cache_mb": -1}, "cache_mb is -1"),
         ({"max_batch_tokens": 0}, "max_batch_tokens is 0"),
+        ({"learn_rate_factor": "0.1"}, "learn_rate_factor is '0.1'"),  # a number in quotes in a config file
+        ({"scalar_mix_parameters": ["0", "0", "1"]}, r"scalar_mix_parameters are \['0', '0', '1'\]"),
+        ({"model": {"width": "256"}}, "width is '256' in spacy-elmo.BiLM.v1. Expected .* a whole number"),
+        ({"model": {"width": 0}}, "width is 0 in spacy-elmo.BiLM.v1"),
         ({"attr": "not a name"}, "attr is 'not a name'"),
         ({"attr": "class"}, "attr is 'class', a name that spaCy or Python uses"),
         ({"attr": "has"}, "attr is 'has', a name that spaCy or Python uses"),

@@ -10,7 +10,8 @@ from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
-from ...errors import Errors, SettingsError
+from ...errors import Errors, SettingsError, shown
+from ...models.numbers import is_whole
 from ..shared.sizes import check_sizes
 from ..shared.tok2vec import Tok2VecModel, width_of
 from ..shared.torch_shim import TorchShim, shim_of
@@ -44,8 +45,8 @@ def build_answers(
     between 0 and longest_window - 1.
     """
     check_sizes(lstm_width=lstm_width, longest_window=longest_window)
-    if not 0 <= window_overlap < longest_window:
-        raise SettingsError(Errors.ANSWERS_WINDOW.format(longest=longest_window, overlap=window_overlap))
+    if not (is_whole(window_overlap) and 0 <= window_overlap < longest_window):
+        raise SettingsError(Errors.ANSWERS_WINDOW.format(longest=longest_window, overlap=shown(window_overlap)))
     build = partial(AnswersNetwork, lstm_width=lstm_width, self_attention=self_attention)
     model: AnswersModel = Model(
         "answers",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
+from spacy.tokens.underscore import Underscore
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 
@@ -47,6 +49,8 @@ class Coreference(TrainablePipe):
     ) -> None:
         if not prefix.isidentifier():
             raise SettingsError(Errors.COREF_PREFIX.format(got=shown(prefix)))
+        if keyword.iskeyword(prefix) or hasattr(Underscore, prefix):
+            raise SettingsError(Errors.COREF_PREFIX_RESERVED.format(got=shown(prefix)))
         super().__init__(vocab, model, name, prefix=prefix, singletons=singletons)
         self.scorer = scorer
         register(prefix)

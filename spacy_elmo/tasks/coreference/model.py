@@ -12,6 +12,7 @@ from thinc.api import Model
 from thinc.util import torch2xp
 
 from ...errors import Errors, SettingsError, shown
+from ...models.numbers import is_number
 from ..shared.sizes import check_sizes
 from ..shared.tok2vec import Tok2VecModel, width_of
 from ..shared.torch_shim import TorchShim, shim_of
@@ -49,7 +50,7 @@ def build_coreference(
     """
     check_sizes(lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width, antecedents=antecedents)
     check_sizes(part_tokens=part_tokens, train_tokens=train_tokens)
-    if not 0 < mentions_per_token <= 1:
+    if not (is_number(mentions_per_token) and 0 < mentions_per_token <= 1):
         raise SettingsError(Errors.COREF_SHARE.format(got=shown(mentions_per_token)))
     build = partial(_network, lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width)
     return Model(

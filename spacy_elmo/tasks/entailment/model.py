@@ -39,7 +39,7 @@ def build_entailment(
 
     Raises SettingsError if a size is out of its range.
     """
-    check_sizes(lstm_width=lstm_width, longest=longest)
+    check_sizes(lstm_width=lstm_width, longest=longest, **({} if nO is None else {"nO": nO}))
     return Model(
         "entailment",
         forward,

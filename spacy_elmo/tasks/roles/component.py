@@ -15,6 +15,7 @@ from thinc.api import Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from ...errors import AnnotationError, Errors, SettingsError, shown
+from ...models.numbers import is_number
 from ..shared.sizes import check_sizes
 from ..shared.unknown_labels import warn_of_unknown
 from .annotations import annotate, given_predicates
@@ -54,7 +55,7 @@ class SemanticRoles(TrainablePipe):
         reach: int = 100,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
-        if not 0 <= threshold <= 1:
+        if not (is_number(threshold) and 0 <= threshold <= 1):
             raise SettingsError(Errors.ROLES_THRESHOLD.format(got=shown(threshold)))
         check_sizes(reach=reach)
         self.vocab = vocab

@@ -106,3 +106,8 @@ def test_long_contexts_are_read_in_windows() -> None:
 def test_windows_that_never_end_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(SettingsError, match="longest_window is"):
         build(**settings)
+
+
+def test_a_number_in_quotes_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"window_overlap is '100'\. Expected whole numbers"):
+        build(window_overlap="100")

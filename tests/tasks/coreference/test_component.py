@@ -210,7 +210,10 @@ def test_before_it_is_initialised() -> None:
     [
         ({"antecedents": 0}, {}, "antecedents is 0. Expected a whole number, 1 or more"),
         ({"mentions_per_token": 1.5}, {}, "mentions_per_token is 1.5"),
+        ({"mentions_per_token": "0.2"}, {}, "mentions_per_token is '0.2'"),
         ({}, {"prefix": "a b"}, "prefix is 'a b'"),
+        ({}, {"prefix": "get"}, "prefix is 'get', a name that spaCy or Python uses"),
+        ({}, {"prefix": "class"}, "prefix is 'class', a name that spaCy or Python uses"),
     ],
 )
 def test_settings(model: dict[str, Any], own: dict[str, Any], message: str) -> None:

@@ -76,7 +76,7 @@ def test_a_text_that_is_too_long_is_refused() -> None:
         model.predict([make_pair(NLP, "a b c d e f", "a")])
 
 
-@pytest.mark.parametrize("sizes", [{"lstm_width": 0}, {"lstm_width": 4.0}, {"longest": 0}])
+@pytest.mark.parametrize("sizes", [{"lstm_width": 0}, {"lstm_width": 4.0}, {"longest": 0}, {"nO": 0}])
 def test_wrong_sizes_are_refused(sizes: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=f"{next(iter(sizes))} is"):
         build_entailment(given_vectors([], []), **sizes)

@@ -236,6 +236,7 @@ def test_no_predicates_given_and_none_looked_for() -> None:
     ("settings", "message"),
     [
         ({"threshold": 1.5}, "threshold is 1.5"),
+        ({"threshold": "0.5"}, "threshold is '0.5'. Expected a number from 0 to 1"),
         ({"reach": 0}, "reach is 0"),
         ({"model": SMALL | {"depth": 0}}, "depth is 0"),
     ],
