@@ -1,0 +1,1 @@
+"""Train and evaluate the runs of the tasks, and collect what was measured of them."""
