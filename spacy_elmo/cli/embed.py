@@ -102,7 +102,9 @@ def embed(
     ] = None,
     shard_size: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Bytes of text in a shard; left out: 1,000,000, and HDF5 is one file"),
+        typer.Option(
+            min=1, metavar="N", help="Bytes of text in a shard; left out: 1,000,000, and HDF5 or npy is one file"
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Go on with the shards in OUT, or delete them")
@@ -164,11 +166,12 @@ def embed(
     import_code(code)
     if vocab_path is not None:
         msg.warn(Errors.EMBED_VOCAB_PATH.format(got=vocab_path))
-    stopped = Errors.EMBED_STOPPED if output.suffix else Errors.CORPUS_STOPPED
-    with printing_errors(stopped.format(path=output)):
+    with printing_errors():
         refuse_stream(output)
-        lang = lang or language
         target = Output.of(output, format_, shard_size is not None)
+    stopped = Errors.EMBED_STOPPED if target.single else Errors.CORPUS_STOPPED
+    with printing_errors(stopped.format(path=output)):
+        lang = lang or language
         chosen = layers_of(layers, all_=all_, top=top, average=average)
         gpu = gpu_id if cuda_device is None else cuda_device
         bilm = bilm_of(model, options_file, weight_file, pipeline, pipe, str(device_of(gpu)), precision)

@@ -17,7 +17,7 @@ from ..formats.folders.lock import folder_lock
 from ..formats.text.lines import BadLine
 from .bilm import BiLMChoice
 from .cluster import connected, run_cluster
-from .documents import Shard
+from .documents import Item, Shard
 from .local import run_here, run_workers
 from .manifest import SHARDS, Manifest, ShardFacts
 from .output import Output
@@ -148,32 +148,47 @@ def embed(
     files = sources_of([Path(name) for name in names], target.path)
     summary = Summary(target.path, target.format)
     if target.single:
-        _embed_into_file(files, target.path, settings, summary, progress)
+        _embed_into_file(names, files, target.path, settings, summary, progress)
     else:
         making = _Making(engine, address, workers, shard_size or SHARD_BYTES, resume)
         _embed_into_folder(files, target.path, settings, summary, making, progress)
     if not summary.sentences:
-        raise CorpusError(
-            Errors.SOURCE_NO_SENTENCES.format(
-                source=", ".join(map(str, names)),
-                lines=summary.blank + summary.skipped,
-                blank=summary.blank,
-                bad=summary.skipped,
-                examples=f" ({summary.first_skipped})" if summary.first_skipped else "",
-                expected=EXPECTED,
-            )
-        )
+        raise _no_sentences(names, summary)
     summary.seconds = time.monotonic() - begun
     return summary
 
 
+def _no_sentences(names: Sequence[Name], summary: Summary) -> CorpusError:
+    message = Errors.SOURCE_NO_SENTENCES.format(
+        source=", ".join(map(str, names)),
+        lines=summary.blank + summary.skipped,
+        blank=summary.blank,
+        bad=summary.skipped,
+        examples=f" ({summary.first_skipped})" if summary.first_skipped else "",
+        expected=EXPECTED,
+    )
+    return CorpusError(message)
+
+
 def _embed_into_file(
-    files: list[Path], path: Path, settings: ShardSettings, summary: Summary, progress: Progress
+    names: Sequence[Name],
+    files: list[Path],
+    path: Path,
+    settings: ShardSettings,
+    summary: Summary,
+    progress: Progress,
 ) -> None:
     if any(path.exists() and file.exists() and path.samefile(file) for file in files):
         raise CorpusError(Errors.EMBED_SAME.format(path=path))
     facts = ShardFacts(0, path.name, 0, "")
-    ShardWriter(settings).write_file(read_items(files), path, facts, refuse, progress)
+
+    def items() -> Iterator[Item]:
+        yield from read_items(files)
+        if not facts.sentences:  # before the file replaces an earlier one
+            summary.add(facts)
+            raise _no_sentences(names, summary)
+
+    ShardWriter(settings).write_file(items(), path, facts, refuse, progress)
     summary.add(facts)
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import h5py
@@ -18,6 +19,7 @@ from spacy_elmo import ElmoEmbedder
 from spacy_elmo.errors import StandardInputWarning
 from spacy_elmo.pipeline.extensions import register
 
+embed_command = sys.modules["spacy_elmo.cli.embed"]  # spacy_elmo.cli.embed is the function
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
 
 
@@ -43,6 +45,24 @@ def files(tmp_path: Path) -> Path:
     (folder / "c.jsonl").write_text('{"text": "The river. A boat."}\n{"tokens": ["isn\'t"]}\n', encoding="utf8")
     (folder / "d.conllu").write_text("1\tYes\t_\n\n", encoding="utf8")
     return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("out", ("--format", "npy", "--sentence"), "If there was a file of that name before, it is unchanged"),
+        ("out", (), "The finished shards stay in"),
+        ("out.npy", ("--sentence", "--shard-size", 100), "The finished shards stay in"),
+    ],
+)
+def test_what_is_left_of_a_stopped_command(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, arguments: tuple[object, ...], message: str
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(embed_command, "embed_corpus", stop)
+    assert message in run(files, tmp_path / name, *arguments, code=130)
 
 
 def test_a_folder_of_shards(files: Path, tmp_path: Path) -> None:

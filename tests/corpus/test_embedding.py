@@ -222,6 +222,20 @@ def test_what_does_not_fit_is_refused(text: Path, tmp_path: Path) -> None:
         embed(text, tmp_path / "bad", format="spacy", bilm=BILM)
 
 
+@pytest.mark.parametrize("name", ["vectors.npy", "vectors.spacy", "vectors"])  # without a suffix, npy is one file too
+def test_a_text_without_words_replaces_no_file(tmp_path: Path, name: str) -> None:
+    text, out = tmp_path / "blank.txt", tmp_path / name
+    text.write_text("\n\n")
+    settings: dict = {"bilm": BILM, "sentence": True, "format": "npy"} if name != "vectors.spacy" else {"bilm": BILM}
+    for earlier in (None, b"vectors of another text"):
+        if earlier is not None:
+            out.write_bytes(earlier)
+        with pytest.raises(CorpusError, match="no sentence that can be read; 2 lines, 2 of them blank, 0 bad"):
+            embed(text, out, **settings)
+        assert (out.read_bytes() if out.exists() else None) == earlier
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["blank.txt", name])
+
+
 @pytest.mark.parametrize(
     ("setting", "name"),
     [
