@@ -12,6 +12,7 @@ from spacy.cli.init_config import Optimizations
 from wasabi import msg
 
 from ..errors import OtherLanguageWarning
+from .shared.console import quoted
 from .shared.errors import printing_errors
 from .shared.options import Force
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
@@ -78,4 +79,6 @@ def init_config(
     if output_file == STANDARD_OUTPUT:
         return
     msg.good(f"{output_file}: train it with")
-    typer.echo(f"python -m spacy train {output_file} --paths.train train.spacy --paths.dev dev.spacy --output out")
+    typer.echo(
+        f"python -m spacy train {quoted(output_file)} --paths.train train.spacy --paths.dev dev.spacy --output out"
+    )

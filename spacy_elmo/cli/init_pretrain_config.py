@@ -8,8 +8,10 @@ import typer
 from wasabi import msg
 
 from ..errors import CommandError, CorpusError, Errors
+from ..formats.text.sources import find_files, refuse_inside
 from ..formats.text.splitting import splitter
 from ..pretraining.model.files import SOFTMAX, WORDS, bilm_folder, has_softmax, no_softmax, softmax_folder
+from ..pretraining.run.starting import check_init
 from ..pretraining.settings.config import PretrainConfig
 from ..pretraining.settings.config_file import to_config, to_text
 from ..pretraining.settings.fitting import enough_tokens, fit
@@ -18,7 +20,7 @@ from ..pretraining.settings.sections import PathSettings
 from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
 from ..pretraining.text.counting import count_text
 from ..pretraining.text.vocabulary_file import read_words
-from .shared.console import escaped
+from .shared.console import escaped, quoted
 from .shared.errors import printing_errors
 from .shared.options import Force, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
@@ -98,6 +100,18 @@ def _fitted(large: PretrainConfig) -> tuple[PretrainConfig, str]:
     return fitted, f"{message}{before:,} updates; these make {updates:,}: {'; '.join(changes)}"
 
 
+def refuse_texts(output: Path, *sources: str | None) -> None:
+    """Raise CorpusError if the config would be a part of a text. Texts that can't be found may come later."""
+    for source in sources:
+        if source is None:
+            continue
+        try:
+            find_files(source)
+        except CorpusError:
+            continue
+        refuse_inside(source, output)
+
+
 def softmax_note(init: str | None) -> str | None:
     """Return what the biLM in `init` needs before it can be tuned; None if it needs nothing. Raises ElmoError."""
     if init is None:
@@ -137,6 +151,9 @@ def init_pretrain_config(
     with printing_errors():
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
+            refuse_texts(output_file, train, heldout)
+        if init is not None:
+            check_init(init)
         text, message = config_text(size, train, heldout, lang or language, init)
         note = softmax_note(init)
         if output_file == STANDARD_OUTPUT:
@@ -151,4 +168,4 @@ def init_pretrain_config(
     msg.good(f"{output_file}: train it with")
     missing = "" if train else " --paths.train TEXT"
     folder = Path("runs") / output_file.stem
-    typer.echo(f"python -m spacy elmo pretrain {output_file} {folder}{missing}")
+    typer.echo(f"python -m spacy elmo pretrain {quoted(output_file)} {quoted(folder)}{missing}")

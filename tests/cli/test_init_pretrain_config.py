@@ -1,5 +1,6 @@
 """`elmo init-pretrain-config`, through spaCy's own app."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,33 @@ def test_what_can_not_be_used() -> None:
     assert "does not exist" in " ".join(run("no/run.cfg", code=1).split())
     assert "paths.train" in run("run.cfg", "--train", "", code=1)
     assert not Path("run.cfg").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("a.txt", "--train", "a.txt"),
+        ("b.txt", "--train", "a.txt", "--heldout", "b.txt"),
+        ("b.txt", "--train", "*.txt"),
+        ("run.cfg", "--train", "."),  # it would be read as text
+    ],
+)
+def test_a_text_is_not_replaced_by_its_config(arguments: tuple[str, ...]) -> None:
+    assert "the output is inside" in " ".join(run(*arguments, "--force", code=1).split())
+    assert {path.name: path.read_text(encoding="utf8") for path in Path().iterdir()} == {"a.txt": "x\n", "b.txt": "x\n"}
+
+
+@pytest.mark.parametrize("init", ["no_such_folder", "a.txt"])
+def test_a_bilm_that_is_not_there(init: str) -> None:
+    said = " ".join(run("run.cfg", "--train", "a.txt", "--init", init, code=1).split())
+    assert f"paths.init is '{init}'. Expected a folder that is there" in said
+    assert not Path("run.cfg").exists()
+
+
+def test_the_command_that_comes_next_can_be_copied() -> None:
+    said = run("my run.cfg", "--train", "a.txt")
+    command = said[said.index("python -m spacy elmo pretrain") :]
+    assert shlex.split(command)[-2:] == ["my run.cfg", str(Path("runs", "my run"))]
 
 
 def test_the_config_of_the_embedded_bilm() -> None:

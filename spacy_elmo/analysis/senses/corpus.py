@@ -11,6 +11,7 @@ from ...formats.text.lines import Unusable, decode_line
 from ...formats.unpacking import lines_of, unpacked
 
 NONE = "-"
+_EXPECTED = "a text with tabs"
 
 
 class Lemma(NamedTuple):
@@ -89,7 +90,9 @@ def read_first_senses(path: Path) -> dict[Lemma, str]:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the numbers and the lines of a text, without comments. A blank line is empty."""
     if not path.exists():
-        raise CorpusError(Errors.FILE_MISSING.format(path=path, expected="a text with tabs"))
+        raise CorpusError(Errors.FILE_MISSING.format(path=path, expected=_EXPECTED))
+    if path.is_dir():
+        raise CorpusError(Errors.FILE_NOT_REGULAR.format(path=path, expected=_EXPECTED))
     with unpacked(path) as file:
         for number, data in enumerate(lines_of(file), 1):
             try:

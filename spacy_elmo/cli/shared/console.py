@@ -2,7 +2,10 @@
 
 import io
 import os
+import shlex
+import subprocess
 import sys
+from pathlib import Path
 from unicodedata import category
 
 from wasabi.util import NO_UTF8
@@ -23,6 +26,13 @@ def escaped(text: str) -> str:
     encoding = "ascii" if NO_UTF8 else "utf8"
     printable = "".join(c if category(c) != "Cc" or c == "\n" else ascii(c)[1:-1] for c in text)
     return printable.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def quoted(path: Path) -> str:
+    """Return a path as a command that is shown must have it: in quotes if it has blanks or other special signs."""
+    if os.name == "nt":
+        return subprocess.list2cmdline([str(path)])
+    return shlex.quote(str(path))
 
 
 def give_up() -> None:

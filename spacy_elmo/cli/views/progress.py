@@ -15,7 +15,7 @@ from wasabi.printer import Printer
 from ...pretraining.run.facts import RunFacts, TextFacts
 from ...pretraining.run.metrics import EvaluationRow
 from ...pretraining.run.reporting import Reporter
-from ..shared.console import escaped, give_up
+from ..shared.console import escaped, give_up, quoted
 
 EVERY = 60.0  # seconds
 _SPACING = 2
@@ -122,7 +122,7 @@ class ConsoleReporter(Reporter):
         self._write(self._printer.good(escaped(f"{output}: lowest held-out perplexity on the way {best:.2f}")))
         if self._readers:
             self._write(f"options.json and weights.hdf5 are read by {self._readers}")
-        self._write(f"python -m spacy elmo evaluate {output / 'model-best'} TEXT")
+        self._write(f"python -m spacy elmo evaluate {quoted(output / 'model-best')} TEXT")
 
     def close(self) -> None:
         """Remove the progress bars."""

@@ -86,10 +86,14 @@ def check_paths(paths: PathSettings, output: Path) -> None:
             raise CorpusError(Errors.CONFIG_SOURCE.format(name=name, error=error)) from error
     if paths.vocabulary is not None and not Path(paths.vocabulary).is_file():
         refuse("paths.vocabulary", paths.vocabulary, "a file that is there, with one word a line")
-    if paths.init is not None and not (
-        Path(paths.init).is_dir() or is_embedded(paths.init) or is_published(paths.init)
-    ):
-        refuse("paths.init", paths.init, "a folder that is there, with options.json and weights.hdf5, or a biLM's name")
+    if paths.init is not None:
+        check_init(paths.init)
+
+
+def check_init(init: str) -> None:
+    """Raise SettingsError if there is no biLM to tune. init: paths.init, a folder or a name."""
+    if not (Path(init).is_dir() or is_embedded(init) or is_published(init)):
+        refuse("paths.init", init, "a folder that is there, with options.json and weights.hdf5, or a biLM's name")
 
 
 def empty_model(options: BiLMOptions, softmax: SoftmaxSettings, vocabulary: Vocabulary) -> LanguageModel:

@@ -1,6 +1,7 @@
 """Corpora with senses and lists of first senses."""
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,12 @@ def test_files_that_can_not_be_read(tmp_path: Path) -> None:
     path.write_bytes(b"a\t\t\t-\n\xff\t\t\t-\n")
     with pytest.raises(CorpusError, match=r"line 2: not UTF-8"):
         read_senses(path)
+
+
+@pytest.mark.parametrize("read", [read_senses, read_first_senses])
+def test_a_folder_is_no_damaged_file(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    with pytest.raises(CorpusError, match=r"a folder or a special file\. Expected a text with tabs"):
+        read(tmp_path)
 
 
 def test_first_senses(tmp_path: Path) -> None:

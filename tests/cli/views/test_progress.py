@@ -165,6 +165,8 @@ def test_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     told = "\n".join(lines(capsys))
     assert "out: lowest held-out perplexity on the way 61.23" in told
     assert f"python -m spacy elmo evaluate {Path('out', 'model-best')} TEXT" in told
+    ConsoleReporter().done(Path("my out"), 61.234, None)
+    assert f"evaluate '{Path('my out', 'model-best')}' TEXT" in "\n".join(lines(capsys))
     ConsoleReporter().done(Path("out"), None, None)
     assert "out: the held-out perplexity was never a finite number" in "\n".join(lines(capsys))
     ConsoleReporter().done(Path("out"), 61.0, signal.SIGTERM)
