@@ -17,7 +17,7 @@ from ..settings.config_file import write_config
 from ..text.prepared import PreparedCorpus
 from ..text.preparing import prepare
 from ..text.vocabulary import Vocabulary
-from .starting import check_start, find_vocabulary
+from .starting import check_start, find_vocabulary, most_words
 from .texts import check_digests, digests
 
 _MOST_BYTES = 2**24  # of run.json, which has about 2,000
@@ -79,7 +79,8 @@ def open_run(config: PretrainConfig, output: Path) -> Run:
     else:
         train, heldout = _corpora(config, output)
         # This comes first, because counting the words may take long.
-        check_start(config.bilm, config.paths, config.training, config.vocabulary.size)
+        n_words = most_words(config.paths, config.vocabulary)
+        check_start(config.bilm, config.paths, config.training, n_words)
         vocabulary = find_vocabulary(config.paths, config.vocabulary, train)
         vocabulary.write(output / WORDS)
         texts = _texts(train, heldout) | digests(config.paths, vocabulary.words)

@@ -20,7 +20,7 @@ from ..settings.checks import refuse
 from ..settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
 from ..text.prepared import PreparedCorpus
 from ..text.vocabulary import Vocabulary, count_words
-from ..text.vocabulary_file import SPECIAL, UNKNOWN
+from ..text.vocabulary_file import SPECIAL, UNKNOWN, read_words
 
 
 def find_vocabulary(paths: PathSettings, settings: VocabularySettings, corpus: PreparedCorpus) -> Vocabulary:
@@ -35,9 +35,7 @@ def find_vocabulary(paths: PathSettings, settings: VocabularySettings, corpus: P
 
     Raises ElmoError if a file can't be used.
     """
-    source, init = paths.vocabulary, paths.init
-    if source is None and init is not None and has_softmax(init) and (folder := softmax_folder(init)) is not None:
-        source = str(folder / WORDS)
+    source = _words_file(paths)
     counted = count_words(corpus)
     if source is None:
         return Vocabulary.from_counts(counted, settings.size, settings.min_count)
@@ -48,13 +46,33 @@ def find_vocabulary(paths: PathSettings, settings: VocabularySettings, corpus: P
     return Vocabulary(words, counts)
 
 
+def most_words(paths: PathSettings, settings: VocabularySettings) -> int:
+    """Return how many words a run predicts at most: those of a file, or `settings.size` if they come from its text.
+
+    paths: files of the run.
+    settings: size of a vocabulary that is built.
+
+    Raises ElmoError if the file can't be used.
+    """
+    source = _words_file(paths)
+    return settings.size if source is None else len(read_words(Path(source)))
+
+
+def _words_file(paths: PathSettings) -> str | None:
+    """Return the file of the words to predict; None if they are built from the text."""
+    source, init = paths.vocabulary, paths.init
+    if source is None and init is not None and has_softmax(init) and (folder := softmax_folder(init)) is not None:
+        return str(folder / WORDS)
+    return source
+
+
 def check_start(options: BiLMOptions, paths: PathSettings, training: TrainingSettings, n_words: int) -> None:
     """Refuse settings that a run can't start with, as far as they can be checked without its text.
 
     options: sizes of the network.
     paths: files of the run.
     training: settings of the softmax and of frozen_tokens.
-    n_words: size of the vocabulary.
+    n_words: size of the vocabulary, or `most_words`.
 
     Raises ElmoError if the settings do not fit each other or the files.
     """

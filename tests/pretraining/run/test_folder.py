@@ -17,6 +17,7 @@ from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.run.folder import has_checkpoint, open_run, reopen_run
 from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.sections import SoftmaxSettings
 from spacy_elmo.pretraining.text.vocabulary import Vocabulary
 
 WORDS = ["<S>", "</S>", "<UNK>", "word1", "word2", "word3"]
@@ -150,3 +151,16 @@ def test_a_pattern_that_matches_the_run_itself(text: Path, tmp_path: Path, patte
     assert begun(config, output)
     run = open_run(config, output)
     assert (run.resumed, run.train.meta.report.sentences) == (True, sentences)
+
+
+def test_cutoffs_are_compared_with_the_words_of_a_file(text: Path, tmp_path: Path) -> None:
+    """Not with vocabulary.size, 30, which is for words that are built from the text."""
+    words = [*WORDS[:3], *(f"word{i}" for i in range(57))]
+    Vocabulary(words).write(tmp_path / "words.txt")
+    given = {"vocabulary": tmp_path / "words.txt"}
+    run = open_run(config_of(text, paths=given, softmax=SoftmaxSettings("adaptive", cutoffs=(40,))), tmp_path / "out")
+    assert run.vocabulary.words == words
+    Vocabulary(WORDS).write(tmp_path / "words.txt")
+    with pytest.raises(SettingsError, match=r"cutoffs is \[10\], but the vocabulary has 6 words"):
+        open_run(config_of(text, paths=given, softmax=SoftmaxSettings("adaptive", cutoffs=(10,))), tmp_path / "few")
+    assert not (tmp_path / "few" / "vocabulary.txt").exists()
