@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from ..shared.corpus_files import write_docs
-from ..shared.messages import Messages
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from spacy_elmo.errors import CorpusError
+
+from ..shared.corpus_files import write_docs
+from ..shared.messages import Messages
 
 
 def write_share(source: Path, target: Path, share: int) -> None:

@@ -15,18 +15,19 @@ from typing import Annotated, Any
 
 import spacy
 import typer
-from ..shared.command import run_command
-from .experiments import Task, folder_of, result_of
-from .facts_of_runs import megabytes, parameters, write_record
-from ..shared.messages import Messages
 from spacy.cli._util import setup_gpu
 from spacy.language import Language
 from spacy.training import Corpus
-from .train_runs import networks_of, seeds_of, task_of
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.tasks.shared.given_spans import build_given_spans
+
+from ..shared.command import run_command
+from ..shared.messages import Messages
+from .experiments import Task, folder_of, result_of
+from .facts_of_runs import megabytes, parameters, write_record
+from .train_runs import networks_of, seeds_of, task_of
 
 
 def scores_on(nlp: Language, corpus: Path, task: Task) -> dict[str, float]:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .experiments import Network, Task
-from ..shared.messages import Messages
 from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.util import load_config
 from thinc.api import Config
 
 from spacy_elmo.errors import CommandError
+
+from ..shared.messages import Messages
+from .experiments import Network, Task
 
 _WITH_ELMO = "spacy-elmo.ElmoTok2Vec.v1"
 _MIX = "spacy-elmo.ScalarMix.v1"

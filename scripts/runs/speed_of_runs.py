@@ -16,15 +16,16 @@ from typing import Annotated
 import spacy
 import torch
 import typer
-from ..shared.command import run_command
-from .experiments import folder_of, speed_of
-from .facts_of_runs import commit_of, machine, write_record
-from ..shared.messages import Messages
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
-from .train_runs import task_of
 
 from spacy_elmo.errors import CommandError
+
+from ..shared.command import run_command
+from ..shared.messages import Messages
+from .experiments import folder_of, speed_of
+from .facts_of_runs import commit_of, machine, write_record
+from .train_runs import task_of
 
 _SEED = 0
 

@@ -19,13 +19,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from .ablations import ABLATIONS
-from ..shared.command import run_command
-from .corpus_shares import write_share
-from .experiments import ALTERNATIVES, TASKS, Task, config_of, folder_of
-from .facts_of_runs import commit_of, machine, write_record
-from ..shared.messages import Messages
-from .network_configs import network_config
 from spacy.util import load_config
 from thinc.api import Config
 from weasel.util import get_checksum, parse_config_overrides  # type: ignore[import-untyped]
@@ -33,6 +26,14 @@ from weasel.util import get_checksum, parse_config_overrides  # type: ignore[imp
 from spacy_elmo import bilms
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing
+
+from ..shared.command import run_command
+from ..shared.messages import Messages
+from .ablations import ABLATIONS
+from .corpus_shares import write_share
+from .experiments import ALTERNATIVES, TASKS, Task, config_of, folder_of
+from .facts_of_runs import commit_of, machine, write_record
+from .network_configs import network_config
 
 _LOG = "log.jsonl"
 

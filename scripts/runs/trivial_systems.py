@@ -15,14 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import spacy
-from ..shared.command import run_command
-from .evaluate_runs import numbers_in
-from .experiments import Task, trivial_of
-from .facts_of_runs import write_record
-from ..shared.messages import Messages
 from spacy.tokens import Doc, Span
 from spacy.training import Corpus, Example
-from .train_runs import task_of
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.tasks.answers.questions import ANSWER, CONTEXT, QUESTION
@@ -33,6 +27,13 @@ from spacy_elmo.tasks.entailment.scorer import score_entailment
 from spacy_elmo.tasks.roles.annotations import PREDICATES, VERB, predicates_of
 from spacy_elmo.tasks.roles.annotations import annotate as annotate_roles
 from spacy_elmo.tasks.roles.scorer import score_roles
+
+from ..shared.command import run_command
+from ..shared.messages import Messages
+from .evaluate_runs import numbers_in
+from .experiments import Task, trivial_of
+from .facts_of_runs import write_record
+from .train_runs import task_of
 
 _PRONOUN = re.compile(
     "i|me|my|mine|myself|you|your|yours|yourself|he|him|his|himself|she|her|hers|herself|it|its|itself|"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import spacy
-from scripts.runs.corpus_shares import write_share
 from spacy.tokens import DocBin
 
+from scripts.runs.corpus_shares import write_share
 from spacy_elmo.errors import CorpusError
 
 

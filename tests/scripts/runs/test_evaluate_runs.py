@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from scripts.runs import evaluate_runs
 import pytest
-from scripts.runs.evaluate_runs import facts_of_training, main
 
+from scripts.runs import evaluate_runs
+from scripts.runs.evaluate_runs import facts_of_training, main
 from spacy_elmo.errors import CommandError
 
 RUN = {

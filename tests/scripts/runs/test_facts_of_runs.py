@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 import spacy
-from scripts.runs.facts_of_runs import commit_of, machine, megabytes, parameters
 
+from scripts.runs.facts_of_runs import commit_of, machine, megabytes, parameters
 from spacy_elmo.tasks.entailment.pairs import make_pair
 
 

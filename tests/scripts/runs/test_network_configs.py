@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spacy.util import load_config, load_model_from_config
+
 from scripts.runs.ablations import ABLATIONS, CHANGES, UPDATES
 from scripts.runs.experiments import ALTERNATIVES, NETWORKS, TASKS, Network, Task
 from scripts.runs.network_configs import network_config, share_of
-from spacy.util import load_config, load_model_from_config
-
 from spacy_elmo.errors import CommandError
 
 ROOT = Path(__file__).parents[3]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import spacy
-from scripts.runs import speed_of_runs
 from spacy.tokens import DocBin
 
+from scripts.runs import speed_of_runs
 from spacy_elmo.errors import CommandError
 
 

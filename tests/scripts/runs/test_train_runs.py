@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from spacy.util import load_config
+
 from scripts.runs import train_runs
 from scripts.runs.experiments import TASKS
-from spacy.util import load_config
 from scripts.runs.train_runs import curve, fingerprint, networks_of, overrides_for, seeds_of
-
 from spacy_elmo.errors import CommandError
 
 CONFIG = """

@@ -8,8 +8,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
-from scripts.runs.trivial_systems import main
 
+from scripts.runs.trivial_systems import main
 from spacy_elmo.errors import CommandError
 from spacy_elmo.tasks.answers.questions import make_question
 from spacy_elmo.tasks.coreference.annotations import annotate
