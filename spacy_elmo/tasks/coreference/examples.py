@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from spacy.tokens import Doc
 from spacy.training import Example
 
 from .annotations import clusters_of
 from .parts import Array
+from .places import places_of, tokens_at
 from .scoring import Scores
 
 
@@ -27,15 +27,20 @@ class Targets(NamedTuple):
 def gold_mentions(example: Example, prefix: str) -> dict[tuple[int, int], int]:
     """Return the mentions of a reference as spans of the predicted doc, with the numbers of their clusters.
 
-    A mention that does not begin and end where tokens of the predicted doc do is left out.
+    A mention that does not begin and end where tokens of the predicted doc do is left out. The texts may differ in
+    whitespace.
     """
-    predicted: Doc = example.predicted
+    clusters = clusters_of(example.reference, prefix)
+    if not clusters:
+        return {}
+    places = places_of(example.reference)
+    starts, ends = tokens_at(example.predicted)
     found = {}
-    for number, cluster in enumerate(clusters_of(example.reference, prefix)):
+    for number, cluster in enumerate(clusters):
         for mention in cluster:
-            span = predicted.char_span(mention.start_char, mention.end_char)
-            if span is not None:
-                found[span.start, span.end] = number
+            start, end = starts.get(int(places[mention.start_char])), ends.get(int(places[mention.end_char]))
+            if start is not None and end is not None and start < end:
+                found[start, end] = number
     return found
 
 

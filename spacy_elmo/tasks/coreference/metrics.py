@@ -1,8 +1,8 @@
 """MUC, B-cubed, CEAF-phi4 and LEA: how well the clusters of docs agree with the key's.
 
 Definitions for predicted mentions: Pradhan et al. 2014, "Scoring Coreference Partitions of Predicted Mentions"; LEA:
-Moosavi and Strube 2016. Mentions agree if they begin and end at the same characters. As in the scorer of CoNLL-2012,
-the numerators and denominators of all docs are added up.
+Moosavi and Strube 2016. Mentions agree if they begin and end at the same characters, whitespace not counted. As in the
+scorer of CoNLL-2012, the numerators and denominators of all docs are added up.
 """
 
 from __future__ import annotations

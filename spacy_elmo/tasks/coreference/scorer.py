@@ -11,6 +11,7 @@ from spacy.training import Example
 
 from .annotations import PREFIX, clusters_of
 from .metrics import Clusters, Counts, b_cubed, ceaf, lea, mentions, muc
+from .places import places_of
 
 METRICS = {"mentions": mentions, "muc": muc, "b3": b_cubed, "ceaf": ceaf, "lea": lea}
 CONLL = ("muc", "b3", "ceaf")
@@ -61,7 +62,9 @@ def _score(
 
 
 def _clusters(doc: Doc, prefix: str, singletons: bool) -> Clusters:
-    """The clusters as sets of places in the text, so that docs with other tokens can be compared."""
-    found = clusters_of(doc, prefix)
-    places = [frozenset((span.start_char, span.end_char) for span in cluster) for cluster in found]
-    return [cluster for cluster in places if singletons or len(cluster) > 1]
+    """The clusters as sets of places in the text, so that docs with other tokens or blanks can be compared."""
+    found = [cluster for cluster in clusters_of(doc, prefix) if singletons or len(cluster) > 1]
+    if not found:
+        return []
+    places = places_of(doc)
+    return [frozenset((int(places[span.start_char]), int(places[span.end_char])) for span in one) for one in found]

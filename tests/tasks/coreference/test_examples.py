@@ -66,6 +66,19 @@ def test_mentions_with_other_tokens() -> None:
     assert gold_mentions(Example(predicted, reference), PREFIX) == {(0, 2): 1}
 
 
+def test_mentions_with_other_blanks() -> None:
+    """spaCy pairs docs whose texts differ in whitespace: words without blanks known, for example, and a raw text."""
+    nlp = spacy.blank("en")
+    reference = Doc(nlp.vocab, words=["Anna", "met", "an", "old", "man", ".", "She", "liked", "him", "."])
+    annotate(reference, [[(0, 1), (6, 7)], [(2, 5), (8, 9)]])
+    mentions = ["Anna", "an old man", "She", "him"]
+    for text in ("Anna met an old man. She liked him.", "\n Anna  met an old man .\n\nShe liked\thim.", reference.text):
+        predicted = nlp.make_doc(text)
+        gold = gold_mentions(Example(predicted, reference), PREFIX)
+        assert [predicted[start:end].text for start, end in sorted(gold)] == mentions
+        assert [gold[place] for place in sorted(gold)] == [0, 1, 0, 1]
+
+
 def test_the_clusters_of_a_doc() -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")

@@ -62,3 +62,14 @@ def test_docs_with_other_tokens() -> None:
     annotate(predicted, [[(0, 1)], [(0, 2)]])
     scores = build_coreference_scorer()([Example(predicted, reference)])
     assert scores["coref_mentions_p"] == scores["coref_mentions_r"] == 0.5
+
+
+def test_docs_with_other_blanks() -> None:
+    """The reference has blanks before the full stops, the predicted doc has none."""
+    words = ["Anna", "met", "an", "old", "man", ".", "She", "liked", "him", "."]
+    clusters = [[(0, 1), (6, 7)], [(2, 5), (8, 9)]]
+    reference = Doc(VOCAB, words=words)
+    predicted = Doc(VOCAB, words=words, spaces=[word not in ("man", "him") for word in words])
+    annotate(reference, clusters)
+    annotate(predicted, clusters)
+    assert set(build_coreference_scorer()([Example(predicted, reference)]).values()) == {1.0}
