@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -78,7 +79,7 @@ class Elmo(nn.Module):
         stateful: bool = False,
     ) -> None:
         super().__init__()
-        if not isinstance(num_output_representations, int) or num_output_representations < 1:
+        if not isinstance(num_output_representations, int | np.integer) or num_output_representations < 1:
             raise SettingsError(Errors.ELMO_OUTPUTS.format(got=num_output_representations))
         if not isinstance(dropout, SupportsFloat) or not 0 <= dropout <= 1:
             raise SettingsError(Errors.ELMO_DROPOUT.format(got=shown(dropout)))
@@ -98,7 +99,7 @@ class Elmo(nn.Module):
         self._elmo_lstm: Any = module
         self._keep_sentence_boundaries = keep_sentence_boundaries
         self._dropout = nn.Dropout(dropout)
-        self.num_output_representations = num_output_representations
+        self.num_output_representations = int(num_output_representations)
         for k in range(num_output_representations):
             mix = ScalarMix(
                 module.num_layers,  # type: ignore[arg-type]  # attributes of torch's modules have no fixed type

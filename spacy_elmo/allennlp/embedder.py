@@ -13,7 +13,7 @@ from torch import Tensor
 from ..errors import CommandError, Errors, SettingsError, shown
 from ..formats.hdf5_vectors import VectorsWriter
 from ..formats.options import BiLMOptions
-from ..formats.sentences import read_sentences
+from ..formats.sentences import read_sentences, refuse_same_file
 from ..formats.truncated import TruncatedWords
 from ..inference.engine import Engine
 from ..inference.frozen import FrozenBiLM
@@ -138,18 +138,19 @@ class ElmoEmbedder(Encoder):
     def batch_to_embeddings(self, batch: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Embed sentences, lists of words, in one tensor on the biLM's device.
 
-        Returns the layers, *Shape:* (batch, layers, tokens, width), 0 after the end of a sentence, and the mask,
-        *Shape:* (batch, tokens), bool, true at words.
+        Returns the layers, *Shape:* (batch, layers, tokens, width), float32, 0 after the end of a sentence, and the
+        mask, *Shape:* (batch, tokens), bool, true at words.
         """
         arrays, options = self.embed_batch(batch), self.options
         longest = max((array.shape[1] for array in arrays), default=0)
-        activations = torch.zeros(len(arrays), options.layers, longest, options.width)
-        mask = torch.zeros(len(arrays), longest, dtype=torch.bool)
+        # made by numpy, because torch's default type and device may be others
+        activations = np.zeros((len(arrays), options.layers, longest, options.width), np.float32)
+        mask = np.zeros((len(arrays), longest), np.bool_)
         for row, array in enumerate(arrays):
-            activations[row, :, : array.shape[1]] = torch.from_numpy(array)
+            activations[row, :, : array.shape[1]] = array
             mask[row, : array.shape[1]] = True
         device = self._engine.device
-        return activations.to(device), mask.to(device)
+        return torch.from_numpy(activations).to(device), torch.from_numpy(mask).to(device)
 
     def embed_sentence(self, sentence: Sequence[str]) -> Array:
         """Embed one sentence, a list of words. Returns *Shape:* (layers, tokens, width)."""
@@ -195,6 +196,7 @@ class ElmoEmbedder(Encoder):
         """
         if isinstance(input_file, str | os.PathLike):
             raise CommandError(Errors.EMBED_FILE.format(got=shown(input_file)))
+        refuse_same_file(input_file, output_file_path)
         source = str(getattr(input_file, "name", "the text"))
         lines = read_sentences(input_file, source, keys=use_sentence_keys)
         self.embed_lines(lines, output_file_path, output_format, batch_size, forget_sentences, use_sentence_keys)

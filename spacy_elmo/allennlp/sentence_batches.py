@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
 from ..errors import ElmoError, Errors, SettingsError, shown
 
 # of a batch of sentences from a stream; only a longer sentence, alone, has more
@@ -27,7 +29,7 @@ def checked_words(sentence: Iterable[str]) -> list[str]:
 
 def check_batch_size(batch_size: int) -> None:
     """Raise SettingsError if a number of sentences in a batch is no whole number, or below 1."""
-    if not isinstance(batch_size, int) or batch_size < 1:
+    if not isinstance(batch_size, int | np.integer) or batch_size < 1:
         raise SettingsError(Errors.EMBED_BATCH_SIZE.format(got=batch_size))
 
 

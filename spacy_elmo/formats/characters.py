@@ -105,9 +105,9 @@ def count_truncated(words: Sequence[str], max_characters: int = MAX_CHARACTERS) 
 
 
 def _n_bytes(max_characters: int) -> int:
-    if not isinstance(max_characters, int) or max_characters < 3:
+    if not isinstance(max_characters, int | np.integer) or max_characters < 3:
         raise ElmoError(Errors.CHARACTERS_MAX.format(got=shown(max_characters), limit=3))
-    return max_characters - 2
+    return int(max_characters) - 2
 
 
 def _encode(words: Sequence[str]) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import IO
 
@@ -55,6 +56,20 @@ def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[st
     if keys:
         _check_keys(lines, source)
     return lines
+
+
+def refuse_same_file(file: IO[str], path: str | os.PathLike[str]) -> None:
+    """Raise CommandError if an open text and the file to write are the same: the output would replace the text.
+
+    file: the text. It is accepted if it is not a file of the operating system, as a StringIO is not.
+    path: of the file to write. It may be missing.
+    """
+    try:
+        same = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except (AttributeError, OSError, ValueError):  # no file, or nothing at the path
+        return
+    if same:
+        raise CommandError(Errors.EMBED_SAME.format(path=path))
 
 
 def listed(numbers: Sequence[int]) -> str:

@@ -202,6 +202,12 @@ def test_settings_that_can_not_be_used(files: tuple[Path, Path], arguments: dict
         Elmo(**given)  # type: ignore[arg-type]
 
 
+def test_numbers_of_numpy(files: tuple[Path, Path]) -> None:
+    elmo = Elmo(*files, np.int64(2), dropout=np.float32(0.5))
+    assert len(elmo.eval()(batch_to_ids([["a"]], np.int64(50)))["elmo_representations"]) == 2
+    assert type(elmo.num_output_representations) is int
+
+
 def test_modules_that_can_not_carry_a_state_or_a_vocabulary() -> None:
     for settings in ({"stateful": True}, {"vocab_to_cache": ["pad"]}):
         with pytest.raises(ElmoError, match="not a BiLM of this package"):

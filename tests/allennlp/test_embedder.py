@@ -96,6 +96,21 @@ def test_batch_to_embeddings(embedder: ElmoEmbedder) -> None:
     assert not activations[~mask[:, None].expand(3, 3, 3)].any()
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_torchs_defaults_make_no_difference(embedder: ElmoEmbedder, dtype: torch.dtype, device: str) -> None:
+    expected = embedder.embed_sentence(["a", "b"])
+    try:
+        torch.set_default_dtype(dtype)
+        with torch.device(device):
+            activations, mask = embedder.batch_to_embeddings([["a", "b"]])
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert activations.dtype == torch.float32
+    np.testing.assert_allclose(activations[0].numpy(), expected, atol=CLOSE)
+    assert mask.tolist() == [[True, True]]
+
+
 @pytest.mark.parametrize("stateful", [False, True])
 @pytest.mark.parametrize("batch", [[], [[]], [[], []]], ids=str)
 def test_no_words(known: Golden, batch: list[list[str]], stateful: bool) -> None:
@@ -110,6 +125,14 @@ def test_no_words(known: Golden, batch: list[list[str]], stateful: bool) -> None
     assert mask.shape == (len(batch), 0)
     # the state is where it was
     np.testing.assert_allclose(embedder.embed_sentence(["one", "word"]), expected, atol=CLOSE)
+
+
+def test_sizes_of_numpy(embedder: ElmoEmbedder) -> None:
+    sentences = [["a"], ["b", "c"], ["d"]]
+    found = embedder.embed_sentences(sentences, np.int64(2))
+    for array, expected in zip(found, embedder.embed_sentences(sentences, 2), strict=True):
+        np.testing.assert_array_equal(array, expected)
+    assert embedder.encode(["a b"], np.int32(1)).shape == (1, 32)
 
 
 # Streams

@@ -143,6 +143,18 @@ def test_a_link_stays_one(embedder: ElmoEmbedder, tmp_path: Path) -> None:
         assert "0" in file
 
 
+def test_the_text_is_not_overwritten(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    text, link = tmp_path / "text.txt", tmp_path / "link.hdf5"
+    text.write_text("a b\n")
+    link.symlink_to(text)
+    for output in (text, str(text), link):
+        with text.open(encoding="utf8") as file, pytest.raises(CommandError, match="to write are the same"):
+            embedder.embed_file(file, output)
+    assert text.read_text() == "a b\n"
+    with text.open(encoding="utf8") as file:
+        embedder.embed_file(file, tmp_path / "x.hdf5")
+
+
 def test_a_name_is_not_taken_for_a_file(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="Expected an open file"):
         embedder.embed_file("text.txt", tmp_path / "x.hdf5")  # type: ignore[arg-type]
