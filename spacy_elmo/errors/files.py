@@ -9,6 +9,7 @@ class FileMessages:
     FILE_NOT_REGULAR = "{path}: a folder or a special file. Expected {expected}."
     FILE_UNREADABLE = "{path}: can't be read ({reason}). Expected {expected}."
     FILE_UNWRITABLE = "{path}: can't be written ({reason})."
+    FILE_NO_PATH = "{got} is no path. Expected text or a pathlib.Path: make bytes text with os.fsdecode."
     FILE_NUL = "{path} has a NUL character, which no path can have. Remove the character."
     FILE_ADDRESS = (
         "{path}: an address on the network. Expected a file: this package downloads nothing by itself. Download it "
@@ -43,6 +44,10 @@ class FileMessages:
 
     # HDF5 files
     HDF5_OPEN = "{path}: not an HDF5 file, or one cut short ({reason}). Expected {expected}."
+    HDF5_LOCKED = (
+        "{path}: can't be locked for reading ({reason}). If another program is writing the file, wait until it has "
+        "closed it. If the file system has no locks, set the environment variable HDF5_USE_FILE_LOCKING to FALSE."
+    )
     HDF5_READ = "{path}: {name} can't be read ({reason}). The file is damaged: get it again."
     HDF5_NAMES = "{path}: its list of datasets can't be read ({reason}). The file is damaged: get it again."
     HDF5_LINK = "{path}: {name} is a link to another place. Expected the data itself, in this file."

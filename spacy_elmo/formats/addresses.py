@@ -13,12 +13,14 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None:
     """Refuse an address on the network, such as http://... or s3://..., and a path with a NUL character.
 
-    path: what the user gave as a path.
+    path: what the user gave as a path; anything else is refused, too.
     error: class of the exception; its message names the command that downloads.
 
     Raises `error` if `path` begins with a scheme of two letters or more (one letter is a Windows drive), or has a NUL
-    character.
+    character. Raises it also for bytes and for what is no path at all.
     """
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise error(Errors.FILE_NO_PATH.format(got=shown(path)))
     if "\0" in os.fspath(path):
         raise error(Errors.FILE_NUL.format(path=shown(os.fspath(path))))
     if _SCHEME.match(os.fspath(path)):

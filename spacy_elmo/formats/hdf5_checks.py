@@ -55,7 +55,8 @@ def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError
     except PermissionError as exc:
         raise error(Errors.FILE_UNREADABLE.format(path=path, reason=exc, expected=expected)) from exc
     except _DAMAGE as exc:
-        raise error(Errors.HDF5_OPEN.format(path=path, reason=exc, expected=expected)) from exc
+        message = Errors.HDF5_LOCKED if "unable to lock file" in str(exc) else Errors.HDF5_OPEN
+        raise error(message.format(path=path, reason=exc, expected=expected)) from exc
     with file:
         yield file
 

@@ -193,6 +193,9 @@ def test_tensors_that_can_not_be_used(
         ({"vocab_to_cache": ["pad"], "requires_grad": True}, "requires_grad is true together with vocab_to_cache"),
         ({"module": Theirs()}, "together with module"),
         ({"weight_file": None}, "options_file is set, but weight_file is not"),
+        ({"options_file": b"options.json"}, "b'options.json' is no path.*fsdecode.*The setting options_file"),
+        ({"options_file": {"lstm": {}}}, "is no path. Expected text or a pathlib"),
+        ({"weight_file": 3}, "3 is no path.*The setting weight_file"),
         ({"options_file": "https://example.org/o.json"}, "spacy elmo download https://example.org/o.json"),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -120,6 +122,19 @@ def test_a_float64_that_float32_does_not_have(weights: Path, options: BiLMOption
     rewrite_as(weights, lambda file, values: file.create_dataset(W_0, data=np.full(values.shape, 1e300)))
     with pytest.warns(UserWarning, match="float64"):
         refused(weights, options, W_0, "NaN or infinite")
+
+
+@pytest.mark.slow
+def test_a_file_that_another_process_writes(weights: Path, options: BiLMOptions) -> None:
+    code = "import h5py, sys; file = h5py.File(sys.argv[1], 'r+'); print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, str(weights)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        message = refused(weights, options, "can't be locked", "HDF5_USE_FILE_LOCKING")
+        assert "not an HDF5 file" not in message
+        writer.communicate()
+    read_weights(weights, options)
 
 
 @pytest.mark.parametrize("dtype", ["i4", "S4", "c8", "bool"])
