@@ -6,7 +6,6 @@ import math
 import os
 import sqlite3
 import struct
-import threading
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import CacheError, CacheWarning, Errors, shown
 from .addresses import refuse_address
+from .fork_lock import fork_lock
 
 Layers = npt.NDArray[np.float32]
 _SHAPE = struct.Struct("<3q")
@@ -39,17 +39,6 @@ _ROOM = 4096  # bytes of a row beside its data, and of a statement
 # An SQLite error's text can have bytes of a damaged file, which Python may not decode.
 _PROBLEMS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
 _TIMEOUT = 60.0  # seconds to wait for another process that has locked the file
-
-
-def fork_lock() -> threading.Lock:
-    """Return a lock that is free in a forked process, even if another thread held it at the time of the fork.
-
-    Call it only at module level, because the lock stays registered with `os` for the life of the process.
-    """
-    lock = threading.Lock()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
-    return lock
 
 
 # SQLite must not have a file open during a fork. So each call opens and closes the file (50 us) while it holds this.

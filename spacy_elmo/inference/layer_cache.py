@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ..errors import CacheWarning, Errors, SettingsError, shown
-from ..formats.layers_file import LayersFile, fork_lock
+from ..formats.fork_lock import fork_lock
+from ..formats.layers_file import LayersFile
 from .layers import Layers
 
 _LOCK = fork_lock()  # shared by all caches; each holds it only while it copies some arrays

@@ -1,6 +1,5 @@
 """Layer 0: the character encoder's vectors of words, with a cache of the most recently used ones."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..formats.characters import boundary_ids, words_to_ids
+from ..formats.fork_lock import fork_lock
 from .row_moves import gather_rows, scatter_rows
 from .word_encoder import WordEncoder
 from .workers import run_all
@@ -17,6 +17,7 @@ from .workers import run_all
 CACHED_WORDS = 16384  # the default; 32 MB at the original size, 8 MB with en_mini
 # Number of words that are encoded together. Fewer are not worth a thread. More only need more memory.
 MIN_WORDS, MAX_WORDS = 16, 256
+_LOCK = fork_lock()  # shared by all caches; each holds it only while it copies vectors
 
 
 class WordVectors:
@@ -37,7 +38,6 @@ class WordVectors:
         self._slots: OrderedDict[str, int] = OrderedDict()
         # the vectors of the cached words; it grows to `size` rows
         self._table = torch.empty(min(size, 1024), self.options.projection_dim, dtype=torch.float32, device=device)
-        self._lock = threading.Lock()
         self.boundary = encoder(torch.from_numpy(boundary_ids(self.options.max_characters)).to(device))
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class WordVectors:
 
     def clear(self) -> None:
         """Empty the cache. The vectors that follow have the same bits as those of a new one."""
-        with self._lock:
+        with _LOCK:
             self._slots.clear()
 
     def __call__(self, words: Sequence[str]) -> Tensor:
@@ -64,7 +64,7 @@ class WordVectors:
         if not self.size:
             self._encode(words, vectors)
             return
-        with self._lock:
+        with _LOCK:
             slots = np.array([self._slots.get(word, -1) for word in words], np.int64)
             for word, slot in zip(words, slots.tolist()):
                 if slot >= 0:
@@ -97,7 +97,7 @@ class WordVectors:
         """Add words that are not in the cache. If it is full, they replace the least recently used ones."""
         # long tokens rarely occur again, and would make the keys large
         short = [i for i, word in enumerate(words) if len(word) <= self.options.max_characters]
-        with self._lock:
+        with _LOCK:
             # another thread may have added some of them in the meantime
             new = [i for i in short if words[i] not in self._slots][-self.size :]
             slots = []

@@ -13,7 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-_LOCK = threading.Lock()
+from ..formats.fork_lock import fork_lock
+
+_LOCK = fork_lock()
 _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process id (a forked process has no threads) and size
 
 
