@@ -1,11 +1,12 @@
-"""Convert entities in two columns (word, tab, BIO tag) to a .spacy file, a doc for each sentence or tweet.
+"""Convert entities in two columns (word, tab, BIO tag) to a .spacy file, a doc for each sentence, tweet or article.
 
 `spacy convert` is not used here: it joins sentences whose separator is not quite empty (WNUT-17's training part has a
 tab in it), and stops at lines without a word (Broad Twitter has some). Words keep the blanks inside them; a line
-without a word and with the tag O says nothing and is left out, and so is a line that begins with -DOCSTART-. An entity
-may begin with I-.
+without a word and with the tag O says nothing and is left out, and so is a line that begins with -DOCSTART-, which
+begins an article. An entity may begin with I-.
 
     python -m scripts.corpora.convert_conll btc.train corpus/ner/train.spacy
+    python -m scripts.corpora.convert_conll newswire.train.conll articles.spacy --articles
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from spacy.tokens import Doc
 from spacy.training import biluo_tags_to_spans, iob_to_biluo
 from spacy.vocab import Vocab
@@ -25,21 +28,34 @@ from ..shared.corpus_files import read_lines, write_docs
 from ..shared.messages import Messages
 
 _TAG = re.compile(r"O|[BI]-[^\s,]+")
+_ARTICLE = "-DOCSTART-"
+Sentence = tuple[list[str], list[str]]
 
 
-def read_sentences(path: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Return words and BIO tags of each sentence. Raises CorpusError, which names the line."""
+def read_articles(path: Path) -> Iterator[list[Sentence]]:
+    """Yield the sentences of each article: words and BIO tags. Raises CorpusError, which names the line."""
+    article: list[Sentence] = []
     words: list[str] = []
     tags: list[str] = []
-    for number, line in enumerate([*read_lines(path), ""], 1):
-        if line.strip() and not line.startswith("-DOCSTART-"):
+    for number, line in enumerate([*read_lines(path), _ARTICLE], 1):
+        if line.strip() and not line.startswith(_ARTICLE):
             word, tag = _word_and_tag(line, path, number)
             if word:
                 words.append(word)
                 tags.append(tag)
-        elif words:
-            yield words, tags
+            continue
+        if words:
+            article.append((words, tags))
             words, tags = [], []
+        if article and line.startswith(_ARTICLE):
+            yield article
+            article = []
+
+
+def read_sentences(path: Path) -> Iterator[Sentence]:
+    """Yield words and BIO tags of each sentence. Raises CorpusError, which names the line."""
+    for article in read_articles(path):
+        yield from article
 
 
 def _word_and_tag(line: str, path: Path, number: int) -> tuple[str, str]:
@@ -54,19 +70,28 @@ def _word_and_tag(line: str, path: Path, number: int) -> tuple[str, str]:
     return word, tag
 
 
-def to_docs(path: Path) -> Iterator[Doc]:
-    """Return a doc for each sentence. Its spaces are marked as unknown, so that spaCy does not tokenise it again."""
+def to_docs(path: Path, *, articles: bool = False) -> Iterator[Doc]:
+    """Yield a doc for each sentence, or for each article.
+
+    Spaces are marked as unknown, so that spaCy does not tokenise the doc again.
+    """
     vocab = Vocab()
-    for words, tags in read_sentences(path):
-        starts: list[bool | int | None] = [True, *[False] * (len(words) - 1)]
+    for sentences in read_articles(path) if articles else ([one] for one in read_sentences(path)):
+        words = [word for own, _ in sentences for word in own]
+        starts: list[bool | int | None] = [i == 0 for own, _ in sentences for i in range(len(own))]
+        tags = [tag for _, own in sentences for tag in iob_to_biluo(own)]  # no entity goes on in the next sentence
         doc = Doc(vocab, words=words, sent_starts=starts)
-        doc.set_ents(biluo_tags_to_spans(doc, iob_to_biluo(tags)), default="outside")
+        doc.set_ents(biluo_tags_to_spans(doc, tags), default="outside")
         yield doc
 
 
-def main(source: Path, target: Path) -> None:
+def main(
+    source: Path,
+    target: Path,
+    articles: Annotated[bool, typer.Option("--articles", help="A doc for each article, not for each sentence")] = False,
+) -> None:
     """Convert SOURCE to TARGET, a .spacy file."""
-    write_docs(source, to_docs(source), target)
+    write_docs(source, to_docs(source, articles=articles), target)
 
 
 if __name__ == "__main__":

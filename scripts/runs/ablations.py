@@ -24,6 +24,7 @@ _UNFREEZING = {
         "unit": "step",
     }
 }
+_CARRIED = "carried"
 CHANGES = {
     "top": Network("the top layer alone, gamma learned", elmo=True, mix={"scalar_mix_parameters": _TOP}),
     "fixed": Network("the mean of the layers, no gamma", elmo=True, mix={"trainable": False}),
@@ -40,6 +41,9 @@ CHANGES = {
     ),
     "unfrozen": Network(
         "the biLM unfrozen from the top", elmo=True, settings={"components.elmo.frozen": False}, blocks=_UNFREEZING
+    ),
+    _CARRIED: Network(
+        "the state carried through an article", elmo=True, settings={"components.elmo.model.stateful": True}
     ),
     "float16": Network("layers in float16", elmo=True, settings={"components.elmo.store": "layers_float16"}),
 }
@@ -70,9 +74,36 @@ def _ablation(name: str, of: str, dev: str, place: str, more: Mapping[str, Any] 
     task = next(task for task in TASKS if task.name == of)
     settings = {**task.settings, "training.max_steps": UPDATES, "training.patience": 0, **more}  # 0: none ends early
     networks = {name: NETWORKS[name] for name in (BASELINE, ELMO)} | CHANGES | _share_networks()
-    del networks[place]
+    del networks[place], networks[_CARRIED]
     return task._replace(
         name=name, config=task.config or task.name, settings=settings, tests={"dev": dev}, networks=networks
+    )
+
+
+def _state_ablation() -> Task:
+    """Return the task of newswire whose docs are articles. In one of a sentence there is no state to carry.
+
+    spaCy's rules find the sentences, in training too: predicted docs do not have those of the corpus.
+    """
+    task = next(task for task in TASKS if task.name == "ner_newswire")
+    parts = {name: f"corpus/ner_newswire/{name}_articles.spacy" for name in ("train", "dev")}
+    settings = {
+        **task.settings,
+        **{f"paths.{name}": path for name, path in parts.items()},
+        "nlp.pipeline": ["sentencizer", "elmo", "ner"],
+        "training.annotating_components": ["sentencizer"],
+        "training.max_steps": UPDATES,
+        "training.patience": 0,
+    }
+    blocks = {"components.sentencizer": {"factory": "sentencizer"}}
+    networks = {ELMO: NETWORKS[ELMO], _CARRIED: CHANGES[_CARRIED]}
+    return task._replace(
+        name="ablations_articles",
+        title=f"{task.title}, a doc for each article",
+        config="ner",
+        settings=settings,
+        tests={"dev": parts["dev"]},
+        networks={name: network._replace(blocks=blocks) for name, network in networks.items()},
     )
 
 
@@ -86,4 +117,5 @@ ABLATIONS = (
         "input",
         {"components.parser.min_action_freq": 1},
     ),
+    _state_ablation(),
 )

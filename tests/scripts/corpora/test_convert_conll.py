@@ -38,6 +38,21 @@ def test_sentences_words_and_entities(tmp_path: Path) -> None:
     assert all(doc.has_unknown_spaces for doc in docs)  # spaCy then trains on these words
 
 
+def test_articles(tmp_path: Path) -> None:
+    text = "-DOCSTART- O\n\na\tO\nBonn\tB-LOC\n\nRome\tI-LOC\nb\tO\n-DOCSTART- O\n\n-DOCSTART- O\nc\tO\n"
+    docs = list(to_docs(written(tmp_path / "x", text), articles=True))
+    assert [[[token.text for token in sent] for sent in doc.sents] for doc in docs] == [
+        [["a", "Bonn"], ["Rome", "b"]],
+        [["c"]],
+    ]
+    assert [shape(doc)[1] for doc in docs] == [[("Bonn", "LOC"), ("Rome", "LOC")], []]  # none reaches over sentences
+    assert [shape(doc) for doc in to_docs(tmp_path / "x")] == [
+        (["a", "Bonn"], [("Bonn", "LOC")]),
+        (["Rome", "b"], [("Rome", "LOC")]),
+        (["c"], []),
+    ]
+
+
 def test_a_corpus_keeps_its_words(tmp_path: Path) -> None:
     target = tmp_path / "new" / "x.spacy"
     main(written(tmp_path / "x", TWEETS), target)

@@ -12,7 +12,7 @@ from scripts.runs.network_configs import network_config, share_of
 from spacy_elmo.errors import CommandError
 
 ROOT = Path(__file__).parents[3]
-NEWSWIRE, EWT = ABLATIONS
+NEWSWIRE, EWT, ARTICLES = ABLATIONS
 NER = TASKS[0]
 TOK2VEC = "components.ner.model.tok2vec"
 
@@ -56,6 +56,18 @@ def test_changes() -> None:
     assert removed.pop(f"{TOK2VEC}.output_elmo") is None
     assert removed
     assert all(value is ... and name.startswith(f"{TOK2VEC}.output_elmo.") for name, value in removed.items())
+
+
+def test_the_carried_state() -> None:
+    """Both networks find sentences in the same way, and differ in the state alone."""
+    zero, carried = (network_config(ROOT, ARTICLES, ARTICLES.networks[name]) for name in ("elmo", "carried"))
+    assert zero["nlp"]["pipeline"] == ["sentencizer", "elmo", "ner"]
+    assert zero["components"]["sentencizer"] == {"factory": "sentencizer"}
+    assert zero["paths"]["dev"] == ARTICLES.tests["dev"] == "corpus/ner_newswire/dev_articles.spacy"
+    before, after = leaves(zero), leaves(carried)
+    assert before.keys() == after.keys()
+    assert {name for name in before if before[name] != after[name]} == {"components.elmo.model.stateful"}
+    assert "carried" not in NEWSWIRE.networks  # its docs have one sentence
 
 
 def test_elmo_at_another_place() -> None:
