@@ -22,6 +22,11 @@ class TaskMessages:
         "{owner}._.{name} was set by something else, such as another package. Remove that extension before the "
         "component is made: {owner}.remove_extension({name!r}). For coreference, another prefix helps as well."
     )
+    TASK_EXTENSION_OURS = (
+        "{owner}._.{name} is already the attribute of a component in this process that was made with {got}. This one "
+        "has {expected}, and both need an attribute of this name. Set prefix to another name. If the other component "
+        "is not used any more, you can instead remove its attribute first: {owner}.remove_extension({name!r})."
+    )
     TASK_SIZE = "{name} is {got}. Expected a whole number, 1 or more."
 
     # Docs that hold several texts
@@ -72,6 +77,10 @@ class TaskMessages:
     ENTAILMENT_CLASSES = (
         "the component {name!r} can't be initialised: there is only one class, {got}. Expected two or more: give it "
         "examples in whose cats all classes stand, or labels."
+    )
+    ENTAILMENT_NO = (
+        "the component {name!r} can't be initialised: its model is of {nO} classes (nO), but it has {n}: {got}. Set "
+        "model.nO to null, or to {n}. If the component was initialised before, make it anew."
     )
     ENTAILMENT_LONG = (
         "the premise or hypothesis of the doc {text} has {got:,} tokens. Expected {longest:,} at most: divide it, or "

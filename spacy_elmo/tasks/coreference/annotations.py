@@ -60,7 +60,8 @@ def register(prefix: str) -> None:
 
     The second is named by `head_name`, so components with other prefixes in one process do not get in each other's way.
 
-    Raises SettingsError if something else has set an extension of one of these names.
+    Raises SettingsError if something else has set an extension of one of these names, or a component whose prefix is
+    another one: `coref` and `coref_clusters` both need `span._.coref_head`.
     """
     set_getter(Doc, prefix, clusters_of, prefix=prefix)
     set_getter(Span, head_name(prefix), head_of, prefix=prefix)

@@ -10,7 +10,7 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
-from ...errors import AnnotationError, Errors, shown
+from ...errors import AnnotationError, Errors, SettingsError, shown
 from ..shared.unknown_labels import warn_of_unknown
 from .model import EntailmentModel
 from .pairs import KEYS, pair_of
@@ -69,6 +69,7 @@ class Entailment(TextCategorizer):
         positive_label: not used; spaCy's text categorizer has it.
 
         Raises AnnotationError if there are fewer than two classes, or if the cats of an example are wrong.
+        Raises SettingsError if the model is of another number of classes.
         """
         validate_get_examples(get_examples, "Entailment.initialize")
         examples = list(get_examples())
@@ -81,6 +82,9 @@ class Entailment(TextCategorizer):
             raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
         if len(classes) < 2:
             raise AnnotationError(Errors.ENTAILMENT_CLASSES.format(name=self.name, got=", ".join(classes)))
+        if self.model.maybe_get_dim("nO") not in (None, len(classes)):
+            sizes = {"nO": self.model.get_dim("nO"), "n": len(classes)}
+            raise SettingsError(Errors.ENTAILMENT_NO.format(name=self.name, got=", ".join(sorted(classes)), **sizes))
         super().initialize(lambda: examples, nlp=nlp, labels=labels)
 
     def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:  # spaCy's says float

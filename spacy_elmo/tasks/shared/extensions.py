@@ -19,12 +19,20 @@ def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., A
     getter: the function that reads it.
     arguments: of this function, beside the doc or span.
 
-    Raises SettingsError if something else has set an attribute of this name: its values would be taken for ours.
+    Raises SettingsError if something else, or a component with other arguments, has set an attribute of this name: its
+    values would be taken for ours.
     """
     if not owner.has_extension(name):
         owner.set_extension(name, getter=partial(getter, **arguments))
         return
     found = owner.get_extension(name)[2]
-    ours = isinstance(found, partial) and found.func is getter and found.keywords == arguments
-    if not ours:
-        raise SettingsError(Errors.TASK_EXTENSION_TAKEN.format(owner=owner.__name__, name=name))
+    names = {"owner": owner.__name__, "name": name}
+    if not isinstance(found, partial) or found.func is not getter:
+        raise SettingsError(Errors.TASK_EXTENSION_TAKEN.format(**names))
+    if found.keywords != arguments:
+        pairs = {"got": _written(found.keywords), "expected": _written(arguments)}
+        raise SettingsError(Errors.TASK_EXTENSION_OURS.format(**names, **pairs))
+
+
+def _written(arguments: dict[str, Any]) -> str:
+    return ", ".join(f"{key} = {value!r}" for key, value in arguments.items())

@@ -15,7 +15,7 @@ from spacy.training import Example
 from spacy.util import fix_random_seed
 from tasks import EMBEDS, ENCODES, elmo_block
 
-from spacy_elmo.errors import AnnotationError, UnknownLabelWarning
+from spacy_elmo.errors import AnnotationError, SettingsError, UnknownLabelWarning
 from spacy_elmo.tasks.entailment.component import Entailment
 from spacy_elmo.tasks.entailment.pairs import KEYS, make_pair, make_pairs
 
@@ -82,6 +82,23 @@ def test_it_learns(trained: Language) -> None:
     scores = trained.evaluate(examples(trained))
     assert scores["cats_acc"] == scores["cats_macro_f"] == 1.0
     assert sum(cats(trained)[0].values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_another_number_of_classes_than_the_models(classes: int) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entailment", config={"model": {"lstm_width": 8, "tok2vec": PLAIN, "nO": classes}})
+    expected = rf"of {classes} classes \(nO\), but it has 3: {', '.join(LABELS)}\. Set model\.nO to null, or to 3"
+    with pytest.raises(SettingsError, match=expected):
+        nlp.initialize(lambda: examples(nlp))
+
+
+def test_the_models_number_of_classes(trained: Language) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entailment", config={"model": {"lstm_width": 8, "tok2vec": PLAIN, "nO": 3}})
+    nlp.initialize(lambda: examples(nlp))
+    assert nlp.get_pipe("entailment").labels == trained.get_pipe("entailment").labels  # type: ignore[attr-defined]
+    nlp.initialize(lambda: examples(nlp, 2))  # labels that it had stay
 
 
 def test_lines_are_the_pair_if_there_are_no_spans(trained: Language) -> None:

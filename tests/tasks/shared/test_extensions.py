@@ -37,8 +37,27 @@ def test_an_attribute_of_something_else_is_refused() -> None:
         set_getter(Doc, NAME, words_longer_than, length=3)
     Doc.remove_extension(NAME)
     set_getter(Doc, NAME, words_longer_than, length=3)
+
+
+def test_arguments_of_another_component_are_named() -> None:
+    set_getter(Doc, NAME, words_longer_than, length=3)
+    expected = rf"Doc\._\.{NAME} is already the attribute of a component .*with length = 3\. This one has length = 4"
     with pytest.raises(SettingsError, match=expected):
         set_getter(Doc, NAME, words_longer_than, length=4)
+
+
+def test_two_prefixes_of_coreference_that_need_one_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
+    for owner in ("doc", "span"):
+        others = dict(spacy.tokens.underscore.Underscore.__dict__[f"{owner}_extensions"])
+        others.pop("coref_head", None)
+        monkeypatch.setattr(spacy.tokens.underscore.Underscore, f"{owner}_extensions", others)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("coreference")
+    with pytest.raises(
+        SettingsError, match=r"made with prefix = 'coref_clusters'\. This one has prefix = 'coref', and"
+    ):
+        nlp.add_pipe("coreference", name="second", config={"prefix": "coref"})
+    nlp.add_pipe("coreference", name="second", config={"prefix": "chains"})
 
 
 @pytest.mark.parametrize(
