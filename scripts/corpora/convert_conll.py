@@ -29,6 +29,7 @@ from ..shared.messages import Messages
 
 _TAG = re.compile(r"O|[BI]-[^\s,]+")
 _ARTICLE = "-DOCSTART-"
+SENTENCES = "sentences"  # a span group, because spaCy gives predicted docs no sentences of the corpus
 Sentence = tuple[list[str], list[str]]
 
 
@@ -71,7 +72,7 @@ def _word_and_tag(line: str, path: Path, number: int) -> tuple[str, str]:
 
 
 def to_docs(path: Path, *, articles: bool = False) -> Iterator[Doc]:
-    """Yield a doc for each sentence, or for each article.
+    """Yield a doc for each sentence, or for each article with a span group of its sentences.
 
     Spaces are marked as unknown, so that spaCy does not tokenise the doc again.
     """
@@ -82,6 +83,8 @@ def to_docs(path: Path, *, articles: bool = False) -> Iterator[Doc]:
         tags = [tag for _, own in sentences for tag in iob_to_biluo(own)]  # no entity goes on in the next sentence
         doc = Doc(vocab, words=words, sent_starts=starts)
         doc.set_ents(biluo_tags_to_spans(doc, tags), default="outside")
+        if articles:
+            doc.spans[SENTENCES] = list(doc.sents)
         yield doc
 
 

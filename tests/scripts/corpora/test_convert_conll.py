@@ -6,7 +6,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
-from scripts.corpora.convert_conll import main, to_docs
+from scripts.corpora.convert_conll import SENTENCES, main, to_docs
 from spacy_elmo.errors import CorpusError
 
 TWEETS = (
@@ -41,7 +41,7 @@ def test_sentences_words_and_entities(tmp_path: Path) -> None:
 def test_articles(tmp_path: Path) -> None:
     text = "-DOCSTART- O\n\na\tO\nBonn\tB-LOC\n\nRome\tI-LOC\nb\tO\n-DOCSTART- O\n\n-DOCSTART- O\nc\tO\n"
     docs = list(to_docs(written(tmp_path / "x", text), articles=True))
-    assert [[[token.text for token in sent] for sent in doc.sents] for doc in docs] == [
+    assert [[[token.text for token in sent] for sent in doc.spans[SENTENCES]] for doc in docs] == [
         [["a", "Bonn"], ["Rome", "b"]],
         [["c"]],
     ]

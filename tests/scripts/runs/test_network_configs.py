@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from spacy.util import load_config, load_model_from_config
 
+from scripts.corpora.convert_conll import SENTENCES
 from scripts.runs.ablations import ABLATIONS, CHANGES, UPDATES
 from scripts.runs.experiments import ALTERNATIVES, NETWORKS, TASKS, Network, Task
 from scripts.runs.network_configs import network_config, share_of
@@ -59,10 +60,11 @@ def test_changes() -> None:
 
 
 def test_the_carried_state() -> None:
-    """Both networks find sentences in the same way, and differ in the state alone."""
+    """Both networks read the sentences of the corpus, and differ in the state alone."""
     zero, carried = (network_config(ROOT, ARTICLES, ARTICLES.networks[name]) for name in ("elmo", "carried"))
-    assert zero["nlp"]["pipeline"] == ["sentencizer", "elmo", "ner"]
-    assert zero["components"]["sentencizer"] == {"factory": "sentencizer"}
+    assert zero["components"]["elmo"]["model"]["get_spans"]["keys"] == [SENTENCES] == list(ARTICLES.given)
+    assert zero["corpora"]["train"]["augmenter"] == zero["corpora"]["dev"]["augmenter"]
+    assert zero["corpora"]["dev"]["augmenter"]["keys"] == [SENTENCES]
     assert zero["paths"]["dev"] == ARTICLES.tests["dev"] == "corpus/ner_newswire/dev_articles.spacy"
     before, after = leaves(zero), leaves(carried)
     assert before.keys() == after.keys()
