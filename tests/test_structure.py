@@ -1,7 +1,6 @@
 """What design holds the package together: imports point one way, names resolve, folders and files stay small."""
 
 import ast
-from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import EntryPoint, distribution
@@ -185,9 +184,8 @@ def test_files_stay_small(package: Path) -> None:
     assert sorted(sizes.values())[len(sizes) // 2] < 100
 
 
-def folders() -> Iterator[Path]:
-    modules = [path for package in (PACKAGE, *(ROOT / name for name in BESIDE)) for path in modules_in(package)]
-    return iter({path.parent for path in modules})
+def folders() -> set[Path]:
+    return {path.parent for package in (PACKAGE, *(ROOT / name for name in BESIDE)) for path in modules_in(package)}
 
 
 def test_folders_stay_small() -> None:

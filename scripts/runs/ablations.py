@@ -25,6 +25,7 @@ _UNFREEZING = {
     }
 }
 _CARRIED = "carried"
+_LENGTH = {"training.max_steps": UPDATES, "training.patience": 0}  # 0: none ends early
 CHANGES = {
     "top": Network("the top layer alone, gamma learned", elmo=True, mix={"scalar_mix_parameters": _TOP}),
     "fixed": Network("the mean of the layers, no gamma", elmo=True, mix={"trainable": False}),
@@ -72,7 +73,7 @@ def _ablation(name: str, of: str, dev: str, place: str, more: Mapping[str, Any] 
     more: settings of all networks.
     """
     task = next(task for task in TASKS if task.name == of)
-    settings = {**task.settings, "training.max_steps": UPDATES, "training.patience": 0, **more}  # 0: none ends early
+    settings = {**task.settings, **_LENGTH, **more}
     networks = {name: NETWORKS[name] for name in (BASELINE, ELMO)} | CHANGES | _share_networks()
     del networks[place], networks[_CARRIED]
     return task._replace(
@@ -87,12 +88,7 @@ def _state_ablation() -> Task:
     """
     task = next(task for task in TASKS if task.name == "ner_newswire")
     parts = {name: f"corpus/ner_newswire/{name}_articles.spacy" for name in ("train", "dev")}
-    settings = {
-        **task.settings,
-        **{f"paths.{name}": path for name, path in parts.items()},
-        "training.max_steps": UPDATES,
-        "training.patience": 0,
-    }
+    settings = {**task.settings, **_LENGTH, **{f"paths.{name}": path for name, path in parts.items()}}
     key = "sentences"
     given = {"@augmenters": "spacy-elmo.GivenSpans.v1", "keys": [key]}
     blocks = {

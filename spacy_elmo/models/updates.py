@@ -15,8 +15,8 @@ def apply_gradients(
 ) -> None:
     """Apply the gradients of a network's weights, and clear them. The optimizer's L2 is not used for biases.
 
-    Averages begin with the weights before their first update. Thinc's begin with 0: after that update they would be
-    9/11 of the weights, and a biLM that is tuned has none to lose.
+    The optimizer's averages begin with the weights as they are before their first update. Thinc would begin with 0, and
+    after that update an average would be 9/11 of the weight: its decay is (1 + t) / (10 + t) after t updates.
 
     The LSTM adds 1 to the stored bias of its forget gate, so L2 would pull the sum to 1, where it pulls to 0 in
     AllenNLP, which stores the sum.

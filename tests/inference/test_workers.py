@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import sys
 import threading
+import time
+import warnings
 
 import pytest
 import torch
 
+from spacy_elmo.inference import workers
 from spacy_elmo.inference.workers import run_all
 
 
@@ -86,3 +90,27 @@ def test_torch_wakes_no_threads_of_its_own(cached_words: int) -> None:
         [sys.executable, "-c", COUNTED, str(cached_words)], capture_output=True, text=True, timeout=120
     )
     assert result.stdout.split() == ["2", "2", "3"], result.stderr
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs processes that fork")
+def test_a_fork_while_another_thread_starts_threads() -> None:
+    """The child must not wait for the lock of its parent's thread, which is not there to release it."""
+    held = threading.Event()
+
+    def hold() -> None:
+        with workers._LOCK:
+            held.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(60)
+    child = multiprocessing.get_context("fork").Process(target=run_all, args=([int, int], 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads
+        child.start()
+    child.join(20)
+    if child.exitcode is None:
+        child.kill()
+    thread.join()
+    assert child.exitcode == 0

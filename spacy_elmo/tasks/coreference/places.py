@@ -17,11 +17,9 @@ def places_of(doc: Doc) -> Array:
 
 
 def tokens_at(doc: Doc) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the tokens that begin and end at each place, without whitespace tokens.
+    """Return, for the places of `places_of`, which token begins there, and which follows the one that ends there.
 
-    doc: the doc.
-
-    Returns place -> token, and place -> the token after the one that ends there.
+    Both are numbers of tokens in the doc. Whitespace tokens neither begin nor end anywhere.
     """
     places = places_of(doc)
     words = [token for token in doc if not token.is_space]
