@@ -72,14 +72,15 @@ class ElmoBiLM(nn.Module):
 
         mask: *Shape:* (batch,), bool, true at the rows that start from it; the others go on. None: all rows do.
 
-        Raises ElmoError if there is not a state for each row of the mask.
+        Raises ElmoError if the mask is no tensor, or if there is not a state for each of its rows.
         """
         if mask is None:
             self._state = None
             return
         rows = 0 if self._state is None else self._state.h.shape[2]
-        if mask.shape != (rows,):
-            raise ElmoError(Errors.ELMO_RESET.format(got=tuple(mask.shape), expected=(rows,)))
+        if not isinstance(mask, Tensor) or mask.shape != (rows,):
+            got = f"shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else f"type {type(mask).__name__}"
+            raise ElmoError(Errors.ELMO_RESET.format(got=got, expected=(rows,)))
         if self._state is not None:
             places = mask.bool()[:, None]
             self._state = LstmState(*(state.masked_fill(places.to(state.device), 0.0) for state in self._state))

@@ -11,7 +11,7 @@ from ..allennlp.devices import device_of
 from ..allennlp.embedder import OutputFormat
 from ..corpus.embedding import embed as embed_corpus
 from ..corpus.output import Output
-from ..corpus.parsing import Parser
+from ..corpus.parsing import Parser, check_tokenizer
 from ..corpus.reading import sources_of, total_bytes
 from ..errors import CommandError, Errors
 from ..formats.folders.leftovers import remove_leftovers_of
@@ -183,6 +183,7 @@ def embed(
         allennlp = AllenNLPOptions(batch_size, use_sentence_keys, forget_sentences, stateful)
         if target.format == "hdf5" and target.single and chosen in _OF_ALLENNLP:
             target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
+            check_tokenizer(lang, tokenized)
             blanks = tokenized or (lang is None and bilm.saved_pipeline is None)
             parser = None if blanks and not docs else Parser(None if blanks else bilm.tokenizer(lang), docs)
             embed_as_allennlp(

@@ -21,7 +21,7 @@ from .documents import Item, Shard
 from .local import run_here, run_workers
 from .manifest import SHARDS, Manifest, ShardFacts
 from .output import Output
-from .parsing import refuse
+from .parsing import check_tokenizer, refuse
 from .reading import EXPECTED, cut, read_items, sources_of
 from .selection import Layers, Selection
 from .shards import Progress, ShardSettings, ShardWriter, no_progress
@@ -109,16 +109,15 @@ def embed(
     dtype: of the values that are written: "float32" or "float16".
     sentence: whether a sentence gets one vector, the mean over its tokens.
     lang: language of the spaCy tokenizer; None: that of a saved pipeline or of the biLM's model card, or English.
-    tokenized: whether the words of a text are separated by blanks; None: only for HDF5, as AllenNLP reads text, and
-        only if there is neither `lang` nor a pipeline.
+    tokenized: whether the words of a text are separated by blanks, without a `lang`; None: only for HDF5, as AllenNLP
+        reads text, and only if there is neither `lang` nor a pipeline.
     docs: whether a text (a line, or the "text" of an object) is a document of several sentences.
     bilm: "en_mini", a folder of a biLM or of a pretraining run, or a saved pipeline; or a BiLMChoice, which can say
         more: two files, a device, a precision.
     workers: number of processes, which only a folder of shards can have; None: one, or with Ray one for each core.
     engine: what runs the processes: "local", this machine; or "ray", all machines of a Ray cluster.
-    address: of the Ray cluster: "auto", the one of this machine, or "host:port"; None: the connection that this process
-        has, or the cluster that RAY_ADDRESS names, or that of this machine; without any, Ray is started for the call.
-    shard_size: bytes of text in a shard; None: SHARD_BYTES.
+    address: of the Ray cluster: "auto" (this machine's) or "host:port"; None: the connection that this process has, or
+        the cluster that RAY_ADDRESS names, or this machine's; without any, Ray is started for the call.
     resume: whether to go on with an earlier command; false: its shards are deleted.
     code: Python file with functions that a saved pipeline needs. The workers import it; None: they import nothing.
     progress: is called with the numbers of tokens and of bytes of text that were done since the call before.
@@ -137,14 +136,15 @@ def embed(
     if address is not None and engine != "ray":
         raise SettingsError(Errors.CORPUS_ADDRESS.format(got=shown(address)))
     target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
+    check_tokenizer(lang, tokenized)
     bilm = BiLMChoice(bilm) if isinstance(bilm, str) else bilm
-    hdf5 = target.format == "hdf5"
     if tokenized is None:
-        tokenized = hdf5 and lang is None and bilm.saved_pipeline is None
-    selection = Selection.of(("all" if hdf5 else "mean") if layers is None else layers, dtype, sentence)
+        tokenized = target.format == "hdf5" and lang is None and bilm.saved_pipeline is None
+    layers = layers if layers is not None else "all" if target.format == "hdf5" else "mean"
+    selection = Selection.of(layers, dtype, sentence)
     if not tokenized and lang is None and bilm.saved_pipeline is None:
         lang = bilm.language  # here, since a process on another machine may not have the card
-    settings = ShardSettings(bilm, target.format, selection, None if tokenized else lang, tokenized, docs, code)
+    settings = ShardSettings(bilm, target.format, selection, lang, tokenized, docs, code)
     files = sources_of([Path(name) for name in names], target.path)
     summary = Summary(target.path, target.format)
     if target.single:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from spacy.lang.lex_attrs import is_punct
 from spacy.pipeline import Sentencizer
 
-from ..errors import CorpusError, Errors
+from ..errors import CorpusError, Errors, SettingsError, shown
 from ..formats.text.lines import (
     Unusable,
     checked_words,
@@ -110,6 +110,12 @@ class Parser:
             Sentence(words[start:end], None if offsets is None else offsets[start:end])
             for start, end in pairwise(starts)
         ]
+
+
+def check_tokenizer(lang: str | None, tokenized: bool | None) -> None:
+    """Raise SettingsError if there is a language for a tokenizer, but words are separated by blanks."""
+    if lang is not None and tokenized:
+        raise SettingsError(Errors.CORPUS_TOKENIZER.format(got=shown(lang)))
 
 
 def refuse(item: Item, reason: str) -> NoReturn:

@@ -53,5 +53,6 @@ class AllenNLPMessages:
     ELMO_PARAMS_MISSING = "The parameters of Elmo lack {missing}. Set it{hint}."
     ELMO_PARAMS_VALUE = "The parameter {name} of Elmo is {got}. Expected {expected}."
     ELMO_RESET = (
-        "The mask of reset_states has shape {got}. Expected {expected}, a value for each row whose state is carried."
+        "The mask of reset_states has {got}. Expected a tensor of shape {expected}, a value for each row whose state "
+        "is carried."
     )

@@ -157,6 +157,10 @@ class CorpusMessages:
         "same order: give another folder, or begin anew with --no-resume (resume=False), which deletes the shards "
         "there."
     )
+    CORPUS_TOKENIZER = (
+        "lang is {got}, but tokenized says that the words are separated by blanks, which needs no language. Expected "
+        "one of the two: leave out --lang (lang), or leave out --tokenized (tokenized)."
+    )
     CORPUS_ENGINE = "engine is {got}. Expected one of {expected}."
     CORPUS_ADDRESS = (
         "address is {got}, but only the engine ray has one. Leave it out, or add --engine ray (engine='ray')."

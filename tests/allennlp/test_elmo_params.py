@@ -139,5 +139,7 @@ def test_some_rows_go_on(files: dict[str, Any]) -> None:
     got = elmo(ids)["elmo_representations"][0]
     close(got[0], first[0])
     close(got[1], second[1])
-    with pytest.raises(ElmoError, match=r"has shape \(3,\). Expected \(2,\)"):
+    with pytest.raises(ElmoError, match=r"has shape \(3,\). Expected a tensor of shape \(2,\)"):
         elmo._elmo_lstm.reset_states(torch.ones(3, dtype=torch.bool))
+    with pytest.raises(ElmoError, match=r"has type list. Expected a tensor of shape \(2,\)"):
+        elmo._elmo_lstm.reset_states([True, False])  # type: ignore[arg-type]

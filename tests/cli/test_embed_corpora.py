@@ -107,6 +107,13 @@ def test_one_hdf5_file_of_any_input(files: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "c.hdf5").exists()
 
 
+@pytest.mark.parametrize("name", ["a.hdf5", "a.parquet", "out"])
+def test_a_language_for_words_that_are_separated_by_blanks(files: Path, tmp_path: Path, name: str) -> None:
+    output = run(files, tmp_path / name, "--lang", "de", "--tokenized", code=1)
+    assert "lang is 'de', but tokenized says" in output
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.slow
 def test_the_tokenizer_of_a_pipeline(files: Path, tmp_path: Path) -> None:
     nlp = spacy.blank("en")
