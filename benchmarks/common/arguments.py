@@ -5,7 +5,9 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-PRECISIONS = ("float32", "bfloat16")
+from spacy_elmo.modules.precision import Precision
+
+PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 SIZES = ("original", "small", "mini")  # of networks, see model_sizes.options_of
 
 

@@ -14,7 +14,8 @@ def write_text(path: Path, tokens: int, source: Path | None) -> list[list[str]]:
     """
     lines = None if source is None else source.read_text(encoding="utf-8").splitlines()
     pool = generated(20_000, 0) if lines is None else [line.split() for line in lines if line.strip()]
-    n, sentences = 0, []
+    n = 0
+    sentences: list[list[str]] = []
     while n < tokens:
         sentences.append(pool[len(sentences) % len(pool)])
         n += len(sentences[-1])

@@ -5,12 +5,14 @@ step's loss is the same.
 """
 
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spacy_elmo.modules import BiLM
+from spacy_elmo.modules.highway import Highway
 from spacy_elmo.modules.lstm.cell import FORGET_BIAS
 from spacy_elmo.modules.lstm.layers import LstmLayer
 from spacy_elmo.modules.softmax.full import Softmax
@@ -35,6 +37,7 @@ class PlainModel(nn.Module):
         self.carries = nn.ModuleList(nn.Linear(width, width) for _ in encoder.highways)
         self.transforms = nn.ModuleList(nn.Linear(width, width) for _ in encoder.highways)
         for k, highway in enumerate(encoder.highways):
+            assert isinstance(highway, Highway)
             self.carries[k].load_state_dict(highway.carry.state_dict())
             self.transforms[k].load_state_dict(highway.transform.state_dict())
         self.projection = nn.Linear(width, options.projection_dim)
@@ -53,7 +56,8 @@ class PlainModel(nn.Module):
         for carry, transform in zip(self.carries, self.transforms):
             gate = torch.sigmoid(carry(x))
             x = gate * torch.relu(transform(x)) + (1 - gate) * x
-        return self.projection(x)
+        projected: Tensor = self.projection(x)
+        return projected
 
     def read(self, x: Tensor, direction: int, state: State) -> tuple[Tensor, State]:
         """x: *Shape:* (steps, streams, projection_dim); returns the top layer's output and the state behind."""
@@ -117,7 +121,7 @@ class PlainStep:
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         total = torch.zeros(())
-        mode: AbstractContextManager = torch.autocast("cpu", torch.bfloat16) if self.autocast else nullcontext()
+        mode: AbstractContextManager[Any] = torch.autocast("cpu", torch.bfloat16) if self.autocast else nullcontext()
         with mode:
             encoded = self.model.encode(batch.characters)
             for d in (0, 1):

@@ -96,7 +96,8 @@ def measure(config: PretrainConfig, folder: Path, args: argparse.Namespace) -> f
     print(
         "| round | 1 process, tokens/s | 2 processes, tokens/s | ratio | load before, others |\n|---|---|---|---|---|"
     )
-    ratios, alone = [], []
+    ratios: list[float] = []
+    alone: list[float] = []
     for number in range(1, args.rounds + 1):
         meter = LoadMeter([os.getpid(), *(process.pid or 0 for side in sides for process in side.processes)])
         speeds = []

@@ -56,7 +56,7 @@ def shares(step: Callable[[], object], times: int) -> tuple[dict[str, float], di
     library = kernels.load()
     load = kernels.load
     if library is not None:
-        kernels.load = lambda: _Watched(library)  # type: ignore[assignment, return-value]
+        kernels.load = lambda: _Watched(library)  # type: ignore[assignment]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -56,7 +56,7 @@ class OurStep:
     ) -> None:
         self.settings = OptimizerSettings(learning_rate=RATE)
         self.parameters = list(bilm.parameters())
-        self.optimizer = dense_optimizer(self.parameters, self.settings)
+        self.optimizer = dense_optimizer(bilm.named_parameters(), self.settings)
         self.objective = RowObjective(softmax, negatives, self.settings)
         self.workers = Workers(bilm, threads, DTYPES[precision])
         self.state, self.steps = bilm.lstm.zero_state(streams), 0
@@ -191,7 +191,7 @@ def measure(
     tokens = args.batches * args.streams * args.steps
     print("| round | " + " | ".join(f"{name}, tokens/s | load before, others" for name in sides) + " |")
     print("|---" * (1 + 2 * len(sides)) + "|")
-    rounds = []
+    rounds: list[dict[str, Any]] = []
     for number in range(1, args.rounds + 1):
         given = [next(source) for _ in range(args.batches)]
         found = {name: measured(step, given, args.threads) for name, step in sides.items()}

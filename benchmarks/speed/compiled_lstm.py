@@ -22,6 +22,7 @@ from spacy_elmo.inference.lstm.plan import Plans, plan_positions, plan_words
 from spacy_elmo.inference.memory import Buffers
 from spacy_elmo.inference.workers import run_all
 from spacy_elmo.modules import BiLM, LstmState
+from spacy_elmo.modules.lstm.weights import LayerWeights
 
 from ..common.arguments import add_common, count, counts, parser_of
 from ..common.model_sizes import options_of
@@ -38,7 +39,13 @@ class Direction:
         assert library is not None
         self.options, self.stack = options, CompiledStack(options, kind, library, Buffers())
         for layer in bilm.lstm.weights():
-            self.stack.add(type(layer)(*(None if part is None else part.detach()[d] for part in layer)), False)
+            of_direction = LayerWeights(
+                layer.input_weight.detach()[d],
+                layer.recurrent_weight.detach()[d],
+                layer.bias.detach()[d],
+                None if layer.projection is None else layer.projection.detach()[d],
+            )
+            self.stack.add(of_direction, False)
         self.packing = Packing.of(np.full(rows, STEPS))
         most = rows * STEPS
         words = np.zeros(most, np.int64)

@@ -26,6 +26,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.training.batchers import minibatch_by_words
 from spacy.util import load_config
+from thinc.api import fix_random_seed
 
 from ..common.arguments import SIZES, add_common, count, parser_of
 from ..common.english_like import generated
@@ -91,7 +92,7 @@ class Run:
     """A pipeline and its batches."""
 
     def __init__(self, nlp: Language, sentences: list[list[str]], words: int) -> None:
-        spacy.util.fix_random_seed(0)
+        fix_random_seed(0)
         self.nlp = nlp
         gold = examples(nlp, sentences)
         nlp.initialize(lambda: gold)
@@ -102,8 +103,10 @@ class Run:
         """Seconds of an epoch, as `spacy train` runs it, or of its first batches."""
         begin = time.perf_counter()
         for batch in self.batches[:batches]:
-            self.nlp.update(batch, sgd=False, drop=0.1, losses={})
-            for _, pipe in self.nlp.pipeline:
+            # False, not None: the optimizer is applied below (spacy train does it so, against its own types)
+            self.nlp.update(batch, sgd=False, drop=0.1, losses={})  # type: ignore[arg-type]
+            pipes: list[Any] = [pipe for _, pipe in self.nlp.pipeline]
+            for pipe in pipes:
                 pipe.finish_update(self.optimizer)
         return time.perf_counter() - begin
 
@@ -154,7 +157,8 @@ def main() -> None:
 
 def timed(run: Run) -> tuple[float, float]:
     """Seconds of an epoch, and those in the elmo pipe's update."""
-    pipe, inside = run.nlp.get_pipe("elmo"), 0.0
+    pipe: Any = run.nlp.get_pipe("elmo")
+    inside = 0.0
     update = pipe.update
 
     def counted(*args: Any, **kwargs: Any) -> Any:
@@ -174,7 +178,7 @@ def timed(run: Run) -> tuple[float, float]:
 
 def docs_layers(run: Run, sentences: list[list[str]]) -> list[Any]:
     """The layers of some docs, as the pipeline gives them."""
-    pipe = run.nlp.get_pipe("elmo")
+    pipe: Any = run.nlp.get_pipe("elmo")
     return list(pipe.predict([Doc(run.nlp.vocab, words=words) for words in sentences]))
 
 

@@ -14,7 +14,8 @@ from unittest import mock
 
 import torch
 
-from spacy_elmo.inference import Engine, word_vectors
+from spacy_elmo.formats.options import BiLMOptions
+from spacy_elmo.inference import Engine, layout
 from spacy_elmo.inference.word_encoder import WordEncoder
 from spacy_elmo.modules import BiLM
 
@@ -40,8 +41,8 @@ def run_with_boundaries(engine: Engine, batch: Words) -> None:
     engine.run_from(batch, engine.zero_state(len(batch)))
 
 
-def float32_encoder(cnn: Any, dtype: torch.dtype) -> WordEncoder:
-    return WordEncoder(cnn, torch.float32)
+def float32_encoder(options: BiLMOptions, dtype: torch.dtype, lossless: bool) -> WordEncoder:
+    return WordEncoder(options, torch.float32, lossless)
 
 
 def one_thread(parts: Any, n_threads: int) -> None:
@@ -69,7 +70,7 @@ OFF: dict[str, tuple[list[Callable[[], Any]], Callable[[Engine, Words], None]]] 
     "inputs of the first layer once a word": ([lambda: mock.patch(f"{INFERENCE}.engine.WORD_BYTES", 0)], run),
     "positions of boundaries left out": ([], run_with_boundaries),
     "the character encoder in bfloat16": (
-        [lambda: mock.patch.object(word_vectors, "WordEncoder", float32_encoder)],
+        [lambda: mock.patch.object(layout, "WordEncoder", float32_encoder)],
         run,
     ),
 }
