@@ -54,7 +54,7 @@ class OurStep:
     def __init__(
         self, bilm: BiLM, softmax: Softmax, negatives: int, streams: int, precision: str, threads: int
     ) -> None:
-        self.settings = OptimizerSettings(learning_rate=RATE)
+        self.settings = OptimizerSettings(name="adamw", learning_rate=RATE)  # as the plain step has
         self.parameters = list(bilm.parameters())
         self.optimizer = dense_optimizer(bilm.named_parameters(), self.settings)
         self.objective = RowObjective(softmax, negatives, self.settings)

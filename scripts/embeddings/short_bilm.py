@@ -14,6 +14,7 @@ from spacy_elmo.errors import CommandError
 from ..shared.messages import Messages
 
 _CONFIG = Path("configs/pretrain.cfg")
+_OPTIMIZER = ("--training.optimizer.name", "adamw", "--training.optimizer.learning_rate", "0.004")  # as en_mini had
 _FILES = ("options.json", "weights.hdf5", "metrics.jsonl")
 
 
@@ -30,7 +31,7 @@ def train(text: Path, output: Path, tokens: int, more: tuple[str, ...] = (), con
         run = Path(name) / "run"
         command = [sys.executable, "-m", "spacy", "elmo", "pretrain", str(config), str(run)]
         command += ["--paths.train", str(text), "--paths.heldout", "null", "--training.total_tokens", str(tokens)]
-        command += ["--training.workers", "1", *more]
+        command += ["--training.workers", "1", *_OPTIMIZER, *more]
         if subprocess.run(command, check=False).returncode:
             raise CommandError(Messages.PRETRAIN_FAILED.format(output=output, command=" ".join(command)))
         metrics = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()

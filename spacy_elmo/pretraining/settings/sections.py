@@ -104,7 +104,7 @@ class SoftmaxSettings(Section):
 
 @dataclass(frozen=True)
 class OptimizerSettings(Section):
-    """The optimizer: AdamW (Loshchilov and Hutter 2019), Muon (Jordan et al. 2024), or Adagrad (Duchi et al. 2011).
+    """The optimizer: Muon (Jordan et al. 2024), AdamW (Loshchilov and Hutter 2019), or Adagrad (Duchi et al. 2011).
 
     Peters et al. 2018 used Adagrad. They started its sums at 1, and multiplied the loss by the steps before clipping.
     """
@@ -112,14 +112,14 @@ class OptimizerSettings(Section):
     SECTION: ClassVar[str] = "training.optimizer"
 
     name: str = field(
-        default="adamw",
-        metadata=one_of("adamw", "muon", "adagrad")
+        default="muon",
+        metadata=one_of("muon", "adamw", "adagrad")
         | help_text(
-            '"adamw", "muon", or "adagrad", whose learning_rate, clip_norm and loss_scale belong together: '
+            '"muon", "adamw", or "adagrad", whose learning_rate, clip_norm and loss_scale belong together: '
             "change all or none"
         ),
     )
-    learning_rate: float = field(default=4e-3, metadata=real(above=0) | help_text("highest rate of the schedule"))
+    learning_rate: float = field(default=8e-3, metadata=real(above=0) | help_text("highest rate of the schedule"))
     beta1: float = field(
         default=0.9, metadata=real(0, below=1) | help_text("decay of the mean of the gradients; AdamW's")
     )

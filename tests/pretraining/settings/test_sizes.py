@@ -3,7 +3,7 @@
 import pytest
 
 from spacy_elmo.pretraining.settings.sections import PathSettings, TrainingSettings
-from spacy_elmo.pretraining.settings.sizes import SIZES, Size, config_of_size
+from spacy_elmo.pretraining.settings.sizes import SIZES, Size, config_of_size, tuning_config
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,12 @@ def test_tiny_is_for_small_texts() -> None:
     assert (config.training.streams, config.training.softmax.negatives) == (64, 1024)
     assert (config.evaluation.every, config.evaluation.sentences) == (500, 200)
     assert config.training.schedule.warmup_steps == 50
+
+
+def test_muon_trains_from_random_weights_and_adamw_goes_on_at_a_low_rate() -> None:
+    paths = PathSettings("a.txt")
+    for size in (Size.tiny, Size.mini, Size.small, Size.medium):
+        optimizer = config_of_size(size, paths).training.optimizer
+        assert (optimizer.name, optimizer.learning_rate) == ("muon", 0.008)
+    optimizer = tuning_config(paths).training.optimizer
+    assert (optimizer.name, optimizer.learning_rate) == ("adamw", 0.001)
