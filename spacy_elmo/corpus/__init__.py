@@ -9,6 +9,7 @@ lists the finished shards.
 
 from .bilm import BiLMChoice
 from .columns import EmbedColumns
-from .embedding import Summary, embed
+from .embedding import embed
+from .summary import Summary
 
 __all__ = ["BiLMChoice", "EmbedColumns", "Summary", "embed"]

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ from ..errors import CorpusError, Errors, SettingsError, shown
 from ..formats.atomic import writing
 from ..formats.folders.leftovers import remove_leftovers
 from ..formats.folders.lock import folder_lock
-from ..formats.text.lines import BadLine
 from .bilm import BiLMChoice
 from .cluster import connected, run_cluster
 from .documents import Item, Shard
@@ -22,9 +20,10 @@ from .local import run_here, run_workers
 from .manifest import SHARDS, Manifest, ShardFacts
 from .output import Output
 from .parsing import check_tokenizer, refuse
-from .reading import EXPECTED, cut, read_items, sources_of
+from .reading import cut, read_items, sources_of
 from .selection import Layers, Selection
 from .shards import Progress, ShardSettings, ShardWriter, no_progress
+from .summary import Summary
 
 SHARD_BYTES = 1_000_000  # of text; about 200,000 tokens
 ENGINES = ("local", "ray")
@@ -39,43 +38,6 @@ class _Making(NamedTuple):
     workers: int | None
     shard_size: int
     resume: bool
-
-
-@dataclass
-class Summary:
-    """What was embedded, shards of earlier commands included.
-
-    output: the file or folder.
-    format: of the file or of the shards.
-    shards: number of shards, 0 for one file; resumed: those that an earlier command had made.
-    documents, sentences, tokens: what was written.
-    cut_words: tokens with more bytes than the biLM reads.
-    blank: lines without a word.
-    skipped: lines that can't be used; they are listed in skipped.jsonl.
-    first_skipped: the first of them, and the reason; None if there is none.
-    seconds: that this command took.
-    """
-
-    output: Path
-    format: str
-    shards: int = 0
-    resumed: int = 0
-    documents: int = 0
-    sentences: int = 0
-    tokens: int = 0
-    cut_words: int = 0
-    blank: int = 0
-    skipped: int = 0
-    first_skipped: BadLine | None = None
-    seconds: float = 0.0
-
-    def add(self, facts: ShardFacts) -> None:
-        """Add the counts of a shard."""
-        for name in ("documents", "sentences", "tokens", "cut_words", "blank"):
-            setattr(self, name, getattr(self, name) + getattr(facts, name))
-        self.skipped += len(facts.skipped)
-        if facts.skipped and self.first_skipped is None:
-            self.first_skipped = BadLine(*facts.skipped[0])
 
 
 def embed(
@@ -118,6 +80,7 @@ def embed(
     engine: what runs the processes: "local", this machine; or "ray", all machines of a Ray cluster.
     address: of the Ray cluster: "auto" (this machine's) or "host:port"; None: the connection that this process has, or
         the cluster that RAY_ADDRESS names, or this machine's; without any, Ray is started for the call.
+    shard_size: bytes of text in a shard; None: SHARD_BYTES.
     resume: whether to go on with an earlier command; false: its shards are deleted.
     code: Python file with functions that a saved pipeline needs. The workers import it; None: they import nothing.
     progress: is called with the numbers of tokens and of bytes of text that were done since the call before.
@@ -153,21 +116,9 @@ def embed(
         making = _Making(engine, address, workers, shard_size or SHARD_BYTES, resume)
         _embed_into_folder(files, target.path, settings, summary, making, progress)
     if not summary.sentences:
-        raise _no_sentences(names, summary)
+        raise summary.no_sentences(names)
     summary.seconds = time.monotonic() - begun
     return summary
-
-
-def _no_sentences(names: Sequence[Name], summary: Summary) -> CorpusError:
-    message = Errors.SOURCE_NO_SENTENCES.format(
-        source=", ".join(map(str, names)),
-        lines=summary.blank + summary.skipped,
-        blank=summary.blank,
-        bad=summary.skipped,
-        examples=f" ({summary.first_skipped})" if summary.first_skipped else "",
-        expected=EXPECTED,
-    )
-    return CorpusError(message)
 
 
 def _embed_into_file(
@@ -186,7 +137,7 @@ def _embed_into_file(
         yield from read_items(files)
         if not facts.sentences:  # before the file replaces an earlier one
             summary.add(facts)
-            raise _no_sentences(names, summary)
+            raise summary.no_sentences(names)
 
     ShardWriter(settings).write_file(items(), path, facts, refuse, progress)
     summary.add(facts)

@@ -19,7 +19,6 @@ from spacy.vocab import Vocab
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import embed
 from spacy_elmo.corpus.bilm import BiLMChoice
-from spacy_elmo.corpus.embedding import Summary
 from spacy_elmo.corpus.manifest import MANIFEST, SKIPPED, Manifest, ShardFacts
 from spacy_elmo.errors import CorpusError, SettingsError, VectorsError
 from spacy_elmo.pipeline.attributes import layers_of, vectors_of
@@ -256,13 +255,6 @@ def test_shards_of_other_settings_are_not_resumed(text: Path, tmp_path: Path, se
     with pytest.raises(CorpusError, match=f"made with {name} "):
         embed(text, tmp_path / "out", **{**settings, **setting})
     assert embed(text, tmp_path / "out", **settings).resumed == 1
-
-
-def test_a_summary_names_the_first_bad_line_of_all_shards(tmp_path: Path) -> None:
-    summary = Summary(tmp_path, "npy")
-    for shard, skipped in enumerate(([], [("a", 3, "bad"), ("a", 4, "bad")], [("b", 1, "worse")])):
-        summary.add(ShardFacts(shard, "file", 0, "", tokens=shard, skipped=skipped))
-    assert (summary.tokens, summary.skipped, str(summary.first_skipped)) == (3, 3, "a, line 3: bad")
 
 
 def test_a_folder_of_another_program_is_never_emptied(text: Path, tmp_path: Path) -> None:

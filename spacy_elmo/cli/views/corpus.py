@@ -11,9 +11,9 @@ from typing import Any
 from tqdm import tqdm
 from wasabi import msg
 
-from ...corpus.embedding import Summary
 from ...corpus.manifest import SKIPPED
 from ...corpus.shards import Progress, no_progress
+from ...corpus.summary import Summary
 from ..shared.console import escaped
 from ..shared.progress import shown_bar
 
