@@ -13,6 +13,7 @@ from thinc.util import get_torch_default_device, xp2torch
 
 from ..errors import Errors, SettingsError
 from ..formats.options import BiLMOptions
+from ..formats.weights.table import expected_parameters
 from ..formats.truncated import TruncatedWords
 from ..inference import CACHED_WORDS, Engine, FrozenBiLM, Precision, dtype_of
 from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
@@ -171,7 +172,9 @@ class BiLMShim(Shim):
 
         params: (id of a shim or layer, parameter name) -> array. Only those of this shim are used.
         """
-        names = [name for shim, name in params if shim == self.id]
+        own = {name for owner, name in params if owner == self.id}
+        # another layer may have the same id: layers and shims are counted apart, both from 1
+        names = own & expected_parameters(self.options, own).keys() if own and self._model is not None else set()
         if not names:
             yield
             return

@@ -293,6 +293,22 @@ def test_averages_reach_the_bilm() -> None:
     assert np.abs(nlp("Ham is bad")._.elmo - inside).max() > 0
 
 
+@pytest.mark.parametrize("frozen", [True, False])
+def test_averages_of_another_layer_with_the_same_id_are_not_the_bilms(frozen: bool) -> None:
+    """Thinc counts the ids of layers and of shims apart, both from 1."""
+    nlp = with_tasks("tagger", frozen=frozen, learn_rate_factor=1.0)
+    nlp.initialize(lambda: examples(nlp))
+    optimizer = Adam(0.01, use_averages=True)
+    for _ in range(3):
+        nlp.update(examples(nlp), sgd=optimizer)
+    before, owner = weights(nlp), type(shim_of(nlp)._model)
+    others = {(shim_of(nlp).id, name): np.ones((2, 2), "f") for name in ("E", "W")}
+    with nlp.use_params(optimizer.averages | others):
+        assert bool(changed(before, weights(nlp))) != frozen
+        assert type(shim_of(nlp)._model) is owner
+    assert not changed(before, weights(nlp))
+
+
 def test_gradual_unfreezing() -> None:
     nlp = tuned("tagger")
     config = {"@callbacks": "spacy-elmo.GradualUnfreezing.v1", "start": 2, "every": 3, "unit": "step"}
