@@ -74,7 +74,7 @@ OPENERS = {"parquet": open_parquet, "hdf5": open_hdf5, "spacy": open_spacy, "saf
 KINDS = [(format, dtype, layers, format == "npy")
          for format in OPENERS for dtype in ("float32", "float16") for layers in ("mean", "all")
          if format != "hdf5" or dtype == "float32"]  # fmt: skip
-KINDS.append(("parquet", "float32", "mean", True))
+KINDS += [("parquet", dtype, "mean", True) for dtype in ("float32", "float16")]
 
 
 def main() -> None:

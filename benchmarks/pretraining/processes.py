@@ -26,7 +26,13 @@ import torch
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining.run.starting import find_vocabulary, starting_model
 from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
+from spacy_elmo.pretraining.settings.sections import (
+    OptimizerSettings,
+    PathSettings,
+    SoftmaxSettings,
+    TrainingSettings,
+    VocabularySettings,
+)
 from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.training.distributed import processes
 from spacy_elmo.pretraining.training.trainer import Trainer
@@ -173,6 +179,7 @@ def main() -> None:
             steps=args.steps,
             workers=args.threads,
             softmax=SoftmaxSettings("sampled", args.negatives),
+            optimizer=OptimizerSettings(name="adamw", learning_rate=0.004),
         )
         config = PretrainConfig(
             PathSettings(str(text)), options, vocabulary=VocabularySettings(args.words), training=settings

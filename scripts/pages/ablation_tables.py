@@ -148,7 +148,10 @@ def updates_until(curve: Sequence[tuple[int, float]], score: float) -> int | Non
 
 
 def pace_of(runs: Runs) -> Pace | None:
-    """Return how soon the two main networks learn, None without runs that recorded it."""
+    """Return how soon the two main networks learn, None without runs that recorded it.
+
+    It is None too if x alone was never better than before its first update.
+    """
     elmo = {run.seed: run.curve for run in runs.of(ELMO) if run.curve}
     both = [run for run in runs.of(BASELINE) if run.curve and run.seed in elmo]
     if not both:
@@ -159,7 +162,7 @@ def pace_of(runs: Runs) -> Pace | None:
     if not pairs:
         return Pace(statistics.mean(alone for alone, _ in bests), None, 0, len(both))
     alone, soon = (statistics.mean(column) for column in zip(*pairs))
-    return Pace(alone, soon, len(pairs), len(both))
+    return Pace(alone, soon, len(pairs), len(both)) if alone else None
 
 
 def _scores(task: Task, run: Run) -> list[str]:

@@ -1,8 +1,8 @@
 """What is measured beside the results: one change at a time in [x; ELMo], and parts of the training data.
 
 All networks learn for the same number of updates, and are scored on the development part alone: the test part is not
-for choosing. State that is carried from sentence to sentence is not among the changes: each doc of these corpora is one
-sentence, and the pipe begins each doc from the zero state.
+for choosing. State that is carried from sentence to sentence has a task of its own, whose docs are articles: in the
+other corpora each doc is one sentence, and the pipe begins each doc from the zero state.
 """
 
 from __future__ import annotations

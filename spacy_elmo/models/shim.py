@@ -13,8 +13,8 @@ from thinc.util import get_torch_default_device, xp2torch
 
 from ..errors import Errors, SettingsError
 from ..formats.options import BiLMOptions
-from ..formats.weights.table import expected_parameters
 from ..formats.truncated import TruncatedWords
+from ..formats.weights.table import expected_parameters
 from ..inference import CACHED_WORDS, Engine, FrozenBiLM, Precision, dtype_of
 from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
 from .bilm_bytes import fingerprint_of, from_message, to_message

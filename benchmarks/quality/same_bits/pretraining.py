@@ -86,6 +86,8 @@ VARIANTS = {
     "adagrad": {f"training.optimizer.{name}": value for name, value in ADAGRAD.items()},
     "full, adagrad": {"training.softmax.kind": '"full"'}
     | {f"training.optimizer.{name}": value for name, value in ADAGRAD.items()},
+    "muon": {"training.optimizer.name": '"muon"'},
+    "muon, bfloat16": {"training.optimizer.name": '"muon"', "training.precision": '"bfloat16"'},
     "dropout, accumulate": {"training.dropout": "0.1", "training.accumulate": "2"},
     "weight decay, cosine": {"training.optimizer.weight_decay": "0.1", "training.schedule.kind": '"cosine"'},
     "adaptive, bfloat16": {"training.softmax.kind": '"adaptive"', "training.precision": '"bfloat16"'},

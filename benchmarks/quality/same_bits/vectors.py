@@ -27,10 +27,13 @@ def model_settings(data: Path, size: str, **more: Any) -> dict[str, Any]:
     return {"model": files | more}
 
 
-def layers_of(data: Path, size: str, words: list[list[str]], batch: int, **more: Any) -> str:
+def layers_of(
+    data: Path, size: str, words: list[list[str]], batch: int, starts: list[list[bool]] | None = None, **more: Any
+) -> str:
     """SHA-256 of the layers and mixes of some docs.
 
-    data, size, more: see model_settings. words: a doc each. batch: docs of a batch.
+    data, size, more: see model_settings. words: a doc each. batch: docs of a batch. starts: for each doc, which words
+    begin a sentence; None: a doc is one sentence.
     """
     import spacy
     from spacy.tokens import Doc
@@ -38,7 +41,9 @@ def layers_of(data: Path, size: str, words: list[list[str]], batch: int, **more:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config=model_settings(data, size, **more))
     total = hashlib.sha256()
-    for doc in nlp.pipe((Doc(nlp.vocab, words=part) for part in words), batch_size=batch):
+    of_docs = [None] * len(words) if starts is None else starts
+    docs = (Doc(nlp.vocab, words=part, sent_starts=begins) for part, begins in zip(words, of_docs))
+    for doc in nlp.pipe(docs, batch_size=batch):
         total.update(digest(np.asarray(doc._.elmo_layers), np.asarray(doc._.elmo)).encode())
         doc._.elmo = None
     return total.hexdigest()
@@ -57,7 +62,10 @@ def layers(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
             yield f"layers {size} {precision} one by one", alone
     yield "layers mini few words cached", layers_of(data, "mini", words, 32, cached_words=50)
     three = [list(chain.from_iterable(words[k : k + 3])) for k in range(0, 60, 3)]
-    yield "layers mini stateful", layers_of(data, "mini", three, 4, stateful=True)
+    starts = [[k == 0 for part in words[n : n + 3] for k in range(len(part))] for n in range(0, 60, 3)]
+    zero, carried = (layers_of(data, "mini", three, 4, starts, stateful=stateful) for stateful in (False, True))
+    assert zero != carried  # or no state would be carried
+    yield "layers mini stateful", carried
     yield "layers mini windows", layers_of(data, "mini", [list(chain.from_iterable(words[:30]))], 1)
 
 

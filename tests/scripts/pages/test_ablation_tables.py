@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from run_results import add_run
 
-from scripts.pages.ablation_tables import ablation_parts, least_shares, pace_parts, updates_until
+from scripts.pages.ablation_tables import ablation_parts, least_shares, pace_of, pace_parts, updates_until
 from scripts.pages.run_files import read_runs
 from scripts.runs.experiments import TASKS
 
@@ -87,3 +87,10 @@ def test_runs_without_curves_have_no_pace(tmp_path: Path) -> None:
     add_run(tmp_path, "ner/baseline", entities(0.5))
     add_run(tmp_path, "ner/elmo", entities(0.5))
     assert pace_parts([(TASKS[0], read_runs(tmp_path, TASKS[0], (0,)))]) == []
+
+
+def test_a_network_that_never_improved_has_no_pace(tmp_path: Path) -> None:
+    """spacy train scores the networks once before the first update."""
+    for network in ("baseline", "elmo"):
+        add_run(tmp_path, f"ner/{network}", entities(0.0), curve=[(0, 0.0), (10, 0.0)])
+    assert pace_of(read_runs(tmp_path, TASKS[0], (0,))) is None
