@@ -135,11 +135,13 @@ def _check_fingerprint(model: BiLMModel, source: Source, fingerprint: Callable[[
 
     The fingerprint is stored in model.attrs["bilm"], which is saved with the model.
     """
+    upstream = _upstream(model)
     if source.changes:
         if is_train:
             model.attrs["bilm"] = ""  # the weights still change: the pipe stores their fingerprint when it is saved
     elif is_train:
         model.attrs["bilm"] = fingerprint()
-    elif model.attrs["bilm"] and fingerprint() not in ("", model.attrs["bilm"]):
-        model.attrs["bilm"] = ""
+        source.warned.discard(upstream)
+    elif upstream not in source.warned and model.attrs["bilm"] and fingerprint() not in ("", model.attrs["bilm"]):
+        source.warned.add(upstream)
         warnings.warn(Errors.LISTENER_CHANGED.format(pipe=source.name), ChangedBiLMWarning, stacklevel=2)

@@ -37,6 +37,7 @@ class Source:
 
     Attributes that the pipe sets:
     upstreams: those of the listeners that the pipe feeds, also in components that are disabled.
+    warned: those of the listeners about which a ChangedBiLMWarning was issued.
     layers: number of layers; None as long as it is not known.
     step: the training step that is open, if the biLM is tuned; None: there is none.
     changes: whether the biLM's weights have been tuned in this process.
@@ -51,6 +52,7 @@ class Source:
     ) -> None:
         self.name, self.attr, self.docs, self.fingerprint = name, attr, docs, fingerprint
         self.upstreams: weakref.WeakSet[Upstream] = weakref.WeakSet()
+        self.warned: weakref.WeakSet[Upstream] = weakref.WeakSet()
         self.layers: int | None = None
         self.step: Step | None = None
         self.changes = False
@@ -58,10 +60,10 @@ class Source:
     def __getstate__(self) -> dict[str, Any]:
         # step and fingerprint lead to the pipe, which must not be pickled with each listener
         state = self.__dict__ | {"step": None, "fingerprint": None}
-        return {name: value for name, value in state.items() if name != "upstreams"}
+        return {name: value for name, value in state.items() if name not in ("upstreams", "warned")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, upstreams=weakref.WeakSet())
+        self.__dict__.update(state, upstreams=weakref.WeakSet(), warned=weakref.WeakSet())
 
 
 class Upstream:
@@ -115,6 +117,11 @@ class Upstream:
         """
         if not self.accepts(name):
             self.renamed = name
+
+    @property
+    def fed_by(self) -> Source | None:
+        """The pipe that feeds the listener, also if the listener's "*" is ambiguous; None: there is none."""
+        return self._source
 
     @property
     def source(self) -> Source | None:

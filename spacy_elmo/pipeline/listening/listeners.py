@@ -93,6 +93,7 @@ class Listening:
 
         Issues an UnusedLayersWarning, once, if layers should be held but there are no listeners.
         """
+        self.relink()
         readers = [upstream.id for upstream in self.upstreams]
         if held and not readers and not self._warned_of_no_listener:
             self._warned_of_no_listener = True
@@ -103,20 +104,25 @@ class Listening:
                 self._doc_layers.hold(doc, held[i], readers)
 
     def relink(self) -> None:
-        """Bind the listeners to this pipe again.
+        """Bind the listeners to this pipe again that are bound to another one.
 
         It is needed because pipelines share a component that one of them sources from the other; then the listeners
         may be bound to the other pipeline's elmo pipe.
         """
         for listener in self.listeners:
-            listener.attrs["upstream"].bind(self.source, self._before)
+            if listener.attrs["upstream"].fed_by is not self.source:
+                self._bind(listener)
+
+    def _bind(self, listener: BiLMModel) -> None:
+        upstream = listener.attrs["upstream"]
+        left = upstream.fed_by
+        if left is not None and left is not self.source:
+            _name_weights(left, [listener])  # the listener was trained with them
+        upstream.bind(self.source, self._before)
 
     def name_weights(self) -> None:
         """Store the fingerprint of tuned weights in the listeners, before they are saved."""
-        if self.source.changes and self.source.fingerprint is not None:
-            fingerprint = self.source.fingerprint()
-            for listener in self.listeners:
-                listener.attrs["bilm"] = fingerprint
+        _name_weights(self.source, self.listeners)
 
     @property
     def listening_components(self) -> list[str]:
@@ -132,7 +138,7 @@ class Listening:
         listeners = self._listener_map.setdefault(component_name, [])
         if not any(known is listener for known in listeners):
             listeners.append(listener)
-        listener.attrs["upstream"].bind(self.source, self._before)
+        self._bind(listener)
 
     def remove_listener(self, listener: BiLMModel, component_name: str) -> bool:
         """Stop feeding a listener.
@@ -185,6 +191,13 @@ class Listening:
             for listener in listeners_in(model):
                 if listener.attrs["upstream"].accepts(self.name):
                     self.add_listener(listener, component.name)
+
+
+def _name_weights(source: Source, listeners: Iterable[BiLMModel]) -> None:
+    if source.changes and source.fingerprint is not None:
+        fingerprint = source.fingerprint()
+        for listener in listeners:
+            listener.attrs["bilm"] = fingerprint
 
 
 def _upstreams_of(listeners: Iterable[BiLMModel]) -> set[Upstream]:

@@ -338,6 +338,19 @@ def test_swapped_bilm(tmp_path: Path) -> None:
     other(TEXT)  # said once
 
 
+def test_a_shared_component_reads_what_its_own_pipeline_wrote() -> None:
+    nlp = with_tasks("tagger")
+    train(nlp, 2)
+    expected = [token.tag_ for token in nlp(TEXT)]
+    other = spacy.blank("en")
+    other.add_pipe("elmo", config={**files("random_a"), "attr": "e2"})
+    other.add_pipe("tagger", source=nlp)
+    for pipeline in (other, nlp, other):
+        assert [token.tag_ for token in pipeline(TEXT)] == expected
+    train(nlp, 1)
+    assert len(other(TEXT)) == len(nlp(TEXT))
+
+
 def test_deep_in_a_chain() -> None:
     linear = {"@layers": "with_array.v1", "layer": {"@layers": "Linear.v1", "nO": 8}}
     inner: dict[str, Any] = {"@layers": "chain.v1", "*": {"a": elmo_block(), "b": linear}}

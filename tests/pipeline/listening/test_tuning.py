@@ -505,6 +505,34 @@ def test_a_tuned_bilm_that_is_swapped_is_noticed(tmp_path: Path) -> None:
         loaded("Another one")
 
 
+def test_a_tuned_bilm_that_was_not_saved_is_missed_in_another_pipeline(recwarn: pytest.WarningsRecorder) -> None:
+    """Pipelines share a component that one sources from the other. Each biLM is checked, whoever ran before."""
+    nlp = tuned("tagger")
+    nlp.update(examples(nlp), sgd=Adam(0.01))
+    other = with_tasks()
+    other.add_pipe("tagger", source=nlp)
+    nlp("The tuned biLM is right")
+    assert not recwarn.list
+    with pytest.warns(ChangedBiLMWarning):
+        other("This one is not")
+    other("Said once")
+    nlp("Still right")
+    other("Still said once")
+    assert not recwarn.list
+
+
+def test_a_warning_does_not_hide_the_wrong_bilm_from_who_loads_the_pipeline(tmp_path: Path) -> None:
+    nlp = tuned("tagger")
+    nlp.update(examples(nlp), sgd=Adam(0.01))
+    nlp.remove_pipe("elmo")
+    nlp.add_pipe("elmo", first=True, config=files("random_a"))
+    with pytest.warns(ChangedBiLMWarning):
+        nlp("The tuned biLM is gone")
+    nlp.to_disk(tmp_path)
+    with pytest.warns(ChangedBiLMWarning):
+        spacy.load(tmp_path)("And does not come back")
+
+
 def test_bytes_name_the_tuned_bilm_too() -> None:
     nlp = tuned("tagger")
     nlp.update(examples(nlp), sgd=Adam(0.01))
