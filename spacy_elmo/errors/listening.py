@@ -31,7 +31,7 @@ class ListeningMessages:
         "a component that is trained listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: the "
         "pipe did not run in this update. If it is in frozen_components, add it to annotating_components too, or "
         "remove it from frozen_components (frozen = true in its own config is enough). If it is disabled, enable it. "
-        "If this is spacy debug model, which runs a component alone, add "
+        "If this is spacy debug model or spacy pretrain, which run a component alone, add "
         """--nlp.after_pipeline_creation '{{"@callbacks": "spacy-elmo.ReplaceListeners.v1"}}'."""
     )
     LISTENER_WIDTH = (
