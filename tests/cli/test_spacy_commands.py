@@ -67,7 +67,7 @@ def test_debug_model(listening: Path, component: str) -> None:
     result = CliRunner().invoke(app, [str(argument) for argument in command])
     override = "--nlp.after_pipeline_creation", '{"@callbacks": "spacy-elmo.ReplaceListeners.v1"}'
     assert isinstance(result.exception, NotEmbeddedError)
-    assert f"spacy debug model, which runs a component alone, add {override[0]} '{override[1]}'" in str(
+    assert f"spacy debug model or spacy pretrain, which run a component alone, add {override[0]} '{override[1]}'" in str(
         result.exception
     )
     with warnings.catch_warnings():
