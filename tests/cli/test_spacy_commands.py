@@ -67,9 +67,8 @@ def test_debug_model(listening: Path, component: str) -> None:
     result = CliRunner().invoke(app, [str(argument) for argument in command])
     override = "--nlp.after_pipeline_creation", '{"@callbacks": "spacy-elmo.ReplaceListeners.v1"}'
     assert isinstance(result.exception, NotEmbeddedError)
-    assert f"spacy debug model or spacy pretrain, which run a component alone, add {override[0]} '{override[1]}'" in str(
-        result.exception
-    )
+    told = str(result.exception)
+    assert f"or spacy pretrain, which run a component alone, add {override[0]} '{override[1]}'" in told
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnusedLayersWarning)  # spaCy runs the elmo pipe too, when ner is initialised
         assert "model looks good" in run(*command, *override)
