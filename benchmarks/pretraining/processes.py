@@ -179,7 +179,7 @@ def main() -> None:
             steps=args.steps,
             workers=args.threads,
             softmax=SoftmaxSettings("sampled", args.negatives),
-            optimizer=OptimizerSettings(name="adamw", learning_rate=0.004),
+            optimizer=OptimizerSettings(name="adamw", learning_rate=0.004),  # as docs/pretraining.md was measured
         )
         config = PretrainConfig(
             PathSettings(str(text)), options, vocabulary=VocabularySettings(args.words), training=settings
