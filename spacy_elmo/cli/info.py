@@ -19,7 +19,7 @@ from ..formats.contents.untrusted import kind_of as hdf5_kind_of
 from ..formats.options import BiLMOptions, read_options
 from ..formats.published.names import downloaded_folder, is_published
 from ..modules.loading import EMBEDDED, embedded_files
-from ..pipeline.saved import pipeline_bilms
+from ..pipeline.saved import is_pipeline, pipeline_bilms
 from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
 from .shared.checksums import sha256_of
 from .shared.console import escaped
@@ -76,6 +76,9 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
             except ElmoError as error:
                 problems.append(str(error))
                 continue
+        if is_pipeline(name):
+            problems += show_pipeline(name)
+            continue
         if not path.exists():
             problems.append(Errors.INFO_MISSING.format(path=path, embedded=EMBEDDED))
             continue
@@ -88,7 +91,7 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
                 problems.append(Errors.MODEL_OF_NEW_RUN.format(path=path.parent))
                 continue
         elif (path / "config.cfg").is_file():
-            problems += show_pipeline(path)
+            problems += show_pipeline(name)
             continue
         files = [path / "options.json", path / "weights.hdf5"]
         if any(file.exists() for file in files):
@@ -171,11 +174,14 @@ def show_model(paths: list[Path]) -> list[str]:
     return problems
 
 
-def show_pipeline(path: Path) -> list[str]:
-    """Print the sizes of the biLMs in a saved pipeline. Returns the problems."""
+def show_pipeline(pipeline: str) -> list[str]:
+    """Print the sizes of the biLMs in a saved pipeline. Returns the problems.
+
+    pipeline: its folder, or the name of its package.
+    """
     try:
-        for name, options, embedded in pipeline_bilms(str(path)):
-            msg.divider(escaped(f"{path}, pipe {name}"))
+        for name, options, embedded in pipeline_bilms(pipeline):
+            msg.divider(escaped(f"{pipeline}, pipe {name}"))
             msg.table(option_rows(options, None, embedded), max_col=100)
     except ElmoError as error:
         return [str(error)]
@@ -192,7 +198,8 @@ def info(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILES", help="options.json, weights.hdf5, embedded sentences, folders, or names of biLMs"
+            metavar="FILES",
+            help="options.json, weights.hdf5, embedded sentences, folders, or names of biLMs or pipelines",
         ),
     ],
     code: Code = None,
@@ -200,7 +207,8 @@ def info(
     """Show what files hold, or what is wrong with them.
 
     Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
-    weights.hdf5, and its softmax if it is there), of a pretraining run (its model-best), or of a saved pipeline.
+    weights.hdf5, and its softmax if it is there), of a pretraining run (its model-best), or of a saved pipeline. Names:
+    of a published biLM that was downloaded, en_mini, or of an installed pipeline.
     """
     import_code(code)
     models, problems = models_in(files)

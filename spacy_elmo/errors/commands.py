@@ -117,7 +117,8 @@ class CommandMessages:
     # info
     INFO_MISSING = (
         "{path}: no such file or folder. Expected the options.json, weights.hdf5 or softmax.hdf5 of a biLM, a file "
-        "that spacy elmo embed wrote, the folder of a biLM, of a pretraining run or of a saved pipeline, or {embedded}."
+        "that spacy elmo embed wrote, the folder of a biLM, of a pretraining run or of a saved pipeline, the name of "
+        "an installed pipeline, or {embedded}."
     )
     INFO_OPTIONS_TWICE = (
         "{got} options files were given with weights: {paths}. Expected one options file, and the weight files that "

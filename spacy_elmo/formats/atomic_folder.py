@@ -42,7 +42,8 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
     try:
         with writing(folder, error):
             temporary.mkdir(parents=True)
-        yield temporary
+        with _naming(folder, temporary):
+            yield temporary
         with writing(folder, error):
             if folder.exists():
                 _replace_files(temporary, folder, names)
@@ -50,6 +51,16 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
                 os.rename(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _naming(folder: Path, temporary: Path) -> Iterator[None]:
+    """Name the folder in an error's message about the temporary one, which a user has never seen."""
+    try:
+        yield
+    except ElmoError as exc:
+        exc.args = tuple(str(argument).replace(str(temporary), str(folder)) for argument in exc.args)
+        raise
 
 
 def _replace_files(source: Path, folder: Path, names: Iterable[str]) -> None:

@@ -223,6 +223,26 @@ def test_a_saved_pipeline_with_en_mini(tmp_path: Path) -> None:
     assert "model a biLM of your own, not an official model" in output
 
 
+def test_an_installed_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of `spacy package` and pip."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", name="mine")
+    package = tmp_path / "en_with_elmo"
+    package.mkdir()
+    nlp.to_disk(package / "en_pipeline-0.0.0")
+    shutil.copy(package / "en_pipeline-0.0.0" / "meta.json", package)
+    (package / "__init__.py").write_text(
+        "from spacy.util import load_model_from_init_py\ndef load(**settings):\n"
+        "    return load_model_from_init_py(__file__, **settings)\n"
+    )
+    (tmp_path / "en_with_elmo-0.0.0.dist-info").mkdir()
+    (tmp_path / "en_with_elmo-0.0.0.dist-info" / "METADATA").write_text("Name: en_with_elmo\nVersion: 0.0.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    output = run("en_with_elmo")
+    assert "en_with_elmo, pipe mine" in output
+    assert "model en_mini, the embedded one" in output
+
+
 def test_two_options_with_weights(model: Path, golden: Path) -> None:
     both = [model / "options.json", golden / "random_b" / "options.json"]
     assert "2 options files were given with weights" in run(model / "weights.hdf5", *both, code=1)

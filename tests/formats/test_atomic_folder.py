@@ -63,6 +63,18 @@ def test_an_error_changes_nothing(tmp_path: Path, exists: bool) -> None:
     assert len(list(tmp_path.iterdir())) == exists
 
 
+def refuse(folder: Path) -> None:
+    with replacing_folder(folder, (), WeightsError) as temporary:
+        raise WeightsError(f"{temporary / 'x'}: can't be written")
+
+
+def test_an_error_names_the_folder_that_was_asked_for(tmp_path: Path) -> None:
+    """The temporary folder is gone when the message is read."""
+    with pytest.raises(WeightsError) as caught:
+        refuse(tmp_path / "f")
+    assert str(caught.value) == f"{tmp_path / 'f' / 'x'}: can't be written"
+
+
 def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("notes")
     refusal = pytest.raises(WeightsError, match="f: can't be written")
