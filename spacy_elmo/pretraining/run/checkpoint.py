@@ -96,6 +96,10 @@ class Checkpoints:
             raise CheckpointError(Errors.CHECKPOINTS_ALL.format(folder=self.folder, problems=" ".join(problems)))
         return None
 
+    def exist(self) -> bool:
+        """Return whether there is a checkpoint, damaged or not. Other files in the folder are none."""
+        return bool(self._steps())
+
     def _make_ready(self) -> None:
         if not self.folder.is_dir():
             self.folder.mkdir(parents=True)

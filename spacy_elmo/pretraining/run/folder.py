@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import CorpusError, Errors, SettingsError
-from ...formats.atomic import replacing
+from ...formats.atomic import replacing, writing
 from ...formats.strict.strict_json import read_json
 from ...formats.text.sources import find_files
 from ..model.files import RUN
@@ -17,6 +17,7 @@ from ..settings.config_file import write_config
 from ..text.prepared import PreparedCorpus
 from ..text.preparing import prepare
 from ..text.vocabulary import Vocabulary
+from .checkpoint import Checkpoints
 from .starting import check_start, find_vocabulary, most_words
 from .texts import check_digests, digests
 
@@ -56,7 +57,7 @@ class Run(NamedTuple):
 
 def has_checkpoint(output: Path) -> bool:
     """Return whether a folder has a checkpoint. Without one nothing was trained, and all settings may still change."""
-    return any((output / CHECKPOINTS).glob("*.h5"))
+    return Checkpoints(output / CHECKPOINTS).exist()
 
 
 def open_run(config: PretrainConfig, output: Path) -> Run:
@@ -84,7 +85,7 @@ def open_run(config: PretrainConfig, output: Path) -> Run:
         vocabulary = find_vocabulary(config.paths, config.vocabulary, train)
         vocabulary.write(output / WORDS)
         texts = _texts(train, heldout) | digests(config.paths, vocabulary.words)
-        with replacing(path, SettingsError) as temporary:
+        with replacing(path, SettingsError) as temporary, writing(path, SettingsError):
             temporary.write_text(json.dumps({"settings": _settings(config), "texts": texts}, indent=2), encoding="utf8")
     write_config(config, output / CONFIG)
     return Run(train, heldout, vocabulary, _identity(path), recorded is not None)

@@ -128,11 +128,12 @@ class _Loop:
             self._evaluate()
         elif trainer.step_number == 0 and tuning and not trainer.frozen:
             self._score()  # the biLM before tuning
-        if trainer.step_number < trainer.total_steps:
+        if not self._ended():
             self.progress.finished = False  # the settings may have a longer run now
         elif self.progress.finished:
-            self.reporter.message("finished before: training.epochs or training.total_tokens would make it longer")
-        while trainer.step_number < trainer.total_steps and not self.stopped and not self._out_of_patience():
+            what = "training.patience" if self._out_of_patience() else "training.epochs or training.total_tokens"
+            self.reporter.message(f"finished before: {what} would make it longer")
+        while not self._ended() and not self.stopped:
             self.stopped = self.group.largest(self.stop.number or 0)
             if self.stopped:
                 break
@@ -236,6 +237,9 @@ class _Loop:
         if math.isnan(result):
             self.stopped = self.group.largest(self.stop.number or 0)
         return result
+
+    def _ended(self) -> bool:
+        return self.trainer.step_number >= self.trainer.total_steps or self._out_of_patience()
 
     def _out_of_patience(self) -> bool:
         patience = self.trainer.settings.patience

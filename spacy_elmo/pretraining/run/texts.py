@@ -61,7 +61,11 @@ def _digest_now(key: str, setting: str) -> str | None:
     """Return the digest of the file that a setting names; None if it no longer exists."""
     if key == VOCABULARY:
         return _of_words(read_words(Path(setting))) if Path(setting).is_file() else None
-    return _of_weights(setting) if (bilm_folder(setting) / WEIGHTS).is_file() else None
+    try:
+        folder = bilm_folder(setting)
+    except SettingsError:  # a published biLM whose download was deleted after the run began
+        return None
+    return _of_weights(setting) if (folder / WEIGHTS).is_file() else None
 
 
 def _of_words(words: Sequence[str]) -> str:

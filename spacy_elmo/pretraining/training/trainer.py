@@ -122,7 +122,7 @@ class Trainer:
     def step(self) -> float:
         """Make one update. All processes must call it.
 
-        If a gradient is not finite, nothing is changed but the position in the text.
+        If a gradient is not finite, the weights stay as they are, but the trainer can't go on.
 
         Returns the mean loss of all predictions in nats, NaN if a gradient is not finite. Its exponential is no
         perplexity if the softmax is sampled.

@@ -133,7 +133,9 @@ def test_other_files_are_left_alone(folder: Path) -> None:
         (folder / name).write_text("mine")
     checkpoints = Checkpoints(folder, keep=1)
     assert checkpoints.latest(pytest.fail) is None
+    assert not checkpoints.exist()
     checkpoints.write(1, small(1))
+    assert checkpoints.exist()
     checkpoints.write(2, small(2))
     assert files(folder) == sorted([*others, "step-000000002.h5"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import shutil
@@ -77,6 +78,31 @@ def test_files_may_move_or_be_gone(given: PretrainConfig, text: Path, tmp_path: 
         assert (run.identity, run.resumed, run.vocabulary.words) == (identity, True, WORDS)
         assert reopen_run(config, output).resumed
     assert (output / "run.json").read_bytes() == before
+
+
+def test_a_published_bilm_may_be_gone(given: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All weights are in the checkpoints."""
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(tmp_path / "init", tmp_path / "cache" / "small")
+    config = with_paths(given, init="small")
+    output = begun(config, tmp_path / "out")
+    shutil.rmtree(tmp_path / "cache")
+    assert open_run(config, output).resumed
+
+
+def test_a_full_disk(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Path.write_text
+
+    def write_text(self: Path, *arguments: Any, **named: Any) -> int:
+        if "run.json" in self.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(self, *arguments, **named)
+
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(Path, "write_text", write_text)
+    with pytest.raises(SettingsError, match=r"out/run\.json: can't be written .*No space left"):
+        open_run(config_of(text), tmp_path / "out")
+    assert not list((tmp_path / "out").glob("*run.json*"))
 
 
 def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Path) -> None:

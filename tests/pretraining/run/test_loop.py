@@ -62,6 +62,15 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # How it begins
 
 
+def test_files_that_are_no_checkpoints_do_not_make_it_resumed(ended: Path, tmp_path: Path) -> None:
+    """The weights would be what is in the memory."""
+    (tmp_path / "out" / "checkpoints").mkdir(parents=True)
+    for file in (ended / "checkpoints").iterdir():
+        shutil.copy(file, tmp_path / "out" / "checkpoints" / f"kept-{file.name}")
+    run(config_of(ended.parent / "text.txt"), tmp_path / "out")
+    assert model_files(tmp_path / "out") == model_files(ended)
+
+
 @pytest.mark.parametrize("name", ["train", "heldout", "vocabulary", "init"])
 def test_missing_files_are_told_before_anything_is_written(config: PretrainConfig, tmp_path: Path, name: str) -> None:
     gone = replace(config, paths=replace(config.paths, **{name: str(tmp_path / "gone")}))
@@ -255,3 +264,21 @@ def test_a_finished_run_says_so_when_it_is_given_again(config: PretrainConfig, t
     assert not any("finished before" in text for text in first.messages)
     run(config, tmp_path / "out", again)
     assert again.messages == ["finished before: training.epochs or training.total_tokens would make it longer"]
+
+
+def test_a_run_that_patience_ended_says_so_when_it_is_given_again(
+    config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluating.Evaluator, "evaluate", lambda *arguments: 5.0)  # never better than the first
+    patient = replace(
+        config, training=replace(config.training, patience=1), evaluation=replace(config.evaluation, every=1)
+    )
+    first, again = _Told(), _Told()
+    run(patient, tmp_path / "out", first)
+    assert checkpoint(tmp_path / "out")[0] == 2
+    assert any(text.startswith("scoring all") for text in first.messages)
+    run(patient, tmp_path / "out", again)
+    assert again.messages == ["finished before: training.patience would make it longer"]
+    more = replace(patient, training=replace(patient.training, patience=2))
+    run(more, tmp_path / "out", again)
+    assert checkpoint(tmp_path / "out")[0] == 3
