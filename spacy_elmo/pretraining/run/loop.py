@@ -29,8 +29,7 @@ from .start_warnings import start_warnings
 from .starting import check_paths, empty_model, starting_model
 from .stopping import Stop, Stopped, asked_to_stop
 
-SMOOTHING = 0.98  # weight of earlier updates in the running mean of the training loss
-SPEED_SMOOTHING = 0.9  # the same for tokens per second
+SPEED_SMOOTHING = 0.9  # weight of earlier updates in the running mean of tokens per second
 OWED = "owed"  # in a checkpoint whose evaluation was stopped
 
 
@@ -189,8 +188,7 @@ class _Loop:
             with self.group.together():
                 what = f"the loss of step {trainer.step_number}"
                 raise CheckpointError(Errors.DIVERGED.format(what=what, path=self.checkpoints.folder))
-        progress.seconds += seconds
-        progress.loss = loss if math.isnan(progress.loss) else SMOOTHING * progress.loss + (1 - SMOOTHING) * loss
+        progress.add_update(loss, seconds)
         speed = trainer.tokens_per_update / seconds
         self.speed = speed if math.isnan(self.speed) else SPEED_SMOOTHING * self.speed + (1 - SPEED_SMOOTHING) * speed
         total = trainer.total_steps * trainer.tokens_per_update
@@ -209,10 +207,8 @@ class _Loop:
             lambda: self.evaluator.evaluate(progress.seconds, progress.loss, self.speed, progress.best)
         )
         progress.seconds += time.perf_counter() - start
-        if self.stopped:
-            return
-        progress.stale = 0 if perplexity < progress.best else progress.stale + 1
-        progress.best = min(progress.best, perplexity)
+        if not self.stopped:
+            progress.add_evaluation(perplexity)
 
     def _finish(self) -> None:
         def work() -> float:

@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from ...errors import CheckpointError, Errors
 
+SMOOTHING = 0.98  # weight of earlier updates in the running mean of the training loss
+
 
 @dataclass
 class Progress:
@@ -26,6 +28,16 @@ class Progress:
     best: float = math.inf
     stale: int = 0
     finished: bool = False
+
+    def add_update(self, loss: float, seconds: float) -> None:
+        """Take in an update. loss: mean of its predictions, in nats. seconds: that it took."""
+        self.seconds += seconds
+        self.loss = loss if math.isnan(self.loss) else SMOOTHING * self.loss + (1 - SMOOTHING) * loss
+
+    def add_evaluation(self, perplexity: float) -> None:
+        """Take in the held-out perplexity of an evaluation."""
+        self.stale = 0 if perplexity < self.best else self.stale + 1
+        self.best = min(self.best, perplexity)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the fields as arrays by their names in a checkpoint."""
