@@ -17,7 +17,7 @@ from ..errors import CommandError, Errors
 from ..formats.folders.leftovers import remove_leftovers_of
 from ..modules.loading import files_of
 from .shared.allennlp_embedding import AllenNLPOptions, embed_as_allennlp
-from .shared.bilms import bilm_of
+from .shared.bilms import bilm_of, warn_of_language
 from .shared.errors import printing_errors
 from .shared.options import Code, OldLanguage, PipeName
 from .shared.outputs import refuse_inputs, refuse_stream
@@ -175,6 +175,7 @@ def embed(
         chosen = layers_of(layers, all_=all_, top=top, average=average)
         gpu = gpu_id if cuda_device is None else cuda_device
         bilm = bilm_of(model, options_file, weight_file, pipeline, pipe, str(device_of(gpu)), precision)
+        warn_of_language(bilm, lang)
         files = sources_of(inputs, output)
         if target.single:
             named = (options_file, weight_file) if model is None else files_of(model)

@@ -35,6 +35,7 @@ from .views.info_rows import (
 from .views.softmax_rows import softmax_rows
 
 OPTIONS = "options"
+_OTHER_VECTORS = (".parquet", ".spacy", ".safetensors", ".npy")  # what embed writes beside HDF5
 
 
 def kind_of(path: Path) -> tuple[str, str]:
@@ -43,7 +44,8 @@ def kind_of(path: Path) -> tuple[str, str]:
     HDF5, by content or name, is a softmax, vectors or weights; any other file is options.
     """
     if path.suffix not in (".hdf5", ".h5") and not is_hdf5(path):
-        return OPTIONS, ""
+        problem = Errors.INFO_VECTORS.format(path=path) if path.suffix in _OTHER_VECTORS and path.is_file() else ""
+        return OPTIONS, problem
     try:
         return hdf5_kind_of(path), ""
     except ElmoError as error:

@@ -12,6 +12,7 @@ from spacy.cli.init_config import Optimizations
 from wasabi import msg
 
 from ..errors import OtherLanguageWarning
+from .shared.bilms import language_of_files
 from .shared.console import quoted
 from .shared.errors import printing_errors
 from .shared.options import Force
@@ -30,7 +31,10 @@ def init_config(
     output_file: Annotated[
         Path, typer.Argument(metavar="OUT", help="The config to write; - is standard output", allow_dash=True)
     ],
-    lang: Annotated[str, typer.Option("--lang", "-l", metavar="CODE", help="Code of the language")] = "en",
+    lang: Annotated[
+        str | None,
+        typer.Option("--lang", "-l", metavar="CODE", help="Code of the language; left out: that of the biLM, or en"),
+    ] = None,
     pipeline: Annotated[
         str,
         typer.Option(
@@ -68,6 +72,8 @@ def init_config(
             refuse_existing(output_file, force)
         names = [name.strip() for name in string_to_list(pipeline)]
         warnings.simplefilter("ignore", OtherLanguageWarning)  # said below, in the command's own words
+        if lang is None:
+            lang = language_of_files(None if options_file is None else str(options_file))
         config = task_config(lang, names, optimize.value, Files(options_file, weight_file, knowledge_base))
         if output_file == STANDARD_OUTPUT:
             typer.echo(config.to_str())

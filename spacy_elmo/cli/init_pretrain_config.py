@@ -31,8 +31,8 @@ _LATER = "train"  # instead of a path that is not known yet
 
 def config_text(
     size: Size | None, train: str | None, heldout: str | None, language: str | None, init: str | None = None
-) -> tuple[str, str]:
-    """Return a complete config with comments, and a message on how it fits the text.
+) -> tuple[str, str, bool]:
+    """Return a complete config with comments, a message on how it fits the text, and whether that is as it should be.
 
     size: of the network; None: mini, or that of `init`.
     train: the training text; None: paths.train is null.
@@ -51,16 +51,16 @@ def config_text(
         settings = _with_words_of(init, tuning_config(paths, language))
     else:
         raise CommandError(Errors.INIT_PRETRAIN_SIZE.format(init=init, size=size.value))
-    message = "without --train, the settings are those for a large text"
+    message, counted = "without --train, the settings are those for a large text", True
     if train is not None:
-        settings, message = _fitted(settings)
+        settings, message, counted = _fitted(settings)
     if init is not None and settings.training.softmax.kind == "full":
         message += f"; training.softmax.kind is full, because {init} predicts few words"
     config = to_config(settings)
     if init is not None:
         del config["bilm"]
     config["paths"]["train"] = train
-    return commented(to_text(config)), message
+    return commented(to_text(config)), message, counted
 
 
 def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
@@ -73,19 +73,21 @@ def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
     return replace(settings, training=replace(settings.training, softmax=replace(softmax, kind="full")))
 
 
-def _fitted(large: PretrainConfig) -> tuple[PretrainConfig, str]:
-    """Return settings that fit the size of their text, and what was counted and changed."""
+def _fitted(large: PretrainConfig) -> tuple[PretrainConfig, str, bool]:
+    """Return settings that fit the size of a text, what was counted and changed, and whether it could be counted."""
     source = large.paths.train
     try:
         size = count_text(source, large.corpus.language, enough_tokens(large))
     except CorpusError as error:
-        return large, f"the text was not counted, so the settings are those for a large one ({error})"
+        return large, f"the text was not counted, so the settings are those for a large one ({error})", False
     fitted, before, updates = fit(large, size)
     if fitted == large:
         more = "" if size.complete else " or more"
-        return large, f"{source}: {size.tokens:,} tokens{more}: {before:,} updates{more}, the settings for a large text"
+        told = f"{source}: {size.tokens:,} tokens{more}: {before:,} updates{more}, the settings for a large text"
+        return large, told, True
     old, new = large.training, fitted.training
-    pairs = {
+    pairs: dict[str, tuple[str | float, str | float]] = {
+        "training.softmax.kind": (old.softmax.kind, new.softmax.kind),
         "training.streams": (old.streams, new.streams),
         "training.epochs": (old.epochs, new.epochs),
         "training.schedule.warmup_steps": (old.schedule.warmup_steps, new.schedule.warmup_steps),
@@ -93,11 +95,19 @@ def _fitted(large: PretrainConfig) -> tuple[PretrainConfig, str]:
         "evaluation.checkpoint_every": (large.evaluation.checkpoint_every, fitted.evaluation.checkpoint_every),
         "evaluation.sentences": (large.evaluation.sentences, fitted.evaluation.sentences),
     }
-    changes = [f"{name} {after:,} in place of {value:,}" for name, (value, after) in pairs.items() if after != value]
+    changes = [
+        f"{name} {_shown(after)} in place of {_shown(value)}"
+        for name, (value, after) in pairs.items()
+        if after != value
+    ]
     message = (
         f"{source}: {size.sentences:,} sentences, {size.tokens:,} tokens. The settings for a large text would make "
     )
-    return fitted, f"{message}{before:,} updates; these make {updates:,}: {'; '.join(changes)}"
+    return fitted, f"{message}{before:,} updates; these make {updates:,}: {'; '.join(changes)}", True
+
+
+def _shown(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:,}"
 
 
 def refuse_texts(output: Path, *sources: str | None) -> None:
@@ -154,7 +164,7 @@ def init_pretrain_config(
             refuse_texts(output_file, train, heldout)
         if init is not None:
             check_init(init)
-        text, message = config_text(size, train, heldout, lang or language, init)
+        text, message, counted = config_text(size, train, heldout, lang or language, init)
         note = softmax_note(init)
         if output_file == STANDARD_OUTPUT:
             typer.echo(text, nl=False)
@@ -162,7 +172,7 @@ def init_pretrain_config(
                 typer.echo(escaped(told), err=True)
             return
         write_text(text, output_file)
-    msg.info(escaped(message))
+    (msg.info if counted else msg.warn)(escaped(message))
     if note is not None:
         msg.warn(escaped(note))
     msg.good(f"{output_file}: train it with")

@@ -57,12 +57,17 @@ class BiLMChoice:
         return self.pipeline
 
     @property
-    def language(self) -> str:
-        """Code of the language that the biLM's model card names; "en" if there is none. Not for a saved pipeline.
+    def named_language(self) -> str | None:
+        """Code of the language that the biLM's model card names; None if there is none. Not for a saved pipeline.
 
         Raises SettingsError if the biLM was not downloaded.
         """
-        return card_language(self.options_file if self.model is None else files_of(self.model)[0]) or "en"
+        return card_language(self.options_file if self.model is None else files_of(self.model)[0])
+
+    @property
+    def language(self) -> str:
+        """Code of the language of the tokenizer: `named_language`, or "en" if there is none."""
+        return self.named_language or "en"
 
     def load(self, weights: tuple[BiLMOptions, Arrays] | None = None) -> EmbeddingBiLM:
         """Return the biLM.

@@ -13,6 +13,10 @@ class CommandMessages:
     )
 
     # embed and similar
+    EMBED_LANGUAGE = (
+        "--lang is {lang}, but the biLM was trained on the language {language}, so its vectors may be useless. Give "
+        "--model the folder of a biLM of {lang}."
+    )
     EMBED_FILE = "input_file is {got}. Expected an open file: with open(...) as file, then embed_file(file, ...)."
     EMBED_LINES = "lines is the string {got}. Expected a list of sentences: split it into lines first."
     EMBED_BYTES = "{source}: opened as bytes. Expected text: open it without the b in its mode."
@@ -128,6 +132,10 @@ class CommandMessages:
         "{path}: a folder without options.json and weights.hdf5, and without config.cfg. Expected the folder of a "
         "biLM, of a pretraining run or of a saved pipeline."
     )
+    INFO_VECTORS = (
+        "{path}: not a file that info reads. Of files that spacy elmo embed wrote it reads HDF5 alone. Expected .hdf5 "
+        "or .h5, or the options.json of a biLM."
+    )
     INFO_UNCHECKED = (
         "{path}: not compared with its options, because they can't be read. Give a valid options.json with it."
     )
@@ -142,6 +150,7 @@ class CommandMessages:
     INIT_LANGUAGE = (
         "--lang is {got!r}, which can't be used ({reason}). Expected the code of a language that spaCy knows, like en."
     )
+    INIT_TOKENIZER = "--lang is {got!r}, whose tokenizer needs a package that is not installed ({reason}). Install it."
     INIT_EMPTY = "--pipeline names no component that is trained. Expected some of {expected}, separated by commas."
     INIT_TWICE = "--pipeline names {got!r} twice. Expected each component once: leave one out."
     INIT_ELMO = "--pipeline names 'elmo'. Expected only the components that listen to it: elmo is added automatically."

@@ -18,6 +18,10 @@ class CorpusMessages:
         "{path}: its docs unpack to more than {limit:,} bytes. Docs do not pack that well: the file is damaged, or "
         "made to take memory. If they are real, write them into several files."
     )
+    SOURCE_CONLLU = (
+        "{path}: a table of annotated words. Expected text: convert it to .spacy with python -m spacy convert "
+        "{path} . --converter conllu, and give the file that this writes."
+    )
     SOURCE_ZSTD = "{path}: packed with zstd, but zstandard is missing. Get it with pip install zstandard."
     SOURCE_HOLDS_OUTPUT = (
         "{output}: the output is inside {source}, which is the input. Expected a place outside: give another path. "
@@ -29,7 +33,7 @@ class CorpusMessages:
     )
     SOURCE_LANGUAGE = (
         "the language is {got}, which can't be used ({reason}). Expected the code of a language that spaCy knows, "
-        "like en, or none if the words are separated by blanks already."
+        "like en, or xx, which splits at blanks and punctuation; or none if the words are separated by blanks already."
     )
     SOURCE_TOKENIZER = (
         "spaCy's tokenizer for the language {got} needs a package that is not installed ({reason}). Install it, or "
@@ -86,7 +90,7 @@ class CorpusMessages:
     INDEX_LAYER_OPTION = "--layer is {got}. Expected the number of a layer, or {mix}."
     QUERY_WORD = (
         "the word {word} does not occur in the query, which was split {how}, as the corpus is: {words}. Expected one "
-        "of these words, exactly as it is written there."
+        "of these words, exactly as it is written there.{remedy}"
     )
     QUERY_OCCURRENCE = "the occurrence is {got}, but the query has {word} {n} times. Expected a number from 1 to {n}."
 

@@ -48,8 +48,8 @@ class TrainingMessages:
     )
     TUNE_NO_SOFTMAX = (
         "{folder}: there is no softmax.hdf5 (official files never have one). Set training.frozen_tokens, for example "
-        "to 2000000: the first tokens of the run, that many, train a new softmax alone, before the biLM is tuned with "
-        "it."
+        "to 2000000, or to half of a shorter run's tokens: the first tokens of the run, that many, train a new softmax "
+        "alone, before the biLM is tuned with it."
     )
     TUNE_ADAPTIVE = (
         "paths.init has another softmax than training.softmax asks for. An adaptive softmax can only be tuned as it "
@@ -58,7 +58,12 @@ class TrainingMessages:
     )
     COVERAGE_LOW = (
         "the vocabulary has {coverage:.2%} of the training text's tokens. All others are predicted as <UNK>, so the "
-        "perplexity says little: unless you want that, use a larger vocabulary, or one of this text."
+        "perplexity says little: unless you want that, use a larger vocabulary, or one of this text "
+        "(python -m spacy elmo vocab makes it)."
+    )
+    FROZEN_LONG = (
+        "training.frozen_tokens is {got:,}, but the run has {tokens:,} tokens: the biLM will not change, since the "
+        "softmax alone is trained. If you want to tune the biLM, set it to half of the run's tokens or fewer."
     )
     CUT_SHARE = (
         "{share:.1%} of the training text's words have more than {bytes} bytes in UTF-8, but the biLM reads the first "

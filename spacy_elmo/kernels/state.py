@@ -29,7 +29,7 @@ def loops_state() -> State:
     if os.environ.get(SWITCH) == "0":
         reason = f"switched off by {SWITCH}=0"
     elif library_path() is None:
-        reason = "not built: no C compiler worked"
+        reason = "not built: no C compiler worked, or these are sources that pip has not built"
     else:
         reason = "built from other sources, or damaged"
     return State(False, reason, ())

@@ -20,7 +20,10 @@ def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: s
     places = [place for place, other in enumerate(words) if other == word]
     if not places:
         how = "at blanks" if lang is None else f"by spaCy's tokenizer for {lang}"
-        raise ElmoError(Errors.QUERY_WORD.format(word=shown(word), words=shown(" ".join(words)), how=how))
+        remedy = " With a language (lang or --lang), punctuation is split off." if lang is None else ""
+        raise ElmoError(
+            Errors.QUERY_WORD.format(word=shown(word), words=shown(" ".join(words)), how=how, remedy=remedy)
+        )
     if not 1 <= occurrence <= len(places):
         raise SettingsError(Errors.QUERY_OCCURRENCE.format(got=occurrence, word=shown(word), n=len(places)))
     return words, places[occurrence - 1]

@@ -135,6 +135,14 @@ def test_precision(text: Path, output: Path, embedder: ElmoEmbedder) -> None:
     assert "float32, bfloat16, auto" in said
 
 
+def test_another_language_is_told(text: Path, output: Path) -> None:
+    warning = "--lang is de, but the biLM was trained on the language en"
+    assert warning in run(text, output, "--lang", "de")
+    for options in ([], ["--lang", "en"], ["--lang", "xx"], ["--lang", "de", *FILES]):  # these files have no card
+        output.unlink()
+        assert "was trained on" not in run(text, output, *options)
+
+
 def test_cut_words_are_told(text: Path, output: Path) -> None:
     text.write_text("a " + "b" * 60 + "\nc " + "d" * 60)
     assert "tokens with more than 48 bytes, of which the biLM did not see the rest: 2" in run(text, output, *FILES)

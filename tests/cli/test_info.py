@@ -281,3 +281,9 @@ def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
     for name in ("fifo", "fifo.hdf5"):
         os.mkfifo(tmp_path / name)
         assert "a folder or a special file" in run(tmp_path / name, code=1)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.spacy", "a.safetensors", "a.npy"])
+def test_vectors_that_are_no_hdf5(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"\xff" * 100)
+    assert "Of files that spacy elmo embed wrote it reads HDF5 alone" in run(tmp_path / name, code=1)

@@ -1,6 +1,7 @@
 """`elmo init-config`, through spaCy's own app: what it writes trains as it stands."""
 
 import shutil
+import sys
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,16 @@ def test_another_language(tmp_path: Path) -> None:
     assert load_config(tmp_path / "de.cfg")["nlp"]["lang"] == "de"
 
 
+def test_the_language_of_the_bilms_card(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "bilm")
+    files = ["--options-file", tmp_path / "bilm" / "options.json", "--weight-file", tmp_path / "bilm" / "weights.hdf5"]
+    for card, lang, expected in (("fi", None, "fi"), ("fi", "sv", "sv"), ("not told", None, "en")):
+        (tmp_path / "bilm" / "README.md").write_text(f"| language | {card} |\n", encoding="utf8")
+        options = [] if lang is None else ["--lang", lang]
+        run(*options, *files, "--pipeline", "ner", "--force", tmp_path / "ner.cfg")
+        assert load_config(tmp_path / "ner.cfg")["nlp"]["lang"] == expected
+
+
 # What is refused
 
 
@@ -343,6 +354,11 @@ def test_all_known_components_are_told() -> None:
 def test_languages_that_are_refused(lang: str, tmp_path: Path) -> None:
     assert f"--lang is {lang!r}, which can't be used" in error("--lang", lang, tmp_path / "task.cfg")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tokenizer_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyvi", None)
+    assert "--lang is 'vi', whose tokenizer needs a package" in error("--lang", "vi", tmp_path / "task.cfg")
 
 
 def test_files_that_are_refused(data: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from typing import cast
 
+from wasabi import msg
+
 from ...allennlp.embedder import ElmoEmbedder
 from ...corpus.bilm import BiLMChoice
 from ...errors import CommandError, Errors
@@ -36,6 +38,19 @@ def bilm_of(
     if pipe is not None and choice.saved_pipeline is None:
         raise CommandError(Errors.PIPE_ALONE.format(got=pipe))
     return choice
+
+
+def language_of_files(options_file: str | None) -> str:
+    """Return the language of the model card beside an options file; "en" if it names none, or for the embedded biLM."""
+    return BiLMChoice(options_file=options_file).language
+
+
+def warn_of_language(bilm: BiLMChoice, lang: str | None) -> None:
+    """Print a warning if the biLM's model card names another language than the option --lang."""
+    if bilm.saved_pipeline is None and lang not in (None, "xx"):
+        language = bilm.named_language
+        if language not in (None, "xx", lang):
+            msg.warn(Errors.EMBED_LANGUAGE.format(lang=lang, language=language))
 
 
 def embedder_of(bilm: BiLMChoice, gpu: int, stateful: bool = False) -> ElmoEmbedder:

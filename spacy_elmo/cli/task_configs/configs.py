@@ -79,7 +79,9 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
     try:
         nlp = spacy.blank(lang)
     except (ImportError, ValueError, AttributeError) as error:  # the last: the module of spacy.lang is no language
-        raise CommandError(Errors.INIT_LANGUAGE.format(got=lang, reason=error)) from error
+        packages = isinstance(error, ImportError) and "E048" not in str(error)
+        template = Errors.INIT_TOKENIZER if packages else Errors.INIT_LANGUAGE
+        raise CommandError(template.format(got=lang, reason=error)) from error
     check_names(nlp, pipeline)
     tasks = [name for name in pipeline if name != SENTENCIZER]
     before = [name for name in pipeline if name == SENTENCIZER]

@@ -15,14 +15,16 @@ LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraini
 def start_warnings(paths: PathSettings, training: TrainingSettings, facts: RunFacts) -> list[str]:
     """Return a message for each thing that is unusual about a run.
 
-    These are too few updates, a warm-up that is not shorter than the run, a vocabulary of other texts, words that are
-    too long for the biLM, and held-out text that is trained on.
+    These are too few updates, a warm-up that is not shorter than the run, a biLM that stays frozen, a vocabulary of
+    other texts, words that are too long for the biLM, and held-out text that is trained on.
 
     paths: files of the run.
     training: batches and schedule of the run.
     facts: what is known about the run.
     """
     warnings = _short(training, facts.total_tokens // training.tokens_per_update)
+    if 0 < facts.total_tokens <= training.frozen_tokens:
+        warnings.append(Errors.FROZEN_LONG.format(got=training.frozen_tokens, tokens=facts.total_tokens))
     if facts.coverage is not None and facts.coverage < LEAST_COVERAGE:
         warnings.append(Errors.COVERAGE_LOW.format(coverage=facts.coverage))
     if facts.cut_share > MOST_CUT:

@@ -14,6 +14,9 @@ _LEAST_STREAMS = 16
 _MOST_EPOCHS = 5.0  # of a config without a text, if it trains from random weights
 _WARMUP_PART = 10  # the warm-up is at most this part of the updates
 _EVALUATIONS = 5  # of a run
+# A sampled softmax needs more words than it draws. Words at blanks, punctuation included, are more than the
+# tokenizer's.
+_WORDS_PER_NEGATIVE = 2
 _EVALUATION_PART = 10  # an evaluation costs at most this part of the updates before it
 # A token that is evaluated costs as much as that many trained ones, because it runs through the full softmax: 2 were
 # measured for en_mini with 50,000 words. In a narrow network that softmax is most of the work. Multiplications give
@@ -44,8 +47,10 @@ def enough_tokens(config: PretrainConfig) -> int:
 def fit(config: PretrainConfig, size: TextSize) -> Fit:
     """Return settings that fit a text.
 
+    The softmax is full if the biLM has random weights and the text has fewer words than twice the sampled negatives.
+
     The expected updates are tokens * epochs / (streams * steps * accumulate). A text that gives 500 of them, and ten
-    times the warm-up, or that was not counted to its end, changes nothing. Otherwise:
+    times the warm-up, or that was not counted to its end, changes nothing else. Otherwise:
 
     1. streams are halved, down to 16, until there are 500 updates;
     2. if there are less than 200 even so, epochs are raised until there are, to 5 at most;
@@ -56,6 +61,7 @@ def fit(config: PretrainConfig, size: TextSize) -> Fit:
     config: settings for a large text, with epochs and not total_tokens.
     size: of the training text, with the sentences that will be held out if paths.heldout is null.
     """
+    config = _with_softmax(config, size.words)
     training, evaluation = config.training, config.evaluation
     share = 1.0 if config.paths.heldout is not None else 1 - config.corpus.heldout_share
     tokens = (size.tokens + size.sentences) * share  # each sentence has a `</S>`
@@ -83,6 +89,14 @@ def fit(config: PretrainConfig, size: TextSize) -> Fit:
     )
     training = replace(training, schedule=replace(training.schedule, warmup_steps=warmup))
     return Fit(replace(config, training=training, evaluation=evaluation), before, updates)
+
+
+def _with_softmax(config: PretrainConfig, words: int) -> PretrainConfig:
+    softmax = config.training.softmax
+    few = softmax.kind == "sampled" and words < _WORDS_PER_NEGATIVE * softmax.negatives
+    if not few or config.paths.init is not None:  # a biLM that is tuned has its own words
+        return config
+    return replace(config, training=replace(config.training, softmax=replace(softmax, kind="full")))
 
 
 def _enough_updates(config: PretrainConfig) -> int:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from .reading import read_sentences
 
+MOST_WORDS = 20_000  # distinct words that are counted, more than twice the negatives of any size
 _SAMPLED = 1_000  # sentences that are tokenised, to know how many tokens a blank-separated word makes
 
 
@@ -13,11 +14,13 @@ class TextSize(NamedTuple):
 
     sentences, tokens: their numbers; those that were counted, if the count ended early.
     complete: whether all of the text was counted.
+    words: number of distinct words among those that were counted, separated by blanks; MOST_WORDS if there are more.
     """
 
     sentences: int
     tokens: int
     complete: bool = True
+    words: int = MOST_WORDS
 
 
 def count_text(source: str, language: str | None, enough: int) -> TextSize:
@@ -34,12 +37,16 @@ def count_text(source: str, language: str | None, enough: int) -> TextSize:
     """
     ratio = 1.0 if language is None else _words(source, language) / _words(source, None)
     sentences = words = 0
+    complete, distinct = True, set[str]()
     for sentence in read_sentences(source):
         if words * ratio >= enough:
-            return TextSize(sentences, round(words * ratio), complete=False)
+            complete = False
+            break
         sentences += 1
         words += len(sentence)
-    return TextSize(sentences, round(words * ratio))
+        if len(distinct) < MOST_WORDS:
+            distinct.update(sentence)
+    return TextSize(sentences, round(words * ratio), complete, min(len(distinct), MOST_WORDS))
 
 
 def _words(source: str, language: str | None) -> int:

@@ -129,6 +129,8 @@ def _file(path: Path, split: Splitter, report: Report) -> Iterator[list[str]]:
     if kind == ".spacy":
         yield from _docs(path, report)
         return
+    if kind == ".conllu":
+        raise CorpusError(Errors.SOURCE_CONLLU.format(path=path))
     with unpacked(path) as file:
         yield from _lines(file, path, kind == ".jsonl", split, report)
 

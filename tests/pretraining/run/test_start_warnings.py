@@ -82,3 +82,10 @@ def test_a_run_that_is_too_short(updates: int, warmup: int, few: bool, late: boo
         assert name in told
     tokens = replace(training, total_tokens=80 * updates)
     assert ("training.total_tokens" in warned(None, FACTS._replace(total_tokens=80 * updates), tokens)) == bool(told)
+
+
+@pytest.mark.parametrize(("frozen", "warns"), [(0, False), (10**7 - 1, False), (10**7, True), (2 * 10**7, True)])
+def test_a_biLM_that_stays_frozen(frozen: int, warns: bool) -> None:
+    told = warned("b.txt", training=replace(LONG, frozen_tokens=frozen))
+    assert bool(told) == warns
+    assert not warns or "the run has 10,000,000 tokens: the biLM will not change" in told

@@ -8,7 +8,7 @@ from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.fitting import enough_tokens, fit
 from spacy_elmo.pretraining.settings.sections import PathSettings
 from spacy_elmo.pretraining.settings.sizes import Size, config_of_size, tuning_config
-from spacy_elmo.pretraining.text.counting import TextSize
+from spacy_elmo.pretraining.text.counting import MOST_WORDS, TextSize
 
 PATHS = PathSettings("a.txt", "b.txt")
 TUNING = tuning_config(PATHS)
@@ -65,3 +65,16 @@ def test_evaluations_cost_a_tenth_of_the_run(config: PretrainConfig, sentences: 
     assert updates // evaluation.every >= (5 if fitted != config else 0)
     assert evaluation.checkpoint_every <= evaluation.every
     assert training.schedule.warmup_steps <= updates / 10
+
+
+@pytest.mark.parametrize(("size", "negatives"), [(Size.tiny, 1_024), (Size.mini, 4_096)])
+def test_few_words_are_not_sampled(size: Size, negatives: int) -> None:
+    config = config_of_size(size, PATHS)
+    assert config.training.softmax.negatives == negatives
+    for words, kind in ((2 * negatives - 1, "full"), (2 * negatives, "sampled")):
+        for complete in (True, False):
+            fitted = fit(config, TextSize(3_000, 60_000, complete, words)).config
+            assert fitted.training.softmax == replace(config.training.softmax, kind=kind)
+    tuning = replace(TUNING, paths=PathSettings("a.txt", "b.txt", init="en_mini"))  # it has its own words
+    assert fit(tuning, TextSize(3_000, 60_000, words=100)).config.training.softmax == TUNING.training.softmax
+    assert all(2 * config.training.softmax.negatives < MOST_WORDS for config in ALL)  # so that none is too few

@@ -155,6 +155,14 @@ def test_a_byte_order_mark_is_no_letter(tmp_path: Path) -> None:
         assert read(written(tmp_path / name, "\ufeff" + content))[0] == [["a"]]
 
 
+@pytest.mark.parametrize("name", ["a.conllu", "a.conllu.gz"])
+def test_annotated_words_are_no_text(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(b"1\ta\n") if name.endswith(".gz") else b"1\ta\n")
+    with pytest.raises(CorpusError, match=r"a\.conllu.*convert it to \.spacy with python -m spacy convert"):
+        read(path)
+
+
 # Bad lines
 
 
