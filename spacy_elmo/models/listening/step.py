@@ -16,13 +16,14 @@ class Step:
     """Holds a batch's layers for the listeners, and sums the gradients that they call back with.
 
     Each forward pass of a listener in training calls `expect_gradient`, and each backward pass calls `add_gradients`.
-    The step cannot know how many components will train on the batch. It counts as complete when each of the last
-    listeners has called `add_gradients` as often as `expect_gradient`.
+    The step cannot know how many components will train on the batch. It counts as complete when the last listeners have
+    read the layers, and each listener has called `add_gradients` as often as `expect_gradient`. A `tok2vec` pipe that
+    reads the layers calls back after later components have, because it waits for listeners of its own.
 
     docs: the batch.
     layers: the biLM's layers, *Shape:* (layers, tokens, width) for each doc.
-    last: the ids of the listeners that call back after all others: those of the last component that listens.
-    complete: called when the last listeners have called back for all layers that they have read.
+    last: the ids of the listeners that read the layers after all others: those of the last component that listens.
+    complete: called when all listeners have called back for all layers that they have read.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Step:
             if position is not None:
                 self.gradients[position] += gradient
         self._received[listener] += 1
-        if all(0 < self._expected[key] == self._received[key] for key in self._last):
+        if self._expected == self._received and all(self._expected[key] for key in self._last):
             self.complete()
 
     def close(self) -> list[Any]:

@@ -34,7 +34,7 @@ class Tuning:
         """End the previous step, run the biLM over a batch, and open a step for it.
 
         docs: the batch.
-        last: the ids of the listeners that call back after all others.
+        last: the ids of the listeners that read the layers after all others.
 
         Returns *Shape:* (layers, tokens, width) for each doc.
         """

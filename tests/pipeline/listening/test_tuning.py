@@ -240,6 +240,24 @@ def test_a_component_that_skips_does_not_block(how: str, through_train: bool) ->
 
 
 @pytest.mark.slow
+def test_a_tok2vec_pipe_may_call_back_after_the_last_component(backward_calls: list[int]) -> None:
+    """It waits for its own listener, in a component after the last one that listens to elmo itself."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config=files("random_a") | {"frozen": False})
+    nlp.add_pipe("tok2vec", config={"model": tok2vec()})
+    add_task(nlp, "tagger", tok2vec())
+    nlp.add_pipe("ner", config={"model": {"tok2vec": {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}}})
+    gold = examples(nlp)
+    optimizer = nlp.initialize(lambda: gold)
+    for _ in range(3):  # spaCy's output layers start from zero
+        nlp.update(gold, sgd=optimizer)
+    del backward_calls[:]
+    before = weights(nlp)
+    nlp.update(gold, sgd=optimizer)
+    assert len(backward_calls) == 1
+    assert changed(before, weights(nlp))
+
+
 def test_nothing_is_lost_before_saving() -> None:
     """What a skipped component left behind is in the bytes that are saved right after the update."""
     nlp = tuned("tagger", "ner")
