@@ -39,7 +39,6 @@ RETRIES = 10  # times that a shard is begun again after its process or machine d
 _SECONDS = 10.0  # that a machine has to answer, and tasks to end
 _PATIENCE = 60.0  # seconds without a finished shard after which a cluster with cores is reported too
 _PAUSE = 600.0  # seconds between two such reports, at most
-Shared = tuple[str, ShardSettings, BiLMOptions, Arrays]  # what all tasks of a command need; first the version
 
 _writer: tuple[str, ShardWriter] | None = None  # of a Ray process, and the command that it was made for
 

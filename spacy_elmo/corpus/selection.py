@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ from ..pipeline.attributes import mix_parameters
 Array = npt.NDArray[Any]
 NAMES = ("all", "top", "mean")
 Layers = str | os.PathLike[str] | Mapping[str, Any]  # as `Selection.of` describes them
-DTypes = Literal["float32", "float16"]
 DTYPES = ("float32", "float16")
 _MOST_BYTES = 1 << 20  # of a file with the weights of a mix
 

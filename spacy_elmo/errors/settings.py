@@ -31,7 +31,7 @@ class SettingMessages:
     MAX_BATCH_TOKENS = "max_batch_tokens is {got}. Expected 1 or more; 8192 is the default."
     MIX_LAYERS = "scalar_mix_parameters has {got} weights. Expected {expected}: one for each layer of the biLM."
     MIX_PARAMETERS = "scalar_mix_parameters has {got} values. Expected {expected}: one for each layer of the mix."
-    MIX_FINITE = "{name}_parameters are {got}. Expected finite numbers: to leave a layer out, give it -1e10."
+    MIX_FINITE = "scalar_mix_parameters are {got}. Expected finite numbers: to leave a layer out, give it -1e10."
     MIX_LAYER_NORM = 'layer_norm is {got!r}. Expected "none", "batch" or "token".'
     MIX_DROPOUT = "dropout is {got}. Expected a number, at least 0 and less than 1."
     MIX_GIVEN = (

@@ -81,7 +81,7 @@ def build_scalar_mix(
         raise SettingsError(Errors.MIX_GAMMA.format(got=gamma))
     if scalar_mix_parameters is not None:
         if not all(map(is_number, scalar_mix_parameters)):
-            raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=shown(scalar_mix_parameters)))
+            raise SettingsError(Errors.MIX_FINITE.format(got=shown(scalar_mix_parameters)))
         if not len(scalar_mix_parameters) or len(scalar_mix_parameters) != (layers or len(scalar_mix_parameters)):
             raise SettingsError(Errors.MIX_LAYERS_SET.format(got=len(scalar_mix_parameters), expected=layers))
         layers = len(scalar_mix_parameters)

@@ -93,7 +93,7 @@ def _numbers(parameters: Sequence[float]) -> list[float]:
             return [float(x) for x in parameters]
     except TypeError:  # not a sequence, or not of numbers
         pass
-    raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=shown(parameters)))
+    raise SettingsError(Errors.MIX_FINITE.format(got=shown(parameters)))
 
 
 def _normalised(layers: Tensor, mean: Tensor, variance: Tensor, epsilon: float) -> Tensor:

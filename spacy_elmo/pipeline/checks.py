@@ -69,7 +69,7 @@ def check_settings(
     if store == "none" and set_vectors:
         raise SettingsError(Errors.STORE_NO_VECTORS)
     if scalar_mix_parameters is not None and not all(map(is_number, scalar_mix_parameters)):
-        raise SettingsError(Errors.MIX_FINITE.format(name="scalar_mix", got=shown(scalar_mix_parameters)))
+        raise SettingsError(Errors.MIX_FINITE.format(got=shown(scalar_mix_parameters)))
 
 
 def check_training_settings(learn_rate_factor: float, cache_mb: int) -> None:

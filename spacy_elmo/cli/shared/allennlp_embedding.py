@@ -66,7 +66,7 @@ def embed_as_allennlp(
     Raises ElmoError if a text, a setting or the file can't be used.
     """
     keys = options.use_sentence_keys
-    lines = [line for file in files for line in _lines(file, parser, bilm, keys)]
+    lines = [line for file in files for line in _lines(file, parser, keys)]
     if not lines:
         raise CommandError(Errors.EMBED_NO_SENTENCES.format(source=", ".join(map(source_of, files))))
     embedder = embedder_of(bilm, gpu, options.stateful)
@@ -92,7 +92,7 @@ def tell_cut_words(n: int, limit: int) -> None:
         msg.warn(f"tokens with more than {limit} bytes, of which the biLM did not see the rest: {n:,}")
 
 
-def _lines(file: Path, parser: Parser | None, bilm: BiLMChoice, keys: bool) -> list[str]:
+def _lines(file: Path, parser: Parser | None, keys: bool) -> list[str]:
     plain = file == STANDARD_INPUT or (file.suffix == kind_of(file) and kind_of(file) not in (".jsonl", ".conllu"))
     if parser is None and plain and file.suffix != ".spacy":
         with open_text(file) as text:
