@@ -8,7 +8,8 @@ import pytest
 
 from spacy_elmo import bilms
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.pretraining.model.softmax_packages import GROUP, digest_of, package_folder, package_name
+from spacy_elmo.formats.checksums import sha256_of
+from spacy_elmo.pretraining.model.softmax_packages import GROUP, package_folder, package_name
 
 FOLDER = Path(__file__).parents[1] / "packages" / "en_mini_softmax"
 DATA = {"softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy", "bilm.sha256"}
@@ -44,7 +45,7 @@ def test_the_entry_point_leads_there(
     there = {path.name for path in (FOLDER / module).iterdir()} & DATA
     assert there in (set(), DATA), "scripts/release/ship_bilm.py writes all of them"
     if there:
-        assert (FOLDER / module / "bilm.sha256").read_text(encoding="utf8") == f"{digest_of(weights)}  weights.hdf5\n"
+        assert (FOLDER / module / "bilm.sha256").read_text(encoding="utf8") == f"{sha256_of(weights)}  weights.hdf5\n"
         assert package_folder(name, weights) == FOLDER / module
     else:
         with pytest.raises(WeightsError, match=r"softmax\.hdf5, vocabulary\.txt, bilm\.sha256 missing"):

@@ -9,10 +9,10 @@ import typer
 from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors, shown
+from ..formats.checksums import sha256_of
 from ..formats.contents.untrusted import check, is_hdf5
 from ..formats.published.names import PUBLISHED, published_folder
 from ..formats.published.sizes import OFFICIAL_MODELS
-from .shared.checksums import sha256_of
 from .shared.errors import printing_errors
 from .shared.fetching import fetch, removing_new_folders, target_in
 from .shared.published_files import fetch_published

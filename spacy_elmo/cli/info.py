@@ -13,6 +13,7 @@ from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors
 from ..formats.addresses import refuse_address
+from ..formats.checksums import sha256_of
 from ..formats.contents.files import OUTPUT, VECTORS, WEIGHTS
 from ..formats.contents.untrusted import is_hdf5
 from ..formats.contents.untrusted import kind_of as hdf5_kind_of
@@ -21,7 +22,6 @@ from ..formats.published.names import downloaded_folder, is_published
 from ..modules.loading import EMBEDDED, embedded_files
 from ..pipeline.saved import is_pipeline, pipeline_bilms
 from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
-from .shared.checksums import sha256_of
 from .shared.console import escaped
 from .shared.options import Code
 from .views.info_rows import (

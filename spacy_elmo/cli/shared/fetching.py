@@ -15,7 +15,7 @@ from requests.structures import CaseInsensitiveDict
 from urllib3.exceptions import HTTPError
 
 from ...errors import CommandError, DownloadError, Errors
-from .checksums import sha256_of
+from ...formats.checksums import sha256_of
 from .progress import shown_bar
 
 # Errors after which another attempt may succeed.

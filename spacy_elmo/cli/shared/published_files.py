@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from ...errors import CommandError, ElmoError, Errors
 from ...formats.atomic import replacing, writing
+from ...formats.checksums import sha256_of
 from ...formats.options import read_options
 from ...formats.published.names import PublishedModel
 from ...formats.weights.hdf5 import read_weights
 from ...pretraining.model.files import CARD, OPTIONS, WEIGHTS
-from .checksums import sha256_of
 from .fetching import fetch, target_in
 
 _CARD = """# {name}

@@ -6,6 +6,7 @@ HDF5 files may come from strangers, so another process reads them.
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ...formats.checksums import sha256_of
 from ...formats.contents.untrusted import shapes_in, vectors_in
 from ...formats.hdf5_vectors import INDEX_NAME
 from ...formats.options import BiLMOptions
@@ -13,7 +14,6 @@ from ...formats.published.sizes import find_official
 from ...formats.readers import readers_of
 from ...formats.weights.hdf5 import read_weights
 from ...modules.loading import EMBEDDED, embedded_files
-from ..shared.checksums import sha256_of
 
 Rows = list[tuple[str, str]]
 _EMBEDDED = f"{EMBEDDED}, the embedded one"

@@ -6,12 +6,12 @@ vocabulary.txt, its counts, and bilm.sha256: a line, as sha256sum writes it, wit
 the softmax was trained with.
 """
 
-import hashlib
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
 from ...errors import Errors, WeightsError, shown
+from ...formats.checksums import sha256_of
 
 GROUP = "spacy_elmo_softmaxes"
 DIGEST = "bilm.sha256"
@@ -42,16 +42,11 @@ def package_folder(name: str, weights: Path) -> Path | None:
         message = Errors.SOFTMAX_PACKAGE_FILES
         raise WeightsError(message.format(folder=folder, missing=", ".join(missing), package=package))
     got = (folder / DIGEST).read_text(encoding="ascii", errors="replace").partition(" ")[0]
-    expected = digest_of(weights)
+    expected = sha256_of(weights)
     if got != expected:
         message = Errors.SOFTMAX_PACKAGE_OTHER
         raise WeightsError(message.format(folder=folder, name=name, got=shown(got), expected=expected, package=package))
     return folder
-
-
-def digest_of(weights: Path) -> str:
-    """Return the SHA-256 of a weight file, as 64 hexadecimal digits. Raises OSError if it can't be read."""
-    return hashlib.sha256(weights.read_bytes()).hexdigest()
 
 
 def write_digest(folder: Path, weights: Path) -> None:
@@ -62,7 +57,7 @@ def write_digest(folder: Path, weights: Path) -> None:
 
     Raises OSError if a file can't be read or written.
     """
-    (folder / DIGEST).write_text(f"{digest_of(weights)}  {weights.name}\n", encoding="utf8", newline="\n")
+    (folder / DIGEST).write_text(f"{sha256_of(weights)}  {weights.name}\n", encoding="utf8", newline="\n")
 
 
 def _folder_of(point: metadata.EntryPoint) -> Path:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors, SettingsError
+from ...formats.checksums import sha256_of
 from ..model.files import WEIGHTS, bilm_folder
 from ..settings.sections import PathSettings
 from ..text.vocabulary_file import read_words
@@ -76,12 +77,9 @@ def _of_words(words: Sequence[str]) -> str:
 
 
 def _of_weights(init: str) -> str:
-    digest, path = hashlib.sha256(), bilm_folder(init) / WEIGHTS
+    path = bilm_folder(init) / WEIGHTS
     try:
-        with path.open("rb") as file:
-            while part := file.read(1 << 20):
-                digest.update(part)
+        return sha256_of(path)
     except OSError as error:
         expected = "the weights of paths.init"
         raise SettingsError(Errors.FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
-    return digest.hexdigest()
