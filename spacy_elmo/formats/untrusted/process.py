@@ -23,12 +23,12 @@ import numpy.typing as npt
 
 from ...errors import ElmoError, Errors, shown
 from . import start
+from .child import READY
 from .limits import MARGIN_SECONDS, seconds_for
 
 Array = npt.NDArray[Any]
 Allocate = Callable[[tuple[int, ...], "np.dtype[Any]"], Array]
 TASKS = "spacy_elmo.formats.contents.tasks"
-READY = b"ready\n"
 # The longest line of an answer. Messages and facts are much shorter.
 _MAX_LINE = 2**24
 _NUMBERS = re.compile(r"[<>|=]([biu][1248]|b1|f[248]|c8|c16)")
