@@ -11,7 +11,7 @@ from ...errors import CorpusError, Errors, SettingsError
 from ...formats.atomic import replacing, writing
 from ...formats.strict.strict_json import read_json
 from ...formats.text.sources import find_files
-from ..model.files import RUN
+from ..model.files import RUN, WORDS
 from ..settings.config import PretrainConfig
 from ..settings.config_file import write_config
 from ..text.prepared import PreparedCorpus
@@ -22,7 +22,7 @@ from .starting import check_start, find_vocabulary, most_words
 from .texts import check_digests, digests
 
 _MOST_BYTES = 2**24  # of run.json, which has about 2,000
-CONFIG, WORDS, CHECKPOINTS = "config.cfg", "vocabulary.txt", "checkpoints"
+CONFIG, CHECKPOINTS = "config.cfg", "checkpoints"
 # Settings that may change before a run is resumed. With any other change its checkpoints would not fit.
 CHANGEABLE = (
     "paths.",
