@@ -17,10 +17,9 @@ from .numbers import is_whole
 from .scalar_mix import MixModel
 from .shim import BiLMShim
 from .span_getters import build_sentences
-from .types import BiLMModel, SpanGetter
+from .types import BiLMModel, SpanGetter, Tok2VecModel
 from .writable import with_writable_parameters
 
-Tok2VecModel = Model[list[Doc], list[Floats2d]]
 EncoderModel = Model[list[Floats2d], list[Floats2d]]
 
 

@@ -12,8 +12,9 @@ from thinc.types import Floats2d
 
 from ...errors import Errors, SettingsError, shown
 from ...models.numbers import is_whole
+from ...models.types import Tok2VecModel
 from ..shared.sizes import check_sizes
-from ..shared.tok2vec import Tok2VecModel, width_of
+from ..shared.tok2vec import width_of
 from ..shared.torch_shim import TorchShim, shim_of
 from .network import AnswersNetwork
 from .questions import question_of

@@ -13,8 +13,9 @@ from thinc.util import torch2xp
 
 from ...errors import Errors, SettingsError, shown
 from ...models.numbers import is_number
+from ...models.types import Tok2VecModel
 from ..shared.sizes import check_sizes
-from ..shared.tok2vec import Tok2VecModel, width_of
+from ..shared.tok2vec import width_of
 from ..shared.torch_shim import TorchShim, shim_of
 from .network import CoreferenceNetwork
 from .parts import parts_of

@@ -10,8 +10,9 @@ from thinc.types import Floats2d
 from thinc.util import torch2xp, xp2torch
 
 from ...errors import AnnotationError, Errors, shown
+from ...models.types import Tok2VecModel
 from ..shared.sizes import check_sizes
-from ..shared.tok2vec import Tok2VecModel, width_of
+from ..shared.tok2vec import width_of
 from ..shared.torch_shim import TorchShim, shim_of
 from .network import Esim
 from .pairs import pair_of

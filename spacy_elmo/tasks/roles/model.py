@@ -11,8 +11,9 @@ from thinc.api import ArgsKwargs, Linear, Model, with_array
 from thinc.types import Floats2d
 from thinc.util import torch2xp, xp2torch
 
+from ...models.types import Tok2VecModel
 from ..shared.sizes import check_sizes
-from ..shared.tok2vec import Tok2VecModel, width_of
+from ..shared.tok2vec import width_of
 from ..shared.torch_shim import TorchShim, shim_of
 from .network import RoleNetwork
 from .rows import Row, batches_of

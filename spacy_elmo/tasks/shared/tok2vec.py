@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from spacy.tokens import Doc
-from thinc.api import Model
-from thinc.types import Floats2d
 
-Tok2VecModel = Model[list[Doc], list[Floats2d]]
+from ...models.types import Tok2VecModel
 
 
 def default_tok2vec(depth: int) -> dict[str, Any]:
