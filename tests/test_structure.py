@@ -1,6 +1,7 @@
 """What design holds the package together: imports point one way, names resolve, folders and files stay small."""
 
 import ast
+import re
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import EntryPoint, distribution
@@ -196,6 +197,27 @@ def test_folders_stay_small() -> None:
 def test_every_folder_says_what_it_is() -> None:
     silent = [folder for folder in folders() if not ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))]
     assert not silent
+
+
+def importers_of(room: str) -> set[str]:
+    """Names, as docstrings have them, of what imports from a folder or from those in it: packages, and __init__.py."""
+    importers = set()
+    for path in modules_in(PACKAGE):
+        own = room_of(name_of(path))
+        below = [name for name in modules_imported(path) if f"{room_of(name)}/".startswith(f"{room}/")]
+        if below and not f"{own}/".startswith(f"{room}/"):
+            importers.add(own.partition("/")[0] or "the package's own __init__")
+    return importers
+
+
+def test_docstrings_name_those_who_import_the_folder() -> None:
+    named = {}
+    for room in ARROWS:
+        text = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text(encoding="utf8"))) or ""
+        if found := re.search(r"May be imported by ([^.]*)\.", " ".join(text.split())):
+            named[room] = set(re.split(", | and ", found[1]))
+    assert named["pipeline"]
+    assert named == {room: importers_of(room) for room in named}
 
 
 def test_the_tests_mirror_the_package() -> None:

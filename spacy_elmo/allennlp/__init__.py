@@ -1,4 +1,4 @@
 """The interface that users of AllenNLP know: Elmo, batch_to_ids and ElmoEmbedder, with this package's biLM inside.
 
-May be imported by the package's own __init__ and by cli.
+May be imported by the package's own __init__, cli and neighbours.
 """

@@ -1,6 +1,6 @@
 """The forward pass without gradients: packed batches, weights laid out once, each distinct word encoded once.
 
-May be imported by models, allennlp and cli. Weights have one owner. This is a FrozenBiLM, which has an engine, or a
+May be imported by allennlp, corpus and models. Weights have one owner. This is a FrozenBiLM, which has an engine, or a
 network (modules.BiLM), for which `Engine.of` makes an engine with copies of its matrices.
 """
 

@@ -1,6 +1,6 @@
 """The network in plain torch: who trains it or runs it with gradients, and what the engine is tested against.
 
-May be imported by inference, models, allennlp, pretraining and cli.
+May be imported by allennlp, analysis, cli, corpus, inference, models, pipeline and pretraining.
 """
 
 from .bilm import BiLM, BiLMOutput

@@ -1,4 +1,4 @@
 """spaCy's side: the component `elmo`, what it writes on docs, and what reads them. No torch here.
 
-May be imported by cli, corpus and explore. Everybody else gets at it through spaCy.
+May be imported by the package's own __init__, cli and corpus. Everybody else gets at it through spaCy.
 """
