@@ -44,7 +44,9 @@ class CommandMessages:
     )
     EMBED_FORMAT = "output_format is {got!r}. Expected one of {expected}."
     EMBED_BATCH_SIZE = "batch_size is {got!r}. Expected a whole number, 1 or more."
-    EMBED_FORMATS = "{got} were given together. Expected one of --all, --top and --average: leave out the others."
+    EMBED_FORMATS = (
+        "{got} were given together. Expected one of --layers, --all, --top and --average: leave out the others."
+    )
     EMBED_HDF5_ONLY = (
         "{option} is for one HDF5 file with all layers, the top one or their mean, as AllenNLP writes it. Leave it "
         "out, or give an output whose name ends in .hdf5."

@@ -110,7 +110,9 @@ class CorpusMessages:
         '"w", a weight for each layer before the softmax, and perhaps "gamma".'
     )
     CORPUS_MIX_LAYERS = "the mix has {got} weights. Expected {expected}: one for each layer of the biLM."
-    CORPUS_FLOAT16 = "dtype is float16, but this biLM gives values beyond 65504, its largest. Expected float32."
+    CORPUS_FLOAT16 = (
+        "dtype is float16, but this biLM gives values beyond 65504, the largest of float16. Expected float32."
+    )
     CORPUS_OUTPUT = (
         "the output is {got}. Expected the name of a file, like vectors.parquet, or of a folder, which gets shards."
     )
@@ -178,8 +180,8 @@ class CorpusMessages:
         "cluster; host:port, as `ray start --head` prints it; or no address, to start Ray on this machine."
     )
     RAY_FOLDER = (
-        "{folder}: the machine {machine} of the Ray cluster has not the same folder at this path. Expected a folder "
-        "that all machines share, on a network file system for example: give one as the output."
+        "{folder}: the machine {machine} of the Ray cluster does not have the same folder at this path. Expected a "
+        "folder that all machines share, on a network file system for example: give one as the output."
     )
     RAY_NO_CORE = (
         "no shard was finished for {seconds} seconds: a shard needs {needed}, and the Ray cluster has {got}. The "

@@ -218,6 +218,7 @@ def test_pipelines_that_are_refused(pipelines: Path, text: Path, output: Path) -
 def test_other_refusals(text: Path, output: Path, tmp_path: Path) -> None:
     for arguments, part in (
         ((text, output, "--all", "--top"), "--all and --top were given together"),
+        ((text, output, "--all", "--layers", "top"), "Expected one of --layers, --all, --top and --average"),
         ((tmp_path / "gone.txt", output), "no such file"),
         ((output.parent, output), "a folder without files"),
         (("-", "-", output), "- is given twice"),

@@ -81,7 +81,7 @@ def check_same(folder: Path, other: Path) -> None:
 
 def test_a_machine_that_does_not_share_the_folder_is_named(tmp_path: Path) -> None:
     shard = Shard(0, [Item("a", 1, "text", b"x")])
-    with pytest.raises(CorpusError, match="has not the same folder at this path"):
+    with pytest.raises(CorpusError, match="does not have the same folder at this path"):
         cluster._make([], "command", shard, tmp_path / "mark")
 
 
