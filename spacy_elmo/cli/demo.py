@@ -11,7 +11,7 @@ from wasabi import msg
 from ..errors import CommandError, Errors
 from ..formats.hdf5_vectors import VectorsWriter
 from .shared.errors import printing_errors
-from .views.senses_plot import Occurrence, plot_senses, similarities
+from .views.senses_plot import SampleWord, plot_senses, similarities
 
 
 def make_folder(path: Path) -> None:
@@ -22,7 +22,7 @@ def make_folder(path: Path) -> None:
         raise CommandError(Errors.DEMO_FOLDER.format(path=path, reason=error.strerror)) from error
 
 
-def embed_sample(vectors: Path) -> list[Occurrence]:
+def embed_sample(vectors: Path) -> list[SampleWord]:
     """Embed the package's example sentences with the embedded biLM, and write all their layers to `vectors`."""
     lines = (files("spacy_elmo.cli") / "senses.tsv").read_text(encoding="utf8").splitlines()
     table = [line.split("\t") for line in lines]
@@ -33,7 +33,7 @@ def embed_sample(vectors: Path) -> list[Occurrence]:
         for (word, sense, sentence), doc in zip(table, nlp.pipe([row[2] for row in table])):
             writer.write(" ".join(token.text for token in doc), doc._.elmo_layers)
             token = next(token for token in doc if token.lower_ == word)
-            occurrences.append(Occurrence(word, sense, sentence, token._.elmo_layers))
+            occurrences.append(SampleWord(word, sense, sentence, token._.elmo_layers))
     return occurrences
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 COLOURS = ("#1f77b4", "#d95f02")
 
 
-class Occurrence(NamedTuple):
+class SampleWord(NamedTuple):
     """A word in a sentence.
 
     word: as the table of words has it.
@@ -25,7 +25,7 @@ class Occurrence(NamedTuple):
     layers: npt.NDArray[np.float32]
 
 
-def similarities(occurrences: list[Occurrence]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def similarities(occurrences: list[SampleWord]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return the mean cosine of pairs of a word in the same sense, and in different senses, each *Shape:* (layers,)."""
     same: list[npt.NDArray[np.float32]] = []
     different: list[npt.NDArray[np.float32]] = []
@@ -44,7 +44,7 @@ def plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return result
 
 
-def plot_senses(occurrences: list[Occurrence], path: Path) -> bool:
+def plot_senses(occurrences: list[SampleWord], path: Path) -> bool:
     """Write a plot of each word's occurrences by layer, and of the similarities of each word and of all words.
 
     Returns False if matplotlib is missing.
@@ -85,7 +85,7 @@ def plot_senses(occurrences: list[Occurrence], path: Path) -> bool:
     return True
 
 
-def _draw_similarities(axes: Any, occurrences: list[Occurrence], title: str) -> None:
+def _draw_similarities(axes: Any, occurrences: list[SampleWord], title: str) -> None:
     """Draw two bars for each layer: the mean cosine of pairs of the same sense, and of different senses."""
     same, different = similarities(occurrences)
     bars = np.arange(len(same))

@@ -11,7 +11,7 @@ from ..model.files import WEIGHTS, bilm_folder
 from ..settings.sections import PathSettings
 from ..text.vocabulary_file import read_words
 
-WORDS, VOCABULARY, INIT = "vocabulary", "paths.vocabulary", "paths.init"
+RUN_WORDS, VOCABULARY, INIT = "vocabulary", "paths.vocabulary", "paths.init"
 
 
 def digests(paths: PathSettings, words: Sequence[str]) -> dict[str, str | None]:
@@ -26,7 +26,7 @@ def digests(paths: PathSettings, words: Sequence[str]) -> dict[str, str | None]:
     """
     of_words = _of_words(words)
     of_file = None if paths.vocabulary is None else of_words
-    return {WORDS: of_words, VOCABULARY: of_file, INIT: None if paths.init is None else _of_weights(paths.init)}
+    return {RUN_WORDS: of_words, VOCABULARY: of_file, INIT: None if paths.init is None else _of_weights(paths.init)}
 
 
 def check_digests(
@@ -44,7 +44,7 @@ def check_digests(
 
     Raises SettingsError if they differ, and CorpusError if paths.vocabulary is not a vocabulary.
     """
-    if WORDS in recorded and recorded[WORDS] != _of_words(words):
+    if RUN_WORDS in recorded and recorded[RUN_WORDS] != _of_words(words):
         raise SettingsError(Errors.RUN_CONTENTS.format(path=vocabulary, run=run))
     for key, setting in ((VOCABULARY, paths.vocabulary), (INIT, paths.init)):
         if key not in recorded:

@@ -57,8 +57,8 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
 def to_config(config: PretrainConfig) -> Config:
     """All settings, section by section; [bilm] is laid out as options.json."""
     tree = asdict(config) | {"bilm": config.bilm.to_dict()}
-    cutoffs = tree["training"]["softmax"]
-    cutoffs["cutoffs"] = list(cutoffs["cutoffs"])
+    softmax = tree["training"]["softmax"]
+    softmax["cutoffs"] = list(softmax["cutoffs"])
     return Config(tree)
 
 

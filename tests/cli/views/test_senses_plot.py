@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from spacy_elmo.cli.views.senses_plot import Occurrence, plot_senses
+from spacy_elmo.cli.views.senses_plot import SampleWord, plot_senses
 
 SENSES = (("bank", "river"), ("bank", "money"), ("spring", "season"), ("spring", "water"))
 
@@ -20,7 +20,7 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 def test_the_rows_of_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     occurrences = [
-        Occurrence(word, sense, "", random.normal(size=(2, 6)).astype("f")) for word, sense in SENSES for _ in range(3)
+        SampleWord(word, sense, "", random.normal(size=(2, 6)).astype("f")) for word, sense in SENSES for _ in range(3)
     ]
     drawn: list[Figure] = []
 
