@@ -138,7 +138,8 @@ def _check_fingerprint(model: BiLMModel, source: Source, fingerprint: Callable[[
     upstream = _upstream(model)
     if source.changes:
         if is_train:
-            model.attrs["bilm"] = ""  # the weights still change: the pipe stores their fingerprint when it is saved
+            # the weights still change: the pipe stores their fingerprint when it is saved
+            model.attrs["bilm"], upstream.learned = "", True
     elif is_train:
         model.attrs["bilm"] = fingerprint()
         source.warned.discard(upstream)

@@ -76,6 +76,7 @@ class Upstream:
     def __init__(self, name: str) -> None:
         self.name = name
         self.id: Hashable = object()
+        self.learned = False  # whether the listener was trained while the biLM of the pipe that feeds it was tuned
         self.renamed = ""  # the new name of the pipe that was asked for, if it was renamed after it was bound
         self._source: Source | None = None
         self._rivals: tuple[str, ...] = ()
@@ -96,6 +97,7 @@ class Upstream:
         """
         if self._source is not None:
             self._source.upstreams.discard(self)
+        self.learned = self.learned and self._source is source
         self._source, self._rivals, self.renamed = source, tuple(rivals), ""
         source.upstreams.add(self)
         # spaCy links a pipeline again when all its components are initialised
@@ -154,6 +156,7 @@ class Upstream:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Upstream":
         other = Upstream(self.name)
+        other.learned = self.learned
         # if the pipe is copied as well, its copy feeds this one; if only the component is copied, the same pipe does
         other._source, other._rivals = memo.get(id(self._source), self._source), self._rivals
         if other._source is not None and other._source is not self._source and self._is_fed():

@@ -121,7 +121,7 @@ class Listening:
         upstream.bind(self.source, self._before)
 
     def name_weights(self) -> None:
-        """Store the fingerprint of tuned weights in the listeners, before they are saved."""
+        """Store the fingerprint of tuned weights in the listeners that were trained on them, before they are saved."""
         _name_weights(self.source, self.listeners)
 
     @property
@@ -197,7 +197,8 @@ def _name_weights(source: Source, listeners: Iterable[BiLMModel]) -> None:
     if source.changes and source.fingerprint is not None:
         fingerprint = source.fingerprint()
         for listener in listeners:
-            listener.attrs["bilm"] = fingerprint
+            if listener.attrs["upstream"].learned:  # else its component is frozen: it knows the weights from before
+                listener.attrs["bilm"] = fingerprint
 
 
 def _upstreams_of(listeners: Iterable[BiLMModel]) -> set[Upstream]:

@@ -523,6 +523,18 @@ def test_a_tuned_bilm_that_is_swapped_is_noticed(tmp_path: Path) -> None:
         loaded("Another one")
 
 
+def test_a_frozen_component_does_not_know_the_bilm_that_another_one_tunes(tmp_path: Path) -> None:
+    nlp = tuned("tagger", "senter")
+    nlp.update(examples(nlp), sgd=Adam(0.01))
+    nlp.to_disk(tmp_path / "first")
+    nlp = spacy.load(tmp_path / "first")
+    nlp.update(examples(nlp), sgd=Adam(0.01), exclude=["senter"])
+    nlp.to_disk(tmp_path / "second")
+    spacy.load(tmp_path / "second", exclude=["senter"])("The tagger has learned from this biLM")
+    with pytest.warns(ChangedBiLMWarning):
+        spacy.load(tmp_path / "second", exclude=["tagger"])("The senter has not")
+
+
 def test_a_tuned_bilm_that_was_not_saved_is_missed_in_another_pipeline(recwarn: pytest.WarningsRecorder) -> None:
     """Pipelines share a component that one sources from the other. Each biLM is checked, whoever ran before."""
     nlp = tuned("tagger")
