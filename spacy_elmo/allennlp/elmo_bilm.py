@@ -10,6 +10,7 @@ from ..errors import ElmoError, Errors, SettingsError, shown
 from ..formats.characters import words_to_ids
 from ..modules.bilm import BiLM, BiLMOutput
 from ..modules.lstm.state import LstmState
+from .lstm_view import ElmoLstmView
 
 
 class _Cached(NamedTuple):
@@ -63,9 +64,9 @@ class ElmoBiLM(nn.Module):
         return self.bilm.options.width
 
     @property
-    def _elmo_lstm(self) -> "ElmoBiLM":
-        # what AllenNLP's users reset with elmo._elmo_lstm._elmo_lstm.reset_states(); here this module has the state
-        return self
+    def _elmo_lstm(self) -> ElmoLstmView:
+        # made anew each time: as a part of this module it would add names to the state_dict
+        return ElmoLstmView(self.bilm.lstm, self)
 
     def reset_states(self, mask: Tensor | None = None) -> None:
         """Let the next batch start from the zero state.

@@ -56,3 +56,7 @@ class AllenNLPMessages:
         "The mask of reset_states has {got}. Expected a tensor of shape {expected}, a value for each row whose state "
         "is carried."
     )
+    ELMO_STATES = (
+        "_states was set to a value of type {got}. Expected None, which lets the next batch start from the zero state: "
+        "the carried state can't be set to another one."
+    )
