@@ -56,6 +56,11 @@ class ScalarMix(nn.Module):
         self.w = nn.Parameter(torch.tensor(initial), requires_grad=trainable)
         self.gamma = nn.Parameter(torch.ones(1), requires_grad=trainable)
 
+    @property
+    def scalar_parameters(self) -> tuple[Tensor, ...]:
+        """The values of `w` as AllenNLP has them: a tensor for each layer, *Shape:* (1,), which is a view of `w`."""
+        return tuple(self.w[layer : layer + 1] for layer in range(len(self.w)))
+
     def forward(self, layers: Tensor, mask: Tensor | None = None) -> Tensor:
         """Mix the layers.
 

@@ -164,6 +164,22 @@ def test_dropout_on_the_mix_in_training() -> None:
     torch.testing.assert_close(mix(layers), torch.ones(2, 50, 20))
 
 
+def test_the_weights_as_allennlp_has_them() -> None:
+    """A list of parameters of one value there: reading, gradients of a penalty, and changes work on it."""
+    mix = ScalarMix(3, initial_scalar_parameters=WEIGHTS)
+    assert [tuple(p.shape) for p in mix.scalar_parameters] == [(1,)] * 3
+    assert torch.cat(list(mix.scalar_parameters)).tolist() == mix.w.tolist()
+    (0.5 * sum((p**2).sum() for p in mix.scalar_parameters)).backward()  # type: ignore[union-attr]
+    torch.testing.assert_close(mix.w.grad, torch.tensor(WEIGHTS))
+    mix.scalar_parameters[1].data.fill_(7.0)
+    with torch.no_grad():
+        mix.scalar_parameters[2].zero_()
+    torch.testing.assert_close(mix.w.detach(), torch.tensor([WEIGHTS[0], 7.0, 0.0]))
+    assert list(mix.state_dict()) == ["w", "gamma"]
+    with pytest.raises(RuntimeError, match="leaf"):  # no silent loss: torch's error
+        mix.scalar_parameters[0].requires_grad = False
+
+
 def test_not_trainable() -> None:
     assert not any(p.requires_grad for p in ScalarMix(3, trainable=False).parameters())
     assert all(p.requires_grad for p in ScalarMix(3).parameters())
