@@ -40,6 +40,13 @@ def layers_of(layers: str | None, *, all_: bool, top: bool, average: bool) -> st
     return given[0][1] if given else None
 
 
+def refuse_untold_format(output: Path, format_: str | None, *, all_: bool, top: bool, average: bool) -> None:
+    """Raise CommandError if AllenNLP's command may be meant, which writes HDF5 whatever the name of the output is."""
+    given = "--all" if all_ else "--top" if top else "--average" if average else None
+    if given and format_ is None and not output.suffix and not output.is_dir():
+        raise CommandError(Errors.EMBED_NO_FORMAT.format(path=output, option=given))
+
+
 def embed(
     inputs: Annotated[
         list[Path],
@@ -173,6 +180,8 @@ def embed(
     with printing_errors(stopped.format(path=output)):
         lang = lang or language
         chosen = layers_of(layers, all_=all_, top=top, average=average)
+        if shard_size is None:
+            refuse_untold_format(output, format_, all_=all_, top=top, average=average)
         gpu = gpu_id if cuda_device is None else cuda_device
         bilm = bilm_of(model, options_file, weight_file, pipeline, pipe, str(device_of(gpu)), precision)
         warn_of_language(bilm, lang)

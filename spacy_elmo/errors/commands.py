@@ -49,7 +49,12 @@ class CommandMessages:
     )
     EMBED_HDF5_ONLY = (
         "{option} is for one HDF5 file with all layers, the top one or their mean, as AllenNLP writes it. Leave it "
-        "out, or give an output whose name ends in .hdf5."
+        "out, or give an output whose name ends in .hdf5, or add --format hdf5."
+    )
+    EMBED_NO_FORMAT = (
+        "{path}: the end of its name tells no format, and {option} was given, as in AllenNLP, whose command always "
+        "writes one HDF5 file. Expected --format hdf5 for such a file. For a folder of shards in Parquet add --format "
+        "parquet."
     )
     EMBED_VOCAB_PATH = "--vocab-path is not used, as in AllenNLP: nothing is written to {got}"
     EMBED_SAME = (

@@ -253,6 +253,21 @@ def test_other_refusals(text: Path, output: Path, tmp_path: Path) -> None:
     assert list(output.parent.iterdir()) == []
 
 
+@pytest.mark.parametrize("option", ["--all", "--top", "--average"])
+def test_a_name_without_an_end_and_the_options_of_allennlp(text: Path, output: Path, option: str) -> None:
+    """AllenNLP's command writes HDF5 whatever the name is."""
+    output = output.with_suffix("")
+    message = run(text, output, option, *FILES, code=1)
+    assert f"{option} was given, as in AllenNLP" in message
+    assert "Expected --format hdf5" in message
+    assert list(output.parent.iterdir()) == []
+    run(text, output, option, *FILES, "--format", "hdf5")
+    assert sorted(arrays_in(output)) == ["0", "1", "2", "3"]
+    assert "add --format hdf5" in run(text, output.parent / "other", *FILES, "--use-sentence-keys", code=1)
+    run(text, output.parent / "shards", option, *FILES, "--format", "parquet")
+    assert (output.parent / "shards").is_dir()
+
+
 def test_the_weights_are_not_overwritten(text: Path, tmp_path: Path) -> None:
     weights = shutil.copy(GOLDEN / "weights.hdf5", tmp_path / "weights.hdf5")
     message = run(text, weights, *FILES[:2], "--weight-file", weights, code=1)
