@@ -10,6 +10,8 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
+import h5py
+import numpy as np
 import pytest
 import spacy
 import spacy.cli  # complete before our commands join it
@@ -23,6 +25,7 @@ from spacy_elmo.errors import ChangedBiLMWarning, ElmoError
 from spacy_elmo.formats import read_options, read_weights, write_weights
 from spacy_elmo.modules import precision
 from spacy_elmo.pipeline.extensions import _GETTERS
+from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import to_config
 from spacy_elmo.pretraining.settings.sections import PathSettings
@@ -117,6 +120,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_snippets_run(page: str, snippet: str, folder: Path) -> None:
     exec(compile(snippet, page, "exec"), {})
+
+
+def test_the_published_softmax(folder: Path) -> None:
+    """Words in the order that bilm-tf allows: each keeps its row, and the line without a row is left out."""
+    words, rng = ["</S>", "<S>", "<UNK>", "the", "bank"], np.random.default_rng(0)
+    weight, bias = rng.standard_normal((5, 16)).astype(np.float32), rng.standard_normal(5).astype(np.float32)
+    with h5py.File("elmo_2x4096_512_2048cnn_2xhighway_softmax_weights.hdf5", "w") as file:
+        file["softmax/W"], file["softmax/b"] = weight, bias
+    Path("vocab-2016-09-10.txt").write_text("\n".join([*words[:3], "!!!MAXTERMID", *words[3:], ""]), encoding="utf8")
+    (snippet,) = code("pretraining.md")
+    exec(compile(snippet, "pretraining.md", "exec"), {})
+    model = LanguageModel.load(folder)
+    assert model.vocabulary.words == ["<S>", "</S>", "<UNK>", "the", "bank"]
+    for word, row in zip(model.vocabulary.words, model.softmax.weight.tolist()):
+        assert row == weight[words.index(word)].tolist()
+    assert model.softmax.bias.tolist() == bias[[1, 0, 2, 3, 4]].tolist()
 
 
 def add_tagger(

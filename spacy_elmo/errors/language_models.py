@@ -43,9 +43,9 @@ class LanguageModelMessages:
         "evaluated once: wait, or lower evaluation.every."
     )
     MODEL_NO_SOFTMAX = (
-        "{folder}: no softmax.hdf5, so this biLM predicts no words; official files hold none. Fit one by tuning: "
-        "python -m spacy elmo pretrain, with paths.init = {folder} in its configuration. Then evaluate the model that "
-        "this writes."
+        "{folder}: no softmax.hdf5, so this biLM predicts no words. That of the official biLM original is a file of "
+        "its own: docs/pretraining.md tells where. For another biLM fit one by tuning: python -m spacy elmo pretrain, "
+        "with paths.init = {folder} in its configuration. Then evaluate the model that this writes."
     )
     SOFTMAX_PACKAGE = (
         "{name}: its softmax is not installed, so it predicts no words. Expected the package {package}: in a copy of "

@@ -47,9 +47,10 @@ class TrainingMessages:
         "subsections out of the config, and the sizes of paths.init are used."
     )
     TUNE_NO_SOFTMAX = (
-        "{folder}: there is no softmax.hdf5 (official files never have one). Set training.frozen_tokens, for example "
-        "to 2000000, or to half of a shorter run's tokens: the first tokens of the run, that many, train a new softmax "
-        "alone, before the biLM is tuned with it."
+        "{folder}: there is no softmax.hdf5. That of the official biLM original is a file of its own: "
+        "docs/pretraining.md tells where. For another biLM set training.frozen_tokens, for example to 2000000, or to "
+        "half of a shorter run's tokens: the first tokens of the run, that many, train a new softmax alone, before the "
+        "biLM is tuned with it."
     )
     TUNE_ADAPTIVE = (
         "paths.init has another softmax than training.softmax asks for. An adaptive softmax can only be tuned as it "

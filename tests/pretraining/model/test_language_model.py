@@ -199,8 +199,8 @@ def test_no_folder_and_an_empty_one(tmp_path: Path) -> None:
         LanguageModel.load(tmp_path)
 
 
-def test_official_files_have_no_softmax_and_one_can_be_fitted(golden: Path) -> None:
-    with pytest.raises(WeightsError, match=r"no softmax\.hdf5.*official files hold none.*paths\.init = .*random_a"):
+def test_files_without_a_softmax_and_how_to_get_one(golden: Path) -> None:
+    with pytest.raises(WeightsError, match=r"no softmax\.hdf5.*a file of its own.*paths\.init = .*random_a"):
         LanguageModel.load(golden / "random_a")
 
 
