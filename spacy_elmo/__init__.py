@@ -2,6 +2,7 @@
 
 from .allennlp.elmo import Elmo, batch_to_ids
 from .allennlp.embedder import ElmoEmbedder
+from .allennlp.raw_layers import _ElmoBiLm
 from .neighbours.building import build_index
 from .neighbours.word_index import WordIndex
 from .pipeline.encoding import encode
@@ -15,6 +16,7 @@ __all__ = [
     "Elmo",
     "ElmoEmbedder",
     "WordIndex",
+    "_ElmoBiLm",
     "batch_to_ids",
     "build_index",
     "encode",

@@ -15,3 +15,8 @@ def device_of(cuda_device: int) -> torch.device:
         names = f"{seen} of them, counted from 0" if seen else "no GPU"
         raise SettingsError(Errors.EMBED_DEVICE.format(got=cuda_device, seen=names, expected=expected))
     return torch.device("cuda", cuda_device)
+
+
+def number_of(device: torch.device) -> int:
+    """Return the number of a GPU; -1 for the CPU. A GPU without a number is the first."""
+    return -1 if device.type == "cpu" else device.index or 0

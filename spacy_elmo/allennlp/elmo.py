@@ -1,7 +1,6 @@
 """A drop-in for AllenNLP's Elmo: it mixes the biLM's layers with trained weights."""
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat
 
@@ -9,11 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import ElmoError, Errors, SettingsError, shown
-from ..formats.characters import MAX_CHARACTERS, N_CHARACTERS, batch_to_ids_array
+from ..errors import Errors, SettingsError, shown
+from ..formats.characters import MAX_CHARACTERS, batch_to_ids_array
 from ..modules.bilm import BiLM
 from ..modules.loading import load_bilm
 from ..modules.scalar_mix import ScalarMix
+from .checks import checked_inputs
 from .elmo_bilm import ElmoBiLM
 from .names import from_allennlp
 from .params import arguments_of
@@ -155,10 +155,7 @@ class Elmo(nn.Module):
         Raises ElmoError if a tensor cannot be used.
         """
         if isinstance(self._elmo_lstm, ElmoBiLM):
-            if word_inputs is not None and self._elmo_lstm.vocabulary is None:
-                warnings.warn(Errors.ELMO_NO_VOCABULARY, stacklevel=2)
-                word_inputs = None
-            inputs = _checked(inputs, word_inputs, self._elmo_lstm.bilm)
+            inputs, word_inputs = checked_inputs(inputs, word_inputs, self._elmo_lstm)
         shape = inputs.shape[:-2]
         if inputs.dim() > 3:
             inputs = inputs.flatten(0, -3)
@@ -175,40 +172,3 @@ class Elmo(nn.Module):
             "elmo_representations": [self._dropout(x).reshape(shape + x.shape[1:]) for x in representations],
             "mask": mask.reshape(shape + mask.shape[1:]),
         }
-
-
-def _checked(inputs: Tensor, word_inputs: Tensor | None, bilm: BiLM) -> Tensor:
-    """Return the character ids as int64; zeros if word_inputs were passed in their place, which AllenNLP permits.
-
-    Raises ElmoError if a tensor cannot be used.
-    """
-    characters, device = bilm.options.max_characters, bilm.char_cnn.embedding.weight.device
-    for name, tensor in (("inputs", inputs), ("word_inputs", word_inputs)):
-        if tensor is None and name == "word_inputs":
-            continue
-        if not isinstance(tensor, Tensor):
-            raise ElmoError(Errors.ELMO_NO_TENSOR.format(name=name, got=type(tensor).__name__))
-        if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
-            raise ElmoError(Errors.ELMO_DTYPE.format(name=name, got=str(tensor.dtype).removeprefix("torch.")))
-        if tensor.device != device:
-            raise ElmoError(Errors.ELMO_DEVICE.format(name=name, got=tensor.device, expected=device))
-    if word_inputs is not None and inputs.shape == word_inputs.shape and inputs.dim() >= 2:
-        inputs = inputs.new_zeros(*inputs.shape, characters)
-    if inputs.dim() < 3:
-        raise ElmoError(Errors.ELMO_SHAPE.format(got=tuple(inputs.shape), characters=characters))
-    if inputs.shape[-1] != characters:
-        raise ElmoError(Errors.ELMO_CHARACTERS.format(got=inputs.shape[-1], expected=characters))
-    inputs = inputs.long()
-    if inputs.numel():
-        least, most = int(inputs.min()), int(inputs.max())
-        if least < 0 or most > N_CHARACTERS:
-            raise ElmoError(Errors.ELMO_RANGE.format(got=least if least < 0 else most))
-    if word_inputs is not None and word_inputs.shape != inputs.shape[:-1]:
-        raise ElmoError(Errors.ELMO_WORDS_SHAPE.format(got=tuple(word_inputs.shape), expected=tuple(inputs.shape[:-1])))
-    is_word = (inputs > 0).any(-1) if word_inputs is None else word_inputs != 0
-    # the network counts the words: the last ones would silently be read as padding
-    gaps = (is_word[..., 1:] & ~is_word[..., :-1]).flatten(0, -2).any(1)
-    if gaps.any():
-        name = "inputs" if word_inputs is None else "word_inputs"
-        raise ElmoError(Errors.ELMO_GAP.format(row=int(gaps.nonzero()[0]), name=name))
-    return inputs

@@ -10,6 +10,7 @@ from ..errors import ElmoError, Errors, SettingsError, shown
 from ..formats.characters import words_to_ids
 from ..modules.bilm import BiLM, BiLMOutput
 from ..modules.lstm.state import LstmState
+from .carried import CarriedState
 from .lstm_view import ElmoLstmView
 
 
@@ -42,17 +43,32 @@ class ElmoBiLM(nn.Module):
     vocab_to_cache: words whose vectors of layer 0 are cached while the biLM is not trained; the first stands for
         padding. word_inputs are indices in it. None: none.
     stateful: whether row i of a batch starts from the state after row i of the previous batch.
+    carried: a state that is shared, in place of `stateful`; None: the network has one of its own.
 
     Raises SettingsError if vocab_to_cache is a string or empty.
     """
 
-    def __init__(self, bilm: BiLM, vocab_to_cache: Sequence[str] | None = None, stateful: bool = False) -> None:
+    def __init__(
+        self,
+        bilm: BiLM,
+        vocab_to_cache: Sequence[str] | None = None,
+        stateful: bool = False,
+        carried: CarriedState | None = None,
+    ) -> None:
         super().__init__()
-        self.bilm, self.stateful = bilm, stateful
+        self.bilm, self._carried = bilm, CarriedState(stateful) if carried is None else carried
         # on the CPU and not a buffer: after to_empty() a buffer would have no values
         self.vocabulary = None if vocab_to_cache is None else _vocabulary_ids(vocab_to_cache, bilm)
         self._cached: _Cached | None = None
-        self._state: LstmState | None = None
+
+    @property
+    def stateful(self) -> bool:
+        """Whether row i of a batch starts from the state after row i of the previous batch."""
+        return self._carried.stateful
+
+    @stateful.setter
+    def stateful(self, value: bool) -> None:
+        self._carried.stateful = bool(value)
 
     @property
     def num_layers(self) -> int:
@@ -66,7 +82,7 @@ class ElmoBiLM(nn.Module):
     @property
     def _elmo_lstm(self) -> ElmoLstmView:
         # made anew each time: as a part of this module it would add names to the state_dict
-        return ElmoLstmView(self.bilm.lstm, self)
+        return ElmoLstmView(self.bilm.lstm, self._carried)
 
     def reset_states(self, mask: Tensor | None = None) -> None:
         """Let the next batch start from the zero state.
@@ -75,16 +91,7 @@ class ElmoBiLM(nn.Module):
 
         Raises ElmoError if the mask is no tensor, or if there is not a state for each of its rows.
         """
-        if mask is None:
-            self._state = None
-            return
-        rows = 0 if self._state is None else self._state.h.shape[2]
-        if not isinstance(mask, Tensor) or mask.shape != (rows,):
-            got = f"shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else f"type {type(mask).__name__}"
-            raise ElmoError(Errors.ELMO_RESET.format(got=got, expected=(rows,)))
-        if self._state is not None:
-            places = mask.bool()[:, None]
-            self._state = LstmState(*(state.masked_fill(places.to(state.device), 0.0) for state in self._state))
+        self._carried.reset(mask)
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Run sentences.
@@ -104,14 +111,15 @@ class ElmoBiLM(nn.Module):
         else:
             output = self._run_words(inputs, word_inputs.long(), self.vocabulary, state)
         if self.stateful:
-            self._state = LstmState(output.state.h.detach(), output.state.c.detach())
+            self._carried.state = LstmState(output.state.h.detach(), output.state.c.detach())
         return {"activations": list(output.layers), "mask": output.mask}
 
     def _previous_state(self) -> LstmState:
         zero = self.bilm.lstm.zero_state(0)
-        if self._state is None:
+        state = self._carried.state
+        if state is None:
             return zero
-        return LstmState(*(s.to(z) for s, z in zip(self._state, zero)))  # the module may be on another device now
+        return LstmState(*(s.to(z) for s, z in zip(state, zero)))  # the module may be on another device now
 
     def _run_words(self, inputs: Tensor, words: Tensor, vocabulary: Tensor, state: LstmState | None) -> BiLMOutput:
         """Run sentences whose words are indices in the vocabulary.

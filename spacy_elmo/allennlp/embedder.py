@@ -1,7 +1,6 @@
 """A drop-in for AllenNLP's ElmoEmbedder: from sentences to arrays, or to an HDF5 file of arrays."""
 
 import os
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any, Literal
 
@@ -18,10 +17,12 @@ from ..formats.truncated import TruncatedWords
 from ..inference.engine import Engine
 from ..inference.frozen import FrozenBiLM
 from ..inference.word_vectors import CACHED_WORDS
-from ..modules import Arrays, BiLM, LstmState
+from ..modules import Arrays, BiLM
 from ..modules.loading import load_named_arrays
 from ..modules.precision import Precision, dtype_of
+from .carried import CarriedState
 from .devices import device_of
+from .embedder_network import EmbedderNetwork
 from .encoding import Encoder
 from .progress import Progress, bar_of
 from .sentence_batches import BATCH_SIZE, MAX_TOKENS, batches_of, check_batch_size
@@ -35,7 +36,7 @@ FORMATS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-class ElmoEmbedder(Encoder):
+class ElmoEmbedder(Encoder, EmbedderNetwork):
     """Computes all layers of the biLM for tokenised sentences, without gradients.
 
     options_file, weight_file: paths of the official files; both None: the embedded biLM. A folder with both files, the
@@ -48,9 +49,6 @@ class ElmoEmbedder(Encoder):
 
     Raises ElmoError if the files, the GPU or the precision cannot be used.
     """
-
-    stateful: bool
-    _owner: FrozenBiLM | BiLM  # the owner of the weights; a BiLM only after from_bilm
 
     def __init__(
         self,
@@ -94,33 +92,18 @@ class ElmoEmbedder(Encoder):
         return embedder
 
     def _use(self, owner: FrozenBiLM | BiLM, dtype: torch.dtype, stateful: bool) -> None:
-        self._owner, self._dtype, self.stateful = owner, dtype, stateful
+        self._owner, self._dtype = owner, dtype
         self._engine = _engine_of(owner, dtype)
-        self._copy: weakref.ref[BiLM] | None = None
+        self._network = None
         self._truncated = TruncatedWords("the embedder's n_truncated")
-        self._state: LstmState | None = None
+        self._carried = CarriedState(stateful)
 
     def __getstate__(self) -> dict[str, Any]:
         # the engine's matrices can't be copied; a copy lays them out again
-        return {name: value for name, value in self.__dict__.items() if name != "_engine"} | {"_copy": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_engine"} | {"_network": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _engine=_engine_of(state["_owner"], state["_dtype"]))
-
-    @property
-    def elmo_bilm(self) -> BiLM:
-        """The network; it is an attribute in AllenNLP, too. Changes of its weights have no effect on the embedder.
-
-        After from_bilm it is the network that from_bilm was called with. Else it is a copy: as long as there is a
-        reference to it, it is always the same object, and the weights are in memory twice.
-        """
-        if isinstance(self._owner, BiLM):
-            return self._owner
-        network = None if self._copy is None else self._copy()
-        if network is None:
-            network = BiLM.from_arrays(self._owner.options, self._owner.to_arrays()).to(self._engine.device)
-            self._copy = weakref.ref(network)
-        return network
 
     def to_arrays(self) -> Arrays:
         """Return copies of the weights by parameter name."""
@@ -130,10 +113,6 @@ class ElmoEmbedder(Encoder):
     def n_truncated(self) -> int:
         """Number of tokens so far that had more bytes than the biLM reads (TruncatedWordsWarning)."""
         return self._truncated.n
-
-    def reset_states(self) -> None:
-        """Let the next batch start from the zero state."""
-        self._state = None
 
     def batch_to_embeddings(self, batch: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Embed sentences, lists of words, in one tensor on the biLM's device.
@@ -165,10 +144,10 @@ class ElmoEmbedder(Encoder):
         if not self.stateful:
             return self._engine.run(sentences)
         zero = self._engine.zero_state(len(sentences))
-        before = zero if self._state is None else self._state
+        before = zero if self._carried.state is None else self._carried.state
         layers, after = self._engine.run_from(sentences, before.rows(len(sentences), zero))
         if any(sentences):  # as in AllenNLP, a batch without words does not change the state
-            self._state = after.followed_by(before)
+            self._carried.state = after.followed_by(before)
         return layers
 
     def embed_sentences(self, sentences: Iterable[Sequence[str]], batch_size: int = BATCH_SIZE) -> Iterator[Array]:

@@ -10,6 +10,9 @@ class AllenNLPMessages:
         "inputs has shape {got}. Expected (batch, tokens, {characters}) or more dimensions between the first two: "
         "make it with batch_to_ids(sentences)."
     )
+    ELMO_RAW_SHAPE = (
+        "inputs has shape {got}. Expected (batch, tokens, {characters}): make it with batch_to_ids(sentences)."
+    )
     ELMO_CHARACTERS = (
         "inputs has {got} characters a word, but the biLM reads {expected}. Make it with "
         "batch_to_ids(sentences, max_characters={expected})."

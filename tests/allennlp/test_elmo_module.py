@@ -73,7 +73,7 @@ def test_a_carried_state_has_no_gradient(files: tuple[Path, Path]) -> None:
     elmo = Elmo(*files, 1, dropout=0, stateful=True, requires_grad=True)
     for _ in range(2):
         elmo(batch_to_ids(SENTENCES))["elmo_representations"][0].square().sum().backward()
-    assert [tensor.requires_grad for tensor in elmo._elmo_lstm._state] == [False, False]
+    assert [tensor.requires_grad for tensor in elmo._elmo_lstm._carried.state] == [False, False]
 
 
 def test_top_layer_of_the_original(tiny_fixture: Path) -> None:

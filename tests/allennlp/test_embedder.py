@@ -243,8 +243,8 @@ def test_the_network_of_files_is_a_copy_that_lives_while_it_is_held(precision: P
     before = embedder.embed_sentence(["Hello", "."])
     network = embedder.elmo_bilm
     assert network is embedder.elmo_bilm
-    assert network.options == embedder.options
-    for name, values in network.to_arrays().items():
+    assert network.bilm.options == embedder.options
+    for name, values in network.bilm.to_arrays().items():
         assert values.tobytes() == expected.pop(name).tobytes()
     assert not expected
     with torch.no_grad():
@@ -255,13 +255,13 @@ def test_the_network_of_files_is_a_copy_that_lives_while_it_is_held(precision: P
     del network, parameter
     gc.collect()
     assert dropped() is None  # and its memory is free
-    assert embedder.elmo_bilm.lstm.get_parameter("layers.0.bias").any()
+    assert embedder.elmo_bilm.bilm.lstm.get_parameter("layers.0.bias").any()
 
 
 def test_the_network_that_was_given_stays_the_callers() -> None:
     bilm = load_bilm()
     embedder = ElmoEmbedder.from_bilm(bilm)
-    assert embedder.elmo_bilm is bilm
+    assert embedder.elmo_bilm.bilm is bilm
     embedder.embed_sentence(["Hello"])
     for name, values in load_bilm().to_arrays().items():
         assert bilm.to_arrays()[name].tobytes() == values.tobytes()
