@@ -14,6 +14,11 @@ class SettingMessages:
         "bilm is {bilm}, and {files} is set too. Expected one of both: bilm for a folder or a name, or options_file "
         "and weight_file for two files (in a component's config they are model.bilm and so on)."
     )
+    BILM_UNKNOWN = (
+        "{got} names no biLM: {reason}. Expected the folder of a biLM or of a pretraining run, en_mini, or the name of "
+        "a published biLM ({expected}). In a component's config this is model.bilm. For two files set options_file and "
+        "weight_file."
+    )
     FILE_SETTING = "{error} The setting {setting} (model.{setting} in a component's config) points there."
     BFLOAT16 = (
         'model.precision is "bfloat16", but this machine\'s {device} has no matrix multiplications in bfloat16. Set it '

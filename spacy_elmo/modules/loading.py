@@ -14,6 +14,7 @@ from ..formats.options import BiLMOptions, read_options
 from ..formats.published.names import downloaded_folder, is_published
 from ..formats.weights.hdf5 import read_weights
 from .bilm import BiLM
+from .naming import is_packed, no_bilm
 
 File = str | os.PathLike[str]
 Arrays = dict[str, npt.NDArray[np.float32]]  # weights by parameter name
@@ -60,6 +61,19 @@ def files_of(bilm: File) -> tuple[str | None, str | None]:
     return str(folder / OPTIONS), str(folder / WEIGHTS)
 
 
+def _named_files(bilm: File) -> tuple[str | None, str | None]:
+    """Return `files_of`. Raises SettingsError if `bilm` is the name of nothing."""
+    if not can_name_bilm(bilm):
+        raise no_bilm(bilm)
+    return files_of(bilm)
+
+
+def _is_options(name: File) -> bool:
+    """Return whether a name is that of a file, an options.json without its weights, and not of a biLM."""
+    path = Path(name)
+    return not can_name_bilm(name) and (path.suffix == ".json" or (path.is_file() and not is_packed(path)))
+
+
 def load_options(options_file: File | None = None, bilm: File | None = None) -> BiLMOptions:
     """Load the sizes and settings of a biLM.
 
@@ -69,7 +83,7 @@ def load_options(options_file: File | None = None, bilm: File | None = None) -> 
     Raises ElmoError, which names the setting and says what is wrong with the file.
     """
     if bilm is not None:
-        options_file = files_of(bilm)[0]
+        options_file = _named_files(bilm)[0]
     with _naming("options_file" if bilm is None else "bilm"):
         return read_options(embedded_files()[0] if options_file is None else options_file)
 
@@ -88,7 +102,7 @@ def load_arrays(
     check_files(options_file, weight_file, bilm)
     options = load_options(options_file, bilm)
     if bilm is not None:
-        weight_file = files_of(bilm)[1]
+        weight_file = _named_files(bilm)[1]
     with _naming("weight_file" if bilm is None else "bilm"):
         if weight_file is None:
             return options, read_weights(embedded_files()[1], options, trusted=True)
@@ -103,7 +117,7 @@ def load_named_arrays(name: File | None = None, weight_file: File | None = None)
 
     Raises ElmoError, which names the setting and says what is wrong with its file.
     """
-    if weight_file is None and name is not None and can_name_bilm(name):
+    if weight_file is None and name is not None and not _is_options(name):
         return load_arrays(bilm=name)
     return load_arrays(name, weight_file)
 

@@ -355,7 +355,7 @@ def test_one_word_and_files_exclude_each_other(tmp_path: Path) -> None:
         spacy.blank("en").add_pipe("elmo", config={"model": {"bilm": "en_mini", "weight_file": "x"}})
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {"bilm": str(tmp_path / "gone")}})
-    with pytest.raises(ElmoError, match=r"gone/options\.json: no such file.*model\.bilm"):
+    with pytest.raises(ElmoError, match=r"gone' names no biLM: there is no such folder.*model\.bilm"):
         nlp("A bank .")
 
 
