@@ -19,6 +19,11 @@ class SettingMessages:
         "a published biLM ({expected}). In a component's config this is model.bilm. For two files set options_file and "
         "weight_file."
     )
+    BILM_OTHER_NAMES = (
+        "{folder}: no {missing}, but it has {found}. Expected options.json and weights.hdf5: rename the files, or "
+        "give both with options_file and weight_file (in a component's config model.options_file and "
+        "model.weight_file)."
+    )
     FILE_SETTING = "{error} The setting {setting} (model.{setting} in a component's config) points there."
     BFLOAT16 = (
         'model.precision is "bfloat16", but this machine\'s {device} has no matrix multiplications in bfloat16. Set it '

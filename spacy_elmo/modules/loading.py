@@ -14,7 +14,7 @@ from ..formats.options import BiLMOptions, read_options
 from ..formats.published.names import downloaded_folder, is_published
 from ..formats.weights.hdf5 import read_weights
 from .bilm import BiLM
-from .naming import is_packed, no_bilm
+from .naming import is_packed, no_bilm, refuse_other_names
 
 File = str | os.PathLike[str]
 Arrays = dict[str, npt.NDArray[np.float32]]  # weights by parameter name
@@ -61,11 +61,18 @@ def files_of(bilm: File) -> tuple[str | None, str | None]:
     return str(folder / OPTIONS), str(folder / WEIGHTS)
 
 
-def _named_files(bilm: File) -> tuple[str | None, str | None]:
-    """Return `files_of`. Raises SettingsError if `bilm` is the name of nothing."""
-    if not can_name_bilm(bilm):
-        raise no_bilm(bilm)
-    return files_of(bilm)
+def _named_files(bilm: File, weights: bool = False) -> tuple[str | None, str | None]:
+    """Return `files_of`. Raises SettingsError if `bilm` is the name of nothing, or its files have other names.
+
+    weights: whether the weights are needed, too.
+    """
+    options_file, weight_file = files_of(bilm)
+    if options_file is not None and weight_file is not None:
+        if not can_name_bilm(bilm):
+            raise no_bilm(bilm)
+        if weights or not Path(options_file).exists():
+            refuse_other_names(options_file, weight_file)
+    return options_file, weight_file
 
 
 def _is_options(name: File) -> bool:
@@ -102,7 +109,7 @@ def load_arrays(
     check_files(options_file, weight_file, bilm)
     options = load_options(options_file, bilm)
     if bilm is not None:
-        weight_file = _named_files(bilm)[1]
+        weight_file = _named_files(bilm, weights=True)[1]
     with _naming("weight_file" if bilm is None else "bilm"):
         if weight_file is None:
             return options, read_weights(embedded_files()[1], options, trusted=True)

@@ -1,4 +1,4 @@
-"""What is said of a name that stands for no biLM."""
+"""What is said of a name that stands for no biLM, and of a folder whose files have other names."""
 
 import os
 from pathlib import Path
@@ -20,3 +20,22 @@ def no_bilm(name: str | os.PathLike[str]) -> SettingsError:
     return SettingsError(
         Errors.BILM_UNKNOWN.format(got=shown(os.fspath(name)), reason=reason, expected=", ".join(PUBLISHED))
     )
+
+
+def refuse_other_names(options_file: str, weight_file: str) -> None:
+    """Raise SettingsError if files are missing, but their folder has one file that can be such a file.
+
+    options_file, weight_file: in the same folder.
+    """
+    folder = Path(options_file).parent
+    patterns = {Path(options_file): "*options.json", Path(weight_file): "*.hdf5"}
+    missing = [file for file in patterns if not file.exists()]
+    candidates = [sorted(folder.glob(patterns[file])) for file in missing]
+    others = [[file.name for file in files if not file.name.startswith("softmax")] for files in candidates]
+    found = [names[0] for names in others if len(names) == 1]
+    if found:
+        raise SettingsError(
+            Errors.BILM_OTHER_NAMES.format(
+                folder=folder, missing=" and no ".join(file.name for file in missing), found=" and ".join(found)
+            )
+        )

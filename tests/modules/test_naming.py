@@ -1,4 +1,4 @@
-"""Names of no biLM: the message says what to give."""
+"""Names of no biLM, and folders whose files have other names: the message says what to give."""
 
 import shutil
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import spacy
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.errors import SettingsError
+from spacy_elmo.errors import ElmoError, SettingsError
 from spacy_elmo.formats.published.names import PUBLISHED
 from spacy_elmo.modules.loading import load_arrays, load_options
 from spacy_elmo.modules.naming import is_packed
@@ -40,3 +40,36 @@ def test_options_without_weights(golden: Path, tmp_path: Path) -> None:
     for name in (tmp_path / "gone.json", golden / "random_a" / "options.json", tmp_path / "sizes"):
         with pytest.raises(SettingsError, match="options_file is set, but weight_file is not"):
             ElmoEmbedder(name)
+
+
+@pytest.mark.parametrize(
+    ("options_file", "weight_file", "others", "expected"),
+    [
+        ("options.json", "model.hdf5", [], r"no weights\.hdf5, but it has model\.hdf5\. Expected"),
+        ("elmo_options.json", "weights.hdf5", [], r"no options\.json, but it has elmo_options\.json\. Expected"),
+        (
+            "a_options.json",
+            "a.hdf5",
+            [],
+            r"no options\.json and no weights\.hdf5, but it has a_options\.json and a\.hdf5",
+        ),
+        ("options.json", "model.hdf5", ["softmax.hdf5"], r"but it has model\.hdf5\."),
+        ("options.json", "a.hdf5", ["b.hdf5"], r"weights\.hdf5: no such file"),
+        ("config.json", "weights.hdf5", [], r"options\.json: no such file"),
+    ],
+)
+def test_files_with_other_names(
+    golden: Path, tmp_path: Path, options_file: str, weight_file: str, others: list[str], expected: str
+) -> None:
+    shutil.copy(golden / "random_a" / "options.json", tmp_path / options_file)
+    for name in (weight_file, *others):
+        shutil.copy(golden / "random_a" / "weights.hdf5", tmp_path / name)
+    with pytest.raises(ElmoError, match=expected):
+        ElmoEmbedder(tmp_path)
+    assert ElmoEmbedder(tmp_path / options_file, tmp_path / weight_file).options.layers == 3
+
+
+def test_the_options_alone_can_be_read(golden: Path, tmp_path: Path) -> None:
+    shutil.copy(golden / "random_a" / "options.json", tmp_path)
+    shutil.copy(golden / "random_a" / "weights.hdf5", tmp_path / "model.hdf5")
+    assert load_options(bilm=tmp_path).layers == 3
