@@ -29,6 +29,14 @@ class FileMessages:
     OPTIONS_DUPLICATE = "the key {key} occurs twice in one object"
     OPTIONS_NOT_OBJECT = "{source}: {key} is {got}. Expected an object with the keys {expected}."
     OPTIONS_MISSING = "{source}: the key {key} is missing. Expected {expected}."
+    OPTIONS_MANY_LANGS = (
+        "{source}: the options of a model of ELMoForManyLangs, with token_embedder and encoder. It is another network, "
+        "which this package can't load. Expected a biLM of AllenNLP or bilm-tf, with lstm and char_cnn."
+    )
+    OPTIONS_WORDS = (
+        "{source}: the key char_cnn is missing. With lstm alone, these are the options of a biLM that reads numbers of "
+        "words, which this package can't load. Expected one that reads characters: if char_cnn was lost, add it."
+    )
     OPTIONS_VALUE = "{source}: {key} is {got}. Expected {expected}."
     OPTIONS_PARAMETERS = (
         "{source}: these sizes make {got:,} parameters. Expected at most {limit:,} (4 GiB of float32); "

@@ -108,6 +108,7 @@ class BiLMOptions:
         Raises OptionsError if a key is missing or a value is out of its range.
         """
         top = _checked_object(data, "the top level", "lstm, char_cnn", source)
+        _refuse_other_kinds(top, source)
         fields = {}
         for name, key in KEYS.items():
             fields[name] = _value_at(top, key, name, source)
@@ -196,6 +197,15 @@ def _checked_object(value: object, key: str, expected: str, source: str) -> Mapp
         message = Errors.OPTIONS_NOT_OBJECT
         raise OptionsError(message.format(source=source, key=key, got=shown(value), expected=expected))
     return value
+
+
+def _refuse_other_kinds(top: Mapping[str, Any], source: str) -> None:
+    if "char_cnn" in top:
+        return
+    if "token_embedder" in top and "encoder" in top:
+        raise OptionsError(Errors.OPTIONS_MANY_LANGS.format(source=source))
+    if "lstm" in top:  # bilm-tf trains such a biLM on options without char_cnn
+        raise OptionsError(Errors.OPTIONS_WORDS.format(source=source))
 
 
 def _value_at(top: Mapping[str, Any], key: str, name: str, source: str) -> Any:

@@ -226,6 +226,14 @@ def test_constructor_checks_too(options: BiLMOptions) -> None:
         options.dim = 3
 
 
+def test_options_of_other_networks() -> None:
+    """The keys of ELMoForManyLangs' cnn_50_100_512_4096_sample.json, and bilm-tf's options for word ids."""
+    with pytest.raises(OptionsError, match=r"^o\.json: the options of a model of ELMoForManyLangs.*another network"):
+        BiLMOptions.from_dict({"encoder": {"dim": 4096}, "token_embedder": {"n_highway": 2}, "dropout": 0.1}, "o.json")
+    with pytest.raises(OptionsError, match=r"^o\.json: the key char_cnn is missing\. .*numbers of words"):
+        BiLMOptions.from_dict({"lstm": VALID["lstm"], "n_tokens_vocab": 793471}, "o.json")
+
+
 def test_errors_are_value_errors() -> None:
     assert issubclass(OptionsError, ElmoError)
     assert issubclass(ElmoError, ValueError)
