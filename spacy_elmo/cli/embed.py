@@ -156,6 +156,7 @@ def embed(
         bool, typer.Option("--file-friendly-logging", help="Show progress as lines, at most one in ten seconds")
     ] = False,
     vocab_path: Annotated[str | None, typer.Option("--vocab-path", hidden=True)] = None,
+    include_package: Annotated[list[str] | None, typer.Option("--include-package", hidden=True)] = None,
     precision: Annotated[
         str,
         typer.Option(
@@ -173,6 +174,8 @@ def embed(
     import_code(code)
     if vocab_path is not None:
         msg.warn(Errors.EMBED_VOCAB_PATH.format(got=vocab_path))
+    if include_package:
+        msg.warn(Errors.EMBED_INCLUDE_PACKAGE.format(got=", ".join(include_package)))
     with printing_errors():
         refuse_stream(output)
         target = Output.of(output, format_, shard_size is not None)

@@ -57,6 +57,10 @@ class CommandMessages:
         "parquet."
     )
     EMBED_VOCAB_PATH = "--vocab-path is not used, as in AllenNLP: nothing is written to {got}"
+    EMBED_INCLUDE_PACKAGE = (
+        "--include-package is not used: {got} is not imported. If a saved pipeline needs functions of yours, give "
+        "their file with --code"
+    )
     EMBED_SAME = (
         "{path}: the file to read and the file to write are the same. Expected another file for the output: change "
         "its name."

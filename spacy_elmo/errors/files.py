@@ -106,7 +106,10 @@ class FileMessages:
     ROUNDING_BITS = "the number of mantissa bits is {got}. Expected a whole number from 1 to {most}."
 
     # Embedded sentences
-    VECTORS_EMPTY = "{path}: no dataset 0 and no sentence_to_index. Expected a file of embedded sentences."
+    VECTORS_EMPTY = (
+        "{path}: no dataset 0 and no sentence_to_index at its root. Expected a file of embedded sentences: those in "
+        "groups, such as a group for each document, are not read."
+    )
     VECTORS_GAP = "{path}: the dataset {name} is missing, though the file has {found}. Expected 0, 1, 2 ..."
     VECTORS_SHAPE = "{source} has shape {got}. Expected (layers, tokens, width) or (tokens, width)."
     VECTORS_DTYPE = "{source} can't be converted to float32 ({reason})."

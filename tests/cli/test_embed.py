@@ -75,10 +75,12 @@ def test_a_terminal_gets_a_progress_bar(output: Path, embedder: ElmoEmbedder, mo
 def test_the_options_of_allennlps_command(text: Path, output: Path, embedder: ElmoEmbedder) -> None:
     """AllenNLP 0.9 declares --vocab-path, and reads it nowhere. Its logs have no carriage returns."""
     options = ["--all", "--vocab-path", output.parent / "vocab.txt", "--file-friendly-logging", "--cuda-device", -1]
+    options += ["--include-package", "first.library", "--include-package", "second"]
     shown = invoke(text, output, *options, *FILES).output
     assert "\r" not in shown
     assert any("4/4" in line for line in shown.splitlines())
     assert "--vocab-path is not used, as in AllenNLP" in " ".join(shown.split())
+    assert "--include-package is not used: first.library, second is not imported" in " ".join(shown.split())
     assert not (output.parent / "vocab.txt").exists()
     for number, vectors in enumerate(embedder.embed_batch([line.split() for line in LINES])):
         np.testing.assert_allclose(arrays_in(output)[str(number)], vectors, atol=1e-5)

@@ -258,6 +258,17 @@ def test_sentences_that_name_their_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_sentences_in_groups(tmp_path: Path) -> None:
+    """The cache of e2e-coref has a group for each document."""
+    path = tmp_path / "elmo_cache.hdf5"
+    with h5py.File(path, "w") as file:
+        file["bn:abc:00_0/0"] = np.zeros((3, 8, 3), np.float32)
+        file["bn:abc:00_1/0"] = np.zeros((2, 8, 3), np.float32)
+    message = run(path, code=1)
+    assert "no sentence_to_index at its root" in message
+    assert "those in groups, such as a group for each document, are not read" in message
+
+
 def test_the_embedded_biLM_by_name_and_a_saved_pipeline(tmp_path: Path) -> None:
     assert "en_mini, the embedded one" in run("en_mini")
     nlp = spacy.blank("en")

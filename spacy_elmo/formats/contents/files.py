@@ -46,7 +46,15 @@ def kind_of(path: Path) -> str:
         names = list_names(file, WeightsError)
         if any(name == INDEX_NAME or name.isdecimal() for name in names) or keyed_datasets(file):
             return VECTORS
+        if names and _is_group_of_sentences(file, names[0]):
+            return VECTORS  # which are not read: the error of VectorsError says so
     return WEIGHTS
+
+
+def _is_group_of_sentences(file: h5py.File, name: str) -> bool:
+    """Whether a name at the root is that of a group whose first dataset is called 0, as e2e-coref writes them."""
+    is_own = file.get(name, getclass=True, getlink=True) is h5py.HardLink
+    return is_own and file.get(name, getclass=True) is h5py.Group and exists(file, f"{name}/0", WeightsError)
 
 
 def vectors_in(path: Path) -> VectorFacts:
