@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -97,10 +98,11 @@ class Parser:
             return
         start = 0
         for end in [len(words)] if ends is None else ends:
-            inside = [i for i in shown if start <= i < end]
+            stop = bisect_left(shown, end, start)
+            inside = shown[start:stop]
             kept = None if spaces is None else [offsets[i] for i in inside]
             document.sentences.append(Sentence([words[i] for i in inside], kept))
-            start = end
+            start = stop
 
     def _sentences(self, words: list[str], offsets: Offsets | None) -> list[Sentence]:
         if not self._docs or not words:

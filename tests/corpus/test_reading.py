@@ -5,6 +5,7 @@ import io
 import json
 import lzma
 import sys
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -222,6 +223,21 @@ def test_docs(tmp_path: Path) -> None:
     assert words([first, second]) == [["A", "dog", "."], ["Yes"], ["no", "bounds"]]
     assert first.text == "A dog.\nYes"
     assert first.sentences[1].offsets == [(7, 10)]
+
+
+def test_sentences_of_a_long_doc_are_found_in_one_walk() -> None:
+    """A walk through all words for each sentence would take minutes."""
+    words_of_doc = ["A", "\n", "dog", "."] * 20_000
+    ends = list(range(4, len(words_of_doc) + 1, 4))
+    record = {"words": words_of_doc, "spaces": [True] * len(words_of_doc), "ends": ends}
+    started = time.process_time()
+    document = BLANKS(Item("a.spacy", 1, "doc", json.dumps(record).encode()))
+    assert time.process_time() - started < 10
+    assert document is not None
+    assert words([document]) == [["A", "dog", "."]] * 20_000
+    assert document.text is not None
+    for i, sentence in enumerate(document.sentences):  # each takes ten characters
+        assert sentence.offsets == [(10 * i, 10 * i + 1), (10 * i + 4, 10 * i + 7), (10 * i + 8, 10 * i + 9)]
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
