@@ -15,7 +15,7 @@ from ..formats.folders.leftovers import remove_leftovers
 from ..formats.folders.lock import folder_lock
 from .bilm import BiLMChoice
 from .cluster import connected, run_cluster
-from .documents import Item, Shard
+from .documents import Shard
 from .local import run_here, run_workers
 from .manifest import SHARDS, Manifest, ShardFacts
 from .output import Output
@@ -133,14 +133,12 @@ def _embed_into_file(
         raise CorpusError(Errors.EMBED_SAME.format(path=path))
     facts = ShardFacts(0, path.name, 0, "")
 
-    def items() -> Iterator[Item]:
-        yield from read_items(files)
+    def check() -> None:
+        summary.add(facts)
         if not facts.sentences:  # before the file replaces an earlier one
-            summary.add(facts)
             raise summary.no_sentences(names)
 
-    ShardWriter(settings).write_file(items(), path, facts, refuse, progress)
-    summary.add(facts)
+    ShardWriter(settings).write_file(read_items(files), path, facts, refuse, progress, check)
 
 
 def _embed_into_folder(

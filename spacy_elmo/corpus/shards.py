@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy.typing as npt
 
 from ..formats.text.lines import Unusable
 from .bilm import BiLMChoice, EmbeddingBiLM
-from .documents import Document, Item, Shard, size_of
+from .documents import Document, Item, Shard
 from .manifest import ShardFacts
 from .parsing import Parser
 from .selection import Selection
+from .windows import Windows
 from .writers.kinds import WRITERS
 from .writers.writer import Shape, VectorFile
 
@@ -25,19 +27,12 @@ WINDOW_TOKENS = 32_768  # that are sorted by length together, as soon as they ar
 Embedded = list[tuple[Document, list[npt.NDArray[Any]]]]
 
 
-class Window(NamedTuple):
-    """What is embedded together.
-
-    documents: in their order.
-    bytes: of the items that were read for them, those that were left out included.
-    """
-
-    documents: list[Document]
-    bytes: int
-
-
 def no_progress(tokens: int, size: int) -> None:
     """Show nothing."""
+
+
+def no_check() -> None:
+    """Check nothing."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +102,7 @@ class ShardWriter:
         facts: ShardFacts,
         skip: Callable[[Item, str], None],
         progress: Progress = no_progress,
+        complete: Callable[[], None] = no_check,
     ) -> None:
         """Write the vectors of items to a file.
 
@@ -115,45 +111,37 @@ class ShardWriter:
         facts: its counts are raised.
         skip: is called with each item that can't be used, and the reason. It may raise.
         progress: is called with what was done.
+        complete: is called before the file appears. It may raise.
 
         Raises VectorsError if it can't be written.
         """
         self.bilm.forget_words()
         shape = Shape(self.settings.selection, self.bilm.options.layers, self.bilm.options.width)
-        windows = self._windows(items, facts, skip)
         with WRITERS[self.settings.format](path, shape) as file, ThreadPoolExecutor(1) as beside:
-            upcoming, written = beside.submit(next, windows, None), beside.submit(_write, file, [])
-            while (window := upcoming.result()) is not None:
-                upcoming = beside.submit(next, windows, None)
+            written = beside.submit(_write, file, [])
+            parse = partial(self._parse, facts=facts, skip=skip)
+            for window in Windows(items, parse, WINDOW_TOKENS, beside):
                 embedded = self._embed(window.documents)
                 written.result()
                 written = beside.submit(_write, file, embedded)
                 progress(sum(document.tokens for document in window.documents), window.bytes)
             written.result()
+            complete()
 
-    def _windows(self, items: Iterable[Item], facts: ShardFacts, skip: Callable[[Item, str], None]) -> Iterator[Window]:
-        """Yield the documents of items. The last window has the bytes of all items after the last document."""
-        window, tokens, size = [], 0, 0
-        for item in items:
-            size += size_of(item)
-            try:
-                document = self._parser(item)
-            except Unusable as error:
-                skip(item, str(error))
-                continue
-            if document is None:
-                facts.blank += 1
-                continue
-            facts.documents += 1
-            facts.sentences += len(document.sentences)
-            facts.tokens += document.tokens
-            facts.cut_words += sum(self.bilm.cut_words(sentence.tokens) for sentence in document.sentences)
-            window.append(document)
-            tokens += document.tokens
-            if tokens >= WINDOW_TOKENS:
-                yield Window(window, size)
-                window, tokens, size = [], 0, 0
-        yield Window(window, size)
+    def _parse(self, item: Item, facts: ShardFacts, skip: Callable[[Item, str], None]) -> Document | None:
+        try:
+            document = self._parser(item)
+        except Unusable as error:
+            skip(item, str(error))
+            return None
+        if document is None:
+            facts.blank += 1
+            return None
+        facts.documents += 1
+        facts.sentences += len(document.sentences)
+        facts.tokens += document.tokens
+        facts.cut_words += sum(self.bilm.cut_words(sentence.tokens) for sentence in document.sentences)
+        return document
 
     def _embed(self, documents: list[Document]) -> Embedded:
         sentences = [sentence.tokens for document in documents for sentence in document.sentences]
