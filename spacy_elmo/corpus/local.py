@@ -14,12 +14,12 @@ from pathlib import Path
 import torch
 from spacy.util import import_file
 
-from ..errors import Errors, ProcessError
+from ..errors import ElmoError, Errors, ProcessError
 from .documents import Shard
 from .manifest import ShardFacts
 from .shards import Progress, ShardSettings, ShardWriter
 
-_writer: ShardWriter  # of a worker process
+_writer: ShardWriter | Exception  # of a worker process; the error with which it has started
 
 
 def run_here(
@@ -53,7 +53,7 @@ def run_workers(
     workers: number of processes.
     shards, settings, folder, done, progress: as in `run_here`.
 
-    Raises ProcessError if a worker dies.
+    Raises ProcessError if a worker can't start or dies.
     """
     threads = max(1, torch.get_num_threads() // workers)
     before = set(multiprocessing.active_children())
@@ -88,14 +88,17 @@ def run_workers(
 
 
 def _start(settings: ShardSettings, threads: int) -> None:
-    """Load the biLM of a worker process."""
+    """Load the biLM of a worker process. An error is kept for `_make`: raised here, it would only end the process."""
     global _writer
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
-    if settings.code is not None:
-        import_file("python_code", settings.code)  # as spaCy's commands do
-    _writer = ShardWriter(settings)
+    try:
+        if settings.code is not None:
+            import_file("python_code", settings.code)  # as spaCy's commands do
+        _writer = ShardWriter(settings)
+    except Exception as error:
+        _writer = error
 
 
 def _end_with_parent() -> None:
@@ -106,4 +109,8 @@ def _end_with_parent() -> None:
 
 
 def _make(shard: Shard, folder: Path) -> ShardFacts:
+    if isinstance(_writer, ElmoError):
+        raise _writer
+    if isinstance(_writer, Exception):  # of a class that the process which gets it may not know
+        raise ProcessError(Errors.CORPUS_START.format(reason=f"{type(_writer).__name__}: {_writer}")) from _writer
     return _writer.write_shard(shard, folder)

@@ -210,6 +210,10 @@ class CorpusMessages:
     )
     COLUMNS_MISSING = "the table has the columns {got}. Expected {expected} among them: set column to its name."
     COLUMNS_ROW = "row {row} of the column {column!r} can't be used: {reason}. Expected a text, or a list of words."
+    CORPUS_START = (
+        "a worker process could not start ({reason}). If the error comes from the file that code (--code) names, "
+        "correct that file: each worker imports it. Otherwise leave out workers (--workers): then no process starts."
+    )
     CORPUS_WORKER = (
         "a worker process ended in the middle; perhaps the system had no memory left. The finished shards stay: give "
         "the same command again, with fewer workers or smaller shards."
