@@ -15,7 +15,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version as version_of
@@ -85,10 +85,10 @@ def run_cluster(
 ) -> None:
     """Make shards on all machines of the cluster that this process is connected to (see `connected`).
 
-    The biLM comes from this machine. A task has one core, and one GPU if the biLM's device is one. If reading the
-    shards fails, those that are being made are finished first. If a signal stops this process, those that wait
-    are left out, and the others end after their window. A warning says what is waited for if no shard is finished
-    for a while.
+    The biLM comes from this machine. A task has one core, and one GPU if the biLM's device is one. If reading or making
+    a shard fails, those that are being made are finished first, unless another one fails too. Then the first error is
+    raised. If a signal stops this process, those that wait are left out, and the others end after their window. A
+    warning says what is waited for if no shard is finished for a while.
 
     workers: tasks at once; None: as many as the cluster can run, and as many more that wait.
     shards, settings, folder, done, progress: as in `local.run_here`. All machines must share the folder.
@@ -125,7 +125,8 @@ def run_cluster(
                 pending[make.remote([shared], shared.hex(), shard, mark)] = shard.bytes  # a list is not fetched
                 collect(most())
         except Exception:
-            collect(0)
+            with suppress(Exception):  # the first error tells more than a second one
+                collect(0)
             raise
         collect(0)
     finally:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -191,9 +192,13 @@ def _embed_into_folder(
                 del writer
                 run_workers(missing(), settings, making.workers, folder / SHARDS, manifest.add, progress)
             manifest.finish(n_shards)
-        finally:
-            manifest.write_skipped()
-            remove_leftovers(folder, CorpusError)
+        except BaseException:
+            for clean_up in (partial(remove_leftovers, folder, CorpusError), manifest.write_skipped):
+                with suppress(CorpusError):  # the first error tells more than a second one
+                    clean_up()
+            raise
+        remove_leftovers(folder, CorpusError)
+        manifest.write_skipped()
         for number in sorted(manifest.facts):
             summary.add(manifest.facts[number])
         summary.shards = n_shards

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -47,8 +48,8 @@ def run_workers(
 ) -> None:
     """Make shards in several processes, which share the threads that torch has here.
 
-    If reading the shards fails, those that are being made are finished first. If a signal stops this process, the
-    workers end at once.
+    If reading or making a shard fails, those that are being made are finished first, unless another one fails too. Then
+    the first error is raised. If a signal stops this process, the workers end at once.
 
     workers: number of processes.
     shards, settings, folder, done, progress: as in `run_here`.
@@ -62,7 +63,8 @@ def run_workers(
 
     def collect(most: int) -> None:
         while len(pending) > most:
-            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+            finished = wait(pending, return_when=FIRST_COMPLETED).done
+            for future in [future for future in pending if future in finished]:  # in the order of the shards
                 size = pending.pop(future)
                 facts = future.result()
                 done(facts)
@@ -74,7 +76,8 @@ def run_workers(
                 pending[pool.submit(_make, shard, folder)] = shard.bytes
                 collect(2 * workers - 1)  # a shard for each worker waits
         except Exception:
-            collect(0)
+            with suppress(Exception):  # the first error tells more than a second one
+                collect(0)
             raise
         collect(0)
     except BrokenProcessPool as error:

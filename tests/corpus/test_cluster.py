@@ -108,6 +108,39 @@ def test_another_version_is_refused() -> None:
         cluster._load("0.0.1", settings, *settings.bilm.load_arrays())
 
 
+class FailingRay:
+    """A Ray whose tasks all fail at once. A task is the number of its shard, and is its own reference."""
+
+    class exceptions:
+        RayTaskError = RayError = ZeroDivisionError
+
+    def put(self, value: object) -> "FailingRay":
+        return self
+
+    def hex(self) -> str:
+        return "command"
+
+    def options(self, **_: object) -> "FailingRay":
+        return self
+
+    def remote(self, *arguments: Any) -> Any:
+        return arguments[2].number if len(arguments) > 1 else self
+
+    def wait(self, tasks: list[int], **_: object) -> tuple[list[int], list[int]]:
+        return tasks, []
+
+    def get(self, task: int) -> None:
+        raise ValueError(f"shard {task}")
+
+
+def test_the_first_error_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_ray", FailingRay)
+    settings = ShardSettings(BiLMChoice(BILM), "npy", Selection("mean"), None, False, False)
+    shards = (Shard(number, []) for number in range(8))
+    with pytest.raises(ValueError, match="shard 0"):
+        cluster.run_cluster(shards, settings, 3, tmp_path, lambda facts: None, lambda *_: None)
+
+
 class WaitingRay:
     """A Ray whose first task is finished when it was waited for the fourth time. All of it takes no time."""
 
