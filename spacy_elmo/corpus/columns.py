@@ -76,7 +76,7 @@ class EmbedColumns:
         if is_frame:
             return table.assign(**{key: list(values) for key, values in added.items()})
         added["tokens"] = _objects(sentences)
-        added[name] = np.stack(vectors) if self.selection.sentence and vectors else _objects(vectors)
+        added[name] = self._stacked(vectors) if self.selection.sentence else _objects(vectors)
         return {**table, **added}
 
     def _words(self, values: Iterable[Any]) -> list[list[str]]:
@@ -100,6 +100,10 @@ class EmbedColumns:
         for i, layers in bilm.embed([sentences[i] for i in full]):
             vectors[full[i]] = self.selection(layers)
         return vectors
+
+    def _stacked(self, vectors: Sequence[Array]) -> Array:
+        bilm, _ = self._load()
+        return np.array(vectors, self.selection.dtype).reshape(len(vectors), bilm.options.width)  # also of no vectors
 
     def _load(self) -> tuple[EmbeddingBiLM, Tokenizer]:
         if self._loaded is None:

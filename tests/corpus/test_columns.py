@@ -53,10 +53,13 @@ def test_the_type_is_that_which_was_asked_for(sentence: bool) -> None:
         np.testing.assert_allclose(row, top, atol=1e-3)
 
 
-def test_one_vector_a_text_is_one_array() -> None:
-    embed = EmbedColumns("words", bilm=BILM, sentence=True)
-    assert embed({"words": WORDS})["vector"].shape == (3, ElmoEmbedder(BILM).options.width)
-    assert len(embed({"words": []})["vector"]) == 0
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("words", [WORDS, WORDS[1:2], []])
+def test_one_vector_a_text_is_one_array(words: list[list[str]], dtype: str) -> None:
+    """So that the tables of an empty part and of others can be put together."""
+    found = EmbedColumns("words", bilm=BILM, dtype=dtype, sentence=True)({"words": words})["vector"]
+    assert found.shape == (len(words), ElmoEmbedder(BILM).options.width)
+    assert found.dtype == dtype
 
 
 def test_texts_are_split_as_the_language_says() -> None:
