@@ -77,10 +77,10 @@ class Parser:
             document.sentences = self._sentences(*self._split(document.text))
         if record.get("id") is not None:
             name = record["id"]
-            document.id = encodable(name) if isinstance(name, str) else json.dumps(name)
+            document.id = encodable(name) if isinstance(name, str) else _json(name)
         read = ("id", "tokens") if "tokens" in record else ("id", "text")
         other = {name: value for name, value in record.items() if name not in read}
-        document.meta = json.dumps(other) if other else None
+        document.meta = _json(other) if other else None
 
     def _read_doc(self, document: Document, record: dict[str, Any]) -> None:
         words, spaces, ends = record["words"], record["spaces"], record["ends"]
@@ -112,6 +112,14 @@ class Parser:
             Sentence(words[start:end], None if offsets is None else offsets[start:end])
             for start, end in pairwise(starts)
         ]
+
+
+def _json(value: Any) -> str:
+    """Return what Python has read as JSON, as JSON. Raises Unusable if JSON has no such number."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise Unusable("not JSON (a number is NaN, infinite or too large)") from error
 
 
 def check_tokenizer(lang: str | None, tokenized: bool | None) -> None:
