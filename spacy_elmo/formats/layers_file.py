@@ -77,6 +77,9 @@ class LayersFile:
         result: dict[bytes, Layers] = {}
         try:
             with self._open() as connection:
+                # From the first query of a transaction on, no other process can make the file larger.
+                connection.execute("BEGIN")
+                connection.execute("PRAGMA user_version").fetchone()
                 # The rows of an intact file have no more bytes together than the file.
                 size = os.path.getsize(self.path)
                 _limit_lengths(connection, min(size, _MAX_BYTES))

@@ -396,6 +396,31 @@ def test_processes_that_write_at_the_same_time(path: Path) -> None:
         assert (array == array[0, 0, 0]).all()
 
 
+def test_a_process_that_writes_while_another_one_reads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tries to just after the size of the file was taken, which limits the bytes of all rows. It has to wait."""
+    first, later = random_layers(2, 21), random_layers(20)
+    LayersFile(path).write(first)
+    LayersFile(path.with_name("later")).write(later)
+    getsize, tries = os.path.getsize, []
+
+    def getsize_and_write(name: str) -> int:
+        size = getsize(name)
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+            other.execute("ATTACH ? AS later", [str(path.with_name("later"))])
+            try:
+                other.execute("INSERT INTO layers SELECT * FROM later.layers")
+            except sqlite3.OperationalError as error:
+                tries.append(str(error))
+        return size
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os.path, "getsize", getsize_and_write)
+        assert_same(LayersFile(path).read([*first, *later]), first)
+    assert tries == ["database is locked"]
+    LayersFile(path).write(later)
+    assert_same(LayersFile(path).read([*first, *later]), first | later)
+
+
 @pytest.mark.slow
 def test_forks_while_threads_read_and_write(path: Path) -> None:
     file, items = LayersFile(path), random_layers(100)
