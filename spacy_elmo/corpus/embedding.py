@@ -14,6 +14,7 @@ from ..errors import CorpusError, Errors, SettingsError, shown
 from ..formats.atomic import writing
 from ..formats.folders.leftovers import remove_leftovers
 from ..formats.folders.lock import folder_lock
+from ..models.numbers import is_whole
 from .bilm import BiLMChoice
 from .cluster import connected, run_cluster
 from .documents import Shard
@@ -93,7 +94,7 @@ def embed(
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     target = Output.of(Path(output), format, shard_size is not None)
     for name, number in (("workers", workers), ("shard_size", shard_size)):
-        if number is not None and (not isinstance(number, int) or number < 1):
+        if number is not None and (not is_whole(number) or number < 1):
             raise SettingsError(Errors.CORPUS_NUMBER.format(name=name, got=shown(number)))
     if engine not in ENGINES:
         raise SettingsError(Errors.CORPUS_ENGINE.format(got=shown(engine), expected=", ".join(ENGINES)))

@@ -221,6 +221,14 @@ def test_what_does_not_fit_is_refused(text: Path, tmp_path: Path) -> None:
         embed(text, tmp_path / "bad", format="spacy", bilm=BILM)
 
 
+@pytest.mark.parametrize("name", ["workers", "shard_size"])
+@pytest.mark.parametrize("number", [0, -1, True, 2.0, "2"])
+def test_numbers_that_are_not_whole_are_refused(text: Path, tmp_path: Path, name: str, number: object) -> None:
+    with pytest.raises(SettingsError, match=f"{name} is {number!r}. Expected a whole number, 1 or more"):
+        embed(text, tmp_path / "out", format="spacy", bilm=BILM, **{name: number})  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("name", ["vectors.npy", "vectors.spacy", "vectors"])  # without a suffix, npy is one file too
 def test_a_text_without_words_replaces_no_file(tmp_path: Path, name: str) -> None:
     text, out = tmp_path / "blank.txt", tmp_path / name

@@ -10,6 +10,7 @@ from thinc.api import Model
 from thinc.types import Floats3d
 
 from ...errors import ChangedBiLMWarning, Errors, NotEmbeddedError, SettingsError
+from ..numbers import is_whole
 from ..types import BiLMModel
 from .upstream import Source, Upstream
 
@@ -30,7 +31,7 @@ def build_listener(width: int, upstream: str = "*") -> BiLMModel:
 
     Raises SettingsError if width or upstream cannot be used.
     """
-    if not isinstance(width, int) or width < 1:
+    if not is_whole(width) or width < 1:
         raise SettingsError(Errors.LISTENER_WIDTH_KIND.format(got=width))
     if not isinstance(upstream, str) or not upstream:
         raise SettingsError(Errors.LISTENER_UPSTREAM.format(got=upstream))

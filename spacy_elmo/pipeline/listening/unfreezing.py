@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 from spacy.language import Language
 
 from ...errors import Errors, SettingsError, shown
+from ...models.numbers import is_whole
 from ...models.shim import bilm_shims
 from ..elmo import ElmoPipe
 
@@ -27,9 +28,9 @@ def build_gradual_unfreezing(
 
     Raises SettingsError if a setting cannot be used.
     """
-    if not isinstance(start, int) or start < 0:
+    if not is_whole(start) or start < 0:
         raise SettingsError(Errors.UNFREEZE_START.format(got=shown(start)))
-    if not isinstance(every, int) or every < 1:
+    if not is_whole(every) or every < 1:
         raise SettingsError(Errors.UNFREEZE_EVERY.format(got=shown(every)))
     if unit not in get_args(Unit):
         raise SettingsError(Errors.UNFREEZE_UNIT.format(got=shown(unit)))

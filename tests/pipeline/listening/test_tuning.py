@@ -356,7 +356,13 @@ def test_what_unfreezing_left_shut_is_open_after_initialisation() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"start": -1}, "start is -1"), ({"every": 0}, "every is 0"), ({"unit": "day"}, "unit is 'day'")],
+    [
+        ({"start": -1}, "start is -1"),
+        ({"start": True}, "start is True"),
+        ({"every": 0}, "every is 0"),
+        ({"every": True}, "every is True"),
+        ({"unit": "day"}, "unit is 'day'"),
+    ],
 )
 def test_bad_settings_of_unfreezing(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
