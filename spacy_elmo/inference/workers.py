@@ -57,12 +57,13 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
             pool = ThreadPoolExecutor(n_threads, "elmo")
             try:
                 waiting = [pool.submit(start) for _ in range(n_threads)]
+                started.wait()
+                for future in waiting:
+                    future.result()
             except BaseException:
                 started.abort()  # the threads that have started must not wait for ever
                 raise
-            started.wait()
-            for future in waiting:
-                future.result()
-            torch.set_num_threads(before)  # later threads of the program inherit it
+            finally:
+                torch.set_num_threads(before)  # later threads of the program inherit it
             _POOLS[key] = pool
         return _POOLS[key]
