@@ -79,13 +79,13 @@ def build_scalar_mix(
         raise SettingsError(Errors.MIX_L2.format(got=l2))
     if not is_number(gamma):
         raise SettingsError(Errors.MIX_GAMMA.format(got=gamma))
+    initial_w = None if layers is None else [0.0] * layers
     if scalar_mix_parameters is not None:
         if not all(map(is_number, scalar_mix_parameters)):
             raise SettingsError(Errors.MIX_FINITE.format(got=shown(scalar_mix_parameters)))
         if not len(scalar_mix_parameters) or len(scalar_mix_parameters) != (layers or len(scalar_mix_parameters)):
             raise SettingsError(Errors.MIX_LAYERS_SET.format(got=len(scalar_mix_parameters), expected=layers))
-        layers = len(scalar_mix_parameters)
-    initial_w = None if layers is None else [float(x) for x in scalar_mix_parameters or [0.0] * layers]
+        initial_w = [float(x) for x in scalar_mix_parameters]
     settings = MixSettings(layer_norm, trainable, dropout, l2, initial_w, gamma)
     model: MixModel = Model(
         NAME,

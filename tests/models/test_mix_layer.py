@@ -202,6 +202,17 @@ def test_no_docs_and_empty_docs() -> None:
     assert backprop(Y)[0].shape == (3, 0, 4)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_initial_weights_may_be_an_array(dtype: type) -> None:
+    mix = build_scalar_mix(scalar_mix_parameters=np.array([1, 0, -2], dtype))
+    assert mix.get_param("w").tolist() == [1.0, 0.0, -2.0]
+    mix.initialize(X=docs())
+    assert mix.get_param("w").tolist() == [1.0, 0.0, -2.0]
+    assert build_scalar_mix().from_bytes(mix.to_bytes()).get_param("w").tolist() == [1.0, 0.0, -2.0]
+    with pytest.raises(SettingsError, match="has 0 weights"):
+        build_scalar_mix(scalar_mix_parameters=np.zeros(0, dtype))
+
+
 def test_saved_parameters_and_settings_of_the_config() -> None:
     saved = build_scalar_mix(scalar_mix_parameters=[1.0, 0.0, -1.0], gamma=2.0, dropout=0.5).to_bytes()
     loaded = build_scalar_mix(dropout=0.1).from_bytes(saved)
