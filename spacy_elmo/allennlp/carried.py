@@ -19,6 +19,15 @@ class CarriedState:
     stateful: bool
     state: LstmState | None = None
 
+    def on_device_of(self, zero: LstmState) -> LstmState:
+        """Return the state on the device and in the type of the zero state, which is returned if there is none.
+
+        zero: the zero state of any number of rows.
+        """
+        if self.state is None:
+            return zero
+        return LstmState(*(part.to(other) for part, other in zip(self.state, zero)))
+
     def reset(self, mask: Tensor | None = None) -> None:
         """Let the next batch start from the zero state.
 

@@ -115,11 +115,7 @@ class ElmoBiLM(nn.Module):
         return {"activations": list(output.layers), "mask": output.mask}
 
     def _previous_state(self) -> LstmState:
-        zero = self.bilm.lstm.zero_state(0)
-        state = self._carried.state
-        if state is None:
-            return zero
-        return LstmState(*(s.to(z) for s, z in zip(state, zero)))  # the module may be on another device now
+        return self._carried.on_device_of(self.bilm.lstm.zero_state(0))  # the module may be on another device now
 
     def _run_words(self, inputs: Tensor, words: Tensor, vocabulary: Tensor, state: LstmState | None) -> BiLMOutput:
         """Run sentences whose words are indices in the vocabulary.

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -99,8 +100,9 @@ class ElmoEmbedder(Encoder, EmbedderNetwork):
         self._carried = CarriedState(stateful)
 
     def __getstate__(self) -> dict[str, Any]:
-        # the engine's matrices can't be copied; a copy lays them out again
-        return {name: value for name, value in self.__dict__.items() if name != "_engine"} | {"_network": None}
+        # the engine's matrices can't be copied; a copy lays them out again, and has a state of its own
+        state = {name: value for name, value in self.__dict__.items() if name != "_engine"}
+        return state | {"_network": None, "_carried": replace(self._carried)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _engine=_engine_of(state["_owner"], state["_dtype"]))
@@ -144,7 +146,7 @@ class ElmoEmbedder(Encoder, EmbedderNetwork):
         if not self.stateful:
             return self._engine.run(sentences)
         zero = self._engine.zero_state(len(sentences))
-        before = zero if self._carried.state is None else self._carried.state
+        before = self._carried.on_device_of(zero)
         layers, after = self._engine.run_from(sentences, before.rows(len(sentences), zero))
         if any(sentences):  # as in AllenNLP, a batch without words does not change the state
             self._carried.state = after.followed_by(before)

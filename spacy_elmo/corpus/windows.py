@@ -67,7 +67,11 @@ class Windows:
         """Have that many bytes of items wait, and begin to make documents of them. No window needs more items."""
         size = sum(map(size_of, self._waiting))
         while size < n_bytes and len(self._waiting) < self._tokens:
-            item = next(self._items, None)
+            try:
+                item = next(self._items, None)
+            except Exception:
+                self._beside.submit(self._make_documents).result()  # the error of an earlier item comes first
+                raise
             if item is None:
                 self._ended = True
                 break

@@ -161,7 +161,10 @@ class CommandMessages:
     INIT_LANGUAGE = (
         "--lang is {got!r}, which can't be used ({reason}). Expected the code of a language that spaCy knows, like en."
     )
-    INIT_TOKENIZER = "--lang is {got!r}, whose tokenizer needs a package that is not installed ({reason}). Install it."
+    INIT_TOKENIZER = (
+        "the language is {got!r}, that of --lang or of the biLM's model card. Its tokenizer needs a package that is "
+        "not installed ({reason}). Install it, or give another --lang."
+    )
     INIT_EMPTY = "--pipeline names no component that is trained. Expected some of {expected}, separated by commas."
     INIT_TWICE = "--pipeline names {got!r} twice. Expected each component once: leave one out."
     INIT_ELMO = "--pipeline names 'elmo'. Expected only the components that listen to it: elmo is added automatically."

@@ -20,7 +20,7 @@ class CorpusMessages:
     )
     SOURCE_CONLLU = (
         "{path}: a table of annotated words. Expected text: convert it to .spacy with python -m spacy convert "
-        "{path} . --converter conllu, and give the file that this writes."
+        "{path} . --converter conllu, and give the file that this writes. If it is packed, unpack it first."
     )
     SOURCE_ZSTD = "{path}: packed with zstd, but zstandard is missing. Get it with pip install zstandard."
     SOURCE_HOLDS_OUTPUT = (

@@ -16,7 +16,8 @@ def is_packed(name: str | os.PathLike[str]) -> bool:
 
 def no_bilm(name: str | os.PathLike[str]) -> SettingsError:
     """Return the error for a name that is neither that of a biLM nor a folder."""
-    reason = "it is a packed file. Unpack it, and give its folder" if is_packed(name) else "there is no such folder"
+    packed = is_packed(name) and Path(name).exists()
+    reason = "it is a packed file. Unpack it, and give its folder" if packed else "there is no such folder"
     return SettingsError(
         Errors.BILM_UNKNOWN.format(got=shown(os.fspath(name)), reason=reason, expected=", ".join(PUBLISHED))
     )

@@ -24,7 +24,15 @@ def is_pipeline(model: str) -> bool:
     folder = Path(model)
     if folder.exists():
         return (folder / "config.cfg").is_file() and (folder / "meta.json").is_file()
-    return model != EMBEDDED and not is_published(model) and is_package(model)
+    return model != EMBEDDED and not is_published(model) and _is_package(model)
+
+
+def _is_package(name: str) -> bool:
+    """Return whether there is an installed package of this name that spaCy has made of a pipeline."""
+    try:
+        return is_package(name) and (util.get_package_path(name) / "meta.json").is_file()
+    except ImportError:  # the distribution of this name has a module of another one
+        return False
 
 
 def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:

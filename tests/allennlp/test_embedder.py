@@ -269,7 +269,7 @@ def test_the_network_that_was_given_stays_the_callers() -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "auto"])
 @pytest.mark.parametrize("stateful", [False, True])
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda embedder: pickle.loads(pickle.dumps(embedder))])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda embedder: pickle.loads(pickle.dumps(embedder))])
 def test_copies(
     golden: Path, copied: Callable[[ElmoEmbedder], ElmoEmbedder], stateful: bool, precision: Precision
 ) -> None:

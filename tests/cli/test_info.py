@@ -243,6 +243,11 @@ def test_an_installed_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "model en_mini, the embedded one" in output
 
 
+def test_a_package_that_is_no_pipeline() -> None:
+    for name in ("numpy", "typing_extensions"):
+        assert "no such file or folder" in run(name, code=1)
+
+
 def test_two_options_with_weights(model: Path, golden: Path) -> None:
     both = [model / "options.json", golden / "random_b" / "options.json"]
     assert "2 options files were given with weights" in run(model / "weights.hdf5", *both, code=1)

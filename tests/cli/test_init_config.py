@@ -358,7 +358,9 @@ def test_languages_that_are_refused(lang: str, tmp_path: Path) -> None:
 
 def test_a_tokenizer_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyvi", None)
-    assert "--lang is 'vi', whose tokenizer needs a package" in error("--lang", "vi", tmp_path / "task.cfg")
+    assert "the language is 'vi', that of --lang or of the biLM's model card. Its tokenizer needs" in error(
+        "--lang", "vi", tmp_path / "task.cfg"
+    )
 
 
 def test_files_that_are_refused(data: Path, tmp_path: Path) -> None:

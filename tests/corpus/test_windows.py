@@ -111,6 +111,7 @@ def test_errors_of_both_threads_are_raised() -> None:
         ("reading", lambda beside: Windows(broken(), parse, 10, beside)),
         ("parsing", lambda beside: Windows(items_of([b"a"]), refuse, 10, beside)),
     ]
+    makers.append(("parsing", lambda beside: Windows(broken(), refuse, 10, beside)))  # the error of the earlier item
     for message, make in makers:
         with ThreadPoolExecutor(1) as beside, pytest.raises(ValueError, match=message):
             list(make(beside))

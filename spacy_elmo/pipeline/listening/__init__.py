@@ -19,12 +19,14 @@ Training with a biLM that is tuned. It learns from all its listeners in one back
 3. spaCy passes the optimizer to `ElmoPipe.finish_update`, which calls Tuning.finish. There are two cases:
    - `spacy train` calls it after all components. All gradients have been added, and the step ends at once.
    - `nlp.update(sgd=...)` calls it right after 1, before any gradient has been added. Tuning stores the optimizer, and
-     the step ends when the last component's listeners have added all their gradients (the Step calls Tuning back).
-     Listeners of a component that was disabled during linking count as last, because their place is not known.
+     the step ends when the last component's listeners have read the layers, and all listeners that read them have added
+     their gradients (the Step calls Tuning back). Listeners of a component that was disabled during linking count as
+     last, because their place is not known.
 4. When the step ends, the Step closes and returns the sum of the gradients. The biLM's backward pass runs once, and
    the shim applies the optimizer. A listener that calls back later raises an error, because its gradient would be lost.
 
-If the last component skips its update (it is excluded, disabled, or has nothing to learn), the Step never calls Tuning
-back. Then the step ends when the weights are next needed: each method of the shim that uses, saves, copies or trains
-them first settles (BiLMShim.settle calls Tuning.settle). The next `update` ends it in any case.
+If the last component skips its update (it is excluded, disabled, or has nothing to learn), or if a listener that has
+read the layers adds no gradient (a `tok2vec` pipe whose own listeners skip theirs), the Step never calls Tuning back.
+Then the step ends when the weights are next needed: each method of the shim that uses, saves, copies or trains them
+first settles (BiLMShim.settle calls Tuning.settle). The next `update` ends it in any case.
 """

@@ -130,8 +130,8 @@ class _Loop:
         if not self._ended():
             self.progress.finished = False  # the settings may have a longer run now
         elif self.progress.finished:
-            what = "training.patience" if self._out_of_patience() else "training.epochs or training.total_tokens"
-            self.reporter.message(f"finished before: {what} would make it longer")
+            what = "patience" if trainer.step_number < trainer.total_steps else "epochs or training.total_tokens"
+            self.reporter.message(f"finished before: training.{what} would make it longer")
         while not self._ended() and not self.stopped:
             self.stopped = self.group.largest(self.stop.number or 0)
             if self.stopped:

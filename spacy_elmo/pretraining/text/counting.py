@@ -6,6 +6,7 @@ from typing import NamedTuple
 from .reading import read_sentences
 
 MOST_WORDS = 20_000  # distinct words that are counted, more than twice the negatives of any size
+_UNSPACED = 4.0  # tokens of a blank-separated word, from which on blanks do not separate words: English has 1.2
 _SAMPLED = 1_000  # sentences that are tokenised, to know how many tokens a blank-separated word makes
 
 
@@ -14,7 +15,8 @@ class TextSize(NamedTuple):
 
     sentences, tokens: their numbers; those that were counted, if the count ended early.
     complete: whether all of the text was counted.
-    words: number of distinct words among those that were counted, separated by blanks; MOST_WORDS if there are more.
+    words: number of distinct words among those that were counted, MOST_WORDS if there are more. They are separated by
+        blanks if most words of the text are; with punctuation they are more than the tokenizer's.
     """
 
     sentences: int
@@ -37,15 +39,20 @@ def count_text(source: str, language: str | None, enough: int) -> TextSize:
     """
     ratio = 1.0 if language is None else _words(source, language) / _words(source, None)
     sentences = words = 0
-    complete, distinct = True, set[str]()
+    spaced, complete, distinct = ratio < _UNSPACED, True, set[str]()
     for sentence in read_sentences(source):
         if words * ratio >= enough:
             complete = False
             break
         sentences += 1
         words += len(sentence)
-        if len(distinct) < MOST_WORDS:
+        if spaced and len(distinct) < MOST_WORDS:
             distinct.update(sentence)
+    if not spaced:
+        for sentence in islice(read_sentences(source, language), sentences):
+            distinct.update(sentence)
+            if len(distinct) >= MOST_WORDS:
+                break
     return TextSize(sentences, round(words * ratio), complete, min(len(distinct), MOST_WORDS))
 
 

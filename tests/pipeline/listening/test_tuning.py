@@ -258,6 +258,7 @@ def test_a_tok2vec_pipe_may_call_back_after_the_last_component(backward_calls: l
     assert changed(before, weights(nlp))
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_before_saving() -> None:
     """What a skipped component left behind is in the bytes that are saved right after the update."""
     nlp = tuned("tagger", "ner")
@@ -529,6 +530,7 @@ def test_a_tuned_bilm_that_is_swapped_is_noticed(tmp_path: Path) -> None:
         loaded("Another one")
 
 
+@pytest.mark.slow
 def test_a_frozen_component_does_not_know_the_bilm_that_another_one_tunes(tmp_path: Path) -> None:
     nlp = tuned("tagger", "senter")
     nlp.update(examples(nlp), sgd=Adam(0.01))

@@ -282,3 +282,8 @@ def test_a_run_that_patience_ended_says_so_when_it_is_given_again(
     more = replace(patient, training=replace(patient.training, patience=2))
     run(more, tmp_path / "out", again)
     assert checkpoint(tmp_path / "out")[0] == 3
+    enough = replace(patient, training=replace(patient.training, patience=3))
+    run(enough, tmp_path / "both")
+    run(enough, tmp_path / "both", again)
+    assert checkpoint(tmp_path / "both")[0] == 4
+    assert again.messages[-1] == "finished before: training.epochs or training.total_tokens would make it longer"

@@ -39,6 +39,14 @@ def test_distinct_words_are_counted_up_to_a_limit(tmp_path: Path) -> None:
     assert count_text(str(tmp_path / "a.txt"), None, 10**6) == TextSize(30_000, 60_000, words=MOST_WORDS)
 
 
+def test_words_without_blanks_are_those_of_the_tokenizer(tmp_path: Path) -> None:
+    """Each character is a word of spaCy's Chinese tokenizer."""
+    characters = [chr(0x4E00 + i) for i in range(300)]
+    lines = ["".join(characters[(7 * i + k) % 300] for k in range(12)) for i in range(2_000)]
+    (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf8")
+    assert count_text(str(tmp_path / "a.txt"), "zh", 10**6) == TextSize(2_000, 24_000, words=300)
+
+
 def test_a_text_without_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n", encoding="utf8")
     with pytest.raises(CorpusError, match="Expected"):
