@@ -24,8 +24,8 @@ class ListeningMessages:
     )
     LISTENER_DROPPED = (
         'the pipe {pipe!r} has store = "none", so it holds the layers of a doc until each component that listens has '
-        "predicted on it once. A copy of the doc has none. Run {pipe!r} on this doc again, or set its store to "
-        '"layers".'
+        "predicted on it once. A copy of the doc has none, and a network can read the same listener in one place only. "
+        'Run {pipe!r} on this doc again, or set its store to "layers".'
     )
     LISTENER_UNTRAINED = (
         "a component that is trained listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: the "
