@@ -45,3 +45,18 @@ class CarriedState:
         if self.state is not None:
             places = mask.bool()[:, None]
             self.state = LstmState(*(part.masked_fill(places.to(part.device), 0.0) for part in self.state))
+
+
+class Carrying:
+    """Mixin of what runs batches from a carried state, `_carried`."""
+
+    _carried: CarriedState
+
+    @property
+    def stateful(self) -> bool:
+        """Whether row i of a batch starts from the state after row i of the previous batch."""
+        return self._carried.stateful
+
+    @stateful.setter
+    def stateful(self, value: bool) -> None:
+        self._carried.stateful = bool(value)

@@ -10,7 +10,7 @@ from ..errors import ElmoError, Errors, SettingsError, shown
 from ..formats.characters import words_to_ids
 from ..modules.bilm import BiLM, BiLMOutput
 from ..modules.lstm.state import LstmState
-from .carried import CarriedState
+from .carried import CarriedState, Carrying
 from .lstm_view import ElmoLstmView
 
 
@@ -36,7 +36,7 @@ class _Cached(NamedTuple):
         )
 
 
-class ElmoBiLM(nn.Module):
+class ElmoBiLM(Carrying, nn.Module):
     """Runs a biLM as AllenNLP's Elmo expects: from inputs and word_inputs to a dict of activations and mask.
 
     bilm: the network.
@@ -60,15 +60,6 @@ class ElmoBiLM(nn.Module):
         # on the CPU and not a buffer: after to_empty() a buffer would have no values
         self.vocabulary = None if vocab_to_cache is None else _vocabulary_ids(vocab_to_cache, bilm)
         self._cached: _Cached | None = None
-
-    @property
-    def stateful(self) -> bool:
-        """Whether row i of a batch starts from the state after row i of the previous batch."""
-        return self._carried.stateful
-
-    @stateful.setter
-    def stateful(self, value: bool) -> None:
-        self._carried.stateful = bool(value)
 
     @property
     def num_layers(self) -> int:

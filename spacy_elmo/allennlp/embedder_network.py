@@ -5,17 +5,16 @@ import weakref
 from ..inference.engine import Engine
 from ..inference.frozen import FrozenBiLM
 from ..modules import BiLM
-from .carried import CarriedState
+from .carried import Carrying
 from .devices import number_of
 from .raw_layers import RawBiLM
 
 
-class EmbedderNetwork:
+class EmbedderNetwork(Carrying):
     """Base class of ElmoEmbedder: what holds the weights, and the state from batch to batch."""
 
     _engine: Engine
     _owner: FrozenBiLM | BiLM  # the owner of the weights; a BiLM only after from_bilm
-    _carried: CarriedState
     _network: weakref.ref[RawBiLM] | None
 
     @property
@@ -40,15 +39,6 @@ class EmbedderNetwork:
     def cuda_device(self) -> int:
         """Number of the GPU; -1: the CPU."""
         return number_of(self._engine.device)
-
-    @property
-    def stateful(self) -> bool:
-        """Whether row i of a batch starts from the state after row i of the previous batch."""
-        return self._carried.stateful
-
-    @stateful.setter
-    def stateful(self, value: bool) -> None:
-        self._carried.stateful = bool(value)
 
     def reset_states(self) -> None:
         """Let the next batch start from the zero state."""

@@ -3,10 +3,10 @@
 from torch import Tensor, nn
 
 from ..errors import Errors, SettingsError
-from .carried import CarriedState
+from .carried import CarriedState, Carrying
 
 
-class ElmoLstmView(nn.Module):
+class ElmoLstmView(Carrying, nn.Module):
     """What AllenNLP's users write as `elmo._elmo_lstm._elmo_lstm`: its parameters are those of the LSTMs alone.
 
     lstm: the LSTMs.
@@ -16,15 +16,6 @@ class ElmoLstmView(nn.Module):
     def __init__(self, lstm: nn.Module, carried: CarriedState) -> None:
         super().__init__()
         self.lstm, self._carried = lstm, carried
-
-    @property
-    def stateful(self) -> bool:
-        """Whether row i of a batch starts from the state after row i of the previous batch."""
-        return self._carried.stateful
-
-    @stateful.setter
-    def stateful(self, value: bool) -> None:
-        self._carried.stateful = bool(value)
 
     @property
     def _states(self) -> tuple[Tensor, Tensor] | None:

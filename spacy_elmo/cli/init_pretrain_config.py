@@ -32,7 +32,7 @@ _LATER = "train"  # instead of a path that is not known yet
 def config_text(
     size: Size | None, train: str | None, heldout: str | None, language: str | None, init: str | None = None
 ) -> tuple[str, str, bool]:
-    """Return a complete config with comments, a message on how it fits the text, and whether that is as it should be.
+    """Return a complete config with comments, a message on how it fits the text, and whether the text was counted.
 
     size: of the network; None: mini, or that of `init`.
     train: the training text; None: paths.train is null.
