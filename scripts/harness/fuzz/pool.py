@@ -23,6 +23,9 @@ from spacy_elmo.errors import ElmoError
 SECONDS, BYTES = 20, 2 * 2**30  # of processor time and of memory, for one input
 WAITING_SECONDS = 300.0  # by the clock, for an input that waits and so uses no processor
 _ENDING_SECONDS = 5.0  # how long a process that has closed its connection may take to be gone
+# The clock that Linux compares with RLIMIT_CPU: CPUCLOCK_PROF of the calling process, counted in ticks. It drifts from
+# time.process_time() by some seconds in ten minutes, so that a limit set by that one would end a process too early.
+_LIMITED_CLOCK = ~0 << 3
 _FORK = multiprocessing.get_context("fork")  # the imports are paid for once
 
 
@@ -171,7 +174,7 @@ def _serve(target: Target, folder: Path, connection: Connection) -> None:
 def _limit_seconds() -> None:
     """Let the system end this process by SIGXCPU if it uses more than SECONDS of processor time from now on."""
     most = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time()) + SECONDS, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.clock_gettime(_LIMITED_CLOCK)) + SECONDS, most))
 
 
 def _outcome(target: Target, folder: Path, seed: int) -> tuple[str, str] | None:
