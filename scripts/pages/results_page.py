@@ -42,9 +42,10 @@ How to read this page, which `python -m spacy project run results` writes from t
 - Deviation: the standard deviation of a sample.
 - Error cut: the share of the baseline's errors that is gone, 1 - (1 - F) / (1 - F of the baseline), of the means.
 - Trained parameters: of all components but the biLM, which is frozen.
-- Minutes and words per second: on the machine that is named, one thread, while it did other work; minutes include the
-  times in which a run was paused. Both are the median of the runs. Words per second in "What you would take instead"
-  were measured side by side."""
+- Minutes and words per second: of the shortest and of the fastest run, since runs were made on machines of different
+  speed; one thread, while the machine did other work. So they tell the order of size, and no small differences. Minutes
+  include the times in which a run was paused. Words per second in "What you would take instead" were measured side by
+  side."""
 
 
 def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:

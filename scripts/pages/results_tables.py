@@ -108,15 +108,18 @@ def scores_table(task: Task, runs: Runs) -> str:
 
 
 def costs_table(task: Task, runs: Runs) -> str:
-    """Return a table of what each network costs: minutes of training, weights, size and speed."""
+    """Return a table of what each network costs: minutes of training, weights, size and speed.
+
+    Minutes and speed are those of the shortest and of the fastest run: what else a machine does only slows a run down,
+    and some runs may have been made on a slower machine.
+    """
     rows = []
     for name, network in task.networks.items():
         if of_network := runs.of(name):
-            minutes = [run.minutes for run in of_network]
-            between = f" ({min(minutes):.0f} to {max(minutes):.0f})" if len(minutes) > 1 else ""
-            row = [network.title, f"{statistics.median(minutes):.0f}{between}"]
-            row += [f"{of_network[0].parameters:,}", f"{of_network[0].megabytes:.1f}"]
-            rows.append([*row, f"{statistics.median(run.words_per_second for run in of_network):,.0f}"])
+            minutes = min(run.minutes for run in of_network)
+            speed = max(run.words_per_second for run in of_network)
+            size = [f"{of_network[0].parameters:,}", f"{of_network[0].megabytes:.1f}"]
+            rows.append([network.title, f"{minutes:.0f}", *size, f"{speed:,}"])
     return table(["network", "minutes of training", "trained parameters", "MB on disk", "words/s"], rows)
 
 
