@@ -38,6 +38,10 @@ class AnalysisMessages:
     FIRST_SENSES_COLUMNS = (
         "{source}, line {line}: {got}. Expected a lemma, a part of speech and the first sense, divided by tabs."
     )
+    FIRST_SENSES_EMPTY = (
+        "{source}: no first senses. Expected lines of a lemma, a part of speech and the first sense, divided by tabs; "
+        "leave out --first-senses to take those of TRAIN."
+    )
     FIRST_SENSES_TWICE = (
         "{source}, line {line}: {lemma} ({pos}) again. Expected each lemma and part of speech once: leave one out."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,7 +80,7 @@ def docs_of(path: Path) -> Iterator[Doc]:
         else:
             with unpacked(path) as file:
                 data = file.read()
-            yield from conllu_to_docs(data.decode("utf-8-sig"), n_sents=1, no_print=True)
+            yield from conllu_to_docs(_plain_conllu(data.decode("utf-8-sig")), n_sents=1, no_print=True)
     except ElmoError:
         raise
     except TooLargeError as error:
@@ -88,6 +88,13 @@ def docs_of(path: Path) -> Iterator[Doc]:
     except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
         reason = error if str(error) else type(error).__name__
         raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=reason)) from error
+
+
+def _plain_conllu(text: str) -> str:
+    """Return CoNLL-U as spaCy's reader expects it: no comments, LF, and one empty line between sentences."""
+    lines = ("" if line.isspace() else line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#")
+    blocks = (list(block) for filled, block in groupby(lines, bool) if filled)
+    return "".join("\n".join(block) + "\n\n" for block in blocks)
 
 
 def _files(source: Path) -> list[Path]:
@@ -99,4 +106,5 @@ def _files(source: Path) -> list[Path]:
 def _sentences(files: Iterable[Path]) -> Iterator[Span]:
     for path in files:
         for doc in docs_of(path):
-            yield from sentences_of(doc)
+            # spaCy would cut a sentence of CoNLL-U at each root, and without heads each word is one
+            yield from [doc[:]] if kind_of(path) == CONLLU else sentences_of(doc)

@@ -71,19 +71,22 @@ def read_first_senses(path: Path) -> dict[Lemma, str]:
     path: text in UTF-8, perhaps packed as .gz, .xz or .zst. A line is a lemma, its part of speech and its first sense,
         with tabs between them.
 
-    Raises CorpusError if the file can't be read, if a line is something else, or if a lemma comes twice.
+    Raises CorpusError if the file can't be read, if a line is something else, if a lemma comes twice, or if
+        there is none.
     """
     first: dict[Lemma, str] = {}
     for number, line in _lines(path):
         if not line:
             continue
-        columns = line.split("\t")
+        columns = [column.strip() for column in line.split("\t")]
         if len(columns) != 3 or not all(columns):
             raise CorpusError(Errors.FIRST_SENSES_COLUMNS.format(source=path, line=number, got=shown(line)))
         lemma = Lemma(*columns[:2])
         if lemma in first:
             raise CorpusError(Errors.FIRST_SENSES_TWICE.format(source=path, line=number, lemma=lemma[0], pos=lemma[1]))
         first[lemma] = columns[2]
+    if not first:
+        raise CorpusError(Errors.FIRST_SENSES_EMPTY.format(source=path))
     return first
 
 

@@ -44,6 +44,27 @@ def test_conllu(tmp_path: Path) -> None:
     assert read(path, limit=1).sentences == [["De", "le", "rivage", "."]]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        CONLLU.replace("\t3\t", "\t_\t").replace("\t0\t", "\t_\t"),
+        CONLLU.replace("\t3\tdet", "\t0\troot"),
+        CONLLU.replace("\n", "\r\n"),
+        CONLLU.replace("\n\n", "\n \n\n"),
+        CONLLU.replace("4\t.", "# a comment\n4\t."),
+        CONLLU + "# the end\n\n",
+        CONLLU.rstrip("\n"),
+    ],
+    ids=["no heads", "two roots", "CR LF", "a blank", "a comment inside", "a comment at the end", "no line end"],
+)
+def test_sentences_of_conllu_end_at_empty_lines(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.conllu"
+    path.write_bytes(text.encode())
+    corpus = read(path)
+    assert corpus.sentences == [["De", "le", "rivage", "."], ["Va"]]
+    assert corpus.labels == ["ADP", "DET", "NOUN", "PUNCT", "VERB"]
+
+
 def test_docs(tmp_path: Path) -> None:
     """Sentence boundaries are followed, whitespace is left out, and a doc without boundaries is one sentence."""
     marked = Doc(

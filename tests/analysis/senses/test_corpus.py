@@ -72,11 +72,12 @@ def test_a_folder_is_no_damaged_file(tmp_path: Path, read: Callable[[Path], obje
 
 def test_first_senses(tmp_path: Path) -> None:
     path = tmp_path / "first.tsv"
-    path.write_text("bank\tn\tbank1\nbank\tv\tbank7\n\n", encoding="utf8")
+    path.write_text("bank\tn\tbank1 \nbank\tv\tbank7\n\n", encoding="utf8")
     assert read_first_senses(path) == {Lemma("bank", "n"): "bank1", Lemma("bank", "v"): "bank7"}
     for text, message in (
         ("bank\tn\n", "line 1: .* Expected a lemma"),
         ("bank\tn\t\n", "line 1: "),
+        ("\n", "no first senses"),
         ("bank\tn\ta\nbank\tn\ta\n", r"line 2: bank \(n\) again"),
     ):
         path.write_text(text, encoding="utf8")
