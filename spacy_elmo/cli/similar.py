@@ -11,7 +11,9 @@ from wasabi import msg
 
 from ..errors import CommandError, Errors
 from ..formats.sentences import listed, read_lines
+from ..formats.unpacking import PACKED
 from ..modules.loading import EMBEDDED
+from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import open_text, source_of
 from .shared.occurrences import Occurrence, find_occurrences, reader_of
@@ -19,6 +21,7 @@ from .shared.options import Code, Json, PipeName
 from .shared.ranking import most_alike
 
 WIDEST = 120  # characters of a column
+_OTHER_KINDS = (".jsonl", ".conllu", ".spacy")
 
 
 def read_occurrences(model: str, pipe: str | None, text: Path, word: str, ignore_case: bool) -> list[Occurrence]:
@@ -30,10 +33,13 @@ def read_occurrences(model: str, pipe: str | None, text: Path, word: str, ignore
     word: as it is in the text.
     ignore_case: whether upper and lower case count as equal.
 
-    Raises ElmoError if the model or the text can't be read, or if there are fewer than two occurrences.
+    Raises ElmoError if the model or the text can't be read, if the text's name is that of another kind of file, or if
+    there are fewer than two occurrences.
     """
     if Path(model).is_file() and (str(text) == EMBEDDED or text.is_dir()):
         raise CommandError(Errors.SIMILAR_ORDER.format(model=model, text=text))
+    if text.suffix in PACKED or text.suffix in _OTHER_KINDS:
+        raise CommandError(Errors.SIMILAR_KIND.format(path=text))
     wanted = word.lower()
     source = source_of(text)
     with open_text(text) as file:
@@ -89,13 +95,13 @@ def ranked(query: Occurrence, others: list[Occurrence], top: int) -> dict[int, l
 
 def show(query: Occurrence, n: int, layers: dict[int, list[tuple[float, Occurrence]]]) -> None:
     """Print a table for each layer. n: number of occurrences that were compared."""
-    msg.text(f"line {query.line}: {query.marked()}")
+    msg.text(escaped(f"line {query.line}: {query.marked()}"))
     msg.text(f"compared with {n:,} other occurrences, by the cosine of their vectors")
     if 0 not in layers:
         msg.text("layer 0 is left out: it sees the word alone, so it is the same for all occurrences")
     for layer, results in layers.items():
         msg.divider(f"layer {layer}")
-        rows = [(f"{cosine:.3f}", other.line, other.marked()) for cosine, other in results]
+        rows = [(f"{cosine:.3f}", other.line, escaped(other.marked())) for cosine, other in results]
         header = ("cosine", "line", "sentence")
         msg.table(rows, header=header, divider=True, aligns=("r", "r", "l"), max_col=WIDEST)
 
@@ -144,6 +150,7 @@ def similar(
 
     One occurrence, the first or that in line --sentence, is compared with all others, layer by layer.
     """
+    show_all()
     import_code(code)
     with printing_errors():
         if text is None:

@@ -99,6 +99,10 @@ class CommandMessages:
         "{model}: a file, given as the model, and {text} as the text. Expected the model first: python -m spacy elmo "
         "similar {text} {model} --word WORD."
     )
+    SIMILAR_KIND = (
+        "{path}: not plain text, by its name. Expected text that is not packed, one sentence a line: convert the file, "
+        "or use python -m spacy elmo neighbours, which also reads .jsonl, .spacy and packed files."
+    )
     SIMILAR_ALONE = (
         "{got}: the only argument. Expected two, the model and the text: python -m spacy elmo similar {embedded} {got} "
         "--word WORD."

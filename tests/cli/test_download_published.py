@@ -1,6 +1,7 @@
 """`elmo download NAME`, against a server of this machine, and the name as a model afterwards."""
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,28 @@ def test_another_folder(source: Path, tmp_path: Path) -> None:
     assert f"use it as {tmp_path / 'to'}" in run("download", "small", "--to", tmp_path / "to")
     assert names(tmp_path / "to") == ["README.md", *FILES]
     assert names(tmp_path / "cache") == []
+
+
+@pytest.mark.slow
+def test_a_readme_of_another_origin_stays(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "to"
+    folder.mkdir()
+    (folder / "README.md").write_text("notes of a year")
+    run("download", "small", "--to", folder)
+    assert names(folder) == ["README.md", *FILES]
+    assert (folder / "README.md").read_text() == "notes of a year"
+
+
+@pytest.mark.slow
+def test_no_address_is_told_of_files_that_were_there(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "to"
+    folder.mkdir()
+    for name in FILES:
+        shutil.copy(source / name, folder)
+    run("download", "small", "--to", folder)
+    card = (folder / "README.md").read_text(encoding="utf8")
+    assert card.count("there before the download") == 2
+    assert "http" not in card
 
 
 @pytest.mark.slow

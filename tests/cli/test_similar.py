@@ -1,7 +1,10 @@
 """`elmo similar`, through spaCy's own app."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -183,6 +186,15 @@ def test_the_folder_of_a_run(text: Path, tmp_path: Path) -> None:
     assert run(tmp_path / "run", text, "--word", "bank") == run(GOLDEN, text, "--word", "bank")
 
 
+def test_a_console_that_knows_no_accents(text: Path) -> None:
+    text.write_text("The bank is a café .\nA bank is naïve .\n", encoding="utf8")
+    command = [sys.executable, "-m", "spacy", "elmo", "similar", str(GOLDEN), str(text), "--word", "bank"]
+    result = subprocess.run(
+        command, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=True
+    )
+    assert "caf\\xe9" in result.stdout
+
+
 def test_refusals(text: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "half").mkdir()
@@ -196,6 +208,9 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
             "--sentence is 4, but that line has no 'bank'. Expected one of the lines 1, 3, 5",
         ),
         (("en_mini", tmp_path / "gone", "--word", "bank"), "no such file"),
+        (("en_mini", "a.conllu", "--word", "bank"), "a.conllu: not plain text"),
+        (("en_mini", "a.jsonl", "--word", "bank"), "neighbours, which also reads .jsonl"),
+        (("en_mini", "a.txt.gz", "--word", "bank"), "a.txt.gz: not plain text"),
         (("en_mini", tmp_path, "--word", "bank"), "a folder or a special file"),
         (("en_mini", text, "--word", "bank", "--pipe", "elmo"), "no pipeline was given"),
         ((tmp_path / "empty", text, "--word", "bank"), "neither a saved pipeline"),

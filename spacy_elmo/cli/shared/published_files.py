@@ -12,13 +12,14 @@ from ...formats.weights.hdf5 import read_weights
 from ...pretraining.model.files import CARD, OPTIONS, WEIGHTS
 from .fetching import fetch, target_in
 
-_CARD = """# {name}
+_MARK = "A published biLM, as `python -m spacy elmo download"
+_CARD = f"""# {{name}}
 
-A published biLM, as `python -m spacy elmo download {name}` got it.
+{_MARK} {{name}}` got it.
 
 | | |
 |---|---|
-| language | {language} |
+| language | {{language}} |
 """
 
 
@@ -40,7 +41,8 @@ def fetch_published(
 ) -> list[Fetched]:
     """Download the files of a published biLM that are not in a folder, or have another SHA-256 there.
 
-    A model card, README.md, is written beside them: it names addresses, SHA-256 and language.
+    A model card, README.md, is written beside them: it names addresses, SHA-256 and language. A README.md that no
+    download has written stays as it is.
 
     name: of the biLM.
     model: its addresses.
@@ -63,11 +65,21 @@ def fetch_published(
         urls = " and ".join(url for (url, _), file in zip(addresses, files) if file.new)
         message = Errors.DOWNLOAD_NO_BILM if urls else Errors.DOWNLOAD_THERE
         raise CommandError(message.format(error=error, urls=urls, folder=folder)) from error
-    rows = [f"| {title} | {url}, SHA-256 {file.sha256} |\n" for (url, title), file in zip(addresses, files)]
     card = folder / CARD
+    if card.exists() and not (_is_written(card) and any(file.new for file in files)):
+        return files  # someone's own, or as it was
+    rows = []
+    for (url, title), sha256, file in zip(addresses, hashes, files):
+        origin = url if file.new or sha256 else "there before the download"
+        rows.append(f"| {title} | {origin}, SHA-256 {file.sha256} |\n")
     with replacing(card, CommandError) as temporary, writing(card, CommandError):
         temporary.write_text(_CARD.format(name=name, language=model.language) + "".join(rows), encoding="utf8")
     return files
+
+
+def _is_written(card: Path) -> bool:
+    """Return whether a README.md is one that a download of a published biLM has written."""
+    return _MARK in card.read_text(encoding="utf8", errors="replace")
 
 
 def _there_or_fetched(url: str, target: Path, sha256: str | None) -> Fetched:
