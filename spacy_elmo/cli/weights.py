@@ -12,6 +12,7 @@ from wasabi import msg
 
 from ..errors import CommandError, Errors
 from ..pipeline.mixes import LearnedMix, learned_mixes
+from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.options import Code, Json
 from .views.weights_plot import plot_weights
@@ -61,6 +62,7 @@ def weights(
 
     A row for each component and place (input and output of its network): the layers' weights and gamma.
     """
+    show_all()
     import_code(code)
     with printing_errors():
         mixes = read_mixes(pipeline)
@@ -71,4 +73,4 @@ def weights(
         return
     show(mixes)
     if plot is not None:
-        msg.good(f"{plot}: the picture of it")
+        msg.good(escaped(f"{plot}: the picture of it"))

@@ -66,7 +66,7 @@ def fetch_published(
         message = Errors.DOWNLOAD_NO_BILM if urls else Errors.DOWNLOAD_THERE
         raise CommandError(message.format(error=error, urls=urls, folder=folder)) from error
     card = folder / CARD
-    if card.exists() and not (_is_written(card) and any(file.new for file in files)):
+    if card.is_file() and not (_is_written(card) and any(file.new for file in files)):
         return files  # someone's own, or as it was
     rows = []
     for (url, title), sha256, file in zip(addresses, hashes, files):
