@@ -10,6 +10,7 @@ import torch
 from starts import find_vocabulary, starting_model, trainer_of
 
 from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.modules.precision import has_bfloat16
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.sections import (
     OptimizerSettings,
@@ -51,6 +52,7 @@ def losses(corpus: PreparedCorpus, precision: str) -> list[float]:
         return [trainer.step() for _ in range(6)]
 
 
+@pytest.mark.skipif(not has_bfloat16(torch.device("cpu")), reason="this machine multiplies no bfloat16")
 @pytest.mark.usefixtures("cell")
 def test_bfloat16_goes_the_way_of_float32(corpus: PreparedCorpus) -> None:
     """The gradients of a compiled loop that read float32 as bfloat16 were NaN, or wrong, after the first step."""
