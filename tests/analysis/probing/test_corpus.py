@@ -50,7 +50,7 @@ def test_conllu(tmp_path: Path) -> None:
         CONLLU.replace("\t3\t", "\t_\t").replace("\t0\t", "\t_\t"),
         CONLLU.replace("\t3\tdet", "\t0\troot"),
         CONLLU.replace("\n", "\r\n"),
-        CONLLU.replace("\n\n", "\n \n\n"),
+        CONLLU.replace("\n\n", "\n \n", 1),
         CONLLU.replace("4\t.", "# a comment\n4\t."),
         CONLLU + "# the end\n\n",
         CONLLU.rstrip("\n"),
