@@ -56,7 +56,9 @@ def test_attributes() -> None:
 
 
 def test_settings() -> None:
-    defaults = dict(Language.get_factory_meta("elmo").default_config)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    defaults = dict(nlp.get_pipe_meta("elmo").default_config)
     model = dict(defaults.pop("model"))
     rows = table("Settings of the component")
     assert rows[0][:2] == ["model", model.pop("@architectures")]

@@ -57,7 +57,7 @@ ARROWS = {
     "cli": "cli/ analysis/ neighbours corpus/ pipeline/ pretraining/ allennlp inference/ modules/ formats/",
     "cli/shared": "corpus/ pipeline/ models/ pretraining/ allennlp modules/ formats/",
     "cli/views": "cli/shared corpus/ pipeline/ pretraining/ modules/ formats/",
-    "cli/task_configs": "modules/",
+    "cli/task_configs": "formats/text modules/",
 }
 NO_TORCH = ("formats", "bilms", "kernels", "pipeline")
 # folders of tests that mirror none of the package: what tests share, and folders beside the package

@@ -10,6 +10,7 @@ from spacy.util import load_config_from_str, load_model_from_config
 from thinc.api import Config
 
 from ...errors import CommandError, Errors
+from ...formats.text.splitting import LANGUAGE_ERRORS, lacks_package
 from ...modules.loading import load_bilm
 from .components import (
     ELMO,
@@ -78,9 +79,8 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
     """
     try:
         nlp = spacy.blank(lang)
-    except (ImportError, ValueError, AttributeError) as error:  # the last: the module of spacy.lang is no language
-        packages = isinstance(error, ImportError) and "E048" not in str(error)
-        template = Errors.INIT_TOKENIZER if packages else Errors.INIT_LANGUAGE
+    except LANGUAGE_ERRORS as error:
+        template = Errors.INIT_TOKENIZER if lacks_package(error) else Errors.INIT_LANGUAGE
         raise CommandError(template.format(got=lang, reason=error)) from error
     check_names(nlp, pipeline)
     tasks = [name for name in pipeline if name != SENTENCIZER]

@@ -17,6 +17,8 @@ Splitter = Callable[[str], list[str]]
 Offsets = list[tuple[int, int]]
 
 RENEWED_AFTER = 20_000_000  # characters after which the tokenizer is replaced by a new one
+# what spacy.blank raises if it can't make a pipeline; AttributeError: a module of spacy.lang that is not a language
+LANGUAGE_ERRORS = (ImportError, ValueError, AttributeError)
 _WORD = re.compile(r"\S+")
 _MARKS = re.compile(r"[^\w\s]{1000}")
 _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itself does not check
@@ -90,8 +92,14 @@ def blank(language: str) -> Language:
     """Return an empty pipeline of a language. Raises CorpusError if spaCy does not know it, or its tokenizer fails."""
     try:
         return spacy.blank(language)
-    except (ImportError, ValueError, AttributeError) as error:
-        # E048: no such language. AttributeError: a module of spacy.lang that is not a language.
-        packages = isinstance(error, ImportError) and "E048" not in str(error)
-        template = Errors.SOURCE_TOKENIZER if packages else Errors.SOURCE_LANGUAGE
+    except LANGUAGE_ERRORS as error:
+        template = Errors.SOURCE_TOKENIZER if lacks_package(error) else Errors.SOURCE_LANGUAGE
         raise CorpusError(template.format(got=shown(language), reason=error)) from error
+
+
+def lacks_package(error: Exception) -> bool:
+    """Whether spaCy knows a language, but its tokenizer needs a package that is not installed.
+
+    error: one of LANGUAGE_ERRORS, raised by `spacy.blank`.
+    """
+    return isinstance(error, ImportError) and "E048" not in str(error)  # E048: no such language
