@@ -115,11 +115,13 @@ class Parser:
 
 
 def _json(value: Any) -> str:
-    """Return what Python has read as JSON, as JSON. Raises Unusable if JSON has no such number."""
+    """Return what Python has read as JSON, as JSON. Raises Unusable if it has no such number, or is nested too deep."""
     try:
         return json.dumps(value, allow_nan=False)
     except ValueError as error:
         raise Unusable("not JSON (a number is NaN, infinite or too large)") from error
+    except RecursionError as error:
+        raise Unusable("nested too deep") from error
 
 
 def check_tokenizer(lang: str | None, tokenized: bool | None) -> None:

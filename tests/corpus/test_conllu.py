@@ -65,3 +65,13 @@ def test_lines_of_another_system() -> None:
 def test_a_line_without_a_number_and_a_word_is_refused(line: str) -> None:
     with pytest.raises(Unusable, match="no line of CoNLL-U"):
         conllu_sentence(f"1\tone\t_\n{line}\n2\ttwo\t_\n")
+
+
+def test_a_range_of_a_billion_words_takes_no_memory() -> None:
+    assert read("x", "1-999999999 x", "1 x") == (["x"], None)
+
+
+@pytest.mark.parametrize("number", ["1000000000", "1-1000000000", "1-" + "9" * 5000])
+def test_a_number_of_more_than_nine_digits_is_refused(number: str) -> None:
+    with pytest.raises(Unusable, match="no line of CoNLL-U"):
+        conllu_sentence(block("x", f"{number} x", "1 x"))
