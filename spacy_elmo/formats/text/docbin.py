@@ -14,7 +14,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 from srsly.msgpack import Unpacker
 
-from ...errors import CorpusError, Errors
+from ...errors import CorpusError, Errors, shown
 from ..unpacking import unpacked
 
 # The columns that decide about words and sentences.
@@ -163,9 +163,9 @@ def _parts(message: bytes) -> dict[str, Any]:
         if name == "attrs":
             parts[name] = _values(unpacker, int, _ATTRIBUTES)
         elif name == "strings":
-            parts[name] = _values(unpacker, str, len(message))
+            parts[name] = _words(unpacker)
         elif name == "flags":
-            parts[name] = [_has_unknown_spaces(unpacker) for _ in range(unpacker.read_array_header())]
+            parts[name] = _flags(unpacker, parts)
         elif name in ("tokens", "spaces", "lengths"):
             parts[name] = _checked(unpacker.unpack(), bytes)
         else:
@@ -178,6 +178,25 @@ def _values(unpacker: Unpacker, kind: type, limit: int) -> list[Any]:
     if n > limit:
         raise ValueError(f"a list of {n:,}")
     return [_checked(unpacker.unpack(), kind) for _ in range(n)]
+
+
+def _words(unpacker: Unpacker) -> list[str]:
+    """Return the strings. spaCy writes each once; else a small file might have hundreds of millions."""
+    words: set[str] = set()
+    for _ in range(unpacker.read_array_header()):
+        word = _checked(unpacker.unpack(), str)
+        if word in words:
+            raise ValueError(f"the string {shown(word)} comes twice")
+        words.add(word)
+    return sorted(words)
+
+
+def _flags(unpacker: Unpacker, parts: dict[str, Any]) -> list[bool]:
+    """Return for each doc whether its spaces are unknown. spaCy writes the lengths of the docs before the flags."""
+    n = unpacker.read_array_header()
+    if n != len(parts.get("lengths", b"")) // np.dtype(np.int32).itemsize:
+        raise ValueError(f"{n:,} flags, which are not as many as docs")
+    return [_has_unknown_spaces(unpacker) for _ in range(n)]
 
 
 def _checked(value: Any, kind: type) -> Any:

@@ -78,6 +78,7 @@ ARRAY = {b"nd": True, b"type": "|O", b"kind": b"", b"shape": [1], b"data": bytes
         {"attrs": ...},
         {"strings": ["a"]},
         {"strings": [5]},
+        {"strings": ["twice", "twice"]},
         {"strings": ...},
         {"tokens": b"x"},
         {"tokens": ARRAY},
