@@ -374,6 +374,8 @@ def test_files_that_are_refused(data: Path, tmp_path: Path) -> None:
     assert "which can't be used" in error(*linker, options)
     InMemoryLookupKB(spacy.blank("en").vocab, entity_vector_length=4).to_disk(tmp_path / "empty")
     assert "it is empty" in error(*linker, tmp_path / "empty")
+    (tmp_path / "other").mkdir()
+    assert "it has no file contents" in error(*linker, tmp_path / "other")  # spaCy would end this process
     shutil.copytree(data / "kb", tmp_path / "cut")
     for damaged in (b"", (data / "kb" / "contents").read_bytes()[:20]):
         (tmp_path / "cut" / "contents").write_bytes(damaged)

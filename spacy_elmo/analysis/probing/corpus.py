@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from pathlib import Path
@@ -49,6 +50,7 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
     Raises ElmoError if a file can't be read, if there are no words, or if no word has a label.
     """
     corpus = LabelledCorpus([], [])
+    limit = limit and min(limit, sys.maxsize)  # islice accepts no larger number
     for sentence in islice(_sentences(_files(source)), limit):
         tokens = [token for token in sentence if not token.is_space]
         if tokens:

@@ -59,6 +59,8 @@ def check_knowledge_base(nlp: Language, path: Path) -> None:
 
     Raises CommandError if the knowledge base can't be read or is empty.
     """
+    if path.is_dir() and not (path / "contents").is_file():  # spaCy would end the process
+        raise CommandError(Errors.INIT_KB.format(path=path, reason="it has no file contents"))
     knowledge_base = InMemoryLookupKB(nlp.vocab, entity_vector_length=1)
     try:
         knowledge_base.from_disk(path)

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import CommandError
+from ...formats.atomic import replacing, writing
+
 COLOURS = ("#1f77b4", "#d95f02")
 
 
@@ -81,7 +84,8 @@ def plot_senses(occurrences: list[SampleWord], path: Path) -> bool:
     n_cells = (len(words) + 1) * (n_layers + 1)  # the last row of this grid is one cell
     axes = figure.add_subplot(len(words) + 1, n_layers + 1, (n_cells - n_layers, n_cells))
     _draw_similarities(axes, occurrences, "all words, mean cosine")
-    figure.savefig(path, dpi=110)
+    with replacing(path, CommandError) as temporary, writing(path, CommandError):
+        figure.savefig(temporary, format="png", dpi=110)
     return True
 
 

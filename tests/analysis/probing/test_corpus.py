@@ -42,6 +42,7 @@ def test_conllu(tmp_path: Path) -> None:
     assert corpus.labels == ["ADP", "DET", "NOUN", "PUNCT", "VERB"]
     assert corpus.words == ["De", "le", "rivage", ".", "Va"]
     assert read(path, limit=1).sentences == [["De", "le", "rivage", "."]]
+    assert read(path, limit=2**63) == read(path)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from spacy_elmo.cli.views.senses_plot import SampleWord, plot_senses
+from spacy_elmo.errors import CommandError
 
 SENSES = (("bank", "river"), ("bank", "money"), ("spring", "season"), ("spring", "water"))
 
@@ -24,8 +25,11 @@ def test_the_rows_of_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ]
     drawn: list[Figure] = []
 
-    def save(figure: Figure, *_: Any, **__: Any) -> None:
+    write = Figure.savefig
+
+    def save(figure: Figure, *arguments: Any, **settings: Any) -> None:
         drawn.append(figure)
+        write(figure, *arguments, **settings)
 
     monkeypatch.setattr(Figure, "savefig", save)
     assert plot_senses(occurrences, tmp_path / "senses.png")
@@ -46,3 +50,19 @@ def test_the_rows_of_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ]
     heights = [bar.get_height() for bar in drawn[0].axes[-1].patches]
     np.testing.assert_allclose(heights, expected, atol=1e-6)
+
+
+def test_a_picture_that_cannot_be_written_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "senses.png").write_bytes(b"mine")
+
+    def fail(figure: Figure, path: Path, **_: Any) -> None:
+        Path(path).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", fail)
+    occurrences = [SampleWord(word, sense, "", np.eye(2, dtype="f")) for word, sense in SENSES for _ in range(2)]
+    with pytest.raises(CommandError, match=r"senses\.png.*No space left"):
+        plot_senses(occurrences, tmp_path / "senses.png")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"senses.png": b"mine"}
