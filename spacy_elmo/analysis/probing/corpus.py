@@ -81,8 +81,10 @@ def docs_of(path: Path) -> Iterator[Doc]:
             yield from DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab)
         else:
             with unpacked(path) as file:
-                data = file.read()
-            yield from conllu_to_docs(_plain_conllu(data.decode("utf-8-sig")), n_sents=1, no_print=True)
+                text = _plain_conllu(file.read().decode("utf-8-sig"))
+            for doc, block in zip(conllu_to_docs(text, n_sents=1, no_print=True), text.split("\n\n")):
+                _remove_missing(doc, block)
+                yield doc
     except ElmoError:
         raise
     except TooLargeError as error:
@@ -97,6 +99,23 @@ def _plain_conllu(text: str) -> str:
     lines = ("" if line.isspace() else line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#")
     blocks = (list(block) for filled, block in groupby(lines, bool) if filled)
     return "".join("\n".join(block) + "\n\n" for block in blocks)
+
+
+def _remove_missing(doc: Doc, block: str) -> None:
+    """Remove the values that spaCy gives to words without one: the UPOS as XPOS, and "_" as lemma and relation.
+
+    doc: what spaCy made of a sentence, whose words are its words.
+    block: the lines of that sentence.
+    """
+    rows = (line.split("\t") for line in block.split("\n"))
+    words = (row for row in rows if row[0].isdecimal())  # not ranges, and no words that are not in the text
+    for token, (_, form, lemma, _, xpos, _, _, relation, *_) in zip(doc, words):
+        if xpos == "_":
+            token.tag_ = ""
+        if lemma == "_" != form:
+            token.lemma_ = ""
+        if relation == "_":
+            token.dep_ = ""
 
 
 def _files(source: Path) -> list[Path]:

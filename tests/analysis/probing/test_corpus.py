@@ -66,6 +66,26 @@ def test_sentences_of_conllu_end_at_empty_lines(tmp_path: Path, text: str) -> No
     assert corpus.labels == ["ADP", "DET", "NOUN", "PUNCT", "VERB"]
 
 
+def test_words_of_conllu_without_a_value(tmp_path: Path) -> None:
+    """spaCy gives them the UPOS as XPOS, and "_" as lemma and relation. A word may be an underscore."""
+    path = tmp_path / "a.conllu"
+    rows = [
+        "1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_",
+        "1\tde\t_\tADP\t_\t_\t2\t_\t_\t_",
+        "2\tle\tle\tDET\tDT\t_\t0\troot\t_\t_",
+        "2.1\tx\tx\tX\tXX\t_\t_\t_\t_\t_",
+        "3\t_\t_\tPUNCT\t_\t_\t2\tpunct\t_\t_",
+    ]
+    path.write_text("\n".join(rows) + "\n\n" + rows[2].replace("2", "1", 1) + "\n", encoding="utf8")
+    assert read(path, "tag").labels == ["", "DT", "", "DT"]
+    assert read(path, "lemma").labels == ["", "le", "_", "le"]
+    assert read(path, "dep").labels == ["", "ROOT", "punct", "ROOT"]
+    assert read(path).labels == ["ADP", "DET", "PUNCT", "DET"]
+    path.write_text(rows[1].replace("2", "0") + "\n")
+    with pytest.raises(CorpusError, match="no token has a value of the attribute 'tag'"):
+        read(path, "tag")
+
+
 def test_docs(tmp_path: Path) -> None:
     """Sentence boundaries are followed, whitespace is left out, and a doc without boundaries is one sentence."""
     marked = Doc(
