@@ -16,7 +16,7 @@ from .shared.bilms import language_of_files
 from .shared.console import quoted
 from .shared.errors import printing_errors
 from .shared.options import Force
-from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
+from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_inputs, write_text
 from .task_configs.configs import Files, task_config
 
 # written down, because a look at the factories of all packages would slow down the start of every command
@@ -70,6 +70,8 @@ def init_config(
     with printing_errors(), warnings.catch_warnings():
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
+            kept = [] if knowledge_base is None else [path for path in knowledge_base.glob("*") if path.is_file()]
+            refuse_inputs(output_file, [path for path in (options_file, weight_file, *kept) if path is not None])
         names = [name.strip() for name in string_to_list(pipeline)]
         warnings.simplefilter("ignore", OtherLanguageWarning)  # said below, in the command's own words
         if lang is None:

@@ -23,7 +23,7 @@ from ..pretraining.text.vocabulary_file import read_words
 from .shared.console import escaped, quoted
 from .shared.errors import printing_errors
 from .shared.options import Force, OldLanguage, TextLanguage
-from .shared.outputs import STANDARD_OUTPUT, refuse_existing, write_text
+from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_inputs, write_text
 from .shared.paths import path_argument
 
 _LATER = "train"  # instead of a path that is not known yet
@@ -162,6 +162,8 @@ def init_pretrain_config(
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
             refuse_texts(output_file, train, heldout)
+            if init is not None and Path(init).is_dir():
+                refuse_inputs(output_file, [path for path in Path(init).iterdir() if path.is_file()])
         if init is not None:
             check_init(init)
         text, message, counted = config_text(size, train, heldout, lang or language, init)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -21,7 +20,7 @@ from ..neighbours.word_index import Neighbour, WordIndex
 from .shared.bilms import bilm_of, embedder_of
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
-from .shared.inputs import STANDARD_INPUT, source_of
+from .shared.inputs import STANDARD_INPUT, source_of, standard_input
 from .shared.occurrences import marked
 from .shared.options import Code, Json, Model, PipeName
 from .shared.paths import folder_argument, path_argument
@@ -65,7 +64,7 @@ def open_index(
         if corpus == STANDARD_INPUT:
             source = Path(scratch, "standard-input.txt")
             with source.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
+                shutil.copyfileobj(standard_input(), file)
         if is_index(folder) and not replace:
             index = WordIndex(folder, embedder)
             if not index.is_of(source, lang) or layer not in (None, index.header.layer):

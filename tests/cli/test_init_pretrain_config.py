@@ -1,6 +1,7 @@
 """`elmo init-pretrain-config`, through spaCy's own app."""
 
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,14 @@ def test_a_bilm_that_is_not_there(init: str) -> None:
     said = " ".join(run("run.cfg", "--train", "a.txt", "--init", init, code=1).split())
     assert f"paths.init is '{init}'. Expected a folder that is there" in said
     assert not Path("run.cfg").exists()
+
+
+def test_the_bilm_to_tune_is_not_replaced_by_its_config(golden: Path) -> None:
+    shutil.copytree(golden / "random_a", "mine")
+    before = Path("mine/options.json").read_bytes()
+    told = run("mine/options.json", "--force", "--init", "mine", code=1)
+    assert "the same" in " ".join(told.split())
+    assert Path("mine/options.json").read_bytes() == before
 
 
 def test_the_command_that_comes_next_can_be_copied() -> None:

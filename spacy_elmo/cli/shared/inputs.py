@@ -22,7 +22,7 @@ def open_text(path: Path) -> Iterator[IO[str]]:
     Raises CommandError if the file does not exist or can't be opened.
     """
     if path == STANDARD_INPUT:
-        text = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
+        text = io.TextIOWrapper(standard_input(), encoding="utf-8-sig")
         try:
             yield text
         finally:
@@ -48,8 +48,15 @@ def sentences_in(path: Path, language: str | None, report: Report) -> Iterator[l
     language, report: as in `read_sentences`, which also tells the errors.
     """
     if path == STANDARD_INPUT:
-        return read_stream(sys.stdin.buffer, source_of(path), language, report)
+        return read_stream(standard_input(), source_of(path), language, report)
     return read_sentences(path, language, report)
+
+
+def standard_input() -> IO[bytes]:
+    """Return standard input. Raises CommandError if it is closed, as it may be for a program in the background."""
+    if sys.stdin is None:
+        raise CommandError(Errors.SOURCE_DAMAGED.format(path="standard input", reason="it is closed"))
+    return sys.stdin.buffer
 
 
 def source_of(path: Path) -> str:
