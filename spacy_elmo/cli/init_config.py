@@ -70,7 +70,7 @@ def init_config(
     with printing_errors(), warnings.catch_warnings():
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
-            kept = [] if knowledge_base is None else [path for path in knowledge_base.glob("*") if path.is_file()]
+            kept = [] if knowledge_base is None else list(knowledge_base.glob("*"))
             refuse_inputs(output_file, [path for path in (options_file, weight_file, *kept) if path is not None])
         names = [name.strip() for name in string_to_list(pipeline)]
         warnings.simplefilter("ignore", OtherLanguageWarning)  # said below, in the command's own words

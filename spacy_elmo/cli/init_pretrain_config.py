@@ -163,7 +163,7 @@ def init_pretrain_config(
             refuse_existing(output_file, force)
             refuse_texts(output_file, train, heldout)
             if init is not None and Path(init).is_dir():
-                refuse_inputs(output_file, [path for path in Path(init).iterdir() if path.is_file()])
+                refuse_inputs(output_file, list(Path(init).iterdir()))
         if init is not None:
             check_init(init)
         text, message, counted = config_text(size, train, heldout, lang or language, init)

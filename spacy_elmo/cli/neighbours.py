@@ -11,6 +11,7 @@ from spacy.cli._util import import_code
 from wasabi import msg
 
 from ..allennlp.embedder import ElmoEmbedder
+from ..corpus.reading import standard_input
 from ..errors import CommandError, CorpusError, Errors, shown
 from ..modules.loading import EMBEDDED
 from ..neighbours.building import build_index
@@ -20,7 +21,7 @@ from ..neighbours.word_index import Neighbour, WordIndex
 from .shared.bilms import bilm_of, embedder_of
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
-from .shared.inputs import STANDARD_INPUT, source_of, standard_input
+from .shared.inputs import STANDARD_INPUT, source_of
 from .shared.occurrences import marked
 from .shared.options import Code, Json, Model, PipeName
 from .shared.paths import folder_argument, path_argument

@@ -74,9 +74,7 @@ def read_items(files: Iterable[Path]) -> Iterator[Item]:
     """
     for path in files:
         if str(path) == STANDARD_INPUT:
-            if sys.stdin is None:
-                raise CorpusError(Errors.SOURCE_DAMAGED.format(path="standard input", reason="it is closed"))
-            for item in _lines(sys.stdin.buffer, "standard input", "text"):
+            for item in _lines(standard_input(), "standard input", "text"):
                 if item.line == 1 and item.data is not None:
                     warn_of_json(item.data[:8].decode("utf-8-sig", "ignore"))
                 yield item
@@ -87,6 +85,13 @@ def read_items(files: Iterable[Path]) -> Iterator[Item]:
             continue
         with unpacked(path) as file:
             yield from _sentences(file, str(path)) if kind == "conllu" else _lines(file, str(path), kind)
+
+
+def standard_input() -> IO[bytes]:
+    """Return standard input. Raises CorpusError if it is closed, as it may be for a program in the background."""
+    if sys.stdin is None:
+        raise CorpusError(Errors.SOURCE_DAMAGED.format(path="standard input", reason="it is closed"))
+    return sys.stdin.buffer
 
 
 def warn_of_json(text: str) -> None:

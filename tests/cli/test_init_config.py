@@ -374,7 +374,6 @@ def test_files_that_are_refused(data: Path, tmp_path: Path) -> None:
     assert "which can't be used" in error(*linker, options)
     InMemoryLookupKB(spacy.blank("en").vocab, entity_vector_length=4).to_disk(tmp_path / "empty")
     assert "it is empty" in error(*linker, tmp_path / "empty")
-    (tmp_path / "other").mkdir()
     before = (data / "kb" / "contents").read_bytes()
     inside = ("--pipeline", "sentencizer,entity_linker", data / "kb" / "contents", "--force", "--knowledge-base")
     assert "the same" in error(*inside, data / "kb")
@@ -383,6 +382,7 @@ def test_files_that_are_refused(data: Path, tmp_path: Path) -> None:
     own = ("--options-file", options, "--weight-file", tmp_path / "weights.hdf5", tmp_path / "weights.hdf5", "--force")
     assert "the same" in error(*own)
     assert (tmp_path / "weights.hdf5").read_bytes() == weights.read_bytes()
+    (tmp_path / "other").mkdir()
     assert "it has no file contents" in error(*linker, tmp_path / "other")  # spaCy would end this process
     shutil.copytree(data / "kb", tmp_path / "cut")
     for damaged in (b"", (data / "kb" / "contents").read_bytes()[:20]):

@@ -1,12 +1,12 @@
 """Opens the texts that commands read."""
 
 import io
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from ...corpus.reading import standard_input
 from ...errors import CommandError, Errors
 from ...pretraining.text.reading import Report, read_sentences, read_stream
 
@@ -50,13 +50,6 @@ def sentences_in(path: Path, language: str | None, report: Report) -> Iterator[l
     if path == STANDARD_INPUT:
         return read_stream(standard_input(), source_of(path), language, report)
     return read_sentences(path, language, report)
-
-
-def standard_input() -> IO[bytes]:
-    """Return standard input. Raises CommandError if it is closed, as it may be for a program in the background."""
-    if sys.stdin is None:
-        raise CommandError(Errors.SOURCE_DAMAGED.format(path="standard input", reason="it is closed"))
-    return sys.stdin.buffer
 
 
 def source_of(path: Path) -> str:

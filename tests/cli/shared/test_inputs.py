@@ -5,13 +5,13 @@ import sys
 import pytest
 
 from spacy_elmo.cli.shared.inputs import STANDARD_INPUT, open_text, sentences_in
-from spacy_elmo.errors import CommandError
+from spacy_elmo.errors import CorpusError
 from spacy_elmo.pretraining.text.reading import Report
 
 
 def test_standard_input_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)  # Python's value for it
-    with pytest.raises(CommandError, match=r"standard input.*closed"):
+    with pytest.raises(CorpusError, match=r"standard input.*closed"):
         sentences_in(STANDARD_INPUT, None, Report())
-    with pytest.raises(CommandError, match=r"standard input.*closed"), open_text(STANDARD_INPUT):
+    with pytest.raises(CorpusError, match=r"standard input.*closed"), open_text(STANDARD_INPUT):
         pass

@@ -127,6 +127,11 @@ def test_damaged_messages(message: bytes) -> None:
     assert not isinstance(error.value, TooLargeError)
 
 
+def test_flags_are_counted_before_they_are_read() -> None:
+    with pytest.raises(ValueError, match="4,294,967,295 flags, which are not as many as docs"):
+        docbin._parts(b"\x81\xa5flags\xdd\xff\xff\xff\xff")
+
+
 def test_the_most_bytes_that_docs_may_unpack_to() -> None:
     data = DocBin(docs=docs()).to_bytes()
     size = len(zlib.decompress(data))
