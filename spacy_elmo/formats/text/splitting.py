@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 
 from ...errors import CorpusError, Errors, shown
 from .lines import Unusable
+from .tokenizer_limit import TokenizerLimit
 
 Splitter = Callable[[str], list[str]]
 Offsets = list[tuple[int, int]]
@@ -20,7 +21,7 @@ RENEWED_AFTER = 20_000_000  # characters after which the tokenizer is replaced b
 # what spacy.blank raises if it can't make a pipeline; AttributeError: a module of spacy.lang that is not a language
 LANGUAGE_ERRORS = (ImportError, ValueError, AttributeError)
 _WORD = re.compile(r"\S+")
-_MARKS = re.compile(r"[^\w\s]{1000}")
+_LONG_WORD = re.compile(r"\S{500}")  # shorter ones are split in at most 0.1 s
 _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itself does not check
 
 
@@ -36,6 +37,7 @@ class Tokenizer:
     def __init__(self, load: Callable[[], Language]) -> None:
         self._load = load
         self._nlp, self._read = load(), 0
+        self._limit: TokenizerLimit | None = None
 
     def __call__(self, text: str) -> list[str]:
         """Return the words of a text. Raises Unusable if it can't be tokenised, or not in reasonable time."""
@@ -56,15 +58,21 @@ class Tokenizer:
     def _tokens(self, text: str) -> Doc:
         if len(text) > _LONGEST:
             raise Unusable(f"more than {_LONGEST:,} characters to be tokenised")
-        if _MARKS.search(text):  # the tokenizer's time grows with the square of their number
-            raise Unusable("1,000 punctuation marks without a blank or letter between them")
         self._read += len(text)
         if self._read > RENEWED_AFTER:
-            self._nlp, self._read = self._load(), len(text)
+            self._nlp, self._read, self._limit = self._load(), len(text), None
+        self._bound_time_of(text)
         try:
             return self._nlp.tokenizer(str(text))  # spaCy refuses subclasses of str, such as those that numpy has
         except UnicodeEncodeError as error:
             raise Unusable("half of a surrogate pair, which UTF-8 can't represent") from error
+
+    def _bound_time_of(self, text: str) -> None:
+        tokenizer = self._nlp.tokenizer
+        if self._limit is None and isinstance(tokenizer, spacy.tokenizer.Tokenizer) and _LONG_WORD.search(text):
+            self._limit = TokenizerLimit(tokenizer)  # takes half a second, and most texts don't need it
+        if self._limit is not None:
+            self._limit.allow(text)
 
 
 def splitter(language: str | None) -> Splitter:

@@ -30,12 +30,6 @@ def test_places_of_words_inside_a_token() -> None:
     assert Tokenizer(lambda: nlp)("x  b cc ") == ["x", "b", "cc"]
 
 
-def test_a_thousand_marks_are_refused(tokenizer: Tokenizer) -> None:
-    assert "".join(tokenizer("a" + "." * 999 + "b" + "." * 999)).count(".") == 1998
-    with pytest.raises(Unusable, match="1,000 punctuation marks"):
-        tokenizer("a" + "." * 1000)
-
-
 def test_the_longest_text(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert spacy.blank("xx").max_length == splitting._LONGEST
     monkeypatch.setattr(splitting, "_LONGEST", 10)
