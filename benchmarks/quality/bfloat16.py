@@ -16,7 +16,8 @@ import numpy.typing as npt
 import spacy
 from spacy.training import Corpus
 
-from spacy_elmo.analysis.probing.corpus import docs_of
+from spacy_elmo.analysis.probing.attributes import label_getter
+from spacy_elmo.analysis.probing.corpus import read_labelled
 from spacy_elmo.analysis.probing.probe import embed
 from spacy_elmo.corpus.bilm import BiLMChoice
 
@@ -27,7 +28,7 @@ Array = npt.NDArray[np.float32]
 
 def vectors(path: Path, options_file: str | None, weight_file: str | None) -> None:
     """A row for each layer, and one for their mean."""
-    sentences = [[token.text for token in doc] for doc in docs_of(path)]
+    sentences = read_labelled(path, "upos", label_getter("upos")).sentences
     choices = (BiLMChoice(None, options_file, weight_file, precision=precision) for precision in PRECISIONS)
     exact, low = (embed(choice.load(), sentences) for choice in choices)
     print(f"{path.name}: {len(sentences):,} sentences, {exact.shape[1]:,} tokens\n")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-import spacy
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 from spacy.training.converters.conllu_to_docs import conllu_to_docs
 
+from ...corpus.parsing import refuse
+from ...corpus.reading import read_items
 from ...errors import CorpusError, ElmoError, Errors, shown
-from ...formats.text.docbin import TooLargeError, check_docs_size, docbin_bytes, sentences_of
+from ...formats.text.docbin import damaged, docs_in, sentences_of
+from ...formats.text.lines import Unusable, decode_line
 from ...formats.text.sources import find_files, kind_of
-from ...formats.unpacking import unpacked
 from .attributes import Getter
 
 DOCBIN, CONLLU = ".spacy", ".conllu"
@@ -51,11 +52,10 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
     """
     corpus = LabelledCorpus([], [])
     limit = limit and min(limit, sys.maxsize)  # islice accepts no larger number
-    for sentence in islice(_sentences(_files(source)), limit):
-        tokens = [token for token in sentence if not token.is_space]
-        if tokens:
-            corpus.sentences.append([token.text for token in tokens])
-            corpus.labels.extend(map(getter, tokens))
+    for words, labels in islice(_labelled_sentences(_files(source), getter), limit):
+        if words:
+            corpus.sentences.append(words)
+            corpus.labels.extend(labels)
     if not corpus.sentences:
         raise CorpusError(Errors.PROBE_EMPTY.format(source=source))
     if not any(corpus.labels):
@@ -63,42 +63,46 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
     return corpus
 
 
-def docs_of(path: Path) -> Iterator[Doc]:
-    """Yield the docs of a .spacy file, or the sentences of a .conllu file, with all annotations.
+def _labelled_sentences(files: Iterable[Path], getter: Getter) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the words and the labels of each sentence.
 
-    path: the file, perhaps packed as .gz, .xz or .zst.
-
-    Raises CorpusError if it is damaged, of another kind, or unpacks to more bytes than docs would.
+    Raises CorpusError if a file is damaged or of another kind, or unpacks to more than docs would, and what the getter
+    raises.
     """
-    kind = kind_of(path)
-    if kind not in (DOCBIN, CONLLU):
-        raise CorpusError(Errors.PROBE_KIND.format(path=path))
-    try:
-        if kind == DOCBIN:
-            data, limit = docbin_bytes(path)
-            check_docs_size(data, limit)  # spaCy unpacks all of it at once
-            # a language's vocab, since that of Vocab() knows no attributes such as is_title
-            yield from DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab)
-        else:
-            with unpacked(path) as file:
-                text = _plain_conllu(file.read().decode("utf-8-sig"))
-            for doc, block in zip(conllu_to_docs(text, n_sents=1, no_print=True), text.split("\n\n")):
-                _remove_missing(doc, block)
-                yield doc
-    except ElmoError:
-        raise
-    except TooLargeError as error:
-        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit)) from error
-    except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
-        reason = error if str(error) else type(error).__name__
-        raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=reason)) from error
+    for path in files:
+        kind = kind_of(path)
+        if kind not in (DOCBIN, CONLLU):
+            raise CorpusError(Errors.PROBE_KIND.format(path=path))
+        try:
+            for sentence in _docbin_sentences(path) if kind == DOCBIN else _conllu_sentences(path):
+                tokens = [token for token in sentence if not token.is_space]
+                yield [token.text for token in tokens], list(map(getter, tokens))
+        except ElmoError:
+            raise
+        except Exception as error:  # a damaged file fails anywhere in spaCy, even if an attribute is read
+            raise damaged(path, error) from error
 
 
-def _plain_conllu(text: str) -> str:
-    """Return CoNLL-U as spaCy's reader expects it: no comments, LF, and one empty line between sentences."""
-    lines = ("" if line.isspace() else line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#")
-    blocks = (list(block) for filled, block in groupby(lines, bool) if filled)
-    return "".join("\n".join(block) + "\n\n" for block in blocks)
+def _docbin_sentences(path: Path) -> Iterator[Span]:
+    for doc in docs_in(path, annotated=True):
+        yield from sentences_of(doc)
+
+
+def _conllu_sentences(path: Path) -> Iterator[Doc]:
+    for item in read_items([path]):  # a sentence at a time: spaCy's reader holds all docs of a text
+        try:
+            block = _plain_conllu(decode_line(item.data, item.line))
+        except Unusable as error:
+            refuse(item, str(error))
+        for doc in conllu_to_docs(block, n_sents=1, no_print=True) if block else ():
+            _remove_missing(doc, block)
+            yield doc  # all of the block: spaCy would cut a sentence at each root, and without heads each word is one
+
+
+def _plain_conllu(block: str) -> str:
+    """Return a sentence of CoNLL-U as spaCy's reader expects it: with LF, and without comments."""
+    lines = (line.removesuffix("\r") for line in block.split("\n"))
+    return "".join(f"{line}\n" for line in lines if line.strip() and line[:1] != "#")
 
 
 def _remove_missing(doc: Doc, block: str) -> None:
@@ -122,10 +126,3 @@ def _files(source: Path) -> list[Path]:
     if not source.exists():
         raise CorpusError(Errors.FILE_MISSING.format(path=source, expected=_EXPECTED))
     return find_files(source) if source.is_dir() else [source]
-
-
-def _sentences(files: Iterable[Path]) -> Iterator[Span]:
-    for path in files:
-        for doc in docs_of(path):
-            # spaCy would cut a sentence of CoNLL-U at each root, and without heads each word is one
-            yield from [doc[:]] if kind_of(path) == CONLLU else sentences_of(doc)

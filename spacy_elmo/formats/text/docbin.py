@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from spacy.attrs import DEP, HEAD, ORTH, SENT_START
+import spacy
+from spacy.attrs import DEP, HEAD, IDS, ORTH, SENT_START
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
-from srsly.msgpack import Unpacker
 
-from ...errors import CorpusError, Errors, shown
+from ...errors import CorpusError, Errors
 from ..unpacking import unpacked
+from .docbin_message import UNKNOWN_SPACES, TooLargeError, read_parts, read_user_data
 
 # The columns that decide about words and sentences.
 _COLUMNS = (ORTH, SENT_START, HEAD, DEP)
-_ATTRIBUTES = 1000  # attributes of a token, at most; spaCy has about 90
-_UNKNOWN_SPACES = "has_unknown_spaces"
+_ALL_COLUMNS = frozenset(IDS.values())
 # A DocBin may unpack to this many bytes, or to this multiple of its file's size if that is more. Docs without
 # annotations pack to a twentieth of their size (measured).
 _DOCS_BYTES, _DOCS_TIMES = 1 << 28, 64
-_PACKED_BYTES = 1 << 14  # that are unpacked at a time to find the size: to 16 MiB at most
 
 
-def docs_in(path: Path) -> Iterator[Doc]:
-    """Yield the docs of a .spacy file, which may be packed, with their words and sentence boundaries and nothing else.
+def docs_in(path: Path, annotated: bool = False) -> Iterator[Doc]:
+    """Yield the docs of a .spacy file, which may be packed.
 
     path: the file. All of it is in memory at once.
+    annotated: whether the docs have the annotations of their tokens, and user data; false: they have their words and
+        sentence boundaries and nothing else.
 
-    Raises CorpusError if it is damaged, or unpacks to more bytes than docs would.
+    Raises CorpusError if it is damaged, or unpacks to more bytes or values than docs would.
     """
     data, limit = docbin_bytes(path)
     try:
-        yield from read_docs(data, limit)
+        yield from read_docs(data, limit, annotated)
     except TooLargeError as error:
         raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit)) from error
     except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
-        reason = error if str(error) else type(error).__name__
-        raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=reason)) from error
+        raise damaged(path, error) from error
+
+
+def damaged(path: Path, error: Exception) -> CorpusError:
+    """Return the error that tells that a file is damaged. error: what was raised because of that."""
+    reason = error if str(error) else type(error).__name__
+    return CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=reason))
 
 
 def docbin_bytes(path: Path) -> tuple[bytes, int]:
@@ -59,37 +65,24 @@ def docbin_bytes(path: Path) -> tuple[bytes, int]:
     return data, limit
 
 
-def check_docs_size(data: bytes, limit: int) -> None:
-    """Raise TooLargeError if a DocBin unpacks to more bytes than a limit. It is unpacked part by part to see that.
-
-    data: what DocBin.to_bytes returned.
-    """
-    stream, size = zlib.decompressobj(), 0
-    for start in range(0, len(data), _PACKED_BYTES):
-        size += len(stream.decompress(data[start : start + _PACKED_BYTES]))
-        if size > limit:
-            raise TooLargeError
-        if stream.eof:
-            return
-
-
 def sentences_of(doc: Doc) -> list[Span]:
     """Return the sentences of a doc. A doc without sentence boundaries is one sentence."""
     return list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
 
 
-def read_docs(data: bytes, limit: int) -> Iterator[Doc]:
-    """Yield the docs of a DocBin, with their words and sentence boundaries and nothing else.
+def read_docs(data: bytes, limit: int, annotated: bool = False) -> Iterator[Doc]:
+    """Yield the docs of a DocBin, without categories and span groups.
 
     spaCy's reader unpacks and parses all of the data before it checks anything. Here the message is read part by part,
-    and only these parts are read: attrs, strings, tokens, spaces, lengths and flags.
+    and these parts are read: attrs, strings, tokens, spaces, lengths and flags, and user_data if `annotated`.
 
     data: what DocBin.to_bytes returned.
     limit: number of bytes that the data may unpack to.
+    annotated: as in `docs_in`.
 
     Raises TooLargeError if they are more, and other exceptions, among them some of spaCy, if the data are damaged.
     """
-    parts = _parts(_unpacked(data, limit))
+    parts = read_parts(data, limit, user_data=annotated)
     attrs, strings = parts["attrs"], parts["strings"]
     lengths = np.frombuffer(parts["lengths"], np.int32)
     if not attrs or lengths.min(initial=0) < 0:
@@ -99,18 +92,15 @@ def read_docs(data: bytes, limit: int) -> Iterator[Doc]:
     spaces = np.frombuffer(parts["spaces"], np.uint8) != 0  # as bytes: a damaged bool may be neither true nor false
     if len(tokens) != n_words * len(attrs) or len(spaces) != n_words:
         raise ValueError(f"{len(tokens):,} values and {len(spaces):,} spaces of {n_words:,} words")
-    columns = [i for i, attribute in enumerate(attrs) if attribute in _COLUMNS]
+    columns = [i for i, attribute in enumerate(attrs) if attribute in (_ALL_COLUMNS if annotated else _COLUMNS)]
     if len({attrs[i] for i in columns}) < len(columns):
         raise ValueError("an attribute comes twice")
     flags = parts.get("flags", [False] * len(lengths))
     if len(flags) != len(lengths):
         raise ValueError(f"flags of {len(flags):,} docs, not of {len(lengths):,}")
     table = tokens.reshape(n_words, len(attrs))[:, columns]
-    return _docs([attrs[i] for i in columns], strings, table, spaces, lengths, flags)
-
-
-class TooLargeError(ValueError):
-    """The data unpack to more bytes than the limit."""
+    user_data = parts.get("user_data", [])
+    return _docs([attrs[i] for i in columns], strings, table, spaces, lengths, flags, user_data, annotated)
 
 
 def _docs(
@@ -120,6 +110,8 @@ def _docs(
     spaces: npt.NDArray[np.bool_],
     lengths: npt.NDArray[np.int32],
     flags: list[bool],
+    user_data: list[bytes | None],
+    annotated: bool,
 ) -> Iterator[Doc]:
     """Yield the docs as spaCy makes them.
 
@@ -129,87 +121,20 @@ def _docs(
     spaces: whether a space follows, *Shape:* (words of all docs,).
     lengths: number of words of each doc.
     flags: for each doc whether its spaces are unknown.
+    user_data: packed user data of each doc, which may be None; empty if no doc has any.
+    annotated: whether more than words is read.
     """
     borders = np.cumsum(lengths, dtype=np.int64)[:-1]
     docbin: Any = DocBin()
     docbin.attrs, docbin.strings = attrs, set(strings)
     docbin.tokens = np.split(table, borders) if len(lengths) else []
     docbin.spaces = np.split(spaces[:, None], borders) if len(lengths) else []
-    docbin.flags = [{_UNKNOWN_SPACES: flag} for flag in flags]
+    docbin.flags = [{UNKNOWN_SPACES: flag} for flag in flags]
     docbin.cats, docbin.span_groups, docbin.user_data = [{}] * len(lengths), [b""] * len(lengths), []
-    # A new Vocab, so that its strings are freed afterwards. It needs no language, since only words are read.
-    yield from docbin.get_docs(Vocab())
-
-
-def _unpacked(data: bytes, limit: int) -> bytes:
-    stream = zlib.decompressobj()
-    message = stream.decompress(data, limit + 1)
-    if len(message) > limit:
-        raise TooLargeError
-    if not stream.eof or stream.unused_data:
-        raise ValueError("cut short, or with other data after its end")
-    return message
-
-
-def _parts(message: bytes) -> dict[str, Any]:
-    """Return the parts of a DocBin's message that are needed. Raises ValueError if it is damaged."""
-    unpacker = Unpacker(raw=False, max_buffer_size=len(message), max_ext_len=0)
-    unpacker.feed(message)
-    parts: dict[str, Any] = {}
-    for _ in range(unpacker.read_map_header()):
-        name = unpacker.unpack()
-        if name in parts:
-            raise ValueError(f"{name} comes twice")
-        if name == "attrs":
-            parts[name] = _values(unpacker, int, _ATTRIBUTES)
-        elif name == "strings":
-            parts[name] = _words(unpacker)
-        elif name == "flags":
-            parts[name] = _flags(unpacker, parts)
-        elif name in ("tokens", "spaces", "lengths"):
-            parts[name] = _checked(unpacker.unpack(), bytes)
-        else:
-            unpacker.skip()
-    return parts
-
-
-def _values(unpacker: Unpacker, kind: type, limit: int) -> list[Any]:
-    n = unpacker.read_array_header()
-    if n > limit:
-        raise ValueError(f"a list of {n:,}")
-    return [_checked(unpacker.unpack(), kind) for _ in range(n)]
-
-
-def _words(unpacker: Unpacker) -> list[str]:
-    """Return the strings. spaCy writes each once; else a small file might have hundreds of millions."""
-    words: set[str] = set()
-    for _ in range(unpacker.read_array_header()):
-        word = _checked(unpacker.unpack(), str)
-        if word in words:
-            raise ValueError(f"the string {shown(word)} comes twice")
-        words.add(word)
-    return sorted(words)
-
-
-def _flags(unpacker: Unpacker, parts: dict[str, Any]) -> list[bool]:
-    """Return for each doc whether its spaces are unknown. spaCy writes the lengths of the docs before the flags."""
-    n = unpacker.read_array_header()
-    if n != len(parts.get("lengths", b"")) // np.dtype(np.int32).itemsize:
-        raise ValueError(f"{n:,} flags, which are not as many as docs")
-    return [_has_unknown_spaces(unpacker) for _ in range(n)]
-
-
-def _checked(value: Any, kind: type) -> Any:
-    if type(value) is not kind:
-        raise ValueError(f"{type(value).__name__} in place of {kind.__name__}")
-    return value
-
-
-def _has_unknown_spaces(unpacker: Unpacker) -> bool:
-    result = False
-    for _ in range(unpacker.read_map_header()):
-        if _checked(unpacker.unpack(), str) == _UNKNOWN_SPACES:
-            result = _checked(unpacker.unpack(), bool)
-        else:
-            unpacker.skip()
-    return result
+    # A new Vocab, so that its strings are freed afterwards. Words need no language, but Vocab() knows no attributes
+    # such as is_title.
+    docs = docbin.get_docs(spacy.blank("xx").vocab if annotated else Vocab())
+    for doc, packed in zip_longest(docs, user_data):
+        if packed is not None:
+            doc.user_data.update(read_user_data(packed))
+        yield doc

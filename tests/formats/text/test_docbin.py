@@ -17,7 +17,8 @@ from srsly.msgpack.exceptions import UnpackException
 
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats.text import docbin
-from spacy_elmo.formats.text.docbin import TooLargeError, check_docs_size, docbin_bytes, read_docs
+from spacy_elmo.formats.text.docbin import docbin_bytes, read_docs
+from spacy_elmo.formats.text.docbin_message import TooLargeError
 
 LIMIT = 1 << 20
 # what spaCy and msgpack raise; the caller turns all of it into a CorpusError
@@ -49,6 +50,41 @@ def test_docs_as_spacy_reads_them(attrs: list[str] | None, store_user_data: bool
     data = DocBin(docs=docs(), store_user_data=store_user_data, **kinds).to_bytes()
     expected = list(DocBin().from_bytes(data).get_docs(Vocab()))
     assert list(map(described, read_docs(data, LIMIT))) == list(map(described, expected))
+
+
+NAMES = ("text", "pos_", "tag_", "lemma_", "morph", "dep_", "head", "ent_iob_", "ent_type_", "norm_")
+
+
+def annotated(doc: Doc) -> Any:
+    values = [[str(getattr(token, name)) for name in NAMES] for token in doc]
+    return described(doc), values, [token.is_title for token in doc], dict(doc.user_data)
+
+
+@pytest.mark.parametrize("attrs", [None, ["ORTH", "POS", "NORM", "SENT_START"]])
+@pytest.mark.parametrize("store_user_data", [False, True])
+def test_annotations_as_spacy_reads_them(attrs: list[str] | None, store_user_data: bool) -> None:
+    kinds = {} if attrs is None else {"attrs": attrs}
+    tagged = Doc(
+        spacy.blank("en").vocab,
+        words=["It", "rains", "."],
+        pos=["PRON", "VERB", "PUNCT"],
+        morphs=["Case=Nom", "", "PunctType=Peri"],
+        deps=["nsubj", "ROOT", "punct"],
+        heads=[1, 1, 1],
+    )
+    tagged.user_data["._.", "mood", 0, None] = [1.5, {"a": None}]
+    data = DocBin(docs=[*docs(), tagged], store_user_data=store_user_data, **kinds).to_bytes()
+    expected = list(DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab))
+    found = list(read_docs(data, LIMIT, annotated=True))
+    assert [annotated(doc) for doc in found] == [annotated(doc) for doc in expected]
+    assert ("._.", "mood", 0, None) in found[-1].user_data or not store_user_data
+
+
+def test_user_data_of_some_docs() -> None:
+    merged = DocBin(docs=docs()[:1], store_user_data=True)
+    merged.user_data[0] = None
+    merged.add(docs()[-1])
+    assert [dict(doc.user_data) for doc in read_docs(merged.to_bytes(), LIMIT, annotated=True)] == [{}, {"u": 1}]
 
 
 def test_no_docs() -> None:
@@ -127,19 +163,12 @@ def test_damaged_messages(message: bytes) -> None:
     assert not isinstance(error.value, TooLargeError)
 
 
-def test_flags_are_counted_before_they_are_read() -> None:
-    with pytest.raises(ValueError, match="4,294,967,295 flags, which are not as many as docs"):
-        docbin._parts(b"\x81\xa5flags\xdd\xff\xff\xff\xff")
-
-
 def test_the_most_bytes_that_docs_may_unpack_to() -> None:
     data = DocBin(docs=docs()).to_bytes()
     size = len(zlib.decompress(data))
     assert len(list(read_docs(data, size))) == 5
-    check_docs_size(data, size)
-    for check in (read_docs, check_docs_size):
-        with pytest.raises(TooLargeError):
-            check(data, size - 1)
+    with pytest.raises(TooLargeError):
+        read_docs(data, size - 1)
 
 
 def test_the_most_bytes_of_a_packed_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
