@@ -17,6 +17,7 @@ ODD_VALUES: tuple[Any, ...] = (
     *([], {}, [[]], [1, 2], {"a": 1}, [None] * 50, b"", b"\xff\xfe"),
     *ODD_TEXTS,
 )
+JSON_VALUES = tuple(value for value in ODD_VALUES if not isinstance(value, bytes))
 
 
 def mutated(data: bytes, random: Random) -> bytes:

@@ -56,13 +56,16 @@ def read_senses(path: Path) -> list[SenseSentence]:
     for number, line in _lines(path):
         if line:
             _add(current, line, path, number)
-        else:
+            continue
+        if current.instances:  # a small packed file may have very many empty lines
             sentences.append(current)
+        if current.words:
             current = SenseSentence([], [])
-    found = [sentence for sentence in [*sentences, current] if sentence.instances]
-    if not found:
+    if current.instances:
+        sentences.append(current)
+    if not sentences:
         raise CorpusError(Errors.SENSES_NONE.format(source=path))
-    return found
+    return sentences
 
 
 def read_first_senses(path: Path) -> dict[Lemma, str]:

@@ -1,6 +1,7 @@
 """Corpora with senses and lists of first senses."""
 
 import gzip
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +34,17 @@ def test_senses(tmp_path: Path) -> None:
         SenseSentence(["#", "Bank"], [bank]),
     ]
     assert read_senses(path) == read_senses(packed) == expected
+
+
+def test_sentences_without_a_sense_take_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("No\tno\td\t-\n\n\n" * 100_000 + "Bank\tbank\tn\tbank2\n", encoding="utf8")
+    tracemalloc.start()
+    try:
+        assert len(read_senses(path)) == 1
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ def test_a_seed_makes_an_input_again(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in TARGETS if name not in ("cache", "config", "corpus", "sentences")])
 def test_what_is_not_changed_is_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a generator that changes nothing. The four others add odd texts or tables in any case."""
-    for module in ("hdf5_targets", "index_targets", "spacy_targets", "store_targets", "text_targets"):
+    targets = ("hdf5_targets", "index_targets", "spacy_targets", "store_targets", "text_targets", "corpus_targets")
+    for module in (*targets, "corpus_samples", "packings"):
         monkeypatch.setattr(f"scripts.harness.fuzz.{module}.mutated", lambda data, random: data)
     target = TARGETS[name]()
     read = 0
