@@ -17,7 +17,7 @@ from ..formats.checksums import sha256_of
 from ..formats.contents.files import OUTPUT, VECTORS, WEIGHTS
 from ..formats.contents.untrusted import is_hdf5
 from ..formats.contents.untrusted import kind_of as hdf5_kind_of
-from ..formats.options import BiLMOptions, read_options
+from ..formats.options import BiLMOptions, read_contents
 from ..formats.published.names import downloaded_folder, is_published
 from ..modules.loading import EMBEDDED, embedded_files
 from ..pipeline.saved import is_pipeline, pipeline_bilms
@@ -25,6 +25,7 @@ from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
 from .shared.console import escaped
 from .shared.options import Code
 from .views.info_rows import (
+    Contents,
     Rows,
     lone_weight_rows,
     option_rows,
@@ -116,12 +117,13 @@ def softmax_of(model: str, problems: list[str]) -> list[Path]:
     return [folder / SOFTMAX] if folder is not None and (folder / SOFTMAX).exists() else []
 
 
-def rows_of(path: Path, kind: str, options: BiLMOptions | None, sha256: Callable[[], str]) -> Rows:
+def rows_of(path: Path, kind: str, options: BiLMOptions | None, contents: Contents, sha256: Callable[[], str]) -> Rows:
     """Return what a file holds. Raises ElmoError if it can't be used.
 
     path: the file.
     kind: as `kind_of` returns it.
     options: of the biLM; None: they are not known.
+    contents: of its options.json.
     sha256: computes the file's SHA-256. It is called after the checks, since that takes long for a large file.
     """
     if kind == VECTORS:
@@ -130,7 +132,7 @@ def rows_of(path: Path, kind: str, options: BiLMOptions | None, sha256: Callable
         return softmax_rows(path, options)
     if options is None:
         return lone_weight_rows(path, sha256)
-    return option_rows(options, sha256()) if kind == OPTIONS else weight_rows(path, options, sha256)
+    return option_rows(options, sha256()) if kind == OPTIONS else weight_rows(path, options, contents, sha256)
 
 
 def show_model(paths: list[Path]) -> list[str]:
@@ -142,6 +144,7 @@ def show_model(paths: list[Path]) -> list[str]:
         return fail(Errors.INFO_OPTIONS_TWICE.format(got=len(option_files), paths=", ".join(option_files)))
     problems: list[str] = []
     options: BiLMOptions | None = None
+    contents: Contents = {}
     for path in sorted(
         kinds, key=lambda path: kinds[path] != OPTIONS
     ):  # options first, since weights are checked by them
@@ -161,11 +164,12 @@ def show_model(paths: list[Path]) -> list[str]:
                     problem = Errors.INFO_UNCHECKED.format(path=path)
                 else:
                     if kinds[path] == OPTIONS:
-                        options = read_options(path)
-                    contents = rows_of(path, kinds[path], options, sha256)
+                        contents = read_contents(path)
+                        options = BiLMOptions.from_dict(contents, source=str(path))
+                    found_rows = rows_of(path, kinds[path], options, contents, sha256)
                     if kinds[path] == OPTIONS and options is not None and WEIGHTS not in kinds.values():
-                        contents += reader_rows(options, None)
-                    rows += [("SHA-256", sha256()), *contents]
+                        found_rows += reader_rows(options, contents, None)
+                    rows += [("SHA-256", sha256()), *found_rows]
             except (ElmoError, OSError) as error:
                 problem = str(error)
         if rows:

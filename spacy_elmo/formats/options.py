@@ -156,6 +156,16 @@ def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
 
     Raises OptionsError if it is missing, unreadable, not JSON, or describes no valid biLM.
     """
+    return BiLMOptions.from_dict(read_contents(path), source=str(Path(path)))
+
+
+def read_contents(path: str | os.PathLike[str]) -> Any:
+    """Return what an options.json says, without a check of it.
+
+    path: the file.
+
+    Raises OptionsError if it is missing, unreadable or not JSON.
+    """
     refuse_address(path, OptionsError)
     path = Path(path)
     expected = "the options.json of a biLM"
@@ -171,12 +181,11 @@ def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
     if len(raw) > MAX_OPTIONS_BYTES:
         raise OptionsError(Errors.OPTIONS_SIZE.format(path=path, limit=MAX_OPTIONS_BYTES))
     try:
-        data = parse_json(raw, finite=False)  # the checks of the values name their keys
+        return parse_json(raw, finite=False)  # the checks of the values name their keys
     except TooDeepError:
         raise OptionsError(Errors.OPTIONS_TOO_DEEP.format(path=path)) from None
     except ValueError as exc:  # also raised for bytes that are not UTF-8, and for integers too long for Python
         raise OptionsError(Errors.OPTIONS_JSON.format(path=path, reason=exc)) from exc
-    return BiLMOptions.from_dict(data, source=str(path))
 
 
 def write_options(path: str | os.PathLike[str], options: BiLMOptions) -> None:

@@ -1,6 +1,7 @@
 """`elmo info`: what is told of files, and what is wrong with them."""
 
 import hashlib
+import json
 import os
 import shutil
 import sys
@@ -159,11 +160,10 @@ def test_the_table_of_official_models(golden: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(
         "spacy_elmo.cli.views.info_rows.read_weights", lambda path, options, *, untrusted: {"all": np.zeros(16)}
     )
-    assert (
-        dict(weight_rows(tmp_path, small.options, lambda: SMALL))["model"]
-        == "the official small model, by the SHA-256 that is quoted for it"
-    )
-    told = dict(weight_rows(tmp_path, small.options, lambda: "0" * 64))["model"]
+    contents = small.options.to_dict()
+    told = dict(weight_rows(tmp_path, small.options, contents, lambda: SMALL))["model"]
+    assert told == "the official small model, by the SHA-256 that is quoted for it"
+    told = dict(weight_rows(tmp_path, small.options, contents, lambda: "0" * 64))["model"]
     assert told == "the sizes of the official small model; the SHA-256 is not one that this version knows"
 
 
@@ -304,3 +304,13 @@ def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
 def test_vectors_that_are_no_hdf5(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"\xff" * 100)
     assert "Of files that spacy elmo embed wrote it reads HDF5 alone" in run(tmp_path / name, code=1)
+
+
+def test_readers_of_an_options_file_that_leaves_out_keys(tmp_path: Path) -> None:
+    contents = json.loads((EN_MINI / "options.json").read_text())
+    del contents["char_cnn"]["n_highway"]
+    contents["char_cnn"]["n_characters"] = 261
+    (tmp_path / "options.json").write_text(json.dumps(contents))
+    told = run(tmp_path / "options.json")
+    assert "not by AllenNLP no char_cnn.n_highway in options.json" in told
+    assert "not by bilm-tf char_cnn.n_characters is not 262" in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -104,6 +105,48 @@ def test_as_their_sources_read(tmp_path: Path, case: str) -> None:
     assert np.isin([ours.name, allennlp.name, bilm_tf.name], ["this package", "AllenNLP", "bilm-tf"]).all()
     if not extra:
         assert readers_of(options) == [ours, allennlp, bilm_tf]
+
+
+def allennlp_asks_for(contents: Any) -> None:
+    """_ElmoBiLm.__init__, ElmoLstm's arguments and _load_highway, and the layers that Highway makes."""
+    range(contents["char_cnn"]["n_highway"])
+    contents["lstm"]["cell_clip"], contents["lstm"]["proj_clip"]
+
+
+def bilm_tf_asks_for(contents: Any) -> None:
+    """_build_word_char_embeddings and _build_lstms: char_embed has the mask's row and 261 from the file."""
+    assert contents["char_cnn"]["n_characters"] == 262
+    contents["lstm"]["use_skip_connections"], contents["lstm"].get("cell_clip"), contents["lstm"].get("proj_clip")
+    contents["char_cnn"].get("n_highway")
+
+
+KEYS = ["char_cnn.n_highway", "char_cnn.n_characters", "lstm.cell_clip", "lstm.proj_clip", "lstm.use_skip_connections"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [*((key, value) for key in KEYS for value in (..., None)), ("char_cnn.n_characters", 261)]
+)
+def test_what_an_options_file_leaves_out(key: str, value: object) -> None:
+    contents = PLAIN.to_dict()
+    part, name = key.split(".")
+    contents[part][name] = value
+    if value is ...:
+        del contents[part][name]
+    options = BiLMOptions.from_dict(contents)
+    refused = []
+    for asks_for in (allennlp_asks_for, bilm_tf_asks_for):
+        try:
+            asks_for(contents)
+            refused.append(False)
+        except (KeyError, TypeError, AssertionError):
+            refused.append(True)
+    _, allennlp, bilm_tf = readers_of(options, None, contents)
+    assert (bool(allennlp.problems), bool(bilm_tf.problems)) == (
+        refused[0] or name == "use_skip_connections",
+        refused[1],
+    )
+    if value is ... and refused[1]:
+        assert bilm_tf.problems == [f"no {key} in options.json"]
 
 
 def test_the_line() -> None:

@@ -3,8 +3,9 @@
 HDF5 files may come from strangers, so another process reads them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from ...formats.checksums import sha256_of
 from ...formats.contents.untrusted import shapes_in, vectors_in
@@ -16,6 +17,7 @@ from ...formats.weights.hdf5 import read_weights
 from ...modules.loading import EMBEDDED, embedded_files
 
 Rows = list[tuple[str, str]]
+Contents = Mapping[str, Any]
 _EMBEDDED = f"{EMBEDDED}, the embedded one"
 
 
@@ -45,22 +47,24 @@ def option_rows(options: BiLMOptions, sha256: str | None, embedded: bool = False
     ]
 
 
-def reader_rows(options: BiLMOptions, parameters: Iterable[str] | None) -> Rows:
+def reader_rows(options: BiLMOptions, contents: Contents, parameters: Iterable[str] | None) -> Rows:
     """Return which programs can read a biLM.
 
     options: its sizes.
+    contents: of its options.json.
     parameters: names of its parameters; None: those that the sizes require.
     """
-    readers = readers_of(options, parameters)
+    readers = readers_of(options, parameters, contents)
     rows = [("read by", ", ".join(reader.name for reader in readers if not reader.problems))]
     return rows + [(f"not by {name}", problem) for name, problems in readers for problem in problems]
 
 
-def weight_rows(path: Path, options: BiLMOptions, sha256: Callable[[], str]) -> Rows:
+def weight_rows(path: Path, options: BiLMOptions, contents: Contents, sha256: Callable[[], str]) -> Rows:
     """Return what a weight file holds, after reading all of it.
 
     path: the weights.hdf5.
     options: the sizes that it must have.
+    contents: of its options.json.
     sha256: computes its SHA-256. It is called after the checks, since that takes long for a large file.
 
     Raises WeightsError if the file does not fit the options.
@@ -71,7 +75,7 @@ def weight_rows(path: Path, options: BiLMOptions, sha256: Callable[[], str]) -> 
     return [
         ("weights", "all there, with the sizes of the options"),
         ("parameters", f"{n_parameters:,}"),
-        *reader_rows(options, arrays),
+        *reader_rows(options, contents, arrays),
         ("model", _model(options, sha256())),
     ]
 
