@@ -9,6 +9,7 @@ TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
 
 # In float32 the columns of W are multiplied in parts of this number, and the results are added. OneDNN adds the terms
 # of a dot product one after another. With 2,048 terms that has twice the rounding error of torch's own linear layers.
+# With parts of 256 the mean error is torch's, with parts of 128 the largest error is below torch's too.
 COLUMNS = 256
 
 
@@ -33,9 +34,17 @@ class PrepackedLinear:
     bias: *Shape:* (out,), b; None: no bias.
     rows: usual number of rows of x.
     dtype: type of the matrix multiplication, float32 or bfloat16.
+    columns: of W in each part (see COLUMNS). Fewer are more exact, and slower for few rows.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, rows: int, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Tensor | None,
+        rows: int,
+        dtype: torch.dtype = torch.float32,
+        columns: int = COLUMNS,
+    ) -> None:
         self.dtype = dtype
         self.bias = None if bias is None else bias.to(dtype)
         self.weights = [weight.to(dtype).contiguous()]
@@ -44,7 +53,7 @@ class PrepackedLinear:
             return
         plain, tolerance = self.weights[0], TOLERANCE[dtype]
         probe = torch.linspace(-1, 1, weight.shape[1], dtype=dtype, device=weight.device)[None]
-        parts = plain.split(COLUMNS, 1) if dtype == torch.float32 else [plain]
+        parts = plain.split(columns, 1) if dtype == torch.float32 else [plain]
         try:
             packed = [torch.ops.mkldnn._reorder_linear_weight(part.contiguous(), rows) for part in parts]
             result = self._multiply(probe, packed)

@@ -103,8 +103,9 @@ def test_plain_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     check(linear, None)
 
 
+@pytest.mark.parametrize(("part", "times"), [(256, 1.3), (128, 1.0)])
 @pytest.mark.parametrize("columns", [512, 2048, 700])
-def test_rounding_errors_are_those_of_plain_linear_layers(columns: int) -> None:
+def test_rounding_errors_are_those_of_plain_linear_layers(columns: int, part: int, times: float) -> None:
     """AllenNLP runs torch's linear layers. At the width of the official files ours had twice their error."""
     rng = np.random.default_rng(0)
     weight, x = rng.normal(size=(64, columns)) / columns**0.5, np.abs(rng.normal(size=(256, columns)))
@@ -115,6 +116,6 @@ def test_rounding_errors_are_those_of_plain_linear_layers(columns: int) -> None:
         return float(np.sqrt(np.mean((result.double().numpy() - exact) ** 2)))
 
     plain = torch.nn.functional.linear(x32, weight32)
-    linear = PrepackedLinear(weight32, None, 128)
-    assert error(linear(x32)) <= 1.3 * error(plain)
+    linear = PrepackedLinear(weight32, None, 128, columns=part)
+    assert error(linear(x32)) <= times * error(plain)
     assert torch.equal(linear.plain, weight32)
