@@ -21,7 +21,6 @@ from .shared.errors import printing_errors
 from .shared.inputs import STANDARD_INPUT, sentences_in
 from .shared.options import Json, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_inputs
-from .shared.paths import path_argument
 from .views.evaluation import Subject, print_json, print_table, write_scores
 
 
@@ -66,7 +65,6 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="MODEL",
-            parser=path_argument,
             help="Folder of a biLM with its softmax, like model-best in the folder of a pretraining run, or its name",
         ),
     ],
@@ -74,7 +72,6 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="TEXT",
-            parser=path_argument,
             help="Text, one sentence a line: plain, .gz, .xz or .zst; .jsonl or .spacy files; a folder or a pattern; "
             "- is standard input",
         ),
@@ -96,7 +93,6 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            parser=path_argument,
             help="Write losses and perplexities of each sentence (zero state) as TSV; - is standard output, and the "
             "rest goes to standard error",
         ),

@@ -65,9 +65,6 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
     lone: list[Path] = []
     for name in paths:
         path = Path(name)
-        if not name:
-            problems.append(Errors.PATH_EMPTY)
-            continue
         try:
             refuse_address(name, CommandError)
         except CommandError as error:

@@ -24,7 +24,6 @@ from .shared.console import escaped, quoted
 from .shared.errors import printing_errors
 from .shared.options import Force, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_inputs, write_text
-from .shared.paths import path_argument
 
 _LATER = "train"  # instead of a path that is not known yet
 
@@ -40,9 +39,12 @@ def config_text(
     language: of the spaCy tokenizer; None: words are separated by blanks.
     init: a biLM to tune, a folder or a name; None: random weights.
 
-    Raises ElmoError if the language is unknown, if both `size` and `init` are set, or if the words of `init` can't be
-    read.
+    Raises ElmoError if a path can't stand in a config, if the language is unknown, if both `size` and `init` are set,
+    or if the words of `init` can't be read.
     """
+    for path in (train, heldout, init):
+        if path is not None and "${" in path:
+            raise CommandError(Errors.INIT_DOLLAR.format(path=path, got="${"))
     splitter(language)  # so that a language which spaCy does not know is refused now
     paths = PathSettings(_LATER if train is None else train, heldout, init=init)
     if init is None:
@@ -133,9 +135,7 @@ def softmax_note(init: str | None) -> str | None:
 
 
 def init_pretrain_config(
-    output_file: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The config to write; - is standard output", parser=path_argument)
-    ],
+    output_file: Annotated[Path, typer.Argument(metavar="OUT", help="The config to write; - is standard output")],
     train: Annotated[
         str | None, typer.Option(help="Text, one sentence a line: a file, a folder or a pattern", metavar="TEXT")
     ] = None,

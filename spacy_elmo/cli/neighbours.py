@@ -24,7 +24,7 @@ from .shared.errors import printing_errors
 from .shared.inputs import STANDARD_INPUT, source_of
 from .shared.occurrences import marked
 from .shared.options import Code, Json, Model, PipeName
-from .shared.paths import folder_argument, path_argument
+from .shared.paths import folder_argument
 
 CONTEXT = {"allow_extra_args": True}  # which are refused by a message
 WIDEST = 120  # characters of a column
@@ -119,7 +119,6 @@ def neighbours(
         Path,
         typer.Argument(
             metavar="CORPUS",
-            parser=path_argument,
             help="Text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, folder or pattern; - is "
             "stdin; or the folder of an index",
         ),

@@ -21,7 +21,6 @@ from .shared.bilms import bilm_of
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.options import Code, Json, Model, PipeName
-from .shared.paths import path_argument
 from .shared.progress import shown_bar
 
 TRAINED, RANDOM = "trained", "random"  # which weights, in JSON
@@ -103,11 +102,10 @@ def probe(
         Path,
         typer.Argument(
             metavar="TRAIN",
-            parser=path_argument,
             help="Annotated corpus to train the classifiers on: .spacy or .conllu, a file or a folder",
         ),
     ],
-    dev: Annotated[Path, typer.Argument(metavar="DEV", parser=path_argument, help="Annotated corpus to score them on")],
+    dev: Annotated[Path, typer.Argument(metavar="DEV", help="Annotated corpus to score them on")],
     attribute: Annotated[
         str,
         typer.Option(

@@ -19,7 +19,6 @@ from .shared.errors import print_error
 from .shared.inputs import STANDARD_INPUT, sentences_in
 from .shared.options import Force, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing
-from .shared.paths import path_argument
 
 
 def show(report: Report, counted: WordCounts, vocabulary: Vocabulary) -> None:
@@ -59,7 +58,6 @@ def vocab(
         Path,
         typer.Argument(
             metavar="TEXT",
-            parser=path_argument,
             help="Text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, folder or pattern; "
             "- is standard input",
         ),
@@ -69,7 +67,6 @@ def vocab(
         typer.Argument(
             metavar="OUT",
             help="vocabulary.txt, one word a line; - is standard output, without the counts",
-            parser=path_argument,
         ),
     ],
     size: Annotated[

@@ -20,7 +20,6 @@ from .shared.bilms import bilm_of
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.options import Code, Json, Model, PipeName
-from .shared.paths import path_argument
 from .shared.progress import shown_bar
 
 _WIDEST = 40  # characters of a column
@@ -111,14 +110,13 @@ def wsd(
         Path,
         typer.Argument(
             metavar="TRAIN",
-            parser=path_argument,
             help="Training corpus: a line for each word with lemma, part of speech and senses, divided by tabs, - for "
             "no sense; an empty line ends a sentence",
         ),
     ],
     tests: Annotated[
         list[Path],
-        typer.Argument(metavar="TEST", parser=path_argument, help="Test sets, in the same form"),
+        typer.Argument(metavar="TEST", help="Test sets, in the same form"),
     ],
     first_senses: Annotated[
         Path | None,

@@ -5,7 +5,7 @@ class CommandMessages:
     """Message templates."""
 
     # Arguments
-    PATH_EMPTY = "an empty path. Expected the name of a file or a folder; a dot means the current folder."
+    ARGUMENT_EMPTY = "an empty argument. Leave out an option whose default you want; a dot means the current folder."
     PATH_FOLDER = "{path} is a file. Expected the name of a folder."
 
     OUTPUT_STREAM = (
@@ -200,6 +200,10 @@ class CommandMessages:
     INIT_KB = (
         "--knowledge-base is {path}, which can't be used ({reason}). Expected the folder that to_disk of spaCy's "
         "InMemoryLookupKB wrote, with entities and aliases."
+    )
+    INIT_DOLLAR = (
+        "{path}: has {got}, with which a variable begins in a config. Expected a path without it: rename the file or "
+        "folder, or give a relative path from inside of it."
     )
     INIT_EXISTS = "{path}: exists. Give another file, or add --force to replace it."
 

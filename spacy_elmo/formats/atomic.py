@@ -31,13 +31,18 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
     error: class of the exception.
 
     Yields a path in the same folder. The block must create a file there.
-    Raises `error` if the folder is missing, if `path` is a folder, or if the move fails.
+    Raises `error` if the folder is missing, if `path` is no regular file, or the file that standard output goes to, or
+        if the move fails.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise error(Errors.FOLDER_MISSING.format(path=target, folder=target.parent))
     if target.is_dir():
         raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="it is a folder"))
+    if target.exists() and not target.is_file():  # a pipe, or a device such as /dev/null
+        raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="it is no regular file"))
+    if _is_output(target):  # as /dev/stdout is, with > file
+        raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="standard output or standard error goes to it"))
     temporary = _temporary(target)
     try:
         yield temporary
@@ -46,6 +51,15 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
     finally:
         with suppress(OSError):  # a file system that can't be written refuses this even if there is no such file
             temporary.unlink(missing_ok=True)
+
+
+def _is_output(path: Path) -> bool:
+    """Whether a file is what this process prints to."""
+    for descriptor in (1, 2):
+        with suppress(OSError):  # it is closed, or there is no such file
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return True
+    return False
 
 
 def _temporary(target: Path) -> Path:

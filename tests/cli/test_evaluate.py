@@ -226,16 +226,6 @@ def test_refusals(
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("place", [0, 1, 3])
-def test_an_empty_name_is_not_the_folder_one_is_in(
-    model: Path, text: Path, place: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(model)
-    arguments = [str(model), str(text), "--per-sentence", "scores.tsv"]
-    arguments[place] = ""
-    assert "an empty path" in flat(run(*arguments, code=2))
-
-
 def test_more_sentences_than_can_be_counted(model: Path, text: Path) -> None:
     assert run_json(model, text, "--sentences", "9" * 30) == run_json(model, text)
 

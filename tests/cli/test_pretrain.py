@@ -197,8 +197,3 @@ def test_restart_of_the_folder_one_is_in(stub: Loop, tmp_path: Path, monkeypatch
         assert not Path("out").exists()
     assert Path("out.1", "sub").is_dir()
     assert Path("out.2", "sub").is_dir()
-
-
-def test_an_empty_name_is_not_the_folder_one_is_in(stub: Loop) -> None:
-    assert "an empty path" in run("run.cfg", "", code=2)
-    assert not stub.calls

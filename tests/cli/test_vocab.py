@@ -128,10 +128,8 @@ def test_what_can_not_be_used(text: Path, tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["a.gz", "text.txt"]
 
 
-def test_an_empty_name_is_not_the_folder_one_is_in(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_no_name_of_a_file(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(text.parent)
-    assert "an empty path" in run(text, "", code=2)
-    assert "an empty path" in run("", "v.txt", code=2)
     assert "a folder or a special file" in run(text, ".", code=1)
     assert os.listdir() == ["text.txt"]
 

@@ -1,5 +1,8 @@
 """Files that replace others when they are complete."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,3 +25,31 @@ def test_a_read_only_file_system_gets_a_message(tmp_path: Path, monkeypatch: pyt
         writing(path, VectorsError),
     ):
         refuse()
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr", "log"])
+def test_what_a_process_prints_to_is_not_replaced(tmp_path: Path, name: str) -> None:
+    """/dev/stdout is the file that a shell has opened, so that its earlier lines would be lost."""
+    log = tmp_path / "log"
+    log.write_text("earlier\n")
+    code = (
+        "from spacy_elmo.errors import VectorsError\n"
+        "from spacy_elmo.formats.atomic import replacing\n"
+        f"with replacing({name!r}, VectorsError) as temporary:\n"
+        "    temporary.write_text('new')\n"
+    )
+    with log.open("ab") as file:
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, stdout=file, stderr=file, check=False)
+    assert done.returncode == 1
+    told = log.read_text()
+    assert told.startswith("earlier\n")
+    assert "can't be written" in told
+    assert "standard output or standard error goes to it" in told
+    assert os.listdir(tmp_path) == ["log"]
+
+
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(VectorsError, match="no regular file"), replacing(tmp_path / "pipe", VectorsError):
+        pass
+    assert (tmp_path / "pipe").is_fifo()

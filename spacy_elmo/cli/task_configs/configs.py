@@ -127,7 +127,11 @@ def _paths(files: Files) -> dict[str, str]:
         "elmo_weights": files.weight_file,
         "knowledge_base": files.knowledge_base,
     }
-    return {name: str(path) for name, path in named.items() if path is not None}
+    paths = {name: str(path) for name, path in named.items() if path is not None}
+    for path in paths.values():
+        if "$" in path:  # `spacy train` reads a config twice, and a dollar means itself only if it is read once
+            raise CommandError(Errors.INIT_DOLLAR.format(path=path, got="$"))
+    return paths
 
 
 def _bilm(files: Files, tasks: Sequence[str]) -> dict[str, Any]:

@@ -20,3 +20,21 @@ def test_a_nul_character_is_refused(command: str, tmp_path: Path, monkeypatch: p
         message = " ".join(result.output.replace("│", " ").split())
         assert r"'a\x00b' has a NUL character, which no path can have. Remove the character." in message
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_empty_argument_is_refused(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty path is the current folder for Python, and an empty name would be taken for one that was left out."""
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["", "c"], ["c", ""], ["c", "--lang", ""], ["c", "--lang="], ["c", "-m", ""]):
+        result = CliRunner().invoke(app, [command, *arguments], terminal_width=200)
+        assert result.exit_code == 2
+        assert "an empty argument. Leave out an option" in " ".join(result.output.replace("│", " ").split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_setting_of_a_config(tmp_path: Path) -> None:
+    for arguments in (["--paths.init", ""], ["--paths.init="]):
+        result = CliRunner().invoke(app, ["pretrain", str(tmp_path / "a.cfg"), "out", *arguments])
+        assert "an empty argument" not in result.output
+        assert "does not exist" in result.output
