@@ -22,7 +22,7 @@ from .neighbours import neighbours
 from .pack import pack
 from .pretrain import CONTEXT, pretrain
 from .probe import probe
-from .shared.paths import Arguments
+from .shared.group import Commands
 from .shared.stopping import with_exit_codes
 from .similar import similar
 from .version import version
@@ -30,7 +30,7 @@ from .vocab import vocab
 from .weights import weights
 from .wsd import wsd
 
-app = typer.Typer(name="elmo", cls=Arguments, help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
+app = typer.Typer(name="elmo", cls=Commands, help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
 app.callback(invoke_without_command=True)(version)
 
 

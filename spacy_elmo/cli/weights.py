@@ -46,7 +46,7 @@ def show(mixes: list[LearnedMix]) -> None:
     for mix in mixes:
         weights = [f"{weight:.3f}" for weight in mix.weights]
         blanks = [""] * (layers - len(weights))
-        rows.append((mix.component, mix.place, mix.source, *weights, *blanks, f"{mix.gamma:.3f}"))
+        rows.append((escaped(mix.component), mix.place, escaped(mix.source), *weights, *blanks, f"{mix.gamma:.3f}"))
     header = ("component", "place", "source", *(f"layer {k}" for k in range(layers)), "gamma")
     msg.table(rows, header=header, divider=True, aligns=("l", "l", "l", *["r"] * (layers + 1)))
     msg.text("Weights of the layers after the softmax; layer 0 is the character encoder's. gamma scales their sum.")

@@ -8,6 +8,7 @@ class CommandMessages:
     ARGUMENT_EMPTY = "an empty argument. Leave out an option whose default you want; a dot means the current folder."
     PATH_FOLDER = "{path} is a file. Expected the name of a folder."
 
+    OUTPUT_LOST = "standard output can't be written ({reason}). Free some space, or send the output to another place."
     OUTPUT_STREAM = (
         "- as the output means standard output, to which no vectors can be written. Expected the name of a file."
     )

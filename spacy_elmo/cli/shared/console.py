@@ -1,5 +1,6 @@
 """Standard output that can't encode some characters, or that is closed."""
 
+import errno
 import io
 import os
 import shlex
@@ -9,6 +10,8 @@ from pathlib import Path
 from unicodedata import category
 
 from wasabi.util import NO_UTF8
+
+_LOST = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def show_all() -> None:
@@ -33,6 +36,14 @@ def quoted(path: Path) -> str:
     if os.name == "nt":
         return subprocess.list2cmdline([str(path)])
     return shlex.quote(str(path))
+
+
+def is_of_output(error: BaseException) -> bool:
+    """Whether an error says that standard output can't be written: its disk is full, or its reader has ended.
+
+    Errors of other files are ElmoErrors, or name the file.
+    """
+    return isinstance(error, OSError) and error.filename is None and error.errno in _LOST
 
 
 def give_up() -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, redirect_stdout
 from wasabi import msg
 
 from ...errors import ElmoError
-from .console import escaped
+from .console import escaped, is_of_output
 
 
 def print_error(message: str, exits: int | None = None) -> None:
@@ -24,13 +24,15 @@ def print_error(message: str, exits: int | None = None) -> None:
 
 @contextmanager
 def printing_errors(stopped: str | None = None) -> Iterator[None]:
-    """Print an ElmoError or OSError of the block, and exit with code 1.
+    """Print an ElmoError or OSError of the block, and exit with code 1. An OSError of standard output is raised again.
 
     stopped: message if a signal ends the block; None: nothing is printed. stopping.py sets the exit code.
     """
     try:
         yield
     except (ElmoError, OSError) as error:
+        if is_of_output(error):
+            raise  # the group of commands ends the command
         print_error(str(error), exits=1)
     except KeyboardInterrupt:
         if stopped is not None:

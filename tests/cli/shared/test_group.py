@@ -1,5 +1,7 @@
-"""What all commands refuse in their arguments."""
+"""What all commands refuse in their arguments, and how they end if standard output can't be written."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,27 @@ def test_an_empty_setting_of_a_config(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, ["pretrain", str(tmp_path / "a.cfg"), "out", *arguments])
         assert "an empty argument" not in result.output
         assert "does not exist" in result.output
+
+
+def end(command: str, where: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "text.txt").write_text("the river bank\n" * 9000)
+    line = f"set -o pipefail; {sys.executable} -m spacy elmo {command} {where}"
+    return subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", ["info en_mini", "vocab text.txt -", "weights --help", "--version"])
+def test_a_full_disk(command: str, tmp_path: Path) -> None:
+    done = end(command, "> /dev/full", tmp_path)
+    assert done.returncode == 1
+    told = " ".join(done.stderr.split())
+    assert "standard output can't be written (No space left on device)." in told
+    assert "Traceback" not in told
+    assert "Exception ignored" not in told
+
+
+@pytest.mark.parametrize("command", ["vocab text.txt - --min-count 1", "info en_mini en_mini en_mini"])
+def test_a_reader_that_ends(command: str, tmp_path: Path) -> None:
+    done = end(command, "| true", tmp_path)
+    assert done.returncode == 1
+    assert not [line for line in done.stderr.splitlines() if "pipe" in line.lower() or "Exception" in line]
