@@ -13,7 +13,7 @@ from wasabi import msg
 
 from ..errors import OtherLanguageWarning
 from .shared.bilms import language_of_files
-from .shared.console import quoted
+from .shared.console import escaped, quoted, show_all
 from .shared.errors import printing_errors
 from .shared.options import Force
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_inputs, write_text
@@ -67,6 +67,7 @@ def init_config(
     Each component listens to an elmo pipe.
     Each component has its features, its network and its mix of the biLM's layers. Other settings are spaCy's defaults.
     """
+    show_all()
     with printing_errors(), warnings.catch_warnings():
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
@@ -86,7 +87,7 @@ def init_config(
             msg.warn("the embedded biLM knows English: for another language give --options-file and --weight-file")
     if output_file == STANDARD_OUTPUT:
         return
-    msg.good(f"{output_file}: train it with")
+    msg.good(escaped(f"{output_file}: train it with"))
     typer.echo(
         f"python -m spacy train {quoted(output_file)} --paths.train train.spacy --paths.dev dev.spacy --output out"
     )

@@ -20,7 +20,7 @@ from ..pretraining.settings.sections import PathSettings
 from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
 from ..pretraining.text.counting import count_text
 from ..pretraining.text.vocabulary_file import read_words
-from .shared.console import escaped, quoted
+from .shared.console import escaped, quoted, show_all
 from .shared.errors import printing_errors
 from .shared.options import Force, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_inputs, write_text
@@ -158,6 +158,7 @@ def init_pretrain_config(
 
     Each setting has a comment. The text is counted, so that streams, warm-up, epochs and evaluations fit it.
     """
+    show_all()
     with printing_errors():
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
@@ -177,7 +178,7 @@ def init_pretrain_config(
     (msg.info if counted else msg.warn)(escaped(message))
     if note is not None:
         msg.warn(escaped(note))
-    msg.good(f"{output_file}: train it with")
+    msg.good(escaped(f"{output_file}: train it with"))
     missing = "" if train else " --paths.train TEXT"
     folder = Path("runs") / output_file.stem
     typer.echo(f"python -m spacy elmo pretrain {quoted(output_file)} {quoted(folder)}{missing}")

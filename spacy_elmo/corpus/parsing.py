@@ -46,7 +46,9 @@ class Parser:
         text = decode_line(item.data, item.line)
         if not text.strip():
             return None
-        document = Document(item.source, item.line, [])
+        # a file's name may have bytes that are not UTF-8, which Python holds as halves of surrogate pairs
+        source = item.source.encode("utf8", "surrogateescape").decode("utf8", "backslashreplace")
+        document = Document(source, item.line, [])
         if item.kind == "conllu":
             document.sentences, document.text, document.id = conllu_sentence(text)
         elif item.kind == "doc":

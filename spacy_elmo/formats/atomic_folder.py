@@ -6,7 +6,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import ElmoError
@@ -24,9 +24,9 @@ def is_unfinished(folder: Path) -> bool:
 def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: type[ElmoError]) -> Iterator[Path]:
     """Yield a temporary folder; move its files to the folder `path` if the block succeeds.
 
-    If `path` does not exist, the temporary folder is renamed to it. If it exists, its files are replaced one after the
-    other, after the block has written all of them. If the block raises, nothing changes. If the process is killed
-    between two replacements, is_unfinished(path) is true until the folder is replaced again.
+    If `path` does not exist, the temporary folder is renamed to it; folders above it are made. If it exists, its files
+    are replaced one after the other, after the block has written all of them. If the block raises, nothing changes. If
+    the process is killed between two replacements, is_unfinished(path) is true until the folder is replaced again.
 
     path: the folder to write. If it is a symbolic link, the link's target is written.
     names: files that belong to the set. Those that the block does not write are deleted; other files stay.
@@ -39,6 +39,7 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
     # files can't be moved to another file system
     parent = folder if os.path.ismount(folder) else folder.parent
     temporary = parent / f".{uuid.uuid4().hex}.tmp"
+    missing = [above for above in temporary.parents if not above.exists()]
     try:
         with writing(folder, error):
             temporary.mkdir(parents=True)
@@ -51,6 +52,9 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
                 os.rename(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        for above in missing:  # the inner ones first
+            with suppress(OSError):  # not empty, as after a success
+                above.rmdir()
 
 
 @contextmanager

@@ -152,3 +152,19 @@ def test_vectors_of_sentences_from_standard_input(tmp_path: Path) -> None:
 def test_json_lines_from_standard_input(options: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.warns(StandardInputWarning, match="standard input is read as text"):
         run("-", tmp_path / options[0], *options[1:], stdin=b'{"text": "a"}\n')
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "parquet", "spacy", "safetensors"])
+def test_names_that_are_not_utf8(tmp_path: Path, ending: str) -> None:
+    """Python holds the other bytes as halves of surrogate pairs, which no format can store."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    text, out = tmp_path / "t\udcff.txt", tmp_path / f"o\udcff.{ending}"
+    text.write_text("A bank .\n", encoding="utf8")
+    run(text, out, "--tokenized")
+    assert out.stat().st_size > 100
+    if ending == "parquet":
+        with out.open("rb") as file:
+            assert parquet.read_table(file)["source"].to_pylist() == [f"{tmp_path}/t\\xff.txt"]
+    elif ending == "spacy":
+        [doc] = DocBin().from_disk(out).get_docs(Vocab())
+        assert doc.user_data["source"] == f"{tmp_path}/t\\xff.txt"

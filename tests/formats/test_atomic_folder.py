@@ -51,6 +51,13 @@ def write_and_fail(folder: Path) -> None:
         (temporary / "missing").unlink()
 
 
+def test_an_error_leaves_no_folders(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(FileNotFoundError):
+        write_and_fail(tmp_path / "a" / "b" / "c" / "d")
+    assert [path.name for path in tmp_path.rglob("*")] == ["a"]
+
+
 @pytest.mark.parametrize("exists", [False, True])
 def test_an_error_changes_nothing(tmp_path: Path, exists: bool) -> None:
     folder = tmp_path / "f"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ class ParquetFile(VectorFile):
         self._parquet: Any = required("pyarrow.parquet", "parquet")
         self._names = shape.selection.columns(shape.n_layers)
         self._writer: Any = None
+        self._file: IO[bytes] | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -46,8 +47,9 @@ class ParquetFile(VectorFile):
         packed = dict.fromkeys((*_PLACES, *listed), "zstd")
         # vectors hardly pack, and no value is there twice
         plain = dict.fromkeys((name + depth for name in self._names), "none")
+        self._file = temporary.open("wb")  # pyarrow takes no name that is not UTF-8
         self._writer = self._parquet.ParquetWriter(
-            temporary,
+            self._file,
             schema,
             compression=packed | plain,
             use_dictionary=["source", "tokens.list.element"],
@@ -74,13 +76,18 @@ class ParquetFile(VectorFile):
         self._flush()
         self._writer.close()
         self._writer = None
+        if self._file is not None:
+            self._file.close()
 
     def abandon(self) -> None:
         """Close the file, which is incomplete."""
         writer, self._writer = self._writer, None
-        if writer is not None:
-            with suppress(OSError):  # the disk may be full; the file is deleted anyway
+        with suppress(OSError):  # the disk may be full; the file is deleted anyway
+            if writer is not None:
                 writer.close()
+        with suppress(OSError):
+            if self._file is not None:
+                self._file.close()
 
     def _schema(self) -> Any:
         arrow = self._arrow
