@@ -13,6 +13,7 @@ from wasabi import msg
 from ..allennlp.embedder import ElmoEmbedder
 from ..corpus.reading import standard_input
 from ..errors import CommandError, CorpusError, Errors, shown
+from ..formats.atomic import writing
 from ..modules.loading import EMBEDDED
 from ..neighbours.building import build_index
 from ..neighbours.header import MIX, Layer, is_index
@@ -64,7 +65,7 @@ def open_index(
         source = corpus
         if corpus == STANDARD_INPUT:
             source = Path(scratch, "standard-input.txt")
-            with source.open("wb") as file:
+            with writing(source, CommandError), source.open("wb") as file:
                 shutil.copyfileobj(standard_input(), file)
         if is_index(folder) and not replace:
             index = WordIndex(folder, embedder)

@@ -25,6 +25,7 @@ class AnalysisMessages:
     )
 
     # Word senses
+    PROBE_LINE = "{source}, the sentence at line {line}: {reason}. Correct or remove it."
     SENSES_LINE = "{source}, line {line}: {reason}. Expected text in UTF-8: correct or remove the line."
     SENSES_COLUMNS = (
         "{source}, line {line}: {got}. Expected a word, its lemma, its part of speech and its senses, divided by tabs, "

@@ -5,7 +5,8 @@ class CommandMessages:
     """Message templates."""
 
     # Arguments
-    ARGUMENT_EMPTY = "an empty argument. Leave out an option whose default you want; a dot means the current folder."
+    ARGUMENT_EMPTY = "an empty argument. Expected a name or a text; a dot means the current folder."
+    OPTION_EMPTY = "{option} is followed by an empty argument. Expected a value; leave the option out for its default."
     PATH_FOLDER = "{path} is a file. Expected the name of a folder."
 
     OUTPUT_LOST = "standard output can't be written ({reason}). Free some space, or send the output to another place."

@@ -39,9 +39,10 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
     # files can't be moved to another file system
     parent = folder if os.path.ismount(folder) else folder.parent
     temporary = parent / f".{uuid.uuid4().hex}.tmp"
-    missing = [above for above in temporary.parents if not above.exists()]
+    missing: list[Path] = []
     try:
         with writing(folder, error):
+            missing = [above for above in temporary.parents if not above.exists()]
             temporary.mkdir(parents=True)
         with _naming(folder, temporary):
             yield temporary

@@ -9,7 +9,7 @@ TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
 
 # In float32 the columns of W are multiplied in parts of this number, and the results are added. OneDNN adds the terms
 # of a dot product one after another. With 2,048 terms that has twice the rounding error of torch's own linear layers.
-# With parts of 256 the mean error is torch's, with parts of 128 the largest error is below torch's too.
+# With parts of 256 the mean error is that of torch. With parts of 128 the largest error is below torch's too.
 COLUMNS = 256
 
 

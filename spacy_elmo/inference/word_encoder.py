@@ -15,7 +15,7 @@ from .split import joined, split
 
 PREFIX = "char_cnn."  # the names of the encoder's weights among the biLM's start with it
 ROWS = 128  # usual number of words
-COLUMNS = 128  # of a matrix in each part: the largest error of layer 0 is below that of torch's linear layers
+PART = 128  # columns of a matrix in each part (see COLUMNS in linear.py)
 ROWS_OF = 16  # matrix multiplications have a multiple of this number of rows
 
 
@@ -68,7 +68,7 @@ class WordEncoder:
         remainder = None
         if (weight.dtype, self.dtype) == (torch.float32, torch.bfloat16):
             weight, remainder = split(weight)
-        multiply = PrepackedLinear(weight, bias, ROWS, self.dtype, COLUMNS)
+        multiply = PrepackedLinear(weight, bias, ROWS, self.dtype, PART)
         return _Matrix(multiply, remainder if self.lossless else None)
 
     def matrices(self) -> Iterator[tuple[str, Tensor]]:

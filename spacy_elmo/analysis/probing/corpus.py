@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from spacy.tokens import Doc, Span
-from spacy.training.converters.conllu_to_docs import conllu_to_docs
+from spacy.training.converters.conllu_to_docs import conllu_to_docs, has_ner
 
-from ...corpus.parsing import refuse
 from ...corpus.reading import read_items
 from ...errors import CorpusError, ElmoError, Errors, shown
 from ...formats.text.docbin import damaged, docs_in, sentences_of
@@ -20,6 +19,8 @@ from ...formats.text.sources import find_files, kind_of
 from .attributes import Getter
 
 DOCBIN, CONLLU = ".spacy", ".conllu"
+_CHARACTERS = 100_000  # of CoNLL-U that spaCy's reader gets at a time; it makes a vocabulary each time
+_ENTITY = "^((?:name|NE)=)?([BILU])-([A-Z_]+)|O$"  # in the last column of CoNLL-U; from spaCy's conllu_to_docs
 _EXPECTED = "an annotated corpus: a .spacy or .conllu file, or a folder of such files"
 
 
@@ -52,7 +53,7 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
     """
     corpus = LabelledCorpus([], [])
     limit = limit and min(limit, sys.maxsize)  # islice accepts no larger number
-    for words, labels in islice(_labelled_sentences(_files(source), getter), limit):
+    for words, labels in islice(_labelled_sentences(_files(source), attribute, getter), limit):
         if words:
             corpus.sentences.append(words)
             corpus.labels.extend(labels)
@@ -63,7 +64,7 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
     return corpus
 
 
-def _labelled_sentences(files: Iterable[Path], getter: Getter) -> Iterator[tuple[list[str], list[str]]]:
+def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the words and the labels of each sentence.
 
     Raises CorpusError if a file is damaged or of another kind, or unpacks to more than docs would, and what the getter
@@ -74,7 +75,8 @@ def _labelled_sentences(files: Iterable[Path], getter: Getter) -> Iterator[tuple
         if kind not in (DOCBIN, CONLLU):
             raise CorpusError(Errors.PROBE_KIND.format(path=path))
         try:
-            for sentence in _docbin_sentences(path) if kind == DOCBIN else _conllu_sentences(path):
+            found = _docbin_sentences(path) if kind == DOCBIN else _conllu_sentences(path, attribute.startswith("ent"))
+            for sentence in found:
                 tokens = [token for token in sentence if not token.is_space]
                 yield [token.text for token in tokens], list(map(getter, tokens))
         except ElmoError:
@@ -88,21 +90,40 @@ def _docbin_sentences(path: Path) -> Iterator[Span]:
         yield from sentences_of(doc)
 
 
-def _conllu_sentences(path: Path) -> Iterator[Doc]:
-    for item in read_items([path]):  # a sentence at a time: spaCy's reader holds all docs of a text
-        try:
-            block = _plain_conllu(decode_line(item.data, item.line))
-        except Unusable as error:
-            refuse(item, str(error))
-        for doc in conllu_to_docs(block, n_sents=1, no_print=True) if block else ():
+def _conllu_sentences(path: Path, entities: bool) -> Iterator[Doc]:
+    """Yield the sentences of a .conllu file. Some are read at a time: spaCy's reader holds all words of a text.
+
+    entities: whether they are wanted. Then the file is read twice, because spaCy looks for them in all of a text, and
+        if there is one, other words are outside of entities.
+    """
+    has_entities = entities and any(has_ner(text, _ENTITY) for text, _ in _conllu_texts(path))
+    for text, blocks in _conllu_texts(path):
+        for doc, block in zip(conllu_to_docs(text, n_sents=1, no_print=True), blocks):
             _remove_missing(doc, block)
+            if has_entities and not doc.has_annotation("ENT_IOB"):
+                doc.set_ents([], default="outside")
             yield doc  # all of the block: spaCy would cut a sentence at each root, and without heads each word is one
 
 
-def _plain_conllu(block: str) -> str:
-    """Return a sentence of CoNLL-U as spaCy's reader expects it: with LF, and without comments."""
-    lines = (line.removesuffix("\r") for line in block.split("\n"))
-    return "".join(f"{line}\n" for line in lines if line.strip() and line[:1] != "#")
+def _conllu_texts(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield parts of a .conllu file, as spaCy's reader expects them, and their sentences."""
+    blocks: list[str] = []
+    for item in read_items([path]):
+        try:
+            blocks += _plain_blocks(decode_line(item.data, item.line))
+        except Unusable as error:
+            raise CorpusError(Errors.PROBE_LINE.format(source=path, line=item.line, reason=error)) from error
+        if sum(map(len, blocks)) >= _CHARACTERS:
+            yield "".join(f"{block}\n\n" for block in blocks), blocks
+            blocks = []
+    if blocks:
+        yield "".join(f"{block}\n\n" for block in blocks), blocks
+
+
+def _plain_blocks(text: str) -> list[str]:
+    """Return the sentences of CoNLL-U, which blank lines separate, with LF and without comments."""
+    lines = ("" if line.isspace() else line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#")
+    return ["\n".join(block) for filled, block in groupby(lines, bool) if filled]
 
 
 def _remove_missing(doc: Doc, block: str) -> None:

@@ -11,7 +11,7 @@ from unicodedata import category
 
 from wasabi.util import NO_UTF8
 
-_LOST = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_LOST = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def show_all() -> None:

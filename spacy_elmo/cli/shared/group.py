@@ -2,6 +2,8 @@
 
 import errno
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -29,11 +31,12 @@ class Commands(TyperGroup):
         """
         for before, arg in pairwise(["", *args]):
             option, equals, value = arg.partition("=") if arg.startswith("--") else (before, "=", arg)
-            if equals and not value and "." not in option:
-                raise typer.BadParameter(Errors.ARGUMENT_EMPTY)
+            if equals and not value:
+                _refuse_empty(option)
             if "\0" in arg:
                 raise typer.BadParameter(Errors.FILE_NUL.format(path=shown(arg)))
-        return super().parse_args(ctx, args)
+        with _output():  # help is printed here
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command. If standard output can't be written, exit with code 1 and say why on standard error.
@@ -42,16 +45,34 @@ class Commands(TyperGroup):
 
         ctx: of the group.
         """
+        with _output():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _output() -> Iterator[None]:
+    """End the command if standard output can't be written in the block, or what is left of it at the end."""
+    try:
         try:
-            try:
-                return super().invoke(ctx)
-            finally:
-                if sys.stdout is not None:  # None: it was closed from the beginning
-                    sys.stdout.flush()
-        except OSError as error:
-            if not is_of_output(error):
-                raise
-            give_up()
-            if error.errno != errno.EPIPE:
-                print_error(Errors.OUTPUT_LOST.format(reason=error.strerror))
-            raise typer.Exit(1) from error
+            yield
+        finally:
+            if sys.stdout is not None:  # None: it was closed from the beginning
+                sys.stdout.flush()
+    except OSError as error:
+        if not is_of_output(error):
+            raise
+        give_up()
+        if error.errno != errno.EPIPE:
+            print_error(Errors.OUTPUT_LOST.format(reason=error.strerror))
+        raise typer.Exit(1) from error
+
+
+def _refuse_empty(before: str) -> None:
+    """Raise BadParameter for an empty argument, unless it is the value of a config's setting.
+
+    before: the argument before it, perhaps an option.
+    """
+    if not before.startswith("-"):
+        raise typer.BadParameter(Errors.ARGUMENT_EMPTY)
+    if not (before.startswith("--") and "." in before and "=" not in before):
+        raise typer.BadParameter(Errors.OPTION_EMPTY.format(option=before))

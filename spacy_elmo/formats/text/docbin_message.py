@@ -104,8 +104,10 @@ def _words(unpacker: Unpacker) -> list[str]:
 
 def _n_docs(unpacker: Unpacker, parts: dict[str, Any], name: str) -> int:
     """Return the length of a list that has a value for each doc. spaCy writes the lengths of the docs before it."""
+    if "lengths" not in parts:
+        raise ValueError(f"no lengths of docs before the {name}")
     n: int = unpacker.read_array_header()
-    if n != len(parts.get("lengths", b"")) // np.dtype(np.int32).itemsize:
+    if n != len(parts["lengths"]) // np.dtype(np.int32).itemsize:
         raise ValueError(f"{n:,} {name}, which are not as many as docs")
     return n
 

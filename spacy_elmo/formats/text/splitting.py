@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 
 from ...errors import CorpusError, Errors, shown
 from .lines import Unusable
-from .tokenizer_limit import TokenizerLimit
+from .tokenizer_limit import TokenizerLimit, may_be_slow
 
 Splitter = Callable[[str], list[str]]
 Offsets = list[tuple[int, int]]
@@ -21,7 +21,6 @@ RENEWED_AFTER = 20_000_000  # characters after which the tokenizer is replaced b
 # what spacy.blank raises if it can't make a pipeline; AttributeError: a module of spacy.lang that is not a language
 LANGUAGE_ERRORS = (ImportError, ValueError, AttributeError)
 _WORD = re.compile(r"\S+")
-_LONG_WORD = re.compile(r"\S{500}")  # shorter ones are split in at most 0.1 s
 _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itself does not check
 
 
@@ -68,11 +67,13 @@ class Tokenizer:
             raise Unusable("half of a surrogate pair, which UTF-8 can't represent") from error
 
     def _bound_time_of(self, text: str) -> None:
-        tokenizer = self._nlp.tokenizer
-        if self._limit is None and isinstance(tokenizer, spacy.tokenizer.Tokenizer) and _LONG_WORD.search(text):
-            self._limit = TokenizerLimit(tokenizer)  # takes half a second, and most texts don't need it
+        """Set what the tokenizer may read. It depends on the text alone, not on what was read before."""
+        tokenizer, language = self._nlp.tokenizer, str(self._nlp.lang)
+        slow = isinstance(tokenizer, spacy.tokenizer.Tokenizer) and may_be_slow(text, language)
+        if slow and self._limit is None:
+            self._limit = TokenizerLimit(tokenizer, language)  # takes half a second, and most texts don't need it
         if self._limit is not None:
-            self._limit.allow(text)
+            self._limit.allow(text if slow else None)
 
 
 def splitter(language: str | None) -> Splitter:

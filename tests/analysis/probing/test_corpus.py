@@ -8,8 +8,10 @@ import pytest
 import srsly
 from spacy.attrs import POS
 from spacy.tokens import Doc, DocBin
+from spacy.training.converters.conllu_to_docs import conllu_to_docs
 from spacy.vocab import Vocab
 
+from spacy_elmo.analysis.probing import corpus as probing_corpus
 from spacy_elmo.analysis.probing.attributes import label_getter
 from spacy_elmo.analysis.probing.corpus import LabelledCorpus, read_labelled
 from spacy_elmo.errors import CorpusError
@@ -55,11 +57,21 @@ def test_conllu(tmp_path: Path) -> None:
         CONLLU.replace("\t3\tdet", "\t0\troot"),
         CONLLU.replace("\n", "\r\n"),
         CONLLU.replace("\n\n", "\n \n", 1),
+        CONLLU.replace("\n\n", "\n\u00a0\n", 1),
         CONLLU.replace("4\t.", "# a comment\n4\t."),
         CONLLU + "# the end\n\n",
         CONLLU.rstrip("\n"),
     ],
-    ids=["no heads", "two roots", "CR LF", "a blank", "a comment inside", "a comment at the end", "no line end"],
+    ids=[
+        "no heads",
+        "two roots",
+        "CR LF",
+        "a blank",
+        "another blank",
+        "a comment inside",
+        "a comment at the end",
+        "no line end",
+    ],
 )
 def test_sentences_of_conllu_end_at_empty_lines(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.conllu"
@@ -87,6 +99,23 @@ def test_words_of_conllu_without_a_value(tmp_path: Path) -> None:
     path.write_text(rows[1].replace("2", "0") + "\n")
     with pytest.raises(CorpusError, match="no token has a value of the attribute 'tag'"):
         read(path, "tag")
+
+
+@pytest.mark.parametrize("at_a_time", [1, 200, 100_000])
+def test_entities_of_conllu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_a_time: int) -> None:
+    """As spaCy reads them: if a file has entities, the other words are outside of them, else nothing is known."""
+    monkeypatch.setattr(probing_corpus, "_CHARACTERS", at_a_time)
+    path = tmp_path / "a.conllu"
+    named = CONLLU.replace("0\troot\t_\t_", "0\troot\t_\tname=U-LOC", 1)
+    for text, labels in ((named, ["O", "O", "B-LOC", "O", "O"]), (CONLLU, [""] * 5)):
+        path.write_text(text, encoding="utf8")
+        docs = list(conllu_to_docs(text.partition("\n")[2], n_sents=1, no_print=True))
+        assert [label_getter("ent")(token) for doc in docs for token in doc] == labels
+        if any(labels):
+            assert read(path, "ent").labels == labels
+        else:
+            with pytest.raises(CorpusError, match="no token has a value of the attribute 'ent'"):
+                read(path, "ent")
 
 
 def test_docs(tmp_path: Path) -> None:
@@ -171,4 +200,9 @@ def test_refusals(tmp_path: Path) -> None:
     bad = tmp_path / "bad.conllu"
     bad.write_text("1\tword\n\n")
     with pytest.raises(CorpusError, match=r"bad\.conllu: damaged"):
+        read(bad)
+    bad.write_text(f"{CONLLU}1\tx\0\n\n")
+    with pytest.raises(
+        CorpusError, match=r"bad\.conllu, the sentence at line 11: a NUL character\. Correct or remove it"
+    ):
         read(bad)

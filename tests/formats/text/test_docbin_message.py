@@ -14,9 +14,12 @@ from spacy_elmo.formats.text.docbin_message import read_parts, read_user_data
 
 @pytest.mark.parametrize("name", ["flags", "user_data"])
 def test_lists_are_counted_before_they_are_read(name: str) -> None:
-    message = b"\x81" + srsly.msgpack_dumps(name) + b"\xdd\xff\xff\xff\xff"
+    part = srsly.msgpack_dumps(name) + b"\xdd\xff\xff\xff\xff"
+    lengths = srsly.msgpack_dumps("lengths") + srsly.msgpack_dumps(bytes(8))
     with pytest.raises(ValueError, match=f"4,294,967,295 {name}, which are not as many as docs"):
-        read_parts(zlib.compress(message), 1 << 20, user_data=True)
+        read_parts(zlib.compress(b"\x82" + lengths + part), 1 << 20, user_data=True)
+    with pytest.raises(ValueError, match=f"no lengths of docs before the {name}"):
+        read_parts(zlib.compress(b"\x82" + part + lengths), 1 << 20, user_data=True)
 
 
 def test_user_data() -> None:
