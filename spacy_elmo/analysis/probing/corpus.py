@@ -108,16 +108,23 @@ def _conllu_sentences(path: Path, entities: bool) -> Iterator[Doc]:
 def _conllu_texts(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield parts of a .conllu file, as spaCy's reader expects them, and their sentences."""
     blocks: list[str] = []
+    size = 0
     for item in read_items([path]):
         try:
-            blocks += _plain_blocks(decode_line(item.data, item.line))
+            text = decode_line(item.data, item.line)
         except Unusable as error:
             raise CorpusError(Errors.PROBE_LINE.format(source=path, line=item.line, reason=error)) from error
-        if sum(map(len, blocks)) >= _CHARACTERS:
-            yield "".join(f"{block}\n\n" for block in blocks), blocks
-            blocks = []
+        blocks += _plain_blocks(text)
+        size += len(text)
+        if blocks and size >= _CHARACTERS:
+            yield _joined(blocks), blocks
+            blocks, size = [], 0
     if blocks:
-        yield "".join(f"{block}\n\n" for block in blocks), blocks
+        yield _joined(blocks), blocks
+
+
+def _joined(blocks: list[str]) -> str:
+    return "".join(f"{block}\n\n" for block in blocks)
 
 
 def _plain_blocks(text: str) -> list[str]:
