@@ -39,6 +39,8 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
         raise error(Errors.FOLDER_MISSING.format(path=target, folder=target.parent))
     if target.is_dir():
         raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="it is a folder"))
+    if target.is_symlink():  # of others, realpath returns the target
+        raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="its symbolic links form a loop"))
     if target.exists() and not target.is_file():  # a pipe, or a device such as /dev/null
         raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="it is no regular file"))
     if _is_output(target):  # as /dev/stdout is, with > file

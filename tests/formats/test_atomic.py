@@ -53,3 +53,20 @@ def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(VectorsError, match="no regular file"), replacing(tmp_path / "pipe", VectorsError):
         pass
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_links_that_form_a_loop(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(VectorsError, match="form a loop"), replacing(tmp_path / "a", VectorsError) as temporary:
+        temporary.write_text("new")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+    assert (tmp_path / "a").is_symlink()
+
+
+def test_a_link_to_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("new")
+    with replacing(tmp_path / "a", VectorsError) as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "a").is_symlink()
+    assert (tmp_path / "new").read_text() == "new"
