@@ -67,11 +67,13 @@ class ShardWriter:
     settings: of the files.
     bilm: its biLM, if it is loaded; None: it is loaded here.
 
-    Raises ElmoError if the biLM, the language or the mix can't be used.
+    Raises ElmoError if the biLM, the language or the mix can't be used, or if a package that the format needs is
+    missing.
     """
 
     def __init__(self, settings: ShardSettings, bilm: EmbeddingBiLM | None = None) -> None:
         self.settings = settings
+        WRITERS[settings.format].check_packages()
         self.bilm = settings.bilm.load() if bilm is None else bilm
         settings.selection.check(self.bilm.options.layers)
         self._parser = settings.parser()

@@ -168,3 +168,16 @@ def test_names_that_are_not_utf8(tmp_path: Path, ending: str) -> None:
     elif ending == "spacy":
         [doc] = DocBin().from_disk(out).get_docs(Vocab())
         assert doc.user_data["source"] == f"{tmp_path}/t\\xff.txt"
+
+
+@pytest.mark.parametrize(("ending", "package"), [("parquet", "pyarrow.parquet"), ("safetensors", "safetensors.numpy")])
+def test_a_format_whose_package_is_missing(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, package: str
+) -> None:
+    """It is said before anything is written, so that the folder can be used with another format."""
+    monkeypatch.setitem(sys.modules, package, None)
+    for output in (tmp_path / "out", tmp_path / f"out.{ending}"):
+        told = run(files, output, "--format", ending, code=1)
+        assert f"{package.partition('.')[0]} is missing" in told
+        assert not output.exists()
+    run(files, tmp_path / "out", "--format", "hdf5")

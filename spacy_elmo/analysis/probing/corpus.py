@@ -19,6 +19,7 @@ from ...formats.text.sources import find_files, kind_of
 from .attributes import Getter
 
 DOCBIN, CONLLU = ".spacy", ".conllu"
+_COLUMNS = 10
 _CHARACTERS = 100_000  # of CoNLL-U that spaCy's reader gets at a time; it makes a vocabulary each time
 _ENTITY = "^((?:name|NE)=)?([BILU])-([A-Z_]+)|O$"  # in the last column of CoNLL-U; from spaCy's conllu_to_docs
 _EXPECTED = "an annotated corpus: a .spacy or .conllu file, or a folder of such files"
@@ -112,9 +113,10 @@ def _conllu_texts(path: Path) -> Iterator[tuple[str, list[str]]]:
     for item in read_items([path]):
         try:
             text = decode_line(item.data, item.line)
+            found = _plain_blocks(text)
         except Unusable as error:
             raise CorpusError(Errors.PROBE_LINE.format(source=path, line=item.line, reason=error)) from error
-        blocks += _plain_blocks(text)
+        blocks += found
         size += len(text)
         if blocks and size >= _CHARACTERS:
             yield _joined(blocks), blocks
@@ -128,8 +130,14 @@ def _joined(blocks: list[str]) -> str:
 
 
 def _plain_blocks(text: str) -> list[str]:
-    """Return the sentences of CoNLL-U, which blank lines separate, with LF and without comments."""
-    lines = ("" if line.isspace() else line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#")
+    """Return the sentences of CoNLL-U, which blank lines separate, with LF and without comments.
+
+    Raises Unusable if a line has not 10 columns.
+    """
+    lines = ["" if line.isspace() else line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#"]
+    for line in lines:
+        if line and line.count("\t") != _COLUMNS - 1:
+            raise Unusable(f"no line of CoNLL-U, which has {_COLUMNS} columns divided by tabs: {shown(line)}")
     return ["\n".join(block) for filled, block in groupby(lines, bool) if filled]
 
 

@@ -39,6 +39,11 @@ class ParquetFile(VectorFile):
         self._vectors: dict[str, list[Array]] = {name: [] for name in self._names}
         self._bytes = 0
 
+    @staticmethod
+    def check_packages() -> None:
+        """Raise VectorsError if pyarrow is missing."""
+        required("pyarrow.parquet", "parquet")
+
     def open(self, temporary: Path) -> None:
         """Begin to write. temporary: the path to write to."""
         schema = self._schema()

@@ -29,6 +29,11 @@ class SafetensorsFile(VectorFile):
         self._vectors: dict[str, list[Array]] = {name: [] for name in self._names}
         self._sentences: list[dict[str, Any]] = []
 
+    @staticmethod
+    def check_packages() -> None:
+        """Raise VectorsError if safetensors is missing."""
+        required("safetensors.numpy", "safetensors")
+
     def open(self, temporary: Path) -> None:
         """Set the path to write to. temporary: that path."""
         self._file = temporary

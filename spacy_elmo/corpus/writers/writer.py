@@ -49,6 +49,10 @@ class VectorFile(AbstractContextManager["VectorFile"], ABC):
         self.path, self.shape = path, shape
         self._replacing: AbstractContextManager[Path] | None = None
 
+    @staticmethod
+    def check_packages() -> None:
+        """Raise VectorsError, which says what to install, if the format needs an optional package that is missing."""
+
     @abstractmethod
     def open(self, temporary: Path) -> None:
         """Begin to write. temporary: the path to write to."""

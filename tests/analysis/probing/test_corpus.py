@@ -199,6 +199,11 @@ def test_refusals(tmp_path: Path) -> None:
         read(tagged, "tag")
     bad = tmp_path / "bad.conllu"
     bad.write_text("1\tword\n\n")
+    with pytest.raises(
+        CorpusError, match=r"bad\.conllu, the sentence at line 1: .* 10 columns divided by tabs: '1\\tword'"
+    ):
+        read(bad)
+    bad.write_text(CONLLU.replace("4\t.", "x\t."))
     with pytest.raises(CorpusError, match=r"bad\.conllu: damaged"):
         read(bad)
     bad.write_text(f"{CONLLU}1\tx\0\n\n")
