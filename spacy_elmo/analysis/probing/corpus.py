@@ -132,7 +132,7 @@ def _joined(blocks: list[str]) -> str:
 def _plain_blocks(text: str) -> list[str]:
     """Return the sentences of CoNLL-U, which blank lines separate, with LF and without comments.
 
-    Raises Unusable if a line has not 10 columns.
+    Raises Unusable if a line does not have 10 columns.
     """
     lines = ["" if line.isspace() else line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#"]
     for line in lines:
