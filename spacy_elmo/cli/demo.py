@@ -6,11 +6,11 @@ from typing import Annotated
 
 import spacy
 import typer
-from wasabi import msg
 
 from ..errors import CommandError, Errors
 from ..formats.hdf5_vectors import VectorsWriter
 from .shared.errors import printing_errors
+from .shared.printer import msg
 from .views.senses_plot import SampleWord, plot_senses, similarities
 
 

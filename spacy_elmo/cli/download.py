@@ -6,7 +6,6 @@ from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
 import typer
-from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors, shown
 from ..formats.checksums import sha256_of
@@ -15,6 +14,7 @@ from ..formats.published.names import PUBLISHED, published_folder
 from ..formats.published.sizes import OFFICIAL_MODELS
 from .shared.errors import printing_errors
 from .shared.fetching import fetch, removing_new_folders, target_in
+from .shared.printer import msg
 from .shared.published_files import fetch_published
 
 _NAMES = ", ".join(PUBLISHED)

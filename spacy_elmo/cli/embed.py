@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 from spacy.cli._util import import_code
-from wasabi import msg
 
 from ..allennlp.devices import device_of
 from ..allennlp.embedder import OutputFormat
@@ -21,6 +20,7 @@ from .shared.bilms import bilm_of, warn_of_language
 from .shared.errors import printing_errors
 from .shared.options import Code, OldLanguage, PipeName
 from .shared.outputs import refuse_inputs, refuse_stream
+from .shared.printer import msg
 from .views.corpus import corpus_bar, show_summary
 
 _OF_ALLENNLP: dict[str | None, OutputFormat] = {None: "all", "all": "all", "top": "top", "mean": "average"}

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from ..errors import CommandError, Errors
 from ..formats.text.sources import find_files, refuse_inside
@@ -21,6 +20,7 @@ from .shared.errors import printing_errors
 from .shared.inputs import STANDARD_INPUT, sentences_in
 from .shared.options import Json, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_inputs
+from .shared.printer import msg
 from .views.evaluation import Subject, print_json, print_table, write_scores
 
 

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from spacy.cli._util import import_code
-from wasabi import msg
 
 from ..errors import CommandError, ElmoError, Errors
 from ..formats.addresses import refuse_address
@@ -24,6 +23,7 @@ from ..pipeline.saved import is_pipeline, pipeline_bilms
 from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
 from .shared.console import escaped
 from .shared.options import Code
+from .shared.printer import msg
 from .views.info_rows import (
     Contents,
     Rows,

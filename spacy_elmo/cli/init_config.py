@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 from spacy.cli._util import string_to_list
 from spacy.cli.init_config import Optimizations
-from wasabi import msg
 
 from ..errors import OtherLanguageWarning
 from .shared.bilms import language_of_files
@@ -17,6 +16,7 @@ from .shared.console import escaped, quoted, show_all
 from .shared.errors import printing_errors
 from .shared.options import Force
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_inputs, write_text
+from .shared.printer import msg
 from .task_configs.configs import Files, task_config
 
 # written down, because a look at the factories of all packages would slow down the start of every command

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from ..errors import CommandError, CorpusError, Errors
 from ..formats.text.sources import find_files, refuse_inside
@@ -24,6 +23,7 @@ from .shared.console import escaped, quoted, show_all
 from .shared.errors import printing_errors
 from .shared.options import Force, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_inputs, write_text
+from .shared.printer import msg
 
 _LATER = "train"  # instead of a path that is not known yet
 

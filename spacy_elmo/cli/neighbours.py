@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 from spacy.cli._util import import_code
-from wasabi import msg
 
 from ..allennlp.embedder import ElmoEmbedder
 from ..corpus.reading import standard_input
@@ -26,6 +25,7 @@ from .shared.inputs import STANDARD_INPUT, source_of
 from .shared.occurrences import marked
 from .shared.options import Code, Json, Model, PipeName
 from .shared.paths import folder_argument
+from .shared.printer import msg
 
 CONTEXT = {"allow_extra_args": True}  # which are refused by a message
 WIDEST = 120  # characters of a column

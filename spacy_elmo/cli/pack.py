@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from ..errors import Errors
 from ..formats.rounding import MANTISSA_BITS, MAX_STEP_BITS, MIN_STEP_BITS
@@ -14,6 +13,7 @@ from ..pretraining.model.pack import Packed
 from ..pretraining.model.pack import pack as pack_model
 from .shared.errors import printing_errors
 from .shared.options import Force
+from .shared.printer import msg
 
 
 class Stored(str, Enum):

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 from spacy.cli._util import import_code
-from wasabi import msg
 
 from ..analysis.probing.attributes import label_getter
 from ..analysis.probing.classifier import ITERATIONS
@@ -21,6 +20,7 @@ from .shared.bilms import bilm_of
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.options import Code, Json, Model, PipeName
+from .shared.printer import msg
 from .shared.progress import shown_bar
 
 TRAINED, RANDOM = "trained", "random"  # which weights, in JSON

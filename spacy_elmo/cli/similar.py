@@ -7,17 +7,17 @@ from typing import Annotated
 import numpy as np
 import typer
 from spacy.cli._util import import_code
-from wasabi import msg
 
 from ..errors import CommandError, Errors
 from ..formats.sentences import listed, read_lines
 from ..formats.unpacking import PACKED
 from ..modules.loading import EMBEDDED
-from .shared.console import escaped, show_all
+from .shared.console import escaped, quoted, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import open_text, source_of
 from .shared.occurrences import Occurrence, find_occurrences, reader_of
 from .shared.options import Code, Json, PipeName
+from .shared.printer import msg
 from .shared.ranking import most_alike
 
 WIDEST = 120  # characters of a column
@@ -154,7 +154,8 @@ def similar(
     import_code(code)
     with printing_errors():
         if text is None:
-            raise CommandError(Errors.SIMILAR_ALONE.format(got=model, embedded=EMBEDDED))
+            given = (EMBEDDED, quoted(Path(model))) if Path(model).is_file() else (quoted(Path(model)), "TEXT")
+            raise CommandError(Errors.SIMILAR_ALONE.format(got=model, model=given[0], text=given[1]))
         occurrences = read_occurrences(model, pipe, text, word, ignore_case)
         query = occurrences.pop(choose_query(occurrences, sentence, source_of(text), word))
     layers = ranked(query, occurrences, top)

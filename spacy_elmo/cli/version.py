@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from wasabi import msg
 
 from ..errors import Errors
 from ..formats.checksums import sha256_of
 from ..modules.loading import EMBEDDED, embedded_files
 from ..modules.loops import loops_state
+from .shared.printer import msg
 
 DIGITS = 12  # of a SHA-256: enough to tell files apart
 PACKAGES = ("spacy", "thinc", "h5py", "numpy")

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 from tqdm import tqdm
-from wasabi import msg
 
 from ..errors import ElmoError, Errors
 from ..formats.text.sources import refuse_inside
@@ -19,6 +18,7 @@ from .shared.errors import print_error
 from .shared.inputs import STANDARD_INPUT, sentences_in
 from .shared.options import Force, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing
+from .shared.printer import msg
 
 
 def show(report: Report, counted: WordCounts, vocabulary: Vocabulary) -> None:

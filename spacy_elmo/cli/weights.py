@@ -8,13 +8,13 @@ from typing import Annotated
 import spacy
 import typer
 from spacy.cli._util import import_code
-from wasabi import msg
 
 from ..errors import CommandError, Errors
 from ..pipeline.mixes import LearnedMix, learned_mixes
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.options import Code, Json
+from .shared.printer import msg
 from .views.weights_plot import plot_weights
 
 

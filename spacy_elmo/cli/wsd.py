@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 from spacy.cli._util import import_code
-from wasabi import msg
 
 from ..analysis.rows import row_keys, row_titles
 from ..analysis.senses.corpus import SenseSentence, read_first_senses, read_senses
@@ -20,6 +19,7 @@ from .shared.bilms import bilm_of
 from .shared.console import escaped, show_all
 from .shared.errors import printing_errors
 from .shared.options import Code, Json, Model, PipeName
+from .shared.printer import msg
 from .shared.progress import shown_bar
 
 _WIDEST = 40  # characters of a column

@@ -106,7 +106,7 @@ class CommandMessages:
         "or use python -m spacy elmo neighbours, which also reads .jsonl, .spacy and packed files."
     )
     SIMILAR_ALONE = (
-        "{got}: the only argument. Expected two, the model and the text: python -m spacy elmo similar {embedded} {got} "
+        "{got}: the only argument. Expected two, the model and the text: python -m spacy elmo similar {model} {text} "
         "--word WORD."
     )
     NEIGHBOURS_ORDER = (

@@ -34,7 +34,9 @@ class DocMessages:
     HOOKS_LOST = (
         "set_vectors is true in a worker process, such as those of nlp.pipe with n_process. spaCy does not send what "
         "set_vectors sets: in the process that gets the docs, .vector has the shape (0,). There, iterate over "
-        "spacy_elmo.restore_vectors(nlp.pipe(...)), or read doc._.elmo before .vector, which restores it too."
+        "spacy_elmo.restore_vectors(nlp.pipe(...)), or read doc._.elmo before .vector, which restores it too. A worker "
+        "can't see whether that is done. If it is, silence this warning before nlp.pipe with "
+        'warnings.filterwarnings("ignore", category=spacy_elmo.errors.LostVectorsWarning).'
     )
     TRUNCATED = (
         "the token {word} has {got:,} bytes in UTF-8, but the biLM reads the first {limit} of a token: the others "

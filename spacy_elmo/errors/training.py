@@ -77,9 +77,9 @@ class TrainingMessages:
     )
     FEW_UPDATES = (
         "the run has {got:,} updates, fewer than {expected:,}: it will learn little. Lower training.streams, which is "
-        "{streams:,}, or raise {length}, which is {value:,}. Set training.schedule.warmup_steps, which is {warmup:,}, "
-        "to a tenth of the updates at most."
+        "{streams:,}, or raise {length}, which is {value:,}."
     )
+    FEW_UPDATES_WARMUP = " Set training.schedule.warmup_steps, which is {warmup:,}, to a tenth of the updates at most."
     WARMUP_LONG = (
         "training.schedule.warmup_steps is {got:,}, and the run has {updates:,} updates, so the learning rate never "
         "reaches training.optimizer.learning_rate. Set warmup_steps to {expected:,} at most, a tenth of the updates; "

@@ -4,8 +4,6 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from wasabi import msg
-
 from ...allennlp.embedder import OutputFormat
 from ...corpus.bilm import BiLMChoice
 from ...corpus.parsing import Parser
@@ -15,6 +13,7 @@ from ...formats.sentences import read_sentences
 from ...formats.text.sources import kind_of
 from .bilms import embedder_of
 from .inputs import STANDARD_INPUT, open_text, source_of
+from .printer import msg
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from typing import cast
 
-from wasabi import msg
-
 from ...allennlp.embedder import ElmoEmbedder
 from ...corpus.bilm import BiLMChoice
 from ...errors import CommandError, Errors
 from ...formats.published.names import PUBLISHED
 from ...modules.loading import can_name_bilm
 from ...modules.precision import Precision
+from .printer import msg
 
 
 def bilm_of(

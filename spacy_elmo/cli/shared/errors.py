@@ -4,10 +4,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 
-from wasabi import msg
-
 from ...errors import ElmoError
 from .console import escaped, is_of_output
+from .printer import msg
 
 
 def print_error(message: str, exits: int | None = None) -> None:

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from tqdm import tqdm
-from wasabi import msg
 
 from ...corpus.manifest import SKIPPED
 from ...corpus.shards import Progress, no_progress
 from ...corpus.summary import Summary
 from ..shared.console import escaped
+from ..shared.printer import msg
 from ..shared.progress import shown_bar
 
 

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from wasabi import msg
-
 from ...errors import CommandError, Errors
 from ...formats.atomic import replacing
 from ...pretraining.scoring import Evaluation, Perplexities, Score, total
 from ...pretraining.text.reading import Report
 from ..shared.outputs import STANDARD_OUTPUT
+from ..shared.printer import msg
 
 COLUMNS = (
     "sentence",

@@ -10,12 +10,12 @@ from typing import Any
 
 from spacy.training.loggers import setup_table
 from tqdm import tqdm
-from wasabi.printer import Printer
 
 from ...pretraining.run.facts import RunFacts, TextFacts
 from ...pretraining.run.metrics import EvaluationRow
 from ...pretraining.run.reporting import Reporter
 from ..shared.console import escaped, give_up, quoted
+from ..shared.printer import TerminalPrinter
 
 EVERY = 60.0  # seconds
 _SPACING = 2
@@ -36,7 +36,7 @@ class ConsoleReporter(Reporter):
         self._readers = ""
         self._bar: tqdm | None = None
         self._scored: tqdm | None = None
-        self._printer = Printer(no_print=True)
+        self._printer = TerminalPrinter(no_print=True)
 
     def start(self, facts: RunFacts, warnings: Sequence[str]) -> None:
         """Print texts, vocabulary and sizes, and the warnings."""

@@ -46,16 +46,14 @@ def _short(training: TrainingSettings, updates: int) -> list[str]:
     length = "training.epochs" if training.total_tokens is None else "training.total_tokens"
     warnings = []
     if updates < LEAST_UPDATES:
-        warnings.append(
-            Errors.FEW_UPDATES.format(
-                got=updates,
-                expected=LEAST_UPDATES,
-                streams=training.streams,
-                length=length,
-                value=training.total_tokens or training.epochs,
-                warmup=warmup,
-            )
+        few = Errors.FEW_UPDATES.format(
+            got=updates,
+            expected=LEAST_UPDATES,
+            streams=training.streams,
+            length=length,
+            value=training.total_tokens or training.epochs,
         )
+        warnings.append(few + Errors.FEW_UPDATES_WARMUP.format(warmup=warmup) if warmup else few)
     if warmup and warmup >= updates:
         warnings.append(Errors.WARMUP_LONG.format(got=warmup, updates=updates, expected=updates // 10, length=length))
     return warnings

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..text.counting import TextSize
+from ..text.counting import TextSize, heldout_sentences
 from .config import PretrainConfig
 
 # Tuning en_mini to 3,000 sentences brought little in 20 updates, and much more in 317 (docs/pretraining.md).
@@ -52,7 +52,7 @@ def fit(config: PretrainConfig, size: TextSize) -> Fit:
     The expected updates are tokens * epochs / (streams * steps * accumulate). A text that gives 500 of them, and ten
     times the warm-up, or that was not counted to its end, changes nothing else. Otherwise:
 
-    1. streams are halved, down to 16, until there are 500 updates;
+    1. streams are halved, down to 16, until there are 500 updates, and are at most the sentences to train on;
     2. if there are less than 200 even so, epochs are raised until there are, to 5 at most;
     3. warmup_steps is a tenth of the updates at most;
     4. evaluations and checkpoints come five times in a run at least;
@@ -72,6 +72,8 @@ def fit(config: PretrainConfig, size: TextSize) -> Fit:
         if training.streams // 2 < _LEAST_STREAMS:
             break
         training = replace(training, streams=training.streams // 2)
+    heldout = 0 if config.paths.heldout is not None else heldout_sentences(size.sentences, config.corpus.heldout_share)
+    training = replace(training, streams=max(1, min(training.streams, size.sentences - heldout)))
     wanted = _FEW_UPDATES * training.tokens_per_update / max(1.0, tokens)
     if training.epochs < wanted:
         training = replace(training, epochs=max(training.epochs, min(_MOST_EPOCHS, float(math.ceil(wanted)))))

@@ -25,6 +25,15 @@ class TextSize(NamedTuple):
     words: int = MOST_WORDS
 
 
+def heldout_sentences(sentences: int, share: float) -> int:
+    """Return how many sentences of a text are held out: a share of them, rounded, but 1 at least and not all.
+
+    sentences: of the text, 2 or more.
+    share: between 0 and 1.
+    """
+    return min(max(1, round(sentences * share)), sentences - 1)
+
+
 def count_text(source: str, language: str | None, enough: int) -> TextSize:
     """Count the sentences and tokens of a text while it is read.
 

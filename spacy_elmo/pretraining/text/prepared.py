@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ...errors import CorpusError, Errors, SettingsError, shown
 from ...formats.strict.npy import read_npy
+from .counting import heldout_sentences
 from .prepared_meta import LENGTHS, OFFSETS, TEXT, Meta, read_meta
 
 Lengths = npt.NDArray[np.int32]
@@ -140,7 +141,7 @@ class PreparedCorpus:
             raise SettingsError(Errors.HELDOUT_SHARE.format(got=shown(share)))
         if len(self) < 2:
             raise CorpusError(Errors.HELDOUT_FEW.format(folder=self.folder, got=len(self)))
-        border = len(self) - min(max(1, round(len(self) * share)), len(self) - 1)
+        border = len(self) - heldout_sentences(len(self), share)
         return self.part(0, border), self.part(border, len(self))
 
     def verify(self) -> None:

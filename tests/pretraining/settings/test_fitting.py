@@ -40,7 +40,7 @@ def test_what_is_large(config: PretrainConfig, enough: float) -> None:
         (11_800, 410_738, 32, 1.0, 83, 660, 66),  # 422,538 tokens with </S>, of 640 an update
         (3_000, 98_504, 16, 1.0, 20, 317, 31),  # 101,504 of 320
         (1_000, 31_000, 16, 2.0, 6, 200, 20),  # 32,000 of 320, twice
-        (10, 310, 16, 5.0, 1, 5, 0),
+        (10, 310, 10, 5.0, 1, 8, 0),  # 320 of 200, five times
         (80_000, 2_480_000, 256, 1.0, 500, 500, 50),  # streams stay, the warm-up is shorter
     ],
 )
@@ -52,6 +52,16 @@ def test_tuning_to_a_small_text(
     assert (training.streams, training.epochs, training.schedule.warmup_steps) == (streams, epochs, warmup)
     assert (was, becomes) == (before, updates)
     assert replace(training, streams=256, epochs=1.0, schedule=TUNING.training.schedule) == TUNING.training
+
+
+@pytest.mark.parametrize(
+    ("sentences", "heldout", "streams"),
+    [(16, "b.txt", 16), (15, "b.txt", 15), (17, None, 16), (16, None, 15), (2, None, 1), (1, "b.txt", 1)],
+)
+def test_each_stream_has_a_sentence(sentences: int, heldout: str | None, streams: int) -> None:
+    """Without a held-out text, a hundredth of the sentences is held out, 1 at least."""
+    config = replace(TUNING, paths=PathSettings("a.txt", heldout))
+    assert fit(config, TextSize(sentences, 31 * sentences)).config.training.streams == streams
 
 
 @pytest.mark.parametrize("config", ALL)
