@@ -7,7 +7,7 @@ class CommandMessages:
     # Arguments
     ARGUMENT_EMPTY = "an empty argument. Expected a name or a text; a dot means the current folder."
     OPTION_EMPTY = "{option} is followed by an empty argument. Expected a value; leave the option out for its default."
-    PATH_FOLDER = "{path} is a file. Expected the name of a folder."
+    PATH_FOLDER = "{path} is no folder. Expected the name of a folder."
 
     OUTPUT_LOST = "standard output can't be written ({reason}). Free some space, or send the output to another place."
     OUTPUT_STREAM = (
@@ -28,6 +28,10 @@ class CommandMessages:
     )
     EMBED_UNREADABLE = "{source}: can't be read ({reason}). Expected text, one sentence a line."
     EMBED_NO_SENTENCES = "{source}: empty. Expected text, one sentence a line, words separated by blanks."
+    EMBED_EMPTY = (
+        "texts without a word, such as empty lines, which were left out: {n:,}. The datasets number the others, so "
+        "their numbers are not those of the lines."
+    )
     EMBED_EMPTY_LINES = (
         "{source}: these lines are empty: {lines}. Expected a sentence in every line: remove the empty ones, or write "
         "another file than HDF5 with python -m spacy elmo embed: a .spacy file, for example, leaves them out."

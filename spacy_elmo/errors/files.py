@@ -7,6 +7,7 @@ class FileMessages:
     # Files
     FILE_MISSING = "{path}: no such file. Expected {expected}."
     FILE_NOT_REGULAR = "{path}: a folder or a special file. Expected {expected}."
+    FILE_OUTPUT = "{path}: standard output or standard error goes to it. Expected the name of another file."
     FILE_UNREADABLE = "{path}: can't be read ({reason}). Expected {expected}."
     FILE_UNWRITABLE = "{path}: can't be written ({reason})."
     FILE_NO_PATH = "{got} is no path. Expected text or a pathlib.Path: make bytes text with os.fsdecode."

@@ -43,8 +43,8 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
         raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="its symbolic links form a loop"))
     if target.exists() and not target.is_file():  # a pipe, or a device such as /dev/null
         raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="it is no regular file"))
-    if _is_output(target):  # as /dev/stdout is, with > file
-        raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="standard output or standard error goes to it"))
+    if is_output(target):  # as /dev/stdout is, with > file
+        raise error(Errors.FILE_OUTPUT.format(path=target))
     temporary = _temporary(target)
     try:
         yield temporary
@@ -55,7 +55,7 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
             temporary.unlink(missing_ok=True)
 
 
-def _is_output(path: Path) -> bool:
+def is_output(path: Path) -> bool:
     """Whether a file is what this process prints to."""
     for descriptor in (1, 2):
         with suppress(OSError):  # it is closed, or there is no such file

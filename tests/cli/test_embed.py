@@ -150,6 +150,21 @@ def test_cut_words_are_told(text: Path, output: Path) -> None:
     assert "tokens with more than 48 bytes, of which the biLM did not see the rest: 2" in run(text, output, *FILES)
 
 
+def test_empty_lines_are_told(text: Path, output: Path, tmp_path: Path) -> None:
+    """The datasets are numbered without them."""
+    text.write_text("a b.\n\n \na dog.\n")
+    warning = "texts without a word, such as empty lines, which were left out: 2"
+    assert warning in run(text, output, "--lang", "en", "--quiet", *FILES)
+    assert sorted(arrays_in(output)) == ["0", "1"]
+    assert arrays_in(output)["1"].shape[1] == 3  # a, dog, .
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": ""}\n{"tokens": []}\n{"text": "b"}\n')
+    assert warning in run(tmp_path / "a.jsonl", output, *FILES)
+    text.write_text("a b.\nc d.\n")
+    assert "empty" not in run(text, output, "--lang", "en", *FILES)
+    text.write_text("a b.\n\nc d.\n")
+    assert "these lines are empty: 2" in run(text, output, *FILES, code=1)
+
+
 # Pipelines
 
 
@@ -226,7 +241,7 @@ def test_other_refusals(text: Path, output: Path, tmp_path: Path) -> None:
         (("-", "-", output), "- is given twice"),
         ((text, tmp_path / "gone" / "x.hdf5"), "does not exist"),
         ((text, tmp_path), "which no earlier command"),
-        ((text, "/dev/null"), "is a file. Expected the name of a folder"),
+        ((text, "/dev/null"), "is no folder. Expected the name of a folder"),
         ((text, text, "--format", "hdf5"), "the file to write are the same"),
         ((text, text), "the end of its name tells no format"),
         ((text, tmp_path / "a.npz"), "the end of its name tells no format"),

@@ -65,7 +65,8 @@ def embed_as_allennlp(
     Raises ElmoError if a text, a setting or the file can't be used.
     """
     keys = options.use_sentence_keys
-    lines = [line for file in files for line in _lines(file, parser, keys)]
+    found = [_lines(file, parser, keys) for file in files]
+    lines = [line for sentences, _ in found for line in sentences]
     if not lines:
         raise CommandError(Errors.EMBED_NO_SENTENCES.format(source=", ".join(map(source_of, files))))
     embedder = embedder_of(bilm, gpu, options.stateful)
@@ -81,6 +82,9 @@ def embed_as_allennlp(
             progress=False if quiet else "lines" if lines_of_progress else True,
         )
     tell_cut_words(embedder.n_truncated, embedder.options.max_characters - 2)
+    empty = sum(left_out for _, left_out in found)
+    if empty:
+        msg.warn(Errors.EMBED_EMPTY.format(n=empty))
     if not quiet:
         msg.good(f"{output}: {len(lines):,} sentences, {layers} of {embedder.options.layers} layers")
 
@@ -91,14 +95,17 @@ def tell_cut_words(n: int, limit: int) -> None:
         msg.warn(f"tokens with more than {limit} bytes, of which the biLM did not see the rest: {n:,}")
 
 
-def _lines(file: Path, parser: Parser | None, keys: bool) -> list[str]:
+def _lines(file: Path, parser: Parser | None, keys: bool) -> tuple[list[str], int]:
+    """Return a file's sentences, words separated by blanks, and how many of its texts have no word."""
     plain = file == STANDARD_INPUT or (file.suffix == kind_of(file) and kind_of(file) not in (".jsonl", ".conllu"))
     if parser is None and plain and file.suffix != ".spacy":
         with open_text(file) as text:
             lines = read_sentences(text, source_of(file), keys=keys)
         if file == STANDARD_INPUT:
             warn_of_json("".join(lines[:1]))
-        return lines
+        return lines, 0  # an empty line is refused
     parser = Parser(None, docs=False) if parser is None else parser
-    documents = parser.documents(read_items([file]))
-    return [" ".join(sentence.tokens) for document in documents for sentence in document.sentences]
+    texts = list(read_items([file]))
+    documents = list(parser.documents(texts))
+    lines = [" ".join(sentence.tokens) for document in documents for sentence in document.sentences]
+    return lines, len(texts) - len(documents)

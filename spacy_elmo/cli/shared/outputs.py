@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ...errors import CommandError, Errors
-from ...formats.atomic import replacing, writing
+from ...formats.atomic import is_output, replacing, writing
 
 STANDARD_OUTPUT = Path("-")
 _EXPECTED = "the name of a file to write"
@@ -14,8 +14,7 @@ def refuse_inputs(output: Path, inputs: list[Path]) -> None:
     for path in inputs:
         if path.exists() and output.exists() and output.samefile(path):
             raise CommandError(Errors.EMBED_SAME.format(path=output))
-    if output.exists() and not output.is_file():
-        raise CommandError(Errors.FILE_NOT_REGULAR.format(path=output, expected=_EXPECTED))
+    _refuse_special(output)
 
 
 def refuse_stream(output: Path) -> None:
@@ -26,12 +25,18 @@ def refuse_stream(output: Path) -> None:
 
 def refuse_existing(path: Path, force: bool) -> None:
     """Raise CommandError if a file exists and `force` is false, or if it can't be written."""
-    if path.exists() and not path.is_file():
-        raise CommandError(Errors.FILE_NOT_REGULAR.format(path=path, expected=_EXPECTED))
+    _refuse_special(path)
     if path.exists() and not force:
         raise CommandError(Errors.INIT_EXISTS.format(path=path))
     if not path.parent.is_dir():
         raise CommandError(Errors.FOLDER_MISSING.format(path=path, folder=path.parent))
+
+
+def _refuse_special(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise CommandError(Errors.FILE_NOT_REGULAR.format(path=path, expected=_EXPECTED))
+    if is_output(path):
+        raise CommandError(Errors.FILE_OUTPUT.format(path=path))
 
 
 def write_text(text: str, path: Path) -> None:
