@@ -160,7 +160,7 @@ def test_empty_lines_are_told(text: Path, output: Path, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": ""}\n{"tokens": []}\n{"text": "b"}\n')
     assert warning in run(tmp_path / "a.jsonl", output, *FILES)
     text.write_text("a b.\nc d.\n")
-    assert "empty" not in run(text, output, "--lang", "en", *FILES)
+    assert "without a word" not in run(text, output, "--lang", "en", *FILES)
     text.write_text("a b.\n\nc d.\n")
     assert "these lines are empty: 2" in run(text, output, *FILES, code=1)
 
