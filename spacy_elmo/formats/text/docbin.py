@@ -92,15 +92,14 @@ def read_docs(data: bytes, limit: int, annotated: bool = False) -> Iterator[Doc]
     spaces = np.frombuffer(parts["spaces"], np.uint8) != 0  # as bytes: a damaged bool may be neither true nor false
     if len(tokens) != n_words * len(attrs) or len(spaces) != n_words:
         raise ValueError(f"{len(tokens):,} values and {len(spaces):,} spaces of {n_words:,} words")
-    columns = [i for i, attribute in enumerate(attrs) if attribute in (_ALL_COLUMNS if annotated else _COLUMNS)]
-    if len({attrs[i] for i in columns}) < len(columns):
-        raise ValueError("an attribute comes twice")
+    wanted = _ALL_COLUMNS if annotated else _COLUMNS
+    columns = {attribute: i for i, attribute in enumerate(attrs) if attribute in wanted}  # two columns of one are equal
     flags = parts.get("flags", [False] * len(lengths))
     if len(flags) != len(lengths):
         raise ValueError(f"flags of {len(flags):,} docs, not of {len(lengths):,}")
-    table = tokens.reshape(n_words, len(attrs))[:, columns]
+    table = tokens.reshape(n_words, len(attrs))[:, list(columns.values())]
     user_data = parts.get("user_data", [])
-    return _docs([attrs[i] for i in columns], strings, table, spaces, lengths, flags, user_data, annotated)
+    return _docs(list(columns), strings, table, spaces, lengths, flags, user_data, annotated)
 
 
 def _docs(
