@@ -29,7 +29,7 @@ def checked_words(sentence: Iterable[str]) -> list[str]:
 
 def check_batch_size(batch_size: int) -> None:
     """Raise SettingsError if a number of sentences in a batch is no whole number, or below 1."""
-    if not isinstance(batch_size, int | np.integer) or batch_size < 1:
+    if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
         raise SettingsError(Errors.EMBED_BATCH_SIZE.format(got=batch_size))
 
 

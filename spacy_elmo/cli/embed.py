@@ -8,6 +8,7 @@ from spacy.cli._util import import_code
 
 from ..allennlp.devices import device_of
 from ..allennlp.embedder import OutputFormat
+from ..corpus.embedding import check_processes
 from ..corpus.embedding import embed as embed_corpus
 from ..corpus.output import Output
 from ..corpus.parsing import Parser, check_tokenizer
@@ -195,6 +196,7 @@ def embed(
             remove_leftovers_of(output, CommandError)
         allennlp = AllenNLPOptions(batch_size, use_sentence_keys, forget_sentences, stateful)
         if target.format == "hdf5" and target.single and chosen in _OF_ALLENNLP:
+            check_processes(engine, address, workers)
             target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
             check_tokenizer(lang, tokenized)
             blanks = tokenized or (lang is None and bilm.saved_pipeline is None)

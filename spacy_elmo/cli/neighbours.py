@@ -1,6 +1,5 @@
 """`elmo neighbours`: the words of a corpus that are nearest to a word in a sentence of one's own."""
 
-import json
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +18,7 @@ from ..neighbours.header import MIX, Layer, is_index
 from ..neighbours.query import find_word
 from ..neighbours.word_index import Neighbour, WordIndex
 from .shared.bilms import bilm_of, embedder_of
-from .shared.console import escaped, show_all
+from .shared.console import escaped, print_json, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import STANDARD_INPUT, source_of
 from .shared.occurrences import marked
@@ -196,6 +195,6 @@ def neighbours(
             words, word, n, occurrence=occurrence, other_words=other_words, one_per_sentence=one_per_sentence
         )
         if as_json:
-            typer.echo(json.dumps(as_dict(opened, words, place, found), indent=2, ensure_ascii=False))
+            print_json(as_dict(opened, words, place, found))
         else:
             show(opened, words, place, found)

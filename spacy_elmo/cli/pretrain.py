@@ -1,5 +1,6 @@
 """`elmo pretrain`: train a biLM, or resume a run."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,7 +58,9 @@ def move_aside(output: Path) -> Path | None:
     while (renamed := output.parent / f"{output.name}.{number}").exists():
         number += 1
     with folder_lock(output, CheckpointError):  # an active run would continue to write there
-        return output.rename(renamed)
+        if os.name != "nt":
+            return output.rename(renamed)
+    return output.rename(renamed)  # Windows renames no folder whose lock is open
 
 
 def pretrain(

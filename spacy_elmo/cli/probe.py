@@ -1,6 +1,5 @@
 """`elmo probe`: what a linear classifier reads from each layer."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from ..analysis.rows import row_keys, row_titles
 from ..corpus.bilm import BiLMChoice
 from ..modules.loading import EMBEDDED
 from .shared.bilms import bilm_of
-from .shared.console import escaped, show_all
+from .shared.console import escaped, print_json, show_all
 from .shared.errors import printing_errors
 from .shared.options import Code, Json, Model, PipeName
 from .shared.printer import msg
@@ -144,6 +143,6 @@ def probe(
         majority = probes.majority()
         found = run_probes(probes, choice, seed if random else None)
     if as_json:
-        typer.echo(json.dumps(as_dict(model, attribute, probes, majority, found), indent=2, ensure_ascii=False))
+        print_json(as_dict(model, attribute, probes, majority, found))
     else:
         show(attribute, probes, majority, found)

@@ -1,6 +1,5 @@
 """`elmo similar`: the occurrences of a word that are most alike in context."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from ..errors import CommandError, Errors
 from ..formats.sentences import listed, read_lines
 from ..formats.unpacking import PACKED
 from ..modules.loading import EMBEDDED
-from .shared.console import escaped, quoted, show_all
+from .shared.console import escaped, print_json, quoted, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import open_text, source_of
 from .shared.occurrences import Occurrence, find_occurrences, reader_of
@@ -160,6 +159,6 @@ def similar(
         query = occurrences.pop(choose_query(occurrences, sentence, source_of(text), word))
     layers = ranked(query, occurrences, top)
     if as_json:
-        typer.echo(json.dumps(as_dict(query, len(occurrences), layers), indent=2, ensure_ascii=False))
+        print_json(as_dict(query, len(occurrences), layers))
     else:
         show(query, len(occurrences), layers)

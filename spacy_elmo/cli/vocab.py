@@ -93,7 +93,7 @@ def vocab(
             check_target(output_file, text, force)  # first, since a path like "/" has no counts_path
             check_target(counts_path(output_file), text, force)
         sentences = sentences_in(text, lang or language, report)
-        counted = count_words(tqdm(sentences, unit=" sentences", leave=False, disable=None))
+        counted = count_words(tqdm(sentences, unit=" sentences", leave=False, disable=None if sys.stderr else True))
         vocabulary = Vocabulary.from_counts(counted, size, min_count)
         if not streamed:
             vocabulary.write(output_file)
@@ -105,7 +105,7 @@ def vocab(
         print_error(Errors.EMBED_STOPPED.format(path=output_file))
         raise
     if streamed:
-        sys.stdout.write("".join(f"{word}\n" for word in vocabulary.words))
+        typer.echo("".join(f"{word}\n" for word in vocabulary.words).encode(), nl=False)  # UTF-8, as the file
         with redirect_stdout(sys.stderr):
             show(report, counted, vocabulary)
             show_bad(report)

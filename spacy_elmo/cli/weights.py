@@ -1,6 +1,5 @@
 """`elmo weights`: the learnt weights of the layers in a trained pipeline."""
 
-import json
 import math
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ from spacy.cli._util import import_code
 
 from ..errors import CommandError, Errors
 from ..pipeline.mixes import LearnedMix, learned_mixes
-from .shared.console import escaped, show_all
+from .shared.console import escaped, print_json, show_all
 from .shared.errors import printing_errors
 from .shared.options import Code, Json
 from .shared.printer import msg
@@ -69,7 +68,7 @@ def weights(
         if plot is not None:
             plot_weights(mixes, plot)
     if as_json:
-        typer.echo(json.dumps([mix.to_dict() for mix in mixes], indent=2, ensure_ascii=False))
+        print_json([mix.to_dict() for mix in mixes])
         return
     show(mixes)
     if plot is not None:

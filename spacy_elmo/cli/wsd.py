@@ -1,6 +1,5 @@
 """`elmo wsd`: word senses by the nearest neighbour, layer by layer."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +15,7 @@ from ..analysis.senses.vectors import instance_vectors
 from ..corpus.bilm import BiLMChoice
 from ..modules.loading import EMBEDDED
 from .shared.bilms import bilm_of
-from .shared.console import escaped, show_all
+from .shared.console import escaped, print_json, show_all
 from .shared.errors import printing_errors
 from .shared.options import Code, Json, Model, PipeName
 from .shared.printer import msg
@@ -146,6 +145,6 @@ def wsd(
         inventory, results = find_senses(training, sets, first_senses, choice)
     listed = first_senses is not None
     if as_json:
-        typer.echo(json.dumps(as_dict(model, inventory, listed, tests, results), indent=2, ensure_ascii=False))
+        print_json(as_dict(model, inventory, listed, tests, results))
     else:
         show(inventory, listed, tests, results)

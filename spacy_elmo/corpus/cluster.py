@@ -68,7 +68,7 @@ def connected(address: str | None) -> Iterator[None]:
         raise SettingsError(Errors.RAY_ADDRESS.format(got=address or "left out", reason=error)) from error
     finally:
         if main:
-            signal.signal(signal.SIGTERM, handler)  # Ray has set one of its own
+            signal.signal(signal.SIGTERM, signal.SIG_DFL if handler is None else handler)  # Ray has set its own
     try:
         yield
     finally:

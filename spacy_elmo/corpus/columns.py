@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,7 @@ class EmbedColumns:
         if self.selection.name == "all":
             raise SettingsError(Errors.COLUMNS_LAYERS)
         self._loaded: tuple[EmbeddingBiLM, Tokenizer] | None = None
+        self._lock = threading.Lock()
 
     def __call__(self, table: Any) -> Any:
         """Return a table with two more columns: "tokens", and "vectors" (or "vector", with `sentence`).
@@ -69,7 +71,8 @@ class EmbedColumns:
             raise CorpusError(Errors.COLUMNS_MISSING.format(got=got or "none", expected=shown(self.column)))
         values = table[self.column]
         missing = values.isna() if is_frame else [value is None for value in values]
-        sentences = self._words("" if absent else value for value, absent in zip(values, missing))
+        with self._lock:  # Dask calls this in several threads: one loads, and one text is split at a time
+            sentences = self._words("" if absent else value for value, absent in zip(values, missing))
         vectors = self._vectors(sentences)
         name = "vector" if self.selection.sentence else "vectors"
         added: dict[str, Any] = {"tokens": sentences, name: vectors if self.selection.sentence else map(list, vectors)}
@@ -86,6 +89,8 @@ class EmbedColumns:
             try:
                 if isinstance(value, str):
                     sentences.append(tokenizer(value))
+                elif isinstance(value, bytes | bytearray | Mapping):  # which are numbers, or keys, as lists
+                    raise Unusable(f"{type(value).__name__}, not a text or a list of words")
                 else:
                     sentences.append(checked_words([str(word) for word in value]))
             except (Unusable, TypeError) as error:
@@ -113,7 +118,10 @@ class EmbedColumns:
         return self._loaded
 
     def __getstate__(self) -> Mapping[str, Any]:
-        return {**vars(self), "_loaded": None}
+        return {name: value for name, value in vars(self).items() if name != "_lock"} | {"_loaded": None}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
 
 
 def _objects(values: Sequence[Any]) -> Array:

@@ -19,7 +19,7 @@ from .bilm import BiLMChoice
 from .cluster import connected, run_cluster
 from .documents import Shard
 from .local import run_here, run_workers
-from .manifest import SHARDS, Manifest, ShardFacts
+from .manifest import SHARDS, Manifest, ShardFacts, refuse_foreign
 from .output import Output
 from .parsing import check_tokenizer, refuse
 from .reading import cut, read_items, sources_of
@@ -93,13 +93,9 @@ def embed(
     begun = time.monotonic()
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     target = Output.of(Path(output), format, shard_size is not None)
-    for name, number in (("workers", workers), ("shard_size", shard_size)):
-        if number is not None and (not is_whole(number) or number < 1):
-            raise SettingsError(Errors.CORPUS_NUMBER.format(name=name, got=shown(number)))
-    if engine not in ENGINES:
-        raise SettingsError(Errors.CORPUS_ENGINE.format(got=shown(engine), expected=", ".join(ENGINES)))
-    if address is not None and engine != "ray":
-        raise SettingsError(Errors.CORPUS_ADDRESS.format(got=shown(address)))
+    if shard_size is not None and (not is_whole(shard_size) or shard_size < 1):
+        raise SettingsError(Errors.CORPUS_NUMBER.format(name="shard_size", got=shown(shard_size)))
+    check_processes(engine, address, workers)
     target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
     check_tokenizer(lang, tokenized)
     bilm = BiLMChoice(bilm) if isinstance(bilm, str) else bilm
@@ -121,6 +117,16 @@ def embed(
         raise summary.no_sentences(names)
     summary.seconds = time.monotonic() - begun
     return summary
+
+
+def check_processes(engine: str, address: str | None, workers: int | None) -> None:
+    """Raise SettingsError if what runs the processes can't be used. engine, address, workers: see `embed`."""
+    if workers is not None and (not is_whole(workers) or workers < 1):
+        raise SettingsError(Errors.CORPUS_NUMBER.format(name="workers", got=shown(workers)))
+    if engine not in ENGINES:
+        raise SettingsError(Errors.CORPUS_ENGINE.format(got=shown(engine), expected=", ".join(ENGINES)))
+    if address is not None and engine != "ray":
+        raise SettingsError(Errors.CORPUS_ADDRESS.format(got=shown(address)))
 
 
 def _embed_into_file(
@@ -169,6 +175,7 @@ def _embed_into_folder(
             held.enter_context(connected(making.address))  # before the folder is made, for the same reason
         with writing(folder, CorpusError):
             folder.mkdir(parents=True, exist_ok=True)
+            refuse_foreign(folder)  # before the lock is written there
         held.enter_context(folder_lock(folder, CorpusError))
         manifest = Manifest(folder, decisive, making.resume)
         n_shards = 0

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import CorpusError, Errors
 from ..formats.atomic import replacing, writing
+from ..formats.folders.leftovers import is_leftover
 from ..formats.strict.strict_json import parse_json
 
 MANIFEST, SKIPPED, SHARDS, LOCK = "manifest.jsonl", "skipped.jsonl", "shards", ".lock"
@@ -80,7 +81,7 @@ class Manifest:
         self._settings = {"version": VERSION, **settings}
         self._path = folder / MANIFEST
         with writing(folder, CorpusError):
-            self._check_folder()
+            refuse_foreign(folder)
             if not resume:
                 self._delete()
             (folder / SHARDS).mkdir(exist_ok=True)
@@ -126,31 +127,14 @@ class Manifest:
             raise CorpusError(Errors.CORPUS_CHANGED.format(folder=self.folder, shard=n_shards))
         self._write_all()
 
-    def _check_folder(self) -> None:
-        """Refuse a folder that something else has written, before anything in it is changed or deleted."""
-        names = {path.name for path in self.folder.iterdir()} - {LOCK}
-        foreign = [] if self._path.exists() else sorted(names - {SHARDS})
-        lines = self._complete_lines()
-        if not lines and SHARDS in names and any((self.folder / SHARDS).iterdir()):
-            foreign.append(SHARDS)
-        if lines and _SETTINGS - set(_settings_of(lines[0])):
-            foreign.append(MANIFEST)
-        if foreign:
-            raise CorpusError(Errors.CORPUS_FOREIGN.format(folder=self.folder, got=foreign[0]))
-
     def _delete(self) -> None:
         for path in (self.folder / SHARDS).glob("part-*"):
             path.unlink()
         for name in (SKIPPED, MANIFEST):
             (self.folder / name).unlink(missing_ok=True)
 
-    def _complete_lines(self) -> list[bytes]:
-        """Return the lines of the manifest, without one that a killed command has not written to its end."""
-        lines = self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else []
-        return [line for line in lines if line.endswith(b"\n")]
-
     def _read(self) -> None:
-        lines = self._complete_lines()
+        lines = _complete_lines(self._path)
         try:
             settings = _settings_of(lines[0]) if lines else self._settings
             all_facts = [ShardFacts.of(parse_json(line)) for line in lines[1:]]
@@ -199,3 +183,23 @@ def _settings_of(line: bytes) -> dict[str, Any]:
 
 def _line(row: dict[str, Any]) -> bytes:
     return json.dumps(row).encode() + b"\n"
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise CorpusError if a folder has files that something else has written."""
+    path = folder / MANIFEST
+    names = {path.name for path in folder.iterdir() if path.name != LOCK and not is_leftover(path.name)}
+    foreign = [] if path.exists() else sorted(names - {SHARDS})
+    lines = _complete_lines(path)
+    if not lines and SHARDS in names and any((folder / SHARDS).iterdir()):
+        foreign.append(SHARDS)
+    if lines and _SETTINGS - set(_settings_of(lines[0])):
+        foreign.append(MANIFEST)
+    if foreign:
+        raise CorpusError(Errors.CORPUS_FOREIGN.format(folder=folder, got=foreign[0]))
+
+
+def _complete_lines(path: Path) -> list[bytes]:
+    """Return the lines of a manifest, without one that a killed command has not written to its end."""
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    return [line for line in lines if line.endswith(b"\n")]

@@ -88,9 +88,14 @@ def read_items(files: Iterable[Path]) -> Iterator[Item]:
 
 
 def standard_input() -> IO[bytes]:
-    """Return standard input. Raises CorpusError if it is closed, as it may be for a program in the background."""
+    """Return standard input.
+
+    Raises CorpusError if it is closed, as it may be for a program in the background, or if it is no stream of bytes.
+    """
     if sys.stdin is None:
         raise CorpusError(Errors.SOURCE_DAMAGED.format(path="standard input", reason="it is closed"))
+    if not hasattr(sys.stdin, "buffer"):  # a program may have put a StringIO there
+        raise CorpusError(Errors.SOURCE_DAMAGED.format(path="standard input", reason="it has text, not bytes"))
     return sys.stdin.buffer
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from ..errors import Errors, SettingsError, shown
 from ..formats.strict.strict_json import read_json
+from ..models.numbers import is_number
 from ..pipeline.attributes import mix_parameters
 
 Array = npt.NDArray[Any]
@@ -82,7 +82,7 @@ class Selection:
         if self.name == "all":
             chosen = layers
         elif self.name == "top":
-            chosen = layers[-1]
+            chosen = layers[-1].copy()  # a view would keep all layers in memory
         elif self.name == "mean":
             chosen = layers.mean(0)
         else:
@@ -119,7 +119,6 @@ def _mix_of(content: Any) -> tuple[tuple[float, ...], float]:
     weights, gamma = content["w"], content.get("gamma", 1.0)
     if not isinstance(weights, list | tuple) or not weights:
         raise ValueError('"w" is no list of numbers')
-    for value in (*weights, gamma):
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-            raise ValueError('"w" or "gamma" has something else than finite numbers')
+    if not all(is_number(value) for value in (*weights, gamma)):
+        raise ValueError('"w" or "gamma" has something else than finite numbers of float32')
     return tuple(float(value) for value in weights), float(gamma)

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
+from ..errors import VectorsError
+from ..formats.atomic import writing
 from ..formats.text.lines import Unusable
 from .bilm import BiLMChoice, EmbeddingBiLM
 from .documents import Document, Item, Shard
@@ -155,5 +157,6 @@ class ShardWriter:
 
 
 def _write(file: VectorFile, embedded: Embedded) -> None:
-    for document, vectors in embedded:
-        file.add(document, vectors)
+    with writing(file.path, VectorsError):
+        for document, vectors in embedded:
+            file.add(document, vectors)

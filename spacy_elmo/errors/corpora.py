@@ -68,6 +68,7 @@ class CorpusMessages:
 
     # An index of the words of a corpus
     INDEX_MISSING = "{folder}: no index ({reason}). Expected the folder that elmo neighbours --index has written."
+    INDEX_NUMBER = "{name} is {got}. Expected a whole number."
     INDEX_DAMAGED = "{folder}: the index is damaged ({reason}). Delete the folder, and make the index again."
     INDEX_VERSION = "{folder}: an index in version {got} of its format. Expected version {expected}: make it again."
     INDEX_EXISTS = "{folder}: has an index. Give another folder, or replace it (replace=True, or --force)."
@@ -133,6 +134,10 @@ class CorpusMessages:
         "(sentence=True), or give another format."
     )
     CORPUS_HDF5 = "dtype is {got}, but HDF5 in AllenNLP's layout is float32. Leave it out, or give another format."
+    CORPUS_SAFETENSORS = (
+        "{path}: its header has no room for the words of more than {n:,} sentences. Write a folder of shards, with a "
+        "smaller shard_size (--shard-size) if it is one, or another format, such as Parquet."
+    )
     CORPUS_NUMBER = "{name} is {got}. Expected a whole number, 1 or more."
     CORPUS_WORKERS = (
         "{path} is one file, which one process writes. For several (workers, or the engine ray), give a folder as the "

@@ -18,6 +18,10 @@ class TaskMessages:
         "the saved weights of a component are not those of its network: {names} differ in name or shape. Load them "
         "with the settings that the component was saved with, as spacy.load does."
     )
+    TASK_DAMAGED = (
+        "the saved weights of a component are damaged ({reason}). Expected what the component has saved: get the files "
+        "again, or train again."
+    )
     TASK_EXTENSION_TAKEN = (
         "{owner}._.{name} was set by something else, such as another package. Remove that extension before the "
         "component is made: {owner}.remove_extension({name!r}). For coreference, another prefix helps as well."

@@ -63,8 +63,10 @@ def build_index(
             for layers in embedder.embed_sentences(corpus):
                 rows.append(unit_vectors(layers, layer))
                 bar.update()
+        sha256 = corpus.meta.sha256
+        del corpus  # Windows renames no folder whose files are mapped
         with writing(target, CorpusError):
-            write_header(temporary, Header(bilm, model, layer, embedder.options.width, corpus.meta.sha256))
+            write_header(temporary, Header(bilm, model, layer, embedder.options.width, sha256))
 
 
 def _refuse_present(folder: Path, replace: bool) -> None:

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..allennlp.embedder import ElmoEmbedder
-from ..errors import CorpusError, Errors, shown
+from ..errors import CorpusError, Errors, SettingsError, shown
 from ..formats.atomic_folder import is_unfinished
 from ..formats.strict.npy import read_npy
 from ..formats.text.sources import find_files
+from ..models.numbers import is_whole
 from ..pretraining.text.prepared import PreparedCorpus
 from ..pretraining.text.preparing import digest_of, source_files
 from ..pretraining.text.reading import read_sentences
@@ -120,6 +121,9 @@ class WordIndex:
         Raises ElmoError if the word does not occur in the sentence that often, and CorpusError if the index turns out
         to be damaged.
         """
+        for name, number in (("n", n), ("occurrence", occurrence)):
+            if not is_whole(number):
+                raise SettingsError(Errors.INDEX_NUMBER.format(name=name, got=shown(number)))
         words, place = find_word(sentence, word, occurrence, self.corpus.meta.language)
         layers = self.embedder.embed_sentence(words)
         query = unit_vectors(layers[:, place : place + 1], self.header.layer)[0]

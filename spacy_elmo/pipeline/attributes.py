@@ -144,7 +144,8 @@ def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
     if array is None or (array.ndim == 3 and weights is None):
         result = _followed(part, attr, vectors)
     else:
-        result = array if array.ndim == 2 else mix(array, weights)
+        # `embed` writes docs with float16 if it is asked to
+        result = array.astype("f", copy=False) if array.ndim == 2 else mix(array, weights)
     return result
 
 

@@ -43,7 +43,7 @@ def encode(
     name, pipe = _find(nlp, elmo)
     alone = isinstance(texts, str | Doc)
     inputs = _checked([texts] if isinstance(texts, str | Doc) else texts)
-    if type(batch_size) is not int or batch_size < 1:
+    if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
         raise SettingsError(Errors.EMBED_BATCH_SIZE.format(got=batch_size))
     rows: list[npt.NDArray[np.float32]] = []
     docs = nlp.pipe(inputs, batch_size=batch_size, disable=nlp.pipe_names[nlp.pipe_names.index(name) + 1 :])

@@ -55,7 +55,8 @@ def load_tokenizer(pipeline: str) -> Language:
     """
     try:
         folder = util.get_package_path(pipeline) if is_package(pipeline) else Path(pipeline)
-        return spacy.load(pipeline, exclude=list(util.get_model_meta(folder)["pipeline"]))
+        meta = util.get_model_meta(folder)
+        return spacy.load(pipeline, exclude=[*meta["pipeline"], *meta.get("disabled", [])])
     except Exception as error:  # a damaged folder fails anywhere in spaCy
         raise CommandError(Errors.PIPE_LOAD.format(pipeline=pipeline, reason=error)) from error
 

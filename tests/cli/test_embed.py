@@ -150,6 +150,19 @@ def test_cut_words_are_told(text: Path, output: Path) -> None:
     assert "tokens with more than 48 bytes, of which the biLM did not see the rest: 2" in run(text, output, *FILES)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--engine", "foo"), "engine is 'foo'. Expected one of local, ray"),
+        (("--address", "auto"), "address is 'auto'"),
+        (("--workers", 2), "is one file, which one process writes"),
+    ],
+)
+def test_processes_of_one_file_are_refused(text: Path, output: Path, options: tuple[object, ...], message: str) -> None:
+    assert message in run(text, output, *options, *FILES, code=1)
+    assert not output.exists()
+
+
 def test_empty_lines_are_told(text: Path, output: Path, tmp_path: Path) -> None:
     """The datasets are numbered without them."""
     text.write_text("a b.\n\n \na dog.\n")

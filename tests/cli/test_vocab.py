@@ -3,6 +3,7 @@
 import gzip
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -81,6 +82,15 @@ def test_a_dash_is_a_stream(text: Path, monkeypatch: pytest.MonkeyPatch) -> None
     bad = CliRunner().invoke(app, ["elmo", "vocab", "-", "-"], input=b"\xff\n")
     assert "line 1: not UTF-8" in bad.stderr
     assert (bad.exit_code, bad.stdout) == (1, "")
+
+
+@pytest.mark.slow
+def test_streams_of_other_programs(tmp_path: Path) -> None:
+    """Standard error that is closed, and standard output that is not UTF-8, as pipes on Windows."""
+    (tmp_path / "t.txt").write_text("bank \U0001f600 \u4e2d\n", encoding="utf8")
+    program = f"PYTHONIOENCODING=cp1252 PYTHONUTF8=0 {sys.executable} -m spacy elmo vocab t.txt - 2>&-"
+    done = subprocess.run(["bash", "-c", program], cwd=tmp_path, capture_output=True, check=True)
+    assert done.stdout.decode("utf8").split() == ["<S>", "</S>", "<UNK>", "bank", "\U0001f600", "\u4e2d"]
 
 
 def test_folders_and_patterns(text: Path, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Tables in memory, as dicts of columns and as DataFrames."""
 
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import spacy
 
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import EmbedColumns
+from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.errors import CorpusError, SettingsError
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
@@ -106,12 +109,26 @@ def test_a_table_of_arrow_is_refused() -> None:
         EmbedColumns(bilm=BILM)(pyarrow.table({"text": ["a"]}))
 
 
+def test_threads_load_the_bilm_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads, load = [], BiLMChoice.load
+    monkeypatch.setattr(BiLMChoice, "load", lambda choice: loads.append(time.sleep(0.05)) or load(choice))  # type: ignore[func-returns-value]
+    embed = EmbedColumns(bilm=BILM, sentence=True)
+    with ThreadPoolExecutor(4) as threads:
+        tables = list(threads.map(embed, [{"text": ["the bank"]}] * 4))
+    assert len(loads) == 1
+    for table in tables:
+        np.testing.assert_array_equal(table["vector"], tables[0]["vector"])
+
+
 def test_what_does_not_fit_is_refused() -> None:
     embed = EmbedColumns(bilm=BILM)
     with pytest.raises(CorpusError, match="the table has the columns other"):
         embed({"other": []})
     with pytest.raises(CorpusError, match="row 1 of the column 'text'"):
         embed({"text": ["a", 3]})
+    for value, kind in ((b"the bank", "bytes"), ({"the": 1}, "dict")):
+        with pytest.raises(CorpusError, match=f"row 0 of the column 'text' .*{kind}, not a text"):
+            embed({"text": [value]})
     with pytest.raises(CorpusError, match=r"row 1 of the column 'text' .*surrogate"):
         embed({"text": ["a", "b \ud800"]})
     with pytest.raises(CorpusError, match=r"row 0 of the column 'text' .*blanks"):

@@ -20,10 +20,11 @@ from spacy.vocab import Vocab
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import embed
 from spacy_elmo.corpus.bilm import BiLMChoice
-from spacy_elmo.corpus.manifest import MANIFEST, SKIPPED, Manifest, ShardFacts
+from spacy_elmo.corpus.manifest import LOCK, MANIFEST, SKIPPED, Manifest, ShardFacts
+from spacy_elmo.corpus.writers.parquet import ParquetFile
 from spacy_elmo.errors import CorpusError, SettingsError, VectorsError
 from spacy_elmo.modules.precision import has_bfloat16
-from spacy_elmo.pipeline.attributes import layers_of, vectors_of
+from spacy_elmo.pipeline.attributes import layers_of, mean_vector, token_vector, vectors_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 BILM = str(GOLDEN)
@@ -134,6 +135,28 @@ def test_docbins(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None
         assert doc.user_data["source"] == str(text)
         np.testing.assert_allclose(layers_of(doc, attr="elmo"), layers, atol=1e-5)
         np.testing.assert_allclose(vectors_of(top, attr="elmo"), layers[-1], atol=1e-5)
+
+
+def test_docbins_of_float16_give_float32(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:
+    embed(text, tmp_path / "a.spacy", bilm=BILM, layers="top", dtype="float16")
+    doc = next(DocBin().from_disk(tmp_path / "a.spacy").get_docs(Vocab()))
+    for got, wanted in (
+        (vectors_of(doc, attr="elmo"), expected[0][-1]),
+        (mean_vector(doc, attr="elmo"), expected[0][-1].mean(0)),
+        (token_vector(doc[1], attr="elmo"), expected[0][-1][1]),
+    ):
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, wanted, atol=2e-3)
+
+
+def test_sentences_that_a_header_of_safetensors_has_no_room_for(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("safetensors", reason="safetensors is not installed")
+    monkeypatch.setattr(sys.modules["spacy_elmo.corpus.writers.safetensors"], "MOST_BYTES", 400)
+    with pytest.raises(VectorsError, match="no room for the words of more than 2 sentences"):
+        embed(text, tmp_path / "a.safetensors", bilm=BILM, layers="top")
+    assert not (tmp_path / "a.safetensors").exists()
 
 
 def test_safetensors(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:
@@ -286,6 +309,7 @@ def test_a_folder_of_another_program_is_never_emptied(text: Path, tmp_path: Path
             with pytest.raises(CorpusError, match="which no earlier command"):
                 embed(text, out, format="spacy", bilm=BILM, resume=resume)
         assert contents(out) == before
+        assert not (out / LOCK).exists()
 
 
 @pytest.mark.parametrize(
@@ -350,6 +374,23 @@ def test_a_full_disk_leaves_finished_shards(text: Path, tmp_path: Path, monkeypa
         embed(text, tmp_path / "out", format="spacy", bilm=BILM, shard_size=100)
     names = sorted(path.name for path in (tmp_path / "out" / "shards").iterdir())
     assert names == ["part-000000.spacy", "part-000001.spacy"]
+
+
+def test_a_disk_that_is_full_while_vectors_are_written(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parquet writes long before the end. An OSError without a file's name would be taken for standard output's."""
+
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ParquetFile, "add", full)
+    for output in ("a.parquet", "out"):
+        with pytest.raises(VectorsError, match=r"parquet: can't be written \(.*No space left"):
+            embed(text, tmp_path / output, bilm=BILM)
+    assert not (tmp_path / "a.parquet").exists()
 
 
 def test_a_line_of_the_manifest_that_does_not_fit_leaves_no_part(tmp_path: Path) -> None:

@@ -283,3 +283,9 @@ def test_size_of_many_packed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(reading, "unpacked_size", lambda path: asked.append(path) or unpacked_size(path))
     assert total_bytes(files) == 20 * 12_000
     assert asked == files[:8]
+
+
+def test_a_standard_input_of_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a b\n"))
+    with pytest.raises(CorpusError, match=r"standard input: .*text, not bytes"):
+        list(read_items([Path("-")]))

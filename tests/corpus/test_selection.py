@@ -55,11 +55,23 @@ def test_values_that_float16_does_not_have() -> None:
         {"w": [float("nan"), 0]},
         {"w": [0, 0], "gamma": float("inf")},
         {"w": [0, 0], "gamma": None},
+        {"w": [0, 0], "gamma": 1e300},
+        {"w": [10**400, 0]},
     ],
 )
 def test_mixes_that_are_none(mix: dict) -> None:
     with pytest.raises(SettingsError, match="not the weights of a mix"):
         Selection.of(mix, "float32", False)
+
+
+def test_numbers_of_numpy() -> None:
+    mix = {"w": [np.float32(0.5), np.int64(1)], "gamma": np.float32(2)}
+    selection = Selection.of(mix, "float32", False)
+    assert (selection.weights, selection.gamma) == ((0.5, 1.0), 2.0)
+
+
+def test_the_last_layer_keeps_no_other_in_memory() -> None:
+    assert Selection.of("top", "float32", False)(LAYERS).base is None
 
 
 def test_a_file_of_several_mixes(tmp_path: Path) -> None:

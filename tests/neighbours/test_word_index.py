@@ -63,6 +63,11 @@ def test_one_per_sentence(index: WordIndex) -> None:
         best.setdefault(one.sentence, one.cosine)
     assert [one.cosine for one in found] == [best[one.sentence] for one in found]
     assert index.neighbours(QUERY, "bank", 0) == []
+    for n in (2.5, None, "3", True):
+        with pytest.raises(SettingsError, match=r"n is .*Expected a whole number"):
+            index.neighbours(QUERY, "bank", n)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=r"occurrence is '1'\. Expected a whole number"):
+        index.neighbours(QUERY, "bank", occurrence="1")  # type: ignore[arg-type]
 
 
 def test_a_language_splits_corpus_and_query(tmp_path: Path, embedder: ElmoEmbedder) -> None:

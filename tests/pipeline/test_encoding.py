@@ -31,7 +31,8 @@ def test_means_of_words(nlp: Language, golden: Path) -> None:
         expected = embedder.embed_sentence(words).astype(np.float64).mean(0).sum(0) / max(1, len(words))
         np.testing.assert_allclose(vector, expected, atol=1e-5)
     assert not vectors[[1, 3]].any()
-    np.testing.assert_allclose(encode(nlp, TEXTS, batch_size=1), vectors, atol=1e-5)
+    for size in (1, np.int64(1)):
+        np.testing.assert_allclose(encode(nlp, TEXTS, batch_size=size), vectors, atol=1e-5)
     np.testing.assert_allclose(encode(nlp, TEXTS[0]), vectors[0], atol=1e-5)
     assert encode(nlp, []).shape == (0, embedder.options.width)
 

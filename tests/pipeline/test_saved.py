@@ -6,7 +6,7 @@ import pytest
 import spacy
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.pipeline.saved import pipeline_weights
+from spacy_elmo.pipeline.saved import load_tokenizer, pipeline_weights
 
 
 @pytest.mark.slow
@@ -30,3 +30,14 @@ def test_damaged_pipelines(name: str, content: bytes, tmp_path: Path) -> None:
     (tmp_path / "pipeline" / name).write_bytes(content)
     with pytest.raises(CommandError, match="pipeline"):
         pipeline_weights(str(tmp_path / "pipeline"))
+
+
+def test_a_tokenizer_comes_without_pipes(tmp_path: Path) -> None:
+    """Also without those that are disabled."""
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("elmo")
+    nlp.add_pipe("sentencizer")
+    nlp.disable_pipe("elmo")
+    nlp.to_disk(tmp_path)
+    found = load_tokenizer(str(tmp_path))
+    assert (found.lang, found.component_names) == ("xx", [])

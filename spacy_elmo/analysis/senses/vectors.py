@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from ...corpus.bilm import EmbeddingBiLM
 from ..rows import Array, with_mean
@@ -15,9 +16,9 @@ _SENTENCES = 1000  # embedded at a time: no other vectors are in memory
 def instance_vectors(
     bilm: EmbeddingBiLM, sentences: Sequence[SenseSentence], progress: Progress = lambda sentences: None
 ) -> Iterator[tuple[Instance, Array]]:
-    """Yield each instance and its vectors, *Shape:* (layers + 1, width): those of each layer, and their mean.
+    """Yield each instance, in the order of the text, and its vectors: those of each layer, and their mean.
 
-    The vector of an instance of several words is the mean of theirs.
+    They have the *Shape:* (layers + 1, width). The vector of an instance of several words is the mean of theirs.
 
     bilm: the biLM. It reads each sentence from the zero state.
     sentences: with senses.
@@ -25,7 +26,9 @@ def instance_vectors(
     """
     for start in range(0, len(sentences), _SENTENCES):
         block = sentences[start : start + _SENTENCES]
-        for i, layers in bilm.embed([sentence.words for sentence in block]):
+        found: list[list[tuple[Instance, Array]]] = [[] for _ in block]
+        for i, layers in bilm.embed([sentence.words for sentence in block]):  # in an order of its own
             for instance in block[i].instances:
-                yield instance, with_mean(layers[:, instance.start : instance.end].mean(1))
+                found[i].append((instance, with_mean(layers[:, instance.start : instance.end].mean(1))))
+        yield from chain.from_iterable(found)
         progress(len(block))

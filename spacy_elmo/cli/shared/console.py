@@ -2,11 +2,13 @@
 
 import errno
 import io
+import json
 import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from unicodedata import category
 
 from wasabi.util import NO_UTF8
@@ -29,6 +31,12 @@ def escaped(text: str) -> str:
     encoding = "ascii" if NO_UTF8 else "utf8"
     printable = "".join(c if category(c) != "Cc" or c == "\n" else ascii(c)[1:-1] for c in text)
     return printable.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON, in ASCII if standard output is not UTF-8, as in a pipe on Windows."""
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    print(json.dumps(value, indent=2, ensure_ascii=not encoding.lower().startswith("utf")))
 
 
 def quoted(path: Path) -> str:

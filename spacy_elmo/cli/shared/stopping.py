@@ -47,7 +47,8 @@ def stoppable() -> Iterator[None]:
         raise
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # None: the handler was not set from Python, and can't be set again
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def exit_code(interrupt: KeyboardInterrupt) -> int:

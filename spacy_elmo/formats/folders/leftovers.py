@@ -12,6 +12,11 @@ from ..atomic import writing
 _NAME = re.compile(r"\.(.+\.)?[0-9a-f]{32}\.(tmp|old)")
 
 
+def is_leftover(name: str) -> bool:
+    """Whether a name is that of a temporary file or folder."""
+    return _NAME.fullmatch(name) is not None
+
+
 def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
     """Delete temporary files and folders in a folder, and in the folders directly inside it.
 
@@ -22,7 +27,7 @@ def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
     """
     with writing(folder, error):
         for path in [*folder.glob(".*"), *folder.glob("*/.*")]:
-            if not _NAME.fullmatch(path.name):
+            if not is_leftover(path.name):
                 continue
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)

@@ -149,13 +149,13 @@ class Evaluator:
     def finish(self, seconds: float) -> None:
         """Score all held-out sentences at the end of a run, and write the cards of model-last and model-best again.
 
-        It does nothing in other processes than the first, or if the selection is the complete held-out text.
+        It does nothing if the selection is the complete held-out text.
 
         seconds: of training and evaluation.
 
         Raises Stopped if a signal came before the sentences were scored. Call it again in the resumed run.
         """
-        if not self.trainer.group.first or len(self.chosen) == len(self.heldout):
+        if len(self.chosen) == len(self.heldout):
             return
         self.reporter.message(f"scoring all {len(self.heldout):,} held-out sentences for the model cards")
         score = self._score(self.trainer.model_to_keep, self.heldout, len(self.heldout))

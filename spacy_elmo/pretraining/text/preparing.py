@@ -58,6 +58,7 @@ def prepare(
     else:
         if earlier.meta.is_of(sources, language):
             return earlier
+        del earlier  # Windows renames no folder whose files are mapped
     with writing(target, CorpusError):
         target.parent.mkdir(parents=True, exist_ok=True)
     temporary, report = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp", Report()

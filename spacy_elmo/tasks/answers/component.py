@@ -56,7 +56,8 @@ class Answers(TrainablePipe):
     ) -> None:
         check_sizes(n_best=n_best, longest_answer=longest_answer)
         self.vocab, self.model, self.name, self.scorer = vocab, model, name, scorer
-        self.cfg = {"n_best": n_best, "longest_answer": longest_answer}
+        self.n_best, self.longest_answer = n_best, longest_answer  # not in cfg, which a saved pipeline would set again
+        self.cfg: dict[str, Any] = {}
         set_getter(Span, "answer_score", answer_score)
 
     def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:
@@ -77,7 +78,7 @@ class Answers(TrainablePipe):
             return []
         is_word = doc.to_array(IS_SPACE)[parts.context.start : parts.context.end] == 0
         numbers = self.model.ops.to_numpy(scores)
-        return best_spans(numbers, is_word, self.cfg["longest_answer"], self.cfg["n_best"])
+        return best_spans(numbers, is_word, self.longest_answer, self.n_best)
 
     def set_annotations(self, docs: Iterable[Doc], answers: Sequence[Sequence[Best]]) -> None:
         """Write the answers to the docs, and question and context if they are only lines so far.
@@ -91,7 +92,9 @@ class Answers(TrainablePipe):
             if parts is not None:
                 start = parts.context.start
                 spans = [doc[start + best.start : start + best.end] for best in found]
-                doc.spans[QUESTION], doc.spans[CONTEXT] = [parts.question], [parts.context]
+                for name, span in ((QUESTION, parts.question), (CONTEXT, parts.context)):
+                    if name not in doc.spans:
+                        doc.spans[name] = [span]
             scores = [best.score for best in found]
             doc.spans[ANSWER] = SpanGroup(doc, name=ANSWER, spans=spans, attrs={SCORES: scores})
 

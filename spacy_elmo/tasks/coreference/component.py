@@ -51,7 +51,8 @@ class Coreference(TrainablePipe):
             raise SettingsError(Errors.COREF_PREFIX.format(got=shown(prefix)))
         if keyword.iskeyword(prefix) or hasattr(Underscore, prefix):
             raise SettingsError(Errors.COREF_PREFIX_RESERVED.format(got=shown(prefix)))
-        super().__init__(vocab, model, name, prefix=prefix, singletons=singletons)
+        super().__init__(vocab, model, name)
+        self.prefix, self.singletons = prefix, singletons  # not in cfg, which a saved pipeline would set again
         self.scorer = scorer
         register(prefix)
 
@@ -65,8 +66,8 @@ class Coreference(TrainablePipe):
         """
         validate_get_examples(get_examples, "Coreference.initialize")
         examples = list(get_examples())
-        if not sum(len(clusters_of(example.reference, self.cfg["prefix"])) for example in examples):
-            expected = f"span groups {self.cfg['prefix']}_1, {self.cfg['prefix']}_2 and so on"
+        if not sum(len(clusters_of(example.reference, self.prefix)) for example in examples):
+            expected = f"span groups {self.prefix}_1, {self.prefix}_2 and so on"
             raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
         self.model.initialize(X=[example.reference for example in examples[:SAMPLE]])
 
@@ -76,12 +77,12 @@ class Coreference(TrainablePipe):
         if not any(len(doc) for doc in docs):
             return [[] for _ in docs]
         scores: list[Scores] = self.model.predict(docs)
-        return [clusters_from(one, singletons=self.cfg["singletons"]) for one in scores]
+        return [clusters_from(one, singletons=self.singletons) for one in scores]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Clusters]) -> None:
         """Write clusters to docs, in the place of those that they have. scores: from `predict`."""
         for doc, clusters in zip(docs, scores):
-            annotate(doc, clusters, self.cfg["prefix"])
+            annotate(doc, clusters, self.prefix)
 
     def get_loss(self, examples: Iterable[Example], scores: list[Scores]) -> tuple[float, list[Scores]]:
         """Return the loss and the gradient of the scores. scores: of the model in training.
@@ -90,6 +91,6 @@ class Coreference(TrainablePipe):
         """
         examples = list(examples)
         validate_examples(examples, "Coreference.get_loss")
-        gold = [gold_mentions(example, self.cfg["prefix"]) for example in examples]
+        gold = [gold_mentions(example, self.prefix) for example in examples]
         pairs = [loss_of(one, targets_of(one, mentions)) for one, mentions in zip(scores, gold)]
         return sum(loss for loss, _ in pairs), [gradient for _, gradient in pairs]

@@ -63,12 +63,9 @@ class SemanticRoles(TrainablePipe):
         self._unknown: set[str] = set()
         self.name = name
         self.scorer = scorer
-        self.cfg: dict[str, Any] = {
-            "labels": [],
-            "find_predicates": find_predicates,
-            "threshold": threshold,
-            "reach": reach,
-        }
+        # not in cfg, which a saved pipeline would set again
+        self.find_predicates, self.threshold, self.reach = find_predicates, threshold, reach
+        self.cfg: dict[str, Any] = {"labels": []}
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -174,7 +171,7 @@ class SemanticRoles(TrainablePipe):
         examples = list(examples)
         validate_examples(examples, "SemanticRoles.update")
         warn_of_unknown(self.name, set().union(*map(labels_in, examples)), self.labels, self._unknown)
-        targets = targets_of(examples, self.labels, self.cfg["reach"])
+        targets = targets_of(examples, self.labels, self.reach)
         docs = [example.predicted for example in examples]
         if any(len(doc) for doc in docs):
             set_dropout_rate(self.model, drop)
@@ -194,21 +191,21 @@ class SemanticRoles(TrainablePipe):
 
         Raises AnnotationError if the annotations of an example are wrong.
         """
-        return loss_of(scores, targets_of(list(examples), self.labels, self.cfg["reach"]), self.model.ops)
+        return loss_of(scores, targets_of(list(examples), self.labels, self.reach), self.model.ops)
 
     def _given(self, doc: Doc) -> list[int] | None:
         given = given_predicates(doc)
-        if given is None and len(doc) and not self.cfg["find_predicates"]:
+        if given is None and len(doc) and not self.find_predicates:
             raise AnnotationError(Errors.ROLES_NO_PREDICATES.format(text=shown(doc.text), name=self.name))
         return given
 
     def _rows(self, docs: list[Doc], given: list[list[int] | None], logits: list[Floats2d]) -> list[Row]:
         predicates = []
         for doc, tokens, scores in zip(docs, given, logits):
-            likely = probabilities(self.model.ops.to_numpy(scores)[:, 0]) >= self.cfg["threshold"]
+            likely = probabilities(self.model.ops.to_numpy(scores)[:, 0]) >= self.threshold
             found = [int(token) for token in np.flatnonzero(likely) if not doc[int(token)].is_space]
             predicates.append(found if tokens is None else tokens)
-        return rows_of(docs, predicates, self.cfg["reach"])
+        return rows_of(docs, predicates, self.reach)
 
 
 def _no_rows(logits: list[Floats2d]) -> list[Row]:

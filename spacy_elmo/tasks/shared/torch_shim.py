@@ -72,20 +72,29 @@ class TorchShim(PyTorchShim):
     def from_bytes(self, bytes_data: bytes) -> TorchShim:
         """Build the network of the saved sizes, and give it the saved weights.
 
-        Raises WeightsError if the weights are not those of such a network.
+        Raises WeightsError if the weights are not those of such a network, or if the bytes are damaged. The network
+        stays as it was then.
         """
-        message = srsly.msgpack_loads(bytes_data)
-        self._model, self.sizes = None, {}
-        if message["sizes"]:
-            self.prepare(**message["sizes"])
-            arrays = message["arrays"]
-            expected = {name: tuple(tensor.shape) for name, tensor in self._model.state_dict().items()}
-            got = {name: tuple(array.shape) for name, array in arrays.items()}
-            if got != expected:
-                wrong = sorted(name for name in got.keys() | expected.keys() if got.get(name) != expected.get(name))
-                raise WeightsError(Errors.TASK_WEIGHTS.format(names=", ".join(wrong)))
-            self._model.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+        try:
+            message = srsly.msgpack_loads(bytes_data)
+            sizes, arrays = message["sizes"], message["arrays"]
+            network = self._built(sizes, arrays) if sizes else None
+        except WeightsError:
+            raise
+        except Exception as error:  # damaged bytes fail anywhere in msgpack, numpy or the network
+            raise WeightsError(Errors.TASK_DAMAGED.format(reason=error)) from error
+        self._model, self.sizes = network, sizes
         return self
+
+    def _built(self, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> torch.nn.Module:
+        network = self.build(**sizes).to(get_torch_default_device())
+        expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+        got = {name: tuple(array.shape) for name, array in arrays.items()}
+        if got != expected:
+            wrong = sorted(name for name in got.keys() | expected.keys() if got.get(name) != expected.get(name))
+            raise WeightsError(Errors.TASK_WEIGHTS.format(names=", ".join(wrong)))
+        network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+        return network
 
 
 def shim_of(model: Model[Any, Any]) -> TorchShim:

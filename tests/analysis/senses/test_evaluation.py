@@ -11,6 +11,7 @@ from spacy_elmo.analysis.senses.evaluation import all_together, evaluate
 from spacy_elmo.analysis.senses.inventory import FirstSenses, SenseInventory
 from spacy_elmo.analysis.senses.scores import SenseScore, joined
 from spacy_elmo.analysis.senses.vectors import instance_vectors
+from spacy_elmo.corpus.bilm import BiLMChoice
 
 BANK, LAKE = Lemma("bank", "n"), Lemma("lake", "n")
 
@@ -99,6 +100,17 @@ def test_vectors() -> None:
     assert found[gas].tolist() == [[1.5, 0], [0, 5], [0.75, 2.5]]
     assert found[bank].tolist() == [[0, 0], [0, 4], [0, 2]]
     assert told == [2]
+
+
+def test_instances_come_in_the_order_of_the_text() -> None:
+    """Though the biLM reads long sentences first: of equally frequent senses the first one counts."""
+    for lengths in ((2, 9, 5), (9, 2, 5)):
+        sentences = [
+            SenseSentence(["bank", *["x"] * n], [Instance(0, 1, BANK, (str(place),))])
+            for place, n in enumerate(lengths)
+        ]
+        found = [instance.senses for instance, _ in instance_vectors(BiLMChoice("en_mini").load(), sentences)]
+        assert found == [("0",), ("1",), ("2",)]
 
 
 def test_a_frequent_sense_is_not_nearer_than_it_is() -> None:

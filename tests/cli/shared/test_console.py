@@ -1,5 +1,6 @@
 """Standard output that can't show all, or is lost."""
 
+import json
 import os
 import subprocess
 import sys
@@ -43,3 +44,10 @@ def test_a_full_standard_output_is_given_up() -> None:
     with open("/dev/full", "w") as full:
         ended = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, check=False)
     assert (ended.returncode, ended.stderr) == (7, b"")  # 120 where the buffer can't be written at the end
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
+def test_json_in_an_encoding_without_all_characters(encoding: str) -> None:
+    told = printed("show_all(); print_json({'word': 'bank \\U0001f600 \\udce9'})", encoding)
+    assert json.loads(told) == {"word": "bank \U0001f600 \udce9"}
+    assert ("\U0001f600" in told) == (encoding == "utf-8")

@@ -95,7 +95,9 @@ def test_spans_given_in_any_place(nlp: Language) -> None:
     doc = nlp.make_doc(f"Read this. {CONTEXT} Now tell: {ASKED[0][0]}")
     doc.spans["context"] = [doc.char_span(11, 11 + len(CONTEXT))]
     doc.spans["question"] = [doc[-5:]]
+    doc.spans["question"].attrs["id"] = "q1"
     context = nlp(doc).spans["context"][0]
+    assert doc.spans["question"].attrs == {"id": "q1"}
     assert context.start <= doc.spans["answer"][0].start < doc.spans["answer"][0].end <= context.end
 
 
@@ -122,13 +124,24 @@ def test_it_is_saved_and_loaded(nlp: Language, tmp_path: Path) -> None:
     copies = [
         spacy.load(tmp_path),
         pickle.loads(pickle.dumps(nlp)),
-        answering(n_best=1, longest_answer=1).from_bytes(nlp.to_bytes()),
+        answering().from_bytes(nlp.to_bytes()),
     ]
     expected = list(nlp.pipe(make_questions(nlp, ASKED)))
     for copy in copies:
         for doc, other in zip(expected, copy.pipe(make_questions(copy, ASKED))):
             assert [span.text for span in other.spans["answer"]] == [span.text for span in doc.spans["answer"]]
             np.testing.assert_allclose(other.spans["answer"].attrs["scores"], doc.spans["answer"].attrs["scores"])
+
+
+def test_settings_of_a_saved_pipeline_can_be_changed(nlp: Language, tmp_path: Path) -> None:
+    nlp.to_disk(tmp_path)
+    config = {"components": {"answers": {"n_best": 1, "longest_answer": 1}}}
+    for other in (
+        spacy.load(tmp_path, config=config),
+        answering(n_best=1, longest_answer=1).from_bytes(nlp.to_bytes()),
+    ):
+        (doc,) = other.pipe(make_questions(other, ASKED[:1]))
+        assert [len(span) for span in doc.spans["answer"]] == [1]
 
 
 @pytest.mark.slow

@@ -40,11 +40,11 @@ def test_attributes(trained: Language) -> None:
 
 def test_without_singletons(trained: Language) -> None:
     pipe = trained.get_pipe("coreference")
-    pipe.cfg["singletons"] = False
+    pipe.singletons = False
     try:
         assert found(trained) == CLUSTERS[:2]
     finally:
-        pipe.cfg["singletons"] = True
+        pipe.singletons = True
 
 
 @pytest.mark.parametrize("singletons", [False, True])
@@ -76,6 +76,14 @@ def test_bytes_disk_and_pickle(trained: Language, tmp_path: Path) -> None:
         own, theirs = (nlp.get_pipe("coreference").to_bytes(exclude=["vocab"]) for nlp in (trained, other))
         assert own == theirs
     assert not list(tmp_path.rglob("*.pkl"))
+
+
+def test_settings_of_a_saved_pipeline_can_be_changed(trained: Language, tmp_path: Path) -> None:
+    trained.to_disk(tmp_path)
+    other = spacy.load(tmp_path, config={"components": {"coreference": {"prefix": "chains"}}})
+    doc = other(Doc(other.vocab, words=TEXTS[0][0].split()))
+    assert "chains_1" in doc.spans
+    assert "coref_clusters_1" not in doc.spans
 
 
 @pytest.mark.slow

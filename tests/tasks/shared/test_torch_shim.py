@@ -1,7 +1,10 @@
 """A torch network in a Thinc model: built late, saved without pickle, and given the optimizer's averages."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+import srsly
 import torch
 from thinc.api import Adam, ArgsKwargs
 
@@ -52,6 +55,19 @@ def test_weights_of_another_network() -> None:
     other = TorchShim(lambda width: torch.nn.Linear(width, 2))
     with pytest.raises(WeightsError, match="bias, weight differ"):
         other.from_bytes(shim.to_bytes())
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [b"no message", b"", b"\x81", {"arrays": {}}, {"sizes": 5, "arrays": {}}, {"sizes": {"depth": 3}, "arrays": {}}],
+)
+def test_damaged_bytes_change_nothing(damaged: Any) -> None:
+    shim = TorchShim(build)
+    shim.prepare(width=3)
+    before = shim.to_bytes()
+    with pytest.raises(WeightsError, match="saved weights of a component are damaged"):
+        shim.from_bytes(damaged if isinstance(damaged, bytes) else srsly.msgpack_dumps(damaged))
+    assert shim.to_bytes() == before
 
 
 def test_averages_reach_it() -> None:
