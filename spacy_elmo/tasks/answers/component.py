@@ -7,13 +7,13 @@ from typing import Any
 
 from spacy.attrs import IS_SPACE
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
 from ...errors import AnnotationError, Errors
+from ..shared.configured_pipe import ConfiguredPipe
 from ..shared.extensions import set_getter
 from ..shared.sizes import check_sizes
 from .best_spans import Best, best_spans
@@ -26,7 +26,7 @@ SCORES = "scores"  # attribute of the span group
 _SAMPLE = 10  # docs with which the model is initialised
 
 
-class Answers(TrainablePipe):
+class Answers(ConfiguredPipe):
     """Finds the answer to a question in a paragraph.
 
     A doc has the question in `doc.spans["question"]` and the paragraph in `doc.spans["context"]`, one span each; or its
@@ -56,8 +56,7 @@ class Answers(TrainablePipe):
     ) -> None:
         check_sizes(n_best=n_best, longest_answer=longest_answer)
         self.vocab, self.model, self.name, self.scorer = vocab, model, name, scorer
-        self.n_best, self.longest_answer = n_best, longest_answer  # not in cfg, which a saved pipeline would set again
-        self.cfg: dict[str, Any] = {}
+        self.cfg = {"n_best": n_best, "longest_answer": longest_answer}
         set_getter(Span, "answer_score", answer_score)
 
     def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:
@@ -78,7 +77,7 @@ class Answers(TrainablePipe):
             return []
         is_word = doc.to_array(IS_SPACE)[parts.context.start : parts.context.end] == 0
         numbers = self.model.ops.to_numpy(scores)
-        return best_spans(numbers, is_word, self.longest_answer, self.n_best)
+        return best_spans(numbers, is_word, self.cfg["longest_answer"], self.cfg["n_best"])
 
     def set_annotations(self, docs: Iterable[Doc], answers: Sequence[Sequence[Best]]) -> None:
         """Write the answers to the docs, and question and context if they are only lines so far.

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
 from spacy.tokens.underscore import Underscore
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 
 from ...errors import AnnotationError, Errors, SettingsError, shown
+from ..shared.configured_pipe import ConfiguredPipe
 from .annotations import PREFIX, annotate, clusters_of, register
 from .decoding import clusters_from
 from .examples import gold_mentions, loss_of, targets_of
@@ -24,7 +24,7 @@ Clusters = list[list[tuple[int, int]]]
 SAMPLE = 10  # docs that the model is initialised with
 
 
-class Coreference(TrainablePipe):
+class Coreference(ConfiguredPipe):
     """Finds mentions, and clusters of those that speak of the same thing.
 
     vocab: the pipeline's vocabulary.
@@ -51,8 +51,7 @@ class Coreference(TrainablePipe):
             raise SettingsError(Errors.COREF_PREFIX.format(got=shown(prefix)))
         if keyword.iskeyword(prefix) or hasattr(Underscore, prefix):
             raise SettingsError(Errors.COREF_PREFIX_RESERVED.format(got=shown(prefix)))
-        super().__init__(vocab, model, name)
-        self.prefix, self.singletons = prefix, singletons  # not in cfg, which a saved pipeline would set again
+        super().__init__(vocab, model, name, prefix=prefix, singletons=singletons)
         self.scorer = scorer
         register(prefix)
 
@@ -66,8 +65,8 @@ class Coreference(TrainablePipe):
         """
         validate_get_examples(get_examples, "Coreference.initialize")
         examples = list(get_examples())
-        if not sum(len(clusters_of(example.reference, self.prefix)) for example in examples):
-            expected = f"span groups {self.prefix}_1, {self.prefix}_2 and so on"
+        if not sum(len(clusters_of(example.reference, self.cfg["prefix"])) for example in examples):
+            expected = f"span groups {self.cfg['prefix']}_1, {self.cfg['prefix']}_2 and so on"
             raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
         self.model.initialize(X=[example.reference for example in examples[:SAMPLE]])
 
@@ -77,12 +76,12 @@ class Coreference(TrainablePipe):
         if not any(len(doc) for doc in docs):
             return [[] for _ in docs]
         scores: list[Scores] = self.model.predict(docs)
-        return [clusters_from(one, singletons=self.singletons) for one in scores]
+        return [clusters_from(one, singletons=self.cfg["singletons"]) for one in scores]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Clusters]) -> None:
         """Write clusters to docs, in the place of those that they have. scores: from `predict`."""
         for doc, clusters in zip(docs, scores):
-            annotate(doc, clusters, self.prefix)
+            annotate(doc, clusters, self.cfg["prefix"])
 
     def get_loss(self, examples: Iterable[Example], scores: list[Scores]) -> tuple[float, list[Scores]]:
         """Return the loss and the gradient of the scores. scores: of the model in training.
@@ -91,6 +90,6 @@ class Coreference(TrainablePipe):
         """
         examples = list(examples)
         validate_examples(examples, "Coreference.get_loss")
-        gold = [gold_mentions(example, self.prefix) for example in examples]
+        gold = [gold_mentions(example, self.cfg["prefix"]) for example in examples]
         pairs = [loss_of(one, targets_of(one, mentions)) for one, mentions in zip(scores, gold)]
         return sum(loss for loss, _ in pairs), [gradient for _, gradient in pairs]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
@@ -16,6 +15,7 @@ from thinc.types import Floats2d
 
 from ...errors import AnnotationError, Errors, SettingsError, shown
 from ...models.numbers import is_number
+from ..shared.configured_pipe import ConfiguredPipe
 from ..shared.sizes import check_sizes
 from ..shared.unknown_labels import warn_of_unknown
 from .annotations import annotate, given_predicates
@@ -29,7 +29,7 @@ from .viterbi import best_tags
 Roles = dict[int, list[tuple[int, int, str]]]
 
 
-class SemanticRoles(TrainablePipe):
+class SemanticRoles(ConfiguredPipe):
     """Labels the roles of predicates, and finds the predicates if nobody gave them.
 
     vocab: of the pipeline.
@@ -63,9 +63,12 @@ class SemanticRoles(TrainablePipe):
         self._unknown: set[str] = set()
         self.name = name
         self.scorer = scorer
-        # not in cfg, which a saved pipeline would set again
-        self.find_predicates, self.threshold, self.reach = find_predicates, threshold, reach
-        self.cfg: dict[str, Any] = {"labels": []}
+        self.cfg: dict[str, Any] = {
+            "labels": [],
+            "find_predicates": find_predicates,
+            "threshold": threshold,
+            "reach": reach,
+        }
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -171,7 +174,7 @@ class SemanticRoles(TrainablePipe):
         examples = list(examples)
         validate_examples(examples, "SemanticRoles.update")
         warn_of_unknown(self.name, set().union(*map(labels_in, examples)), self.labels, self._unknown)
-        targets = targets_of(examples, self.labels, self.reach)
+        targets = targets_of(examples, self.labels, self.cfg["reach"])
         docs = [example.predicted for example in examples]
         if any(len(doc) for doc in docs):
             set_dropout_rate(self.model, drop)
@@ -191,21 +194,21 @@ class SemanticRoles(TrainablePipe):
 
         Raises AnnotationError if the annotations of an example are wrong.
         """
-        return loss_of(scores, targets_of(list(examples), self.labels, self.reach), self.model.ops)
+        return loss_of(scores, targets_of(list(examples), self.labels, self.cfg["reach"]), self.model.ops)
 
     def _given(self, doc: Doc) -> list[int] | None:
         given = given_predicates(doc)
-        if given is None and len(doc) and not self.find_predicates:
+        if given is None and len(doc) and not self.cfg["find_predicates"]:
             raise AnnotationError(Errors.ROLES_NO_PREDICATES.format(text=shown(doc.text), name=self.name))
         return given
 
     def _rows(self, docs: list[Doc], given: list[list[int] | None], logits: list[Floats2d]) -> list[Row]:
         predicates = []
         for doc, tokens, scores in zip(docs, given, logits):
-            likely = probabilities(self.model.ops.to_numpy(scores)[:, 0]) >= self.threshold
+            likely = probabilities(self.model.ops.to_numpy(scores)[:, 0]) >= self.cfg["threshold"]
             found = [int(token) for token in np.flatnonzero(likely) if not doc[int(token)].is_space]
             predicates.append(found if tokens is None else tokens)
-        return rows_of(docs, predicates, self.reach)
+        return rows_of(docs, predicates, self.cfg["reach"])
 
 
 def _no_rows(logits: list[Floats2d]) -> list[Row]:

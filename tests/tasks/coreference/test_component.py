@@ -40,11 +40,11 @@ def test_attributes(trained: Language) -> None:
 
 def test_without_singletons(trained: Language) -> None:
     pipe = trained.get_pipe("coreference")
-    pipe.singletons = False
+    pipe.cfg["singletons"] = False
     try:
         assert found(trained) == CLUSTERS[:2]
     finally:
-        pipe.singletons = True
+        pipe.cfg["singletons"] = True
 
 
 @pytest.mark.parametrize("singletons", [False, True])
@@ -84,6 +84,10 @@ def test_settings_of_a_saved_pipeline_can_be_changed(trained: Language, tmp_path
     doc = other(Doc(other.vocab, words=TEXTS[0][0].split()))
     assert "chains_1" in doc.spans
     assert "coref_clusters_1" not in doc.spans
+    gold = Doc(other.vocab, words=TEXTS[0][0].split())
+    annotate(gold, TEXTS[0][1], prefix="chains")
+    predicted = Doc(other.vocab, words=TEXTS[0][0].split())
+    assert other.evaluate([Example(predicted, gold)])["coref_f"] == pytest.approx(1.0)  # the scorer reads them too
 
 
 @pytest.mark.slow

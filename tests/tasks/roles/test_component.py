@@ -85,7 +85,7 @@ def test_files_and_processes(tmp_path: Path) -> None:
     assert [roles_in(doc) for doc in nlp.pipe(texts, n_process=2)] == expected
     changed = {"find_predicates": False, "threshold": 0.75, "reach": 7}
     pipe = spacy.load(tmp_path / "saved", config={"components": {"semantic_roles": changed}}).get_pipe("semantic_roles")
-    assert {name: getattr(pipe, name) for name in changed} == changed
+    assert {name: pipe.cfg[name] for name in changed} == changed
     assert loaded.get_pipe("semantic_roles").labels == ("ARG0", "ARG1", "ARG2", "ARGM-TMP", "V")
     assert not list((tmp_path / "saved").rglob("*.pkl"))
 
@@ -102,7 +102,7 @@ def test_docs_without_roles() -> None:
 @pytest.mark.slow
 def test_whitespace_is_no_predicate() -> None:
     nlp = learned()
-    nlp.get_pipe("semantic_roles").threshold = 0.0  # so that each token is likely enough
+    nlp.get_pipe("semantic_roles").cfg["threshold"] = 0.0  # so that each token is likely enough
     doc = nlp("Mary \n\n gave")
     assert [span.text for span in doc.spans["predicates"]] == ["Mary", "gave"]
 
