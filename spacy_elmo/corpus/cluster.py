@@ -111,8 +111,8 @@ def run_cluster(
             return workers - 1
         return 2 * max(1, int(ray.cluster_resources().get("GPU" if gpu else "CPU", 0))) - 1  # machines come and go
 
-    def collect(most: int) -> None:
-        while len(pending) > most:
+    def collect(left: int) -> None:
+        while len(pending) > left:
             for task in _finished(ray, pending, ("CPU", "GPU") if gpu else ("CPU",)):
                 size = pending.pop(task)
                 facts = _result(ray, task)

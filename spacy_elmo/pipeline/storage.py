@@ -40,7 +40,7 @@ def key(attr: str, suffix: str, start: int | None = 0) -> Any:
     """Return spaCy's key of an extension value. (spaCy's type stub expects strings.)
 
     attr: name of the extension attributes.
-    suffix: LAYERS, VECTORS, MIX or TOKENS.
+    suffix: LAYERS, VECTORS, MIX, TOKENS, NOTHING or HOOKS.
     start: place in the text, in characters; None for docs that version 0.1.0 wrote.
     """
     return ("._.", attr + suffix, start, None)

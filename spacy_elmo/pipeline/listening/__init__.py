@@ -1,6 +1,7 @@
 """The handshake between an elmo pipe and its listeners, from `update` to `finish_update`.
 
-Only pipeline.elmo uses this folder. The listeners' side is in models/listening.
+The listeners' side is in models/listening. Two files hold callbacks that configs name: unfreezing.py, which
+unfreezes a biLM while it is tuned, and own_bilms.py, which gives each component a copy of the biLM.
 
 Linking. Whenever a pipeline changes, spaCy assigns `listener_map = {}` on the elmo pipe (Listening.start_linking), and
 calls its `find_listeners` for each later component that is not disabled. Each listener in that component's model that
