@@ -13,7 +13,7 @@ from ..pretraining.model.files import SOFTMAX, WORDS, bilm_folder, has_softmax, 
 from ..pretraining.run.starting import check_init
 from ..pretraining.settings.config import PretrainConfig
 from ..pretraining.settings.config_file import to_config, to_text
-from ..pretraining.settings.fitting import enough_tokens, fit
+from ..pretraining.settings.fitting import enough_sentences, enough_tokens, fit
 from ..pretraining.settings.help import commented
 from ..pretraining.settings.sections import PathSettings
 from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
@@ -79,7 +79,7 @@ def _fitted(large: PretrainConfig) -> tuple[PretrainConfig, str, bool]:
     """Return settings that fit the size of a text, what was counted and changed, and whether it could be counted."""
     source = large.paths.train
     try:
-        size = count_text(source, large.corpus.language, enough_tokens(large))
+        size = count_text(source, large.corpus.language, enough_tokens(large), enough_sentences(large))
     except CorpusError as error:
         return large, f"the text was not counted, so the settings are those for a large one ({error})", False
     fitted, before, updates = fit(large, size)

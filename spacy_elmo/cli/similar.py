@@ -10,7 +10,7 @@ from spacy.cli._util import import_code
 from ..errors import CommandError, Errors
 from ..formats.sentences import listed, read_lines
 from ..formats.unpacking import PACKED
-from ..modules.loading import EMBEDDED
+from ..modules.loading import EMBEDDED, can_name_bilm
 from .shared.console import escaped, print_json, quoted, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import open_text, source_of
@@ -153,7 +153,8 @@ def similar(
     import_code(code)
     with printing_errors():
         if text is None:
-            given = (EMBEDDED, quoted(Path(model))) if Path(model).is_file() else (quoted(Path(model)), "TEXT")
+            name = quoted(Path(model))
+            given = (name, "TEXT") if can_name_bilm(model) else (EMBEDDED, name)
             raise CommandError(Errors.SIMILAR_ALONE.format(got=model, model=given[0], text=given[1]))
         occurrences = read_occurrences(model, pipe, text, word, ignore_case)
         query = occurrences.pop(choose_query(occurrences, sentence, source_of(text), word))

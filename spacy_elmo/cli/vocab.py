@@ -13,7 +13,7 @@ from ..formats.text.sources import refuse_inside
 from ..pretraining.text.reading import Report
 from ..pretraining.text.vocabulary import Vocabulary, WordCounts, count_words
 from ..pretraining.text.vocabulary_file import SPECIAL, counts_path
-from .shared.console import escaped, show_all
+from .shared.console import escaped, print_utf8, show_all
 from .shared.errors import print_error
 from .shared.inputs import STANDARD_INPUT, sentences_in
 from .shared.options import Force, OldLanguage, TextLanguage
@@ -105,7 +105,7 @@ def vocab(
         print_error(Errors.EMBED_STOPPED.format(path=output_file))
         raise
     if streamed:
-        typer.echo("".join(f"{word}\n" for word in vocabulary.words).encode(), nl=False)  # UTF-8, as the file
+        print_utf8("".join(f"{word}\n" for word in vocabulary.words))
         with redirect_stdout(sys.stderr):
             show(report, counted, vocabulary)
             show_bad(report)

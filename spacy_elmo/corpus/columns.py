@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -50,7 +51,7 @@ class EmbedColumns:
         if self.selection.name == "all":
             raise SettingsError(Errors.COLUMNS_LAYERS)
         self._loaded: tuple[EmbeddingBiLM, Tokenizer] | None = None
-        self._lock = threading.Lock()
+        self._locked = os.getpid(), threading.Lock()
 
     def __call__(self, table: Any) -> Any:
         """Return a table with two more columns: "tokens", and "vectors" (or "vector", with `sentence`).
@@ -71,7 +72,7 @@ class EmbedColumns:
             raise CorpusError(Errors.COLUMNS_MISSING.format(got=got or "none", expected=shown(self.column)))
         values = table[self.column]
         missing = values.isna() if is_frame else [value is None for value in values]
-        with self._lock:  # Dask calls this in several threads: one loads, and one text is split at a time
+        with self._lock():  # Dask calls this in several threads: one loads, and one text is split at a time
             sentences = self._words("" if absent else value for value, absent in zip(values, missing))
         vectors = self._vectors(sentences)
         name = "vector" if self.selection.sentence else "vectors"
@@ -117,11 +118,16 @@ class EmbedColumns:
             self._loaded = bilm, self.bilm.tokenizer(self.lang)
         return self._loaded
 
+    def _lock(self) -> threading.Lock:
+        if self._locked[0] != os.getpid():  # a fork may have copied the lock while another thread held it
+            self._locked = os.getpid(), threading.Lock()
+        return self._locked[1]
+
     def __getstate__(self) -> Mapping[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"} | {"_loaded": None}
+        return {name: value for name, value in vars(self).items() if name != "_locked"} | {"_loaded": None}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
+        vars(self).update(state, _locked=(os.getpid(), threading.Lock()))
 
 
 def _objects(values: Sequence[Any]) -> Array:

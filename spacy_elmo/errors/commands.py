@@ -28,10 +28,8 @@ class CommandMessages:
     )
     EMBED_UNREADABLE = "{source}: can't be read ({reason}). Expected text, one sentence a line."
     EMBED_NO_SENTENCES = "{source}: empty. Expected text, one sentence a line, words separated by blanks."
-    EMBED_EMPTY = (
-        "texts without a word, such as empty lines, which were left out: {n:,}. The datasets number the others, so "
-        "their numbers are not those of the lines."
-    )
+    EMBED_EMPTY = "texts without a word, such as empty lines, which were left out: {n:,}"
+    EMBED_EMPTY_NUMBERS = "; the datasets are numbered without them"
     EMBED_EMPTY_LINES = (
         "{source}: these lines are empty: {lines}. Expected a sentence in every line: remove the empty ones, or write "
         "another file than HDF5 with python -m spacy elmo embed: a .spacy file, for example, leaves them out."

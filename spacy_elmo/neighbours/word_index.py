@@ -14,7 +14,6 @@ from ..errors import CorpusError, Errors, SettingsError, shown
 from ..formats.atomic_folder import is_unfinished
 from ..formats.strict.npy import read_npy
 from ..formats.text.sources import find_files
-from ..models.numbers import is_whole
 from ..pretraining.text.prepared import PreparedCorpus
 from ..pretraining.text.preparing import digest_of, source_files
 from ..pretraining.text.reading import read_sentences
@@ -122,7 +121,7 @@ class WordIndex:
         to be damaged.
         """
         for name, number in (("n", n), ("occurrence", occurrence)):
-            if not is_whole(number):
+            if not isinstance(number, int | np.integer) or isinstance(number, bool):
                 raise SettingsError(Errors.INDEX_NUMBER.format(name=name, got=shown(number)))
         words, place = find_word(sentence, word, occurrence, self.corpus.meta.language)
         layers = self.embedder.embed_sentence(words)

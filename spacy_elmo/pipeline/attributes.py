@@ -135,7 +135,8 @@ def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
     """
 
     def vectors(block: Block, rows: Any) -> Any:
-        return mix(block.layers[:, rows], block.mix) if block.vectors is None else block.vectors[rows]
+        # `embed` writes docs with float16 if it is asked to
+        return mix(block.layers[:, rows], block.mix) if block.vectors is None else block.vectors[rows].astype("f")
 
     stored = (part if isinstance(part, Doc) else part.doc).user_data
     array = _stored(part, attr, VECTORS if key(attr, VECTORS) in stored else LAYERS)
@@ -144,7 +145,6 @@ def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
     if array is None or (array.ndim == 3 and weights is None):
         result = _followed(part, attr, vectors)
     else:
-        # `embed` writes docs with float16 if it is asked to
         result = array.astype("f", copy=False) if array.ndim == 2 else mix(array, weights)
     return result
 

@@ -220,7 +220,8 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
         assert part in run(*arguments, code=1)
     assert "--top" in run("en_mini", text, "--word", "bank", "--top", 0, code=2)
     assert "--word" in run("en_mini", text, code=2)
-    for alone, command in ((text, f"en_mini {text}"), ("en_mini", "en_mini TEXT"), (tmp_path, f"{tmp_path} TEXT")):
+    commands = {text: f"en_mini {text}", "-": "en_mini -", "en_mini": "en_mini TEXT", tmp_path: f"{tmp_path} TEXT"}
+    for alone, command in commands.items():
         told = run(alone, "--word", "bank", code=1).replace(" ", "")
         assert f"similar {command} --word WORD".replace(" ", "") in told
     text.write_bytes(b"the bank\nthe bank \xff\n")

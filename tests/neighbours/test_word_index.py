@@ -63,6 +63,7 @@ def test_one_per_sentence(index: WordIndex) -> None:
         best.setdefault(one.sentence, one.cosine)
     assert [one.cosine for one in found] == [best[one.sentence] for one in found]
     assert index.neighbours(QUERY, "bank", 0) == []
+    assert len(index.neighbours(QUERY, "bank", np.int64(2), occurrence=np.int32(1))) == 2  # type: ignore[arg-type]
     for n in (2.5, None, "3", True):
         with pytest.raises(SettingsError, match=r"n is .*Expected a whole number"):
             index.neighbours(QUERY, "bank", n)  # type: ignore[arg-type]

@@ -84,7 +84,7 @@ def embed_as_allennlp(
     tell_cut_words(embedder.n_truncated, embedder.options.max_characters - 2)
     empty = sum(left_out for _, left_out in found)
     if empty:
-        msg.warn(Errors.EMBED_EMPTY.format(n=empty))
+        msg.warn(Errors.EMBED_EMPTY.format(n=empty) + ("" if keys else Errors.EMBED_EMPTY_NUMBERS))
     if not quiet:
         msg.good(f"{output}: {len(lines):,} sentences, {layers} of {embedder.options.layers} layers")
 

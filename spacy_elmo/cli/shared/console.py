@@ -33,6 +33,15 @@ def escaped(text: str) -> str:
     return printable.encode(encoding, "backslashreplace").decode(encoding)
 
 
+def print_utf8(text: str) -> None:
+    """Print a text in UTF-8, as it would be in a file, whatever the encoding of standard output."""
+    if hasattr(sys.stdout, "buffer"):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
+    else:  # a program has put a StringIO there
+        sys.stdout.write(text)
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON, in ASCII if standard output is not UTF-8, as in a pipe on Windows."""
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"

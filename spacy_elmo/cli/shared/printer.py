@@ -28,7 +28,10 @@ class TerminalPrinter(Printer):
         return heading if self.no_print else print(heading)
 
     def _in_colours(self) -> bool:
-        terminal = sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
+        try:
+            terminal = sys.stdout.isatty()
+        except (AttributeError, ValueError):  # it is closed, or a program's own object
+            return False
         return self._colours and terminal and not os.environ.get("NO_COLOR")
 
 

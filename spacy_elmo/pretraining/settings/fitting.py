@@ -44,15 +44,22 @@ def enough_tokens(config: PretrainConfig) -> int:
     return math.ceil(_enough_updates(config) * training.tokens_per_update / training.epochs / share) + 1
 
 
+def enough_sentences(config: PretrainConfig) -> int:
+    """Return how many sentences a text must have so that `fit` does not change the streams."""
+    streams = config.training.streams
+    return streams if config.paths.heldout is not None else math.ceil(streams / (1 - config.corpus.heldout_share)) + 1
+
+
 def fit(config: PretrainConfig, size: TextSize) -> Fit:
     """Return settings that fit a text.
 
-    The softmax is full if the biLM has random weights and the text has fewer words than twice the sampled negatives.
+    If there are more streams than sentences to train on, they are lowered to a power of two, which several workers can
+    share. The softmax is full if the biLM has random weights and the text has fewer words than twice the negatives.
 
     The expected updates are tokens * epochs / (streams * steps * accumulate). A text that gives 500 of them, and ten
     times the warm-up, or that was not counted to its end, changes nothing else. Otherwise:
 
-    1. streams are halved, down to 16, until there are 500 updates, and are at most the sentences to train on;
+    1. streams are halved, down to 16, until there are 500 updates;
     2. if there are less than 200 even so, epochs are raised until there are, to 5 at most;
     3. warmup_steps is a tenth of the updates at most;
     4. evaluations and checkpoints come five times in a run at least;
@@ -66,14 +73,16 @@ def fit(config: PretrainConfig, size: TextSize) -> Fit:
     share = 1.0 if config.paths.heldout is not None else 1 - config.corpus.heldout_share
     tokens = (size.tokens + size.sentences) * share  # each sentence has a `</S>`
     before = max(1, round(tokens * training.epochs / training.tokens_per_update))
-    if not size.complete or before >= _enough_updates(config):
+    if not size.complete:
         return Fit(config, before, before)
+    training = replace(training, streams=_most_streams(config, size))
+    if before >= _enough_updates(config):
+        updates = round(tokens * training.epochs / training.tokens_per_update)
+        return Fit(replace(config, training=training), before, updates)
     while tokens * training.epochs < _ENOUGH_UPDATES * training.tokens_per_update:
         if training.streams // 2 < _LEAST_STREAMS:
             break
         training = replace(training, streams=training.streams // 2)
-    heldout = 0 if config.paths.heldout is not None else heldout_sentences(size.sentences, config.corpus.heldout_share)
-    training = replace(training, streams=max(1, min(training.streams, size.sentences - heldout)))
     wanted = _FEW_UPDATES * training.tokens_per_update / max(1.0, tokens)
     if training.epochs < wanted:
         training = replace(training, epochs=max(training.epochs, min(_MOST_EPOCHS, float(math.ceil(wanted)))))
@@ -99,6 +108,13 @@ def _with_softmax(config: PretrainConfig, words: int) -> PretrainConfig:
     if not few or config.paths.init is not None:  # a biLM that is tuned has its own words
         return config
     return replace(config, training=replace(config.training, softmax=replace(softmax, kind="full")))
+
+
+def _most_streams(config: PretrainConfig, size: TextSize) -> int:
+    streams, sentences = config.training.streams, size.sentences
+    if config.paths.heldout is None:
+        sentences -= heldout_sentences(sentences, config.corpus.heldout_share)
+    return streams if streams <= sentences else 1 << max(0, sentences.bit_length() - 1)
 
 
 def _enough_updates(config: PretrainConfig) -> int:

@@ -34,7 +34,7 @@ def heldout_sentences(sentences: int, share: float) -> int:
     return min(max(1, round(sentences * share)), sentences - 1)
 
 
-def count_text(source: str, language: str | None, enough: int) -> TextSize:
+def count_text(source: str, language: str | None, enough: int, least: int = 0) -> TextSize:
     """Count the sentences and tokens of a text while it is read.
 
     Words are counted at blanks, because spaCy's tokenizer is much slower. The first 1,000 sentences tell how many
@@ -43,6 +43,7 @@ def count_text(source: str, language: str | None, enough: int) -> TextSize:
     source: a file, a folder or a pattern; see `read_sentences`.
     language: of the spaCy tokenizer; None: words are separated by blanks.
     enough: number of tokens at which the count ends.
+    least: number of sentences that are counted in any case, if there are so many.
 
     Raises CorpusError if the text can't be read.
     """
@@ -50,7 +51,7 @@ def count_text(source: str, language: str | None, enough: int) -> TextSize:
     sentences = words = 0
     spaced, complete, distinct = ratio < _UNSPACED, True, set[str]()
     for sentence in read_sentences(source):
-        if words * ratio >= enough:
+        if words * ratio >= enough and sentences >= least:
             complete = False
             break
         sentences += 1

@@ -56,7 +56,7 @@ class Answers(ConfiguredPipe):
     ) -> None:
         check_sizes(n_best=n_best, longest_answer=longest_answer)
         self.vocab, self.model, self.name, self.scorer = vocab, model, name, scorer
-        self.cfg = {"n_best": n_best, "longest_answer": longest_answer}
+        self.configure(n_best=n_best, longest_answer=longest_answer)
         set_getter(Span, "answer_score", answer_score)
 
     def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:

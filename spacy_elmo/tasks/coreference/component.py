@@ -51,7 +51,8 @@ class Coreference(ConfiguredPipe):
             raise SettingsError(Errors.COREF_PREFIX.format(got=shown(prefix)))
         if keyword.iskeyword(prefix) or hasattr(Underscore, prefix):
             raise SettingsError(Errors.COREF_PREFIX_RESERVED.format(got=shown(prefix)))
-        super().__init__(vocab, model, name, prefix=prefix, singletons=singletons)
+        super().__init__(vocab, model, name)
+        self.configure(prefix=prefix, singletons=singletons)
         self.scorer = scorer
         register(prefix)
 

@@ -63,12 +63,8 @@ class SemanticRoles(ConfiguredPipe):
         self._unknown: set[str] = set()
         self.name = name
         self.scorer = scorer
-        self.cfg: dict[str, Any] = {
-            "labels": [],
-            "find_predicates": find_predicates,
-            "threshold": threshold,
-            "reach": reach,
-        }
+        self.configure(find_predicates=find_predicates, threshold=threshold, reach=reach)
+        self.cfg["labels"] = []
 
     @property
     def labels(self) -> tuple[str, ...]:

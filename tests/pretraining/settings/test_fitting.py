@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.fitting import enough_tokens, fit
+from spacy_elmo.pretraining.settings.fitting import enough_sentences, enough_tokens, fit
 from spacy_elmo.pretraining.settings.sections import PathSettings
 from spacy_elmo.pretraining.settings.sizes import Size, config_of_size, tuning_config
 from spacy_elmo.pretraining.text.counting import MOST_WORDS, TextSize
@@ -18,9 +18,9 @@ ALL = [TUNING, *(config_of_size(size, PATHS) for size in Size)]
 @pytest.mark.parametrize("config", ALL)
 def test_a_large_text_changes_nothing(config: PretrainConfig) -> None:
     tokens = enough_tokens(config)
-    assert fit(config, TextSize(0, tokens)).config == config
+    assert fit(config, TextSize(400, tokens)).config == config
     assert fit(config, TextSize(10, 100, complete=False)).config == config  # the count ended early
-    assert fit(config, TextSize(0, tokens * 9 // 10)).config != config
+    assert fit(config, TextSize(400, tokens * 9 // 10)).config != config
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_is_large(config: PretrainConfig, enough: float) -> None:
         (11_800, 410_738, 32, 1.0, 83, 660, 66),  # 422,538 tokens with </S>, of 640 an update
         (3_000, 98_504, 16, 1.0, 20, 317, 31),  # 101,504 of 320
         (1_000, 31_000, 16, 2.0, 6, 200, 20),  # 32,000 of 320, twice
-        (10, 310, 10, 5.0, 1, 8, 0),  # 320 of 200, five times
+        (10, 310, 8, 5.0, 1, 10, 1),  # 320 of 160, five times
         (80_000, 2_480_000, 256, 1.0, 500, 500, 50),  # streams stay, the warm-up is shorter
     ],
 )
@@ -56,12 +56,24 @@ def test_tuning_to_a_small_text(
 
 @pytest.mark.parametrize(
     ("sentences", "heldout", "streams"),
-    [(16, "b.txt", 16), (15, "b.txt", 15), (17, None, 16), (16, None, 15), (2, None, 1), (1, "b.txt", 1)],
+    [(16, "b.txt", 16), (15, "b.txt", 8), (17, None, 16), (16, None, 8), (2, None, 1), (1, "b.txt", 1)],
 )
 def test_each_stream_has_a_sentence(sentences: int, heldout: str | None, streams: int) -> None:
     """Without a held-out text, a hundredth of the sentences is held out, 1 at least."""
     config = replace(TUNING, paths=PathSettings("a.txt", heldout))
-    assert fit(config, TextSize(sentences, 31 * sentences)).config.training.streams == streams
+    for length in (31, 1_000_000):  # tokens of a sentence; long ones give enough updates
+        fitted, _, updates = fit(config, TextSize(sentences, length * sentences))
+        assert fitted.training.streams == streams
+        tokens = (length + 1) * sentences * (1.0 if heldout is not None else 0.99) * fitted.training.epochs
+        assert updates == max(1, round(tokens / (streams * 20)))
+
+
+@pytest.mark.parametrize("config", ALL)
+def test_enough_sentences(config: PretrainConfig) -> None:
+    for paths in (PATHS, PathSettings("a.txt")):
+        split, tokens = replace(config, paths=paths), 10**9
+        assert fit(split, TextSize(enough_sentences(split), tokens)).config == split
+        assert fit(split, TextSize(config.training.streams - 1, tokens)).config != split
 
 
 @pytest.mark.parametrize("config", ALL)

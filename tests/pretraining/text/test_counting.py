@@ -32,6 +32,7 @@ def test_the_count_ends_when_it_is_enough(tmp_path: Path) -> None:
     size = count_text(str(tmp_path / "a.txt"), None, 30)
     assert size == TextSize(10, 30, complete=False, words=3)
     assert count_text(str(tmp_path / "a.txt"), None, 301).complete
+    assert count_text(str(tmp_path / "a.txt"), None, 1, least=20).sentences == 20
 
 
 def test_distinct_words_are_counted_up_to_a_limit(tmp_path: Path) -> None:

@@ -144,6 +144,33 @@ def test_settings_of_a_saved_pipeline_can_be_changed(nlp: Language, tmp_path: Pa
         assert [len(span) for span in doc.spans["answer"]] == [1]
 
 
+def test_settings_that_were_changed_before_saving_stay(tmp_path: Path) -> None:
+    nlp = answering()
+    nlp.initialize(lambda: gold(nlp))
+    component = nlp.get_pipe("answers")
+    component.cfg["n_best"] = 2
+    nlp.to_disk(tmp_path)
+    changed = {"components": {"answers": {"longest_answer": 5}}}
+    for other, longest in ((spacy.load(tmp_path), 17), (spacy.load(tmp_path, config=changed), 5)):
+        loaded = other.get_pipe("answers")
+        assert (loaded.cfg["n_best"], loaded.cfg["longest_answer"]) == (2, longest)
+        again = answering(longest_answer=longest).from_bytes(other.to_bytes()).get_pipe("answers")
+        assert again.cfg == loaded.cfg
+
+
+def test_what_an_earlier_version_saved() -> None:
+    """It has the settings alone; they are used as before."""
+    nlp, other = answering(), answering(n_best=1)
+    nlp.initialize(lambda: gold(nlp))
+    nlp.get_pipe("answers").cfg = {"n_best": 2, "longest_answer": 3}
+    other.from_bytes(nlp.to_bytes())
+    assert {**other.get_pipe("answers").cfg, "configured": None} == {
+        "n_best": 2,
+        "longest_answer": 3,
+        "configured": None,
+    }
+
+
 @pytest.mark.slow
 def test_processes(nlp: Language) -> None:
     expected = [doc.spans["answer"].attrs["scores"] for doc in nlp.pipe(make_questions(nlp, ASKED))]
