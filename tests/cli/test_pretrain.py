@@ -115,7 +115,7 @@ def test_what_is_refused_before_anything_is_read(arguments: list[str], message: 
 
 def test_files_that_are_not_there(stub: Loop) -> None:
     assert "does not exist" in run("no.cfg", "out", code=2)
-    assert "is a file" in run("run.cfg", "a.txt", code=2)
+    assert "is no folder" in run("run.cfg", "a.txt", code=2)
     Path("run.cfg").write_bytes(b"\xff")
     assert "run.cfg: not a configuration" in run("run.cfg", "out", code=1)
     assert not stub.calls
