@@ -15,13 +15,13 @@ from ..pretraining.model.files import FILES, bilm_folder, softmax_folder
 from ..pretraining.model.language_model import LanguageModel
 from ..pretraining.scoring import STREAMS, Evaluation, evaluate_text
 from ..pretraining.text.reading import Report
-from .shared.console import escaped, show_all
+from .shared.console import escaped, print_json, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import STANDARD_INPUT, sentences_in
 from .shared.options import Json, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_inputs
 from .shared.printer import msg
-from .views.evaluation import Subject, print_json, print_table, write_scores
+from .views.evaluation import Subject, as_dict, print_table, write_scores
 
 
 def check_scores_file(path: Path, model: Path, text: Path) -> None:
@@ -111,7 +111,7 @@ def evaluate(
         subject, evaluation = read_and_evaluate(model, text, lang or language, sentences, streams, per_sentence)
     with redirect_stdout(sys.stderr) if per_sentence == STANDARD_OUTPUT else nullcontext():
         if as_json:
-            print_json(subject, evaluation)
+            print_json(as_dict(subject, evaluation))
         else:
             print_table(subject, evaluation)
     if not as_json and per_sentence not in (None, STANDARD_OUTPUT):

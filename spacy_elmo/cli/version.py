@@ -1,6 +1,5 @@
 """`elmo --version`: what a bug report needs to say of this installation."""
 
-import json
 import platform
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -13,6 +12,7 @@ from ..errors import Errors
 from ..formats.checksums import sha256_of
 from ..modules.loading import EMBEDDED, embedded_files
 from ..modules.loops import loops_state
+from .shared.console import print_json
 from .shared.printer import msg
 
 DIGITS = 12  # of a SHA-256: enough to tell files apart
@@ -69,7 +69,7 @@ def version(
     if not show:
         return
     if as_json:
-        typer.echo(json.dumps(installation(), indent=2))
+        print_json(installation())
     else:
         msg.table(rows(installation()))
     raise typer.Exit

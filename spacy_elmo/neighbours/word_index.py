@@ -117,7 +117,8 @@ class WordIndex:
         other_words: whether the same word is left out, in upper or lower case.
         one_per_sentence: whether only the first result of each sentence is kept. Equal sentences count as one.
 
-        Raises ElmoError if the word does not occur in the sentence that often, and CorpusError if the index turns out
+        Raises SettingsError if a number is not whole, ElmoError if the word does not occur in the sentence that often,
+        and CorpusError if the index turns out
         to be damaged.
         """
         for name, number in (("n", n), ("occurrence", occurrence)):

@@ -136,7 +136,11 @@ def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
 
     def vectors(block: Block, rows: Any) -> Any:
         # `embed` writes docs with float16 if it is asked to
-        return mix(block.layers[:, rows], block.mix) if block.vectors is None else block.vectors[rows].astype("f")
+        return (
+            mix(block.layers[:, rows], block.mix)
+            if block.vectors is None
+            else block.vectors[rows].astype("f", copy=False)
+        )
 
     stored = (part if isinstance(part, Doc) else part.doc).user_data
     array = _stored(part, attr, VECTORS if key(attr, VECTORS) in stored else LAYERS)

@@ -11,7 +11,7 @@ import spacy
 
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import EmbedColumns
-from spacy_elmo.corpus.bilm import BiLMChoice
+from spacy_elmo.corpus.bilm import BiLMChoice, EmbeddingBiLM
 from spacy_elmo.errors import CorpusError, SettingsError
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
@@ -111,7 +111,13 @@ def test_a_table_of_arrow_is_refused() -> None:
 
 def test_threads_load_the_bilm_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loads, load = [], BiLMChoice.load
-    monkeypatch.setattr(BiLMChoice, "load", lambda choice: loads.append(time.sleep(0.05)) or load(choice))  # type: ignore[func-returns-value]
+
+    def slow_load(choice: BiLMChoice) -> EmbeddingBiLM:
+        loads.append(choice)
+        time.sleep(0.05)  # so that the other threads ask for it meanwhile
+        return load(choice)
+
+    monkeypatch.setattr(BiLMChoice, "load", slow_load)
     embed = EmbedColumns(bilm=BILM, sentence=True)
     with ThreadPoolExecutor(4) as threads:
         tables = list(threads.map(embed, [{"text": ["the bank"]}] * 4))

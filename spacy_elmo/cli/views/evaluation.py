@@ -1,6 +1,5 @@
 """What `elmo evaluate` prints and writes."""
 
-import json
 import math
 import sys
 from collections.abc import Iterable, Iterator
@@ -60,8 +59,8 @@ def print_table(subject: Subject, evaluation: Evaluation) -> None:
         msg.warn(f"lines left out: {bad.n_bad:,}", "\n".join(map(str, bad.bad)))
 
 
-def print_json(subject: Subject, evaluation: Evaluation) -> None:
-    """Print an evaluation as one JSON object. An infinite perplexity is null."""
+def as_dict(subject: Subject, evaluation: Evaluation) -> dict[str, Any]:
+    """Return an evaluation as a dict that can be written as JSON. An infinite perplexity is None."""
     score = evaluation.zero
     record: dict[str, Any] = {
         "model": subject.model,
@@ -77,7 +76,7 @@ def print_json(subject: Subject, evaluation: Evaluation) -> None:
     }
     for name, scored in _scores(evaluation).items():
         record[name] = scored and _json(scored.perplexities) | {"without_unknown": _json(scored.known_perplexities)}
-    print(json.dumps(record, indent=2))
+    return record
 
 
 def write_scores(path: Path, scores: Iterable[Score]) -> Score:

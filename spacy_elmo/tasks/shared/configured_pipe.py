@@ -1,4 +1,4 @@
-"""The base of components whose settings come from their config, also if they are loaded."""
+"""The base of components whose config may change the settings that they were saved with."""
 
 from __future__ import annotations
 

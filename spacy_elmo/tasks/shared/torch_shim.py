@@ -81,7 +81,7 @@ class TorchShim(PyTorchShim):
             network = self._built(sizes, arrays) if sizes else None
         except WeightsError:
             raise
-        except Exception as error:  # damaged bytes fail anywhere in msgpack, numpy or the network
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # msgpack's own errors are ValueErrors
             raise WeightsError(Errors.TASK_DAMAGED.format(reason=error)) from error
         self._model, self.sizes = network, sizes
         return self
