@@ -135,12 +135,9 @@ def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
     """
 
     def vectors(block: Block, rows: Any) -> Any:
-        # `embed` writes docs with float16 if it is asked to
-        return (
-            mix(block.layers[:, rows], block.mix)
-            if block.vectors is None
-            else block.vectors[rows].astype("f", copy=False)
-        )
+        if block.vectors is None:
+            return mix(block.layers[:, rows], block.mix)
+        return block.vectors[rows].astype("f", copy=False)  # `embed` writes docs with float16 if it is asked to
 
     stored = (part if isinstance(part, Doc) else part.doc).user_data
     array = _stored(part, attr, VECTORS if key(attr, VECTORS) in stored else LAYERS)
