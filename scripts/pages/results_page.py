@@ -15,6 +15,7 @@ from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing
 
 from ..runs.experiments import TASKS, Task
+from ..runs.facts_of_runs import bilm_mark
 from ..runs.train_runs import seeds_of
 from ..shared.command import run_command
 from ..shared.messages import Messages
@@ -42,6 +43,7 @@ How to read this page, which `python -m spacy project run results` writes from t
 - Deviation: the standard deviation of a sample.
 - Error cut: the share of the baseline's errors that is gone, 1 - (1 - F) / (1 - F of the baseline), of the means.
 - Trained parameters: of all components but the biLM, which is frozen.
+- The weights of `en_mini` are named by the first digits of their SHA-256; those of the package have {mark}.
 - Minutes and words per second: of the shortest and of the fastest run, since runs were made on machines of different
   speed; one thread, while the machine did other work. So they tell the order of size, and no small differences. Minutes
   include the times in which a run was paused. Words per second in "What you would take instead" were measured side by
@@ -87,7 +89,7 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     if not any(runs.complete for _, runs in all_runs):
         raise CommandError(Messages.NO_RESULTS.format(path=project / "results"))
     output.parent.mkdir(parents=True, exist_ok=True)
-    parts = [_INTRODUCTION, *summary(project, all_runs, output), _READING]
+    parts = [_INTRODUCTION, *summary(project, all_runs, output), _READING.format(mark=bilm_mark())]
     weights = output.with_name(f"{output.stem}_weights.png")
     for task, runs in all_runs:
         parts += task_part(project, task, runs, output)

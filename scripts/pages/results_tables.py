@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from ..runs.experiments import BASELINE, ELMO, NETWORKS, Task
+from ..runs.facts_of_runs import bilm_mark
 from .run_files import AllRuns, Run, Runs
 
 WITH_VECTORS = ("vectors", ELMO, "vectors_elmo")  # static vectors, ELMo, and both
@@ -136,7 +137,15 @@ def mixes_table(runs: Runs) -> str:
 
 
 def source_lines(workflow: str, runs: Runs) -> str:
-    """Return the command that makes runs, and at which commits and on which machines they were made."""
+    """Return the command that makes runs, and at which commits, on which machines and with which weights it did."""
     commits = ", ".join(sorted({run.commit for run in runs.complete if run.commit}))
     machines = "; ".join(sorted({run.machine for run in runs.complete}))
-    return f"`python -m spacy project run {workflow} .`; commit {commits or 'unknown'}; {machines}."
+    line = f"`python -m spacy project run {workflow} .`; commit {commits or 'unknown'}; {machines}"
+    marks = sorted({run.bilm for run in runs.complete if run.bilm})
+    return f"{line}; `en_mini` {', '.join(marks)}." if marks else f"{line}."
+
+
+def with_earlier_weights(all_runs: AllRuns) -> list[str]:
+    """Return the titles of the tasks of which a run used other weights of en_mini than those of the package."""
+    now = bilm_mark()
+    return [task.title for task, runs in all_runs if any(run.bilm not in ("", now) for run in runs.complete)]

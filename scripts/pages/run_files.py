@@ -30,6 +30,7 @@ class Run(NamedTuple):
     words_per_second: while the test part was scored.
     commit: of the project.
     machine: its processor.
+    bilm: mark of the weights of `en_mini`; "" without it.
     mixes: what the scalar mixes learned.
     curve: updates and score on the development part at each evaluation; empty for runs that did not write it.
     """
@@ -44,6 +45,7 @@ class Run(NamedTuple):
     words_per_second: int
     commit: str
     machine: str
+    bilm: str
     mixes: list[LearnedMix]
     curve: list[tuple[int, float]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..runs.experiments import BASELINE, ELMO, TASKS, Task, speed_of
 from .ablation_tables import Pace, least_shares, pace_of
 from .alternatives import words_per_second
-from .results_tables import WITH_VECTORS, cut_of
+from .results_tables import WITH_VECTORS, cut_of, with_earlier_weights
 from .run_files import AllRuns
 
 
@@ -34,6 +34,9 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
     if speeds[0] and speeds[1]:
         share = _named((task, speeds[1] / speeds[0]))
         lines.append(f"Speed of [x; ELMo] on two threads, as a share of that of x alone: {share}.")
+    if earlier := with_earlier_weights(all_runs):
+        listed = "; ".join(earlier)
+        lines.append(f"`en_mini` was trained on after runs of these tasks, which had its earlier weights: {listed}.")
     return lines
 
 

@@ -48,6 +48,7 @@ def facts_of_training(run: dict[str, Any]) -> dict[str, Any]:
         "fingerprint": run["fingerprint"],
         "commit": run["commit"],
         "machine": run["machine"],
+        "bilm": run.get("bilm", ""),  # runs of before it was recorded have none
         "minutes": round(run["seconds"] / 60, 1),
         "dev": numbers_in(run["dev"]),
     }

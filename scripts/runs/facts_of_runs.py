@@ -1,7 +1,8 @@
-"""Facts about a run beside its scores (commit, machine, parameters, size), and how its record is written."""
+"""Facts about a run beside its scores (commit, machine, biLM, parameters, size), and how its record is written."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -10,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from spacy.language import Language
-from thinc.api import Model
+from thinc.api import Config, Model
 
+from spacy_elmo import bilms
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing
 
+EMBEDDED = "en_mini"
+_OTHER_BILMS = ("bilm", "options_file", "weight_file")  # settings with which a pipe reads another one
 _CODE = ("spacy_elmo", "scripts", "configs")  # results/ and the pages change while the runs are made
 
 
@@ -40,6 +44,17 @@ def machine() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+
+
+def bilm_mark() -> str:
+    """Return the first 12 digits of the SHA-256 of the weights of en_mini, which is trained on from time to time."""
+    return hashlib.sha256(Path(bilms.paths(EMBEDDED)[1]).read_bytes()).hexdigest()[:12]
+
+
+def bilm_of(config: Config) -> str:
+    """Return the mark of en_mini if a pipeline of this config reads it, else ""."""
+    models = [pipe["model"] for pipe in config["components"].values() if pipe.get("factory") == "elmo"]
+    return bilm_mark() if any(not any(map(model.get, _OTHER_BILMS)) for model in models) else ""
 
 
 def _git(project: Path, *arguments: str) -> str:

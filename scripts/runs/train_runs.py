@@ -32,7 +32,7 @@ from ..shared.messages import Messages
 from .ablations import ABLATIONS
 from .corpus_shares import write_share
 from .experiments import ALTERNATIVES, TASKS, Task, config_of, folder_of
-from .facts_of_runs import commit_of, machine, write_record
+from .facts_of_runs import bilm_of, commit_of, machine, write_record
 from .network_configs import network_config
 
 _LOG = "log.jsonl"
@@ -109,7 +109,8 @@ def write_config(project: Path, task: Task, name: str) -> Path:
 
 def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id: int) -> None:
     """Run `spacy train` and write run.json. run.json is written last. Raises CommandError if training fails."""
-    mark = fingerprint(load_config(config_path, dict(overrides), interpolate=True))
+    config = load_config(config_path, dict(overrides), interpolate=True)
+    mark = fingerprint(config)
     record = output / "run.json"
     if record.is_file() and json.loads(record.read_text(encoding="utf-8"))["fingerprint"] == mark:
         print(f"{output}: trained before from the same settings and files")
@@ -126,7 +127,7 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
         raise CommandError(Messages.TRAIN_FAILED.format(output=output, command=" ".join(command)))
     seconds = time.perf_counter() - begin
     meta = json.loads((output / "model-best" / "meta.json").read_text(encoding="utf-8"))
-    where = {"commit": commit_of(Path()), "machine": machine()}
+    where = {"commit": commit_of(Path()), "machine": machine(), "bilm": bilm_of(config)}
     run = {"fingerprint": mark, "seconds": round(seconds, 1), "gpu_id": gpu_id, **where, "dev": meta["performance"]}
     run["curve"] = curve(output / _LOG)
     write_record(record, run)

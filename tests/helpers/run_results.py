@@ -11,6 +11,7 @@ def add_run(project: Path, name: str, scores: dict[str, Any], seed: int = 0, **m
         "fingerprint": "x",
         "commit": "abc123",
         "machine": "a processor, 2 cores",
+        "bilm": "",
         "minutes": 7.4,
         "parameters": 12345,
         "megabytes": 6.78,

@@ -11,6 +11,7 @@ from run_results import add_run
 from scripts.pages.results_page import write_results
 from scripts.pages.results_tables import error_cut, spread
 from scripts.runs.experiments import TASKS
+from scripts.runs.facts_of_runs import bilm_mark
 from spacy_elmo.errors import CommandError
 from spacy_elmo.tasks.coreference.scorer import score_coreference
 
@@ -62,6 +63,20 @@ def test_figures(project: Path) -> None:
     names = ("summary", "ner", "weights", "ablations_newswire")
     assert pictures == {f"results_{name}.png" for name in names}
     assert all(f"({name})" in page for name in pictures)
+
+
+@pytest.mark.slow
+def test_weights_that_were_trained_on(project: Path) -> None:
+    output, scores = project / "docs" / "results.md", dict.fromkeys(("ents_f", "ents_p", "ents_r"), 0.6)
+    add_run(project, "ner_wnut17/elmo", scores, bilm="0123456789ab")
+    write_results(project, output, (0, 1, 2))
+    page = output.read_text(encoding="utf-8")
+    assert "after runs of these tasks, which had its earlier weights: Entities, WNUT-17." in page
+    assert "commit abc123; a processor, 2 cores; `en_mini` 0123456789ab." in page
+    assert f"those of the package have {bilm_mark()}." in page
+    add_run(project, "ner_wnut17/elmo", scores, bilm=bilm_mark())
+    write_results(project, output, (0, 1, 2))
+    assert "earlier weights" not in output.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -1,12 +1,18 @@
 """Facts about a run: weights counted by hand, bytes of files, commit."""
 
+import hashlib
 import re
 import subprocess
 from pathlib import Path
 
+import pytest
 import spacy
+from spacy.util import load_config
 
-from scripts.runs.facts_of_runs import commit_of, machine, megabytes, parameters
+from scripts.runs.experiments import TASKS
+from scripts.runs.facts_of_runs import bilm_of, commit_of, machine, megabytes, parameters
+from scripts.runs.network_configs import network_config
+from spacy_elmo import bilms
 from spacy_elmo.tasks.entailment.pairs import make_pair
 
 
@@ -58,3 +64,19 @@ def test_changed_code_is_told(tmp_path: Path) -> None:
     assert re.fullmatch("[0-9a-f]{7,}", commit)
     (tmp_path / "scripts/a.py").write_text("2")
     assert commit_of(tmp_path) == f"{commit}-dirty"
+
+
+USES = {"baseline": False, "elmo": True, "random": False, "vectors": False, "vectors_elmo": True}
+
+
+@pytest.mark.parametrize(("network", "has"), USES.items(), ids=str)
+def test_the_biLM_of_a_config(network: str, has: bool) -> None:
+    weights = Path(bilms.paths("en_mini")[1]).read_bytes()
+    for task in TASKS:
+        config = network_config(Path(__file__).parents[3], task, task.networks[network])
+        assert bilm_of(config) == (hashlib.sha256(weights).hexdigest()[:12] if has else "")
+
+
+def test_a_biLM_by_its_folder_is_not_the_embedded_one() -> None:
+    config = load_config(Path(__file__).parents[3] / "configs/ner_elmo.cfg", {"components.elmo.model.bilm": "runs/own"})
+    assert bilm_of(config) == ""
