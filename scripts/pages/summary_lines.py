@@ -35,8 +35,7 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
         share = _named((task, speeds[1] / speeds[0]))
         lines.append(f"Speed of [x; ELMo] on two threads, as a share of that of x alone: {share}.")
     if earlier := with_earlier_weights(all_runs):
-        listed = "; ".join(earlier)
-        lines.append(f"`en_mini` was trained on after runs of these tasks, which had its earlier weights: {listed}.")
+        lines.append(f"Tasks with runs that had earlier weights of `en_mini`: {'; '.join(earlier)}.")
     return lines
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -13,11 +12,11 @@ from typing import Any
 from spacy.language import Language
 from thinc.api import Config, Model
 
-from spacy_elmo import bilms
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing
+from spacy_elmo.formats.checksums import sha256_of
+from spacy_elmo.modules.loading import embedded_files
 
-EMBEDDED = "en_mini"
 _OTHER_BILMS = ("bilm", "options_file", "weight_file")  # settings with which a pipe reads another one
 _CODE = ("spacy_elmo", "scripts", "configs")  # results/ and the pages change while the runs are made
 
@@ -48,7 +47,7 @@ def machine() -> str:
 
 def bilm_mark() -> str:
     """Return the first 12 digits of the SHA-256 of the weights of en_mini, which is trained on from time to time."""
-    return hashlib.sha256(Path(bilms.paths(EMBEDDED)[1]).read_bytes()).hexdigest()[:12]
+    return sha256_of(Path(embedded_files()[1]))[:12]
 
 
 def bilm_of(config: Config) -> str:
