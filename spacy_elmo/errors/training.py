@@ -26,6 +26,7 @@ class TrainingMessages:
         "training.streams is {got}. Expected a multiple of {expected}: the streams are divided equally among {size} "
         "processes, and in each process among the pairs of training.workers."
     )
+    READERS = "training.readers is {got}, but must divide the {streams} streams of a process. Change one of them."
     MANY_NEGATIVES = (
         "training.softmax.negatives is {got}, but the vocabulary has {n_words} words. Expected at most that many: set "
         'it lower, or training.softmax.kind to "full".'

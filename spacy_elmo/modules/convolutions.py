@@ -14,7 +14,7 @@ from .loops import loops
 
 N_IDS = 262  # 261 characters, and 0 for the mask
 # Torch convolves words, sorted by length, in groups of this size. Each group is cut to its longest word.
-WORDS_PER_GROUP = 256
+WORDS_PER_GROUP = {"cpu": 256, "cuda": 8192}
 
 
 def encoded_lengths(ids: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ class Convolutions:
         """
         order = torch.argsort(lengths, stable=True)
         pooled = []
-        for group in order.split(WORDS_PER_GROUP):
+        for group in order.split(WORDS_PER_GROUP.get(ids.device.type, 256)):
             x = F.embedding(ids[group, : int(lengths[group[-1]])], self.embedding, padding_idx=0)
             pooled.append(torch.cat([_convolve_and_pool(x, weight, bias) for weight, bias in self.filters], 1))
         restore = torch.empty_like(order)

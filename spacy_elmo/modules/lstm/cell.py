@@ -147,6 +147,20 @@ def cell_forward(
             bound(clip),
         )
         return
+    cell_forward_in_torch(sums, gates, bias, cell_in, keep, cell_out, out, clip)
+
+
+def cell_forward_in_torch(
+    sums: Tensor,
+    gates: Tensor,
+    bias: Tensor,
+    cell_in: Tensor,
+    keep: Tensor | None,
+    cell_out: Tensor,
+    out: Tensor,
+    clip: float | None,
+) -> None:
+    """Compute what `cell_forward` computes, on any device. The arrays may have more axes before the batch."""
     active = sums + bias
     previous = cell_in if keep is None else cell_in * keep
     out.copy_(cell_in_torch(active, previous, cell_out, clip, one_sigmoid=True))
@@ -170,7 +184,7 @@ def cell_in_torch(
     Returns *Shape:* (batch, dim).
     """
     i, j, f, o = Gates.of(sums)
-    for gates in (i, sums[:, GATE_F * cell.shape[1] :]) if one_sigmoid else (i, f, o):
+    for gates in (i, sums[..., GATE_F * cell.shape[-1] :]) if one_sigmoid else (i, f, o):
         gates.sigmoid_()
     torch.mul(previous, f, out=cell).addcmul_(i, j.tanh_())
     return torch.tanh(clip_in_place(cell, clip)).mul_(o)
@@ -209,16 +223,28 @@ def cell_backward(
             bound(clip),
         )
         return d_cell
-    sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+    return cell_backward_in_torch(gates, cell_in, keep, cell_out, d_out, d_cell, clip)
+
+
+def cell_backward_in_torch(
+    gates: Tensor,
+    cell_in: Tensor,
+    keep: Tensor | None,
+    cell_out: Tensor,
+    d_out: Tensor,
+    d_cell: Tensor,
+    clip: float | None,
+) -> Tensor:
+    """Compute what `cell_backward` computes, on any device. The arrays may have more axes before the batch."""
+    aten, (d_i, d_j, d_f, d_o) = torch.ops.aten, Gates.of(gates)
     i, j, f, o = Gates.of(gates.to(cell_out.dtype, copy=True))
-    d_i, d_j, d_f, d_o = Gates.of(gates)
     d_out, tanh_c = d_out.to(cell_out.dtype), torch.tanh(cell_out)
-    d_o.copy_(sigmoid_backward(d_out * tanh_c, o))
-    d_cell = d_cell + tanh_backward(d_out * o, tanh_c)
+    d_o.copy_(aten.sigmoid_backward(d_out * tanh_c, o))
+    d_cell = d_cell + aten.tanh_backward(d_out * o, tanh_c)
     if clip is not None:
-        d_cell = torch.ops.aten.hardtanh_backward(d_cell, cell_out, -clip, clip)
-    d_i.copy_(sigmoid_backward(d_cell * j, i))
-    d_j.copy_(tanh_backward(d_cell * i, j))
-    d_f.copy_(sigmoid_backward(d_cell * (cell_in if keep is None else cell_in * keep), f))
+        d_cell = aten.hardtanh_backward(d_cell, cell_out, -clip, clip)
+    d_i.copy_(aten.sigmoid_backward(d_cell * j, i))
+    d_j.copy_(aten.tanh_backward(d_cell * i, j))
+    d_f.copy_(aten.sigmoid_backward(d_cell * (cell_in if keep is None else cell_in * keep), f))
     d_cell = d_cell * f
     return d_cell if keep is None else d_cell * keep

@@ -13,19 +13,12 @@ from torch.autograd.function import once_differentiable
 
 from ...kernels.constants import padded
 from . import amx as lstm_amx
+from . import gpu_scan
 from .cell import Clips, cell_backward, cell_forward, clip_in_place, with_forget_bias
+from .gpu_scan import stop_where_clipped
 from .state import LstmState
 from .tape import Arrays, Tape, array
 from .weights import LayerWeights
-
-
-def _stop_where_clipped(gradient: Tensor, clipped: Tensor, bound: float | None) -> Tensor:
-    """Return the gradient of values before they were clipped to [-bound, bound]: 0 if they were clipped."""
-    if bound is None:
-        return gradient
-    bound = torch.tensor(bound, dtype=clipped.dtype).item()  # rounded to the type that was clipped
-    stopped: Tensor = torch.ops.aten.hardtanh_backward(gradient, clipped, -bound, bound)
-    return stopped
 
 
 def _forward(tape: Tape, weight: Tensor, bias: Tensor, w_p: Tensor | None, keep: Tensor | None, clips: Clips) -> None:
@@ -101,7 +94,7 @@ def _backward(
         if w_p_transposed is None:
             d_out = d_h.contiguous()
         else:
-            d_proj[t] = _stop_where_clipped(d_h, tape.hidden[t + 1], clips.proj)
+            d_proj[t] = stop_where_clipped(d_h, tape.hidden[t + 1], clips.proj)
             d_out = d_proj[t] @ w_p_transposed
         d_c = cell_backward(tape.gates[t], tape.cells[t], keep_step, tape.cells[t + 1], d_out, d_c, clips.cell)
         d_h = torch.mm(d_gates[t], transposed, out=d_inputs[t])[:, -width:]
@@ -236,5 +229,9 @@ def lstm_scan(
     after each step; without all_cells c after the last step only, *Shape:* (directions, 1, batch, dim).
     """
     settings = _Settings(clips, matmul_dtype or x.dtype, workspace, all_cells)
-    result: tuple[Tensor, Tensor] = _LstmScan.apply(x, *weights, *state, keep, settings)
+    result: tuple[Tensor, Tensor]
+    if gpu_scan.fits(x):
+        result = gpu_scan.GpuScan.apply(x, *weights, *state, keep, *settings)
+    else:
+        result = _LstmScan.apply(x, *weights, *state, keep, settings)
     return result

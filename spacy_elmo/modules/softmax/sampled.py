@@ -1,6 +1,9 @@
 """Sampled softmax: a training loss over the targets and a few thousand words drawn by their frequency."""
 
 import math
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -11,6 +14,7 @@ from ..loops import NAMES, address, loops
 
 # Rows of logits computed at a time: enough for matrix multiplications to run at full speed (measured).
 MAX_BLOCK_ROWS, MIN_BLOCK_ROWS = 1280, 64
+GPU_BLOCKS = 16  # of these blocks at a time on a GPU, which has no such cache, but must be kept busy
 # Logits computed at a time. With more than 8,192 sampled words a block has fewer rows.
 MAX_BLOCK_LOGITS = 1280 << 13
 
@@ -34,22 +38,24 @@ class LogUniform:
         ranks = torch.arange(n_words, dtype=torch.float64)
         self._log_miss = torch.log1p(-torch.log((ranks + 2) / (ranks + 1)) / math.log(n_words + 1))
 
-    def draw(self, generator: torch.Generator) -> tuple[Tensor, int]:
-        """Draw words.
+    def draw(self, generator: torch.Generator, device: torch.device | None = None) -> tuple[Tensor, int]:
+        """Draw words. They do not depend on the device.
 
-        generator: source of the random numbers.
+        generator: source of the random numbers, of the CPU.
+        device: of the words; None: the CPU.
 
         Returns the distinct words, sorted, *Shape:* (n_samples,), and the number of draws, repetitions included.
         """
-        words = torch.empty(0, dtype=torch.int64)
+        words = torch.empty(0, dtype=torch.int64, device=device)
         while True:
             uniform = torch.rand(3 * self.n_samples, generator=generator, dtype=torch.float64)
             new = (torch.exp(uniform * math.log(self.n_words + 1)) - 1).long().clamp_(max=self.n_words - 1)
-            words = torch.cat([words, new])
+            words = torch.cat([words, new.to(words.device)])
             distinct, inverse = torch.unique(words, return_inverse=True)
             if len(distinct) >= self.n_samples:
                 break
-        first = torch.full((len(distinct),), len(words)).scatter_reduce_(0, inverse, torch.arange(len(words)), "amin")
+        order = torch.arange(len(words), device=device)
+        first = torch.full_like(distinct, len(words)).scatter_reduce_(0, inverse, order, "amin")
         last = torch.sort(first).values[self.n_samples - 1]
         return distinct[first <= last], int(last) + 1
 
@@ -63,7 +69,8 @@ class LogUniform:
 
         Returns float32 of the shape of words.
         """
-        return torch.log(-torch.expm1(n_draws * self._log_miss.to(words.device)[words])).float()
+        self._log_miss = self._log_miss.to(words.device)
+        return torch.log(-torch.expm1(n_draws * self._log_miss[words])).float()
 
 
 class _SampledLoss(torch.autograd.Function):
@@ -96,7 +103,8 @@ class _SampledLoss(torch.autograd.Function):
         d_x = torch.empty_like(low_x)
         d_samples = torch.zeros(len(with_ones), n_samples, dtype=x.dtype, device=x.device)
         losses, d_target = torch.empty_like(target_logits), torch.empty_like(target_logits)
-        block = min(n_rows, MAX_BLOCK_ROWS, max(MIN_BLOCK_ROWS, MAX_BLOCK_LOGITS // n_samples))
+        most = 1 if x.device.type == "cpu" else GPU_BLOCKS
+        block = min(n_rows, most * MAX_BLOCK_ROWS, max(MIN_BLOCK_ROWS, most * MAX_BLOCK_LOGITS // n_samples))
         buffer = torch.empty(block, n_samples, dtype=matmul_dtype, device=x.device)
         for start in range(0, n_rows, block):
             rows = slice(start, min(start + block, n_rows))
@@ -106,8 +114,8 @@ class _SampledLoss(torch.autograd.Function):
             d_samples += with_ones[:, rows] @ logits
         d_weight, d_bias = torch.zeros_like(weight), torch.zeros_like(bias)
         d_weight[:n_samples], d_bias[:n_samples] = d_samples[:-1].t(), d_samples[-1]
-        d_weight.index_add_(0, targets, x * d_target[:, None])
-        d_bias.index_add_(0, targets, d_target)
+        _add_rows(d_weight, targets, x * d_target[:, None])
+        _add_rows(d_bias[:, None], targets, d_target[:, None])
         ctx.save_for_backward(d_x.to(x.dtype).addcmul_(target_weight, d_target[:, None]), d_weight, d_bias)
         return losses.sum()
 
@@ -115,6 +123,14 @@ class _SampledLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_loss: Tensor) -> tuple[Tensor | None, ...]:
         return *(gradient * d_loss for gradient in ctx.saved_tensors), None, None, None, None
+
+
+def _add_rows(table: Tensor, rows: Tensor, values: Tensor) -> None:
+    """Add values to rows of a table, in a fixed order. On a GPU index_add_ adds in any order."""
+    if table.is_cuda:
+        table += torch.ops.aten.embedding_dense_backward(values, rows, len(table), -1, False)
+    else:
+        table.index_add_(0, rows, values)
 
 
 def _to_probabilities(
@@ -146,9 +162,12 @@ def _to_probabilities(
             address("d_target", d_target, real, (rows,)),
         )
         return
+    if logits.is_cuda and logits.dtype != torch.float64 and (fused := _fused()) and logits.shape[1] <= fused.MOST_WORDS:
+        fused.to_probabilities(logits, offset, target_logits, hits, losses, d_target)
+        return
     p = logits + offset
-    hit_rows = torch.nonzero(hits >= 0)[:, 0]
-    p[hit_rows, hits[hit_rows].long()] = -math.inf
+    place = hits.clamp(min=0).long()[:, None]  # without a test of values, for which a GPU would have to wait
+    p.scatter_(1, place, p.gather(1, place).masked_fill_(hits[:, None] >= 0, -math.inf))
     highest = torch.maximum(p.amax(1), target_logits)
     p = p.sub_(highest[:, None]).exp_()
     p_target = (target_logits - highest).exp_()
@@ -156,6 +175,12 @@ def _to_probabilities(
     logits.copy_(p.div_(total[:, None]))
     losses.copy_(total.log() + highest - target_logits)
     d_target.copy_(p_target / total - 1)
+
+
+@lru_cache(maxsize=1)
+def _fused() -> Any:
+    """Return the module of the kernel for GPUs; None: there is no Triton, as on Windows."""
+    return import_module(".gpu_probabilities", __package__) if find_spec("triton") else None
 
 
 def sampled_loss(

@@ -29,6 +29,7 @@ CHANGEABLE = (
     "training.epochs",
     "training.total_tokens",
     "training.workers",
+    "training.readers",
     "training.device",
     "training.patience",
     "training.average_share",

@@ -38,8 +38,7 @@ class PathSettings(Section):
         default=None,
         metadata=text(optional=True)
         | help_text(
-            "biLM to go on from, with softmax and vocabulary if it has them: its folder or its name; null: random "
-            "weights"
+            "biLM to go on from, with softmax and vocabulary if it has them: folder or name; null: random weights"
         ),
     )
 
@@ -206,13 +205,13 @@ class TrainingSettings(Section):
         metadata=whole(0) | help_text("tokens at the beginning of a run from paths.init that train the softmax alone"),
     )
     workers: int = field(default=2, metadata=whole(1, 1024) | help_text("threads of a process, 1 or an even number"))
+    readers: int = field(
+        default=0, metadata=whole(0, 256) | help_text("processes that read the text ahead, for a GPU; 0: none")
+    )
     precision: str = field(
         default="auto",
         metadata=one_of("auto", "float32", "bfloat16")
-        | help_text(
-            'of the matrix multiplications: "float32", "bfloat16", or "auto": bfloat16 if the machine has instructions '
-            "for it"
-        ),
+        | help_text('of the matrix multiplications: "float32", "bfloat16", or "auto": bfloat16 if the machine has it'),
     )
     device: str = field(default="cpu", metadata=one_of("cpu", "cuda") | help_text('"cpu" or "cuda"'))
     seed: int = field(

@@ -148,6 +148,9 @@ class Streams:
         row_of_input = np.argsort(order)[inputs].reshape(2, steps, -1)
         return Window(self.table.characters(words[order]), row_of_input, rows[[1, 3]], starts)
 
+    def close(self) -> None:
+        """Do nothing: there is nothing to end. `ReadAhead` has processes."""
+
     def _fill(self, stream: int, rows: npt.NDArray[np.int64], starts: npt.NDArray[np.bool_]) -> None:
         filled, steps = 0, rows.shape[1]
         while filled < steps:

@@ -66,23 +66,29 @@ class MuonAdamW(torch.optim.AdamW):
             parameter.grad = None  # AdamW leaves out a parameter without a gradient
         super().step()
         groups = {id(parameter): group for group in self.param_groups for parameter in group["params"]}
+        alike: dict[tuple[int, ...], list[tuple[str, nn.Parameter, Tensor]]] = {}
         for (name, parameter), gradient in zip(self.matrices, gradients):
             parameter.grad = gradient
             if gradient is not None:
+                ahead = blocks(name, self._ahead(parameter, gradient)).flatten(0, -3)
+                alike.setdefault(tuple(ahead.shape[1:]), []).append((name, parameter, ahead))
+        for shape, members in alike.items():
+            stacks = [ahead for _, _, ahead in members]
+            directions = orthogonal(torch.cat(stacks), self.matmul_dtype).split([len(stack) for stack in stacks])
+            for (name, parameter, _), of_parameter in zip(members, directions):
                 group = groups[id(parameter)]
-                self._update(name, parameter, gradient, group["lr"], group["weight_decay"])
+                parameter.mul_(1 - group["lr"] * group["weight_decay"])
+                view = blocks(name, parameter)
+                view.add_(of_parameter.view_as(view), alpha=-group["lr"] * _RMS * max(shape) ** 0.5)
 
-    def _update(self, name: str, parameter: nn.Parameter, gradient: Tensor, rate: float, decay: float) -> None:
+    def _ahead(self, parameter: nn.Parameter, gradient: Tensor) -> Tensor:
+        """Add a gradient to the mean of the gradients, and return what Nesterov's momentum makes of both."""
         state = self.state[parameter]
         if "momentum_buffer" not in state:
             state["step"] = torch.zeros(())  # not used, but AdamW reads no state without it
             state["momentum_buffer"] = torch.zeros_like(gradient)
         mean: Tensor = state["momentum_buffer"].lerp_(gradient, 1 - self.momentum)
-        ahead = blocks(name, gradient.lerp(mean, self.momentum))  # Nesterov's
-        directions = orthogonal(ahead.flatten(0, -3), self.matmul_dtype)
-        size = _RMS * max(ahead.shape[-2:]) ** 0.5
-        parameter.mul_(1 - rate * decay)
-        blocks(name, parameter).add_(directions.view_as(ahead), alpha=-rate * size)
+        return gradient.lerp(mean, self.momentum)
 
     def rounding(self) -> int:
         """Return a checksum of directions of fixed matrices. Processes with different ones would get other weights."""

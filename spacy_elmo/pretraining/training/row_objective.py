@@ -68,8 +68,7 @@ class RowObjective:
             return _RowScorer(
                 self.softmax, torch.arange(n_words, device=targets.device), targets, zeros, zeros[targets]
             )
-        sample, n_draws = self.sampler.draw(torch.Generator().manual_seed(seed))
-        sample = sample.to(targets.device)
+        sample, n_draws = self.sampler.draw(torch.Generator().manual_seed(seed), targets.device)
         words = group.union(targets)
         in_sample = torch.searchsorted(sample, words).clamp_(max=len(sample) - 1)
         not_sampled = sample[in_sample] != words

@@ -5,7 +5,7 @@ would wait for each other, and would be many times slower whenever another proce
 fixed order. So the same seed and number of threads give the same bits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from ...modules import BiLM, LstmState
 from ...modules.lstm.layers import scan_layers
 from ...modules.lstm.scan import Workspace
 from ...modules.lstm.weights import LayerWeights
+from .dropout import inverted_dropout
 from .objective import Scorer
 
 CHARACTERS = "char_cnn."  # parameters of the character encoder
@@ -162,7 +163,7 @@ class Workers:
         x = F.embedding(batch.inputs[direction, :, part], encoded).requires_grad_(not frozen)
         layers = [_leaves(layer, one) for layer in self.bilm.lstm.weights()]
         leaves = [] if frozen else [x, *(weight for layer in layers for weight in layer if weight is not None)]
-        drop = _dropout(self.dropout, seed)
+        drop = inverted_dropout(self.dropout, seed)
         start = LstmState(state.h[:, one, part], state.c[:, one, part])
         keep = batch.keep[:, part].contiguous()
         with torch.set_grad_enabled(not frozen):
@@ -229,22 +230,3 @@ def _sum(tensors: Sequence[Tensor]) -> Tensor:
     for tensor in tensors[1:]:
         total = total + tensor
     return total
-
-
-def _dropout(rate: float, seed: int) -> Callable[[Tensor], Tensor] | None:
-    """Return a function that applies inverted dropout; None: the rate is 0.
-
-    The masks depend on the seed alone, not on the thread.
-
-    rate: share of the values that is set to 0.
-    seed: of the masks.
-    """
-    if not rate:
-        return None
-    generator = torch.Generator().manual_seed(seed)
-
-    def drop(x: Tensor) -> Tensor:
-        kept = torch.rand(x.shape, generator=generator) >= rate
-        return x * kept.to(x.device, x.dtype).div_(1 - rate)
-
-    return drop

@@ -15,9 +15,11 @@ from ..model.language_model import LanguageModel
 from ..settings.sections import TrainingSettings
 from ..text.batches import StreamRange, Streams
 from ..text.prepared import PreparedCorpus
+from ..text.read_ahead import ReadAhead
 from .adaptive_objective import AdaptiveObjective
 from .averaging import average_of, averaged_model, update_average
 from .distributed import Group
+from .gpu_step import GpuStep
 from .muon import MuonAdamW
 from .named_objective import objective_of
 from .optimizers import clip, dense_optimizer, optimizer_arrays, optimizer_forms, restore_optimizer, set_rate
@@ -60,14 +62,10 @@ class Trainer:
         if len(corpus) < settings.streams:
             raise SettingsError(Errors.FEW_SENTENCES.format(got=len(corpus), streams=settings.streams))
         self.local_streams = slice(self.group.rank * share, (self.group.rank + 1) * share)
-        self.streams = Streams(
-            corpus,
-            model.vocabulary,
-            model.bilm.options.max_characters,
-            StreamRange(settings.streams, self.local_streams.start, share),
-            shuffle_block,
-            settings.seed,
-        )
+        of_text = (corpus, model.vocabulary, model.bilm.options.max_characters)
+        order = (StreamRange(settings.streams, self.local_streams.start, share), shuffle_block, settings.seed)
+        ahead = settings.readers, settings.steps
+        self.streams = ReadAhead(*of_text, *order, *ahead) if settings.readers else Streams(*of_text, *order)
         model.bilm.to(self.group.device)
         model.softmax.to(self.group.device)
         self.parameters = list(model.bilm.parameters())
@@ -77,7 +75,12 @@ class Trainer:
         precision: Precision = settings.precision  # type: ignore[assignment]  # checked by the settings
         matmul_dtype = dtype_of(precision, self.group.device)
         self.optimizer = dense_optimizer(model.bilm.named_parameters(), settings.optimizer, matmul_dtype)
-        self.workers = Workers(model.bilm, settings.workers, matmul_dtype, settings.dropout)
+        on_gpu, dropout = self.group.device.type == "cuda", settings.dropout
+        self.workers = (
+            GpuStep(model.bilm, matmul_dtype, dropout)
+            if on_gpu
+            else Workers(model.bilm, settings.workers, matmul_dtype, dropout)
+        )
         self.tokens_per_update = settings.tokens_per_update
         self.tokens_per_epoch = corpus.n_tokens + len(corpus)
         wanted = settings.total_tokens or settings.epochs * self.tokens_per_epoch
@@ -96,6 +99,7 @@ class Trainer:
         """Set the number of torch's threads back, and end the workers."""
         torch.set_num_threads(self._threads)
         self.workers.close()
+        self.streams.close()
 
     @property
     def tokens(self) -> int:
@@ -177,7 +181,7 @@ class Trainer:
         keep = torch.from_numpy(~(window.starts & self.from_zero))[:, :, None].float()
         device = self.group.device
         tensors = (torch.from_numpy(values) for values in (window.characters, window.inputs, window.targets))
-        characters, inputs, targets = (tensor.to(device) for tensor in tensors)
+        characters, inputs, targets = (tensor.to(device).long() for tensor in tensors)
         return Batch(characters, inputs, targets, keep.to(device))
 
     def state_arrays(self) -> Arrays:

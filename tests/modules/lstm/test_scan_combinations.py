@@ -12,6 +12,7 @@ from torch import Tensor
 
 from spacy_elmo import kernels
 from spacy_elmo.modules.lstm import amx as lstm_amx
+from spacy_elmo.modules.lstm import gpu_scan
 from spacy_elmo.modules.lstm.cell import Clips
 from spacy_elmo.modules.lstm.scan import lstm_scan
 from spacy_elmo.modules.lstm.state import LstmState
@@ -25,9 +26,18 @@ CLIPS = [Clips(None, None), Clips(0.75, None), Clips(None, 0.5), Clips(0.75, 0.5
 BOUNDS = {torch.float32: 5e-6, LOW: 0.016}
 
 
-@pytest.fixture(params=["torch", "compiled", "amx"])
+@pytest.fixture(params=["torch", "compiled", "amx", "gpu in torch", "gpu"])
 def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Runs the test in torch, with the compiled cell, and with the compiled layer on AMX."""
+    """Runs the test in torch, with the compiled cell, with the compiled layer on AMX, and with the scan for GPUs.
+
+    That one runs in torch on the CPU, and with its kernels on a GPU.
+    """
+    if request.param == "gpu" and not torch.cuda.is_available():
+        pytest.skip("there is no GPU that torch sees")
+    if request.param == "gpu in torch":
+        monkeypatch.setattr(gpu_scan, "fits", lambda _: True)
+    if request.param.startswith("gpu"):
+        return str(request.param)
     library: ctypes.CDLL | None = None if request.param == "torch" else request.getfixturevalue("compiled")
     if request.param == "amx" and not kernels.has_amx(library):
         pytest.skip("this processor or system has no AMX, or the compiler did not know it")
@@ -118,24 +128,26 @@ def test_gradients(
     exact = [tensor.clone().requires_grad_() for tensor in given.inputs]
     low = precision == LOW
     expected = plain(exact, keep, clips, low, low and loops != "amx")
-    ours = [tensor.float().requires_grad_() for tensor in given.inputs]
+    device = "cuda" if loops == "gpu" else "cpu"
+    ours = [tensor.float().to(device).requires_grad_() for tensor in given.inputs]
     x, w_x, w_h, bias, h0, c0, *w_p = ours
     weights = LayerWeights(w_x, w_h, bias, w_p[0] if w_p else None)
-    kept = None if keep is None else keep.float()
+    kept = None if keep is None else keep.float().to(device)
     got = lstm_scan(x, weights, LstmState(h0, c0), kept, clips, matmul_dtype=precision)
     for made, wanted in zip(got, expected, strict=True):
         assert made.dtype == torch.float32
-        assert relative(made.detach(), wanted.detach()) <= BOUNDS[precision]
+        assert relative(made.detach().cpu(), wanted.detach()) <= BOUNDS[precision]
     if clips.cell is not None:
         assert (expected[1].abs() == clips.cell).double().mean() > 0.1
     if clips.proj is not None and projection:
         assert (expected[0].abs() == clips.proj).double().mean() > 0.1
     # a rounded output may be clipped here and not there, and then its gradient stops here and not there
     bound = BOUNDS[precision] * (2 if low and clips.proj is not None else 1)
-    ((got[0] * given.d_hidden.float()).sum() + (got[1] * given.d_cells.float()).sum()).backward()
+    d_hidden, d_cells = given.d_hidden.float().to(device), given.d_cells.float().to(device)
+    ((got[0] * d_hidden).sum() + (got[1] * d_cells).sum()).backward()
     ((expected[0] * given.d_hidden).sum() + (expected[1] * given.d_cells).sum()).backward()
     for made, wanted in zip(ours, exact, strict=True):
         assert made.grad is not None
         assert wanted.grad is not None
         assert made.grad.dtype == torch.float32
-        assert relative(made.grad, wanted.grad) <= bound
+        assert relative(made.grad.cpu(), wanted.grad) <= bound

@@ -14,6 +14,7 @@ from spacy_elmo.formats.characters import boundary_ids, words_to_ids
 from spacy_elmo.modules import BiLM, LstmState
 from spacy_elmo.modules.char_cnn import CharCnn
 from spacy_elmo.pretraining.training import step as step_module
+from spacy_elmo.pretraining.training.dropout import inverted_dropout
 from spacy_elmo.pretraining.training.step import Batch, Workers
 
 OPTIONS = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 12, 10, 6, 2, 3.0, 3.0, True)
@@ -57,7 +58,7 @@ def gradients(
 
 def test_inverted_dropout() -> None:
     x = torch.rand(200, 100, generator=torch.Generator().manual_seed(2)) + 1
-    drop = step_module._dropout(0.25, 7)
+    drop = inverted_dropout(0.25, 7)
     assert drop is not None
     first, second = drop(x), drop(x)
     for dropped in (first, second):
@@ -65,12 +66,12 @@ def test_inverted_dropout() -> None:
         assert abs(float(kept.float().mean()) - 0.75) < 0.02
         torch.testing.assert_close(dropped[kept], x[kept] / 0.75)
     assert not torch.equal(first, second)
-    again, other = step_module._dropout(0.25, 7), step_module._dropout(0.25, 8)
+    again, other = inverted_dropout(0.25, 7), inverted_dropout(0.25, 8)
     assert again is not None
     assert other is not None
     assert torch.equal(again(x), first)
     assert not torch.equal(other(x), first)
-    assert step_module._dropout(0.0, 7) is None
+    assert inverted_dropout(0.0, 7) is None
 
 
 @pytest.mark.parametrize("n_threads", [1, 4])
@@ -87,7 +88,7 @@ def test_inputs_of_layers_and_the_top_are_dropped(monkeypatch: pytest.MonkeyPatc
 
         return drop
 
-    monkeypatch.setattr(step_module, "_dropout", to_zero)
+    monkeypatch.setattr(step_module, "inverted_dropout", to_zero)
     groups = max(1, n_threads // 2)
     streams = STREAMS // groups
     for seed in (0, 1):  # no seed of one update is one of the next update

@@ -1,0 +1,95 @@
+"""Tokens per second of pretraining on a GPU, from the text to the update, with and without what makes it fast.
+
+Each row is a trainer of its own on the same prepared text, with `en_mini`'s sizes. Its updates are counted after a
+warm-up, until the GPU has finished. Then comes a profile of the operations of the last row.
+
+    python -m benchmarks.pretraining.gpu_speed TEXT --streams 512,1024,2048 --readers 8
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from unittest.mock import patch
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.modules.lstm import gpu_scan
+from spacy_elmo.modules.lstm.gpu_scan import fused_cell
+from spacy_elmo.pretraining.run.starting import starting_model
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.sections import PathSettings, TrainingSettings
+from spacy_elmo.pretraining.text.prepared import PreparedCorpus
+from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.pretraining.training.distributed import Group
+from spacy_elmo.pretraining.training.trainer import Trainer
+
+from .step_speed import FILTERS
+
+OPTIONS = BiLMOptions(16, FILTERS, 1, "relu", 50, 1024, 128, 2, 3.0, 3.0, True)
+WARM_UP = 10  # updates: kernels are compiled, and the readers have read ahead
+
+
+def trainer_of(corpus: PreparedCorpus, vocabulary: Vocabulary, streams: int, readers: int) -> Trainer:
+    """Return a trainer of `en_mini`'s sizes with the default settings, on the GPU."""
+    settings = TrainingSettings(streams=streams, readers=readers)
+    config = PretrainConfig(PathSettings("text"), OPTIONS, training=settings)
+    model = starting_model(config.bilm, config.paths, settings, vocabulary)
+    return Trainer(settings, model, corpus, config.corpus.shuffle_block, Group(device=torch.device("cuda")))
+
+
+def measure(trainer: Trainer, updates: int) -> float:
+    """Return the tokens per second of an opened trainer."""
+    for _ in range(WARM_UP):
+        trainer.step()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(updates):
+        trainer.step()
+    torch.cuda.synchronize()
+    return updates * trainer.tokens_per_update / (time.perf_counter() - start)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", type=Path, help="plain text, one sentence a line")
+    parser.add_argument("--streams", default="512,1024,2048", help="numbers of streams, with commas")
+    parser.add_argument("--readers", type=int, default=8, help="processes that read the text ahead")
+    parser.add_argument("--updates", type=int, default=60, help="updates of each row")
+    parser.add_argument("--quick", action="store_true", help="only the rows with all that makes it fast")
+    parser.add_argument("--profile", type=Path, help="file for the profile's table")
+    given = parser.parse_args()
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = prepare(given.text, Path(folder) / "corpus")
+        vocabulary = Vocabulary.build(corpus, 50_000)
+        for streams in map(int, given.streams.split(",")):
+            rows = [
+                ("all", given.readers, True),
+                ("without the fused cell", given.readers, False),
+                ("without readers", 0, True),
+            ]
+            for name, readers, fused in rows[:1] if given.quick else rows:
+                cell = patch.object(gpu_scan, "fused_cell", fused_cell if fused else lambda: None)
+                with cell, trainer_of(corpus, vocabulary, streams, readers) as trainer:
+                    speed = measure(trainer, given.updates)
+                print(f"{streams:5} streams, {name:24} {speed:12,.0f} tokens/s", flush=True)
+        with trainer_of(corpus, vocabulary, streams, given.readers) as trainer:
+            measure(trainer, 5)
+            with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
+                measure(trainer, 10)
+        for key in ("self_cuda_time_total", "self_cpu_time_total"):
+            table = recorded.key_averages().table(sort_by=key, row_limit=35, max_name_column_width=60)
+            if given.profile:
+                with given.profile.open("a") as file:
+                    file.write(table)
+            else:
+                print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The step of GPUs: on the CPU against the step of threads, and whole updates on a GPU against those on the CPU."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from starts import find_vocabulary, starting_model
+
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.modules.lstm import gpu_scan
+from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.settings.sections import OptimizerSettings, PathSettings, SoftmaxSettings, TrainingSettings
+from spacy_elmo.pretraining.text.prepared import PreparedCorpus
+from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.pretraining.training.distributed import Group
+from spacy_elmo.pretraining.training.gpu_step import GpuStep
+from spacy_elmo.pretraining.training.trainer import Trainer
+
+OPTIONS = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 12, 20, 16, 2, 3.0, 3.0, True)
+KINDS = ["sampled", "full", "adaptive"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
+    """60 sentences of 1 to 9 words; frequent ones are drawn more often."""
+    rng, folder = random.Random(0), tmp_path_factory.mktemp("text")
+    words = [f"w{number}" for number in range(30)]
+    weights = [1 / (number + 1) for number in range(30)]
+    lines = [" ".join(rng.choices(words, weights, k=rng.randint(1, 9))) for _ in range(60)]
+    (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf8")
+    return prepare(folder / "text.txt", folder / "prepared")
+
+
+def trainer_on(device: str, corpus: PreparedCorpus, kind: str, **training: Any) -> Trainer:
+    fields: dict[str, Any] = {
+        "streams": 8,
+        "steps": 7,
+        "zero_state_share": 0.5,
+        "workers": 2,
+        "precision": "float32",
+        "softmax": SoftmaxSettings(kind, 9, (6, 14)),
+        "optimizer": OptimizerSettings(clip_norm=1e9),
+    }
+    config = PretrainConfig(PathSettings("text.txt"), OPTIONS, training=TrainingSettings(**fields))
+    model = starting_model(config, find_vocabulary(config, corpus))
+    settings = TrainingSettings(**fields | training)
+    return Trainer(settings, model, corpus, 8, Group(device=torch.device(device)))
+
+
+@pytest.fixture
+def gpu() -> str:
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU that torch sees")
+    return "cuda"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("frozen", [0, 10**6])
+def test_it_computes_what_the_threads_compute(
+    corpus: PreparedCorpus, kind: str, frozen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses, states = [], []
+    for of_gpu in (False, True):
+        trainer = trainer_on("cpu", corpus, kind, frozen_tokens=frozen)
+        if of_gpu:
+            monkeypatch.setattr(gpu_scan, "fits", lambda _: True)
+            trainer.workers.close()
+            trainer.workers = GpuStep(trainer.model.bilm, torch.float32)
+        with trainer:
+            losses.append([trainer.step() for _ in range(4)])
+        states.append(trainer.state_arrays())
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+    for name, values in states[0].items():
+        np.testing.assert_allclose(states[1][name], values, rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["muon", "adamw", "adagrad"])
+def test_updates_on_a_gpu_are_those_on_the_cpu(corpus: PreparedCorpus, gpu: str, kind: str, name: str) -> None:
+    losses, states = [], []
+    for device in ("cpu", gpu):
+        trainer = trainer_on(device, corpus, kind, optimizer=OptimizerSettings(name, clip_norm=1e9), average_share=0.1)
+        with trainer:
+            losses.append([trainer.step() for _ in range(6)])
+        states.append(trainer.state_arrays())
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    for key, values in states[0].items():
+        np.testing.assert_allclose(states[1][key], values, rtol=1e-2, atol=1e-3, err_msg=key)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_restored_trainer_on_a_gpu_makes_the_same_updates(
+    corpus: PreparedCorpus, gpu: str, kind: str, precision: str
+) -> None:
+    """Bit by bit, with dropout, and with the text read ahead."""
+    given: dict[str, Any] = {"precision": precision, "dropout": 0.3, "readers": 2, "average_share": 0.1}
+    going = trainer_on(gpu, corpus, kind, **given)
+    with going:
+        for _ in range(3):
+            going.step()
+        saved = going.state_arrays()
+        later = [going.step() for _ in range(5)]
+    again = trainer_on(gpu, corpus, kind, **given)
+    with again:
+        again.restore(saved)
+        assert [again.step() for _ in range(5)] == later
+    for name, values in going.state_arrays().items():
+        np.testing.assert_array_equal(again.state_arrays()[name], values, err_msg=name)
