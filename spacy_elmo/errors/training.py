@@ -27,6 +27,10 @@ class TrainingMessages:
         "processes, and in each process among the pairs of training.workers."
     )
     READERS = "training.readers is {got}, but must divide the {streams} streams of a process. Change one of them."
+    READER_DIED = (
+        "a process that reads the text was killed ({reason}). Often there was too little memory for them: set "
+        "training.readers, which is {readers}, lower. The same command goes on from the last checkpoint."
+    )
     MANY_NEGATIVES = (
         "training.softmax.negatives is {got}, but the vocabulary has {n_words} words. Expected at most that many: set "
         'it lower, or training.softmax.kind to "full".'

@@ -1,5 +1,6 @@
 """Batches that processes of their own read ahead of the updates, for a GPU that would wait for them."""
 
+import signal
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from ...errors import Errors, SettingsError
+from ...errors import ElmoError, Errors, ProcessError, SettingsError
 from .batches import StreamRange, Streams, Window
 from .prepared import PreparedCorpus
 from .vocabulary import Vocabulary
@@ -28,7 +29,7 @@ class _Part(NamedTuple):
     place: Place
 
 
-class _Parts(IterableDataset[_Part]):
+class _Parts(IterableDataset["_Part | ElmoError"]):
     """What the processes read. Each has as many streams as the others, in the order of the processes.
 
     make: the arguments of `Streams` but the range.
@@ -41,7 +42,7 @@ class _Parts(IterableDataset[_Part]):
     def __init__(self, make: Mapping[str, Any], streams: StreamRange, readers: int, steps: int, place: Place) -> None:
         self.make, self.streams, self.readers, self.steps, self.place = make, streams, readers, steps, place
 
-    def __iter__(self) -> Iterator[_Part]:
+    def __iter__(self) -> Iterator[_Part | ElmoError]:
         info = get_worker_info()
         assert info is not None
         share = self.streams.n // self.readers
@@ -49,7 +50,11 @@ class _Parts(IterableDataset[_Part]):
         streams = Streams(streams=StreamRange(self.streams.total, self.streams.first + begin, share), **self.make)
         streams.restore({name: values[begin : begin + share] for name, values in self.place.items()})
         while True:
-            characters, inputs, targets, starts = streams.next(self.steps)
+            try:
+                characters, inputs, targets, starts = streams.next(self.steps)
+            except ElmoError as error:  # raised here, it would arrive with a traceback in its message
+                yield error
+                return
             small = Window(characters.astype(np.int16), inputs.astype(np.int32), targets.astype(np.int32), starts)
             yield _Part(small, streams.state())
 
@@ -90,7 +95,7 @@ class ReadAhead:
         self._streams, self.readers, self.steps = streams, readers, steps
         self._in_place = Streams(streams=streams, **self._make)  # which checks a place that is restored
         self._place: Place = self._in_place.state()
-        self._parts: Iterator[_Part] | None = None
+        self._parts: Iterator[_Part | ElmoError] | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._coming: Future[tuple[Window, Place]] | None = None
 
@@ -105,15 +110,26 @@ class ReadAhead:
         self._place = self._in_place.state()
 
     def next(self, steps: int) -> Window:
-        """Return the next batch. steps: those that this object was made for."""
+        """Return the next batch.
+
+        steps: those that this object was made for.
+
+        Raises CorpusError as `Streams.next` does, and ProcessError if one of the processes was killed.
+        """
         assert steps == self.steps
         if self._thread is None or self._coming is None:
             parts = _Parts(self._make, self._streams, self.readers, self.steps, self._place)
             loader = DataLoader(
-                parts, batch_size=None, num_workers=self.readers, collate_fn=_unchanged, prefetch_factor=_AHEAD
+                parts,
+                batch_size=None,
+                num_workers=self.readers,
+                collate_fn=_unchanged,
+                prefetch_factor=_AHEAD,
+                worker_init_fn=_own_signals,
             )
-            self._parts = iter(loader)
             self._thread = ThreadPoolExecutor(1)
+            # Not in the main thread: there torch would raise in any line once a process is killed.
+            self._parts = self._thread.submit(iter, loader).result()
             self._coming = self._thread.submit(self._assemble)
         window, self._place = self._coming.result()
         self._coming = self._thread.submit(self._assemble)
@@ -125,9 +141,18 @@ class ReadAhead:
             self._thread.shutdown()
         self._parts = self._thread = self._coming = None
 
+    def _part(self, parts: Iterator[_Part | ElmoError]) -> _Part:
+        try:
+            part = next(parts)
+        except RuntimeError as error:  # what torch raises if a process was killed
+            raise ProcessError(Errors.READER_DIED.format(reason=error, readers=self.readers)) from error
+        if isinstance(part, ElmoError):
+            raise part
+        return part
+
     def _assemble(self) -> tuple[Window, Place]:
         assert self._parts is not None
-        parts = [next(self._parts) for _ in range(self.readers)]
+        parts = [self._part(self._parts) for _ in range(self.readers)]
         windows = [part.window for part in parts]
         first = np.cumsum([0, *(len(window.characters) for window in windows[:-1])], dtype=np.int32)
         window = Window(
@@ -137,6 +162,12 @@ class ReadAhead:
             np.concatenate([window.starts for window in windows], 1),
         )
         return window, {name: np.concatenate([part.place[name] for part in parts]) for name in self._place}
+
+
+def _own_signals(number: int) -> None:
+    """Let a process ignore Ctrl-C, which is for the one that trains, and end at SIGTERM. number: of the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _unchanged(part: Any) -> Any:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
+from torch.utils.data import DataLoader
 
-from spacy_elmo.errors import CheckpointError, SettingsError
+from spacy_elmo.errors import CheckpointError, CorpusError, ProcessError, SettingsError
+from spacy_elmo.pretraining.text import read_ahead
 from spacy_elmo.pretraining.text.batches import StreamRange, Streams, Window
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
 from spacy_elmo.pretraining.text.preparing import prepare
@@ -30,8 +38,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
 
 
 @contextmanager
-def both(corpus: PreparedCorpus, readers: int) -> Iterator[tuple[Streams, ReadAhead]]:
-    given = (corpus, Vocabulary.build(corpus, size=40), SIZE, RANGE, 8, 3)
+def both(
+    corpus: PreparedCorpus, readers: int, vocabulary: Vocabulary | None = None
+) -> Iterator[tuple[Streams, ReadAhead]]:
+    given = (corpus, vocabulary or Vocabulary.build(corpus, size=40), SIZE, RANGE, 8, 3)
     ahead = ReadAhead(*given, readers=readers, steps=STEPS)
     try:
         yield Streams(*given), ahead
@@ -89,3 +99,35 @@ def test_a_place_that_is_not_there(corpus: PreparedCorpus) -> None:
             ahead.restore(wrong)
         for name, values in before.items():
             np.testing.assert_array_equal(ahead.state()[name], values)
+
+
+def test_a_damaged_text_is_told_as_without_readers(corpus: PreparedCorpus, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("one two\n" * 50, encoding="utf8")
+    damaged = prepare(tmp_path / "text.txt", tmp_path / "prepared")
+    (damaged.folder / "sentences.txt").write_text("one-two\n" * 50, encoding="utf8")
+    messages = []
+    with both(PreparedCorpus.open(damaged.folder), 2, Vocabulary.build(corpus, size=40)) as pair:
+        for streams in pair:
+            with pytest.raises(CorpusError, match="has 1 words, not 2") as raised:
+                streams.next(STEPS)
+            messages.append(str(raised.value))
+    assert messages[0] == messages[1]
+
+
+def test_a_killed_reader(corpus: PreparedCorpus) -> None:
+    with both(corpus, 2) as (_, ahead):
+        ahead.next(STEPS)
+        readers = multiprocessing.active_children()
+        assert len(readers) == 2
+        os.kill(readers[0].pid or 0, signal.SIGKILL)
+        told = r"a process that reads the text was killed .* set training\.readers"
+        with pytest.raises(ProcessError, match=told):
+            deque((ahead.next(STEPS) for _ in range(100)), maxlen=0)
+
+
+def test_readers_that_are_not_forked(corpus: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS and Windows."""
+    monkeypatch.setattr(read_ahead, "DataLoader", partial(DataLoader, multiprocessing_context="spawn"))
+    with both(corpus, 2) as (alone, ahead):
+        for _ in range(3):
+            assert_same(ahead.next(STEPS), alone.next(STEPS))
