@@ -19,7 +19,8 @@ about half an hour of one core, with the settings of its documentation, and read
 Wikipedia of 2015. In `spacy pretrain` numpy multiplied the matrices, so that it reads more. The biLM's minutes
 contain the evaluation at its end, which took eight of them. The minutes and words of the embedded biLM are the sums of
 those in its model card: it was trained on another machine too, and has also read Wikipedia of 2018 and novels. Minutes
-are those of one core: an hour of two cores counts as 120. Words read are each program's own count, with repetitions.
+are those of one core: an hour of two cores counts as 120. The embedded biLM also had 7 minutes of a GPU, in which it
+read 600 million of its words. Words read are each program's own count, with repetitions.
 
 The corpus is Broad Twitter, and x is the same in all rows. x alone, x with static vectors and [x; ELMo] are the runs
 of its section above. Words per second were measured with two threads, the networks in turns, ELMo's cache off. Thinc
