@@ -1,7 +1,7 @@
 """Tokens per second of pretraining on a GPU, from the text to the update, with and without what makes it fast.
 
 Each row is a trainer of its own on the same prepared text, with `en_mini`'s sizes. Its updates are counted after a
-warm-up, until the GPU has finished. Then comes a profile of the operations of the last row.
+warm-up, until the GPU has finished. Then comes a profile of updates with the last number of streams.
 
     python -m benchmarks.pretraining.gpu_speed TEXT --streams 512,1024,2048 --readers 8
 """
@@ -74,7 +74,7 @@ def main() -> None:
                 ("without readers", 0, True),
             ]
             for name, readers, fused in rows[:1] if given.quick else rows:
-                cell = patch.object(gpu_scan, "fused_cell", fused_cell if fused else lambda: None)
+                cell = patch.object(gpu_scan, "fused_cell", fused_cell if fused else lambda _: None)
                 with cell, trainer_of(corpus, vocabulary, streams, readers) as trainer:
                     speed = measure(trainer, given.updates)
                 print(f"{streams:5} streams, {name:24} {speed:12,.0f} tokens/s", flush=True)

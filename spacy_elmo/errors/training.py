@@ -28,7 +28,7 @@ class TrainingMessages:
     )
     READERS = "training.readers is {got}, but must divide the {streams} streams of a process. Change one of them."
     READER_DIED = (
-        "a process that reads the text was killed ({reason}). Often there was too little memory for them: set "
+        "a process that reads the text has ended ({reason}). If it was killed for want of memory, set "
         "training.readers, which is {readers}, lower. The same command goes on from the last checkpoint."
     )
     MANY_NEGATIVES = (

@@ -14,7 +14,8 @@ from .loops import loops
 
 N_IDS = 262  # 261 characters, and 0 for the mask
 # Torch convolves words, sorted by length, in groups of this size. Each group is cut to its longest word.
-WORDS_PER_GROUP = {"cpu": 256, "cuda": 8192}
+WORDS_PER_GROUP = 256
+GPU_SUMS = 1 << 21  # words of a group times the filters of one width, on a GPU, which must be kept busy
 
 
 def encoded_lengths(ids: Tensor) -> Tensor:
@@ -81,9 +82,9 @@ class Convolutions:
         ids: *Shape:* (words, characters), character ids.
         lengths: *Shape:* (words,), positions of each word that are convolved.
         """
-        order = torch.argsort(lengths, stable=True)
+        order, most = torch.argsort(lengths, stable=True), max(len(bias) for _, bias in self.filters)
         pooled = []
-        for group in order.split(WORDS_PER_GROUP.get(ids.device.type, 256)):
+        for group in order.split(max(WORDS_PER_GROUP, GPU_SUMS // most) if ids.is_cuda else WORDS_PER_GROUP):
             x = F.embedding(ids[group, : int(lengths[group[-1]])], self.embedding, padding_idx=0)
             pooled.append(torch.cat([_convolve_and_pool(x, weight, bias) for weight, bias in self.filters], 1))
         restore = torch.empty_like(order)

@@ -1,8 +1,5 @@
 """The scan of an LSTM layer on a GPU: each call computes a step of both directions, so that few kernels are started."""
 
-from functools import lru_cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import torch
@@ -10,14 +7,14 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..gpu_graph import Replayed
+from ..triton_trial import kernels
 from .cell import FORGET_BIAS, Clips, Gates, cell_backward_in_torch, cell_forward_in_torch, clip_in_place
 from .tape import Arrays, Tape, array
 
 
-@lru_cache(maxsize=1)
-def fused_cell() -> Any:
-    """Return the module of the fused cell; None: there is no Triton, as on Windows."""
-    return import_module(".gpu_cell", __package__) if find_spec("triton") else None
+def fused_cell(device: torch.device) -> Any:
+    """Return the module of the fused cell; None: it does not run on the device. device: of the tensors."""
+    return kernels(f"{__package__}.gpu_cell", device)
 
 
 def fits(x: Tensor) -> bool:
@@ -28,7 +25,7 @@ def fits(x: Tensor) -> bool:
 class GpuWorkspace(Arrays):
     """The arrays that all scans of a layer use, and the recorded calls that read and write them.
 
-    The first scan decides the sizes.
+    A call is recorded for its arrays. If a scan has other sizes, there are new arrays, and new calls are recorded.
     """
 
     def __init__(self) -> None:
@@ -58,12 +55,12 @@ class _Scan(NamedTuple):
     @property
     def cell(self) -> Any:
         """The module of the fused cell if it fits the device and the types; else None."""
-        return fused_cell() if self.sums.is_cuda and self.bias.dtype == torch.float32 else None
+        return fused_cell(self.sums.device) if self.bias.dtype == torch.float32 else None
 
     def forward(self, clips: Clips) -> None:
         """Compute all steps."""
-        tape, width = self.tape, self.tape.hidden.shape[3]
-        cell_forward = cell_forward_in_torch if self.cell is None else self.cell.cell_forward
+        tape, width, cell = self.tape, self.tape.hidden.shape[3], self.cell
+        cell_forward = cell_forward_in_torch if cell is None else cell.cell_forward
         for t in range(tape.gates.shape[1]):
             previous = tape.inputs[:, t, :, -width:]
             previous.copy_(tape.hidden[:, t] if self.low_keep is None else tape.hidden[:, t] * self.low_keep[t])
@@ -83,9 +80,10 @@ class _Scan(NamedTuple):
         d_cells: *Shape:* (directions, steps or 1, batch, dim), of all cell states or of the last one; None: 0.
         """
         tape, width, d_gates = self.tape, self.tape.hidden.shape[3], self.tape.gates
-        steps = d_gates.shape[1]
-        cell_backward = cell_backward_in_torch if self.cell is None else self.cell.cell_backward
-        d_inputs, d_proj = torch.empty_like(tape.inputs), torch.empty_like(tape.hidden[:, 1:])
+        steps, cell = d_gates.shape[1], self.cell
+        cell_backward = cell_backward_in_torch if cell is None else cell.cell_backward
+        d_inputs = torch.empty_like(tape.inputs)
+        d_proj = d_hidden if self.w_p is None else torch.empty_like(tape.hidden[:, 1:])
         d_h, d_c = torch.zeros_like(tape.hidden[:, 0]), torch.zeros_like(tape.cells[:, 0])
         for t in range(steps - 1, -1, -1):
             d_h = d_h + d_hidden[:, t]
@@ -154,7 +152,7 @@ class GpuScan(torch.autograd.Function):
         for stored, given in ((scan.w_p, w_p), (scan.keep, keep), (scan.low_keep, keep)):
             if stored is not None and given is not None:
                 stored.copy_(given)
-        key = tuple(x.shape), low, keep is None, clips
+        key = *(values.data_ptr() for values in (*tape, *scan[1:]) if values is not None), tuple(x.shape), low, clips
         _replayed(workspace, ("forward", *key), lambda: scan.forward(clips))
         ctx.clips, ctx.dtype, ctx.workspace, ctx.n_in, ctx.key = clips, x.dtype, workspace, n_in, key
         ctx.save_for_backward(*tape, *scan[1:])
@@ -165,7 +163,7 @@ class GpuScan(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_hidden: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
-        n, saved, workspace = len(Tape._fields), ctx.saved_tensors, ctx.workspace
+        n, saved, workspace, clips = len(Tape._fields), ctx.saved_tensors, ctx.workspace, ctx.clips
         scan = _Scan(Tape(*saved[:n]), *saved[n:])
         if workspace is None:
             scan = scan._replace(tape=scan.tape._replace(gates=scan.tape.gates.clone()))
@@ -173,10 +171,10 @@ class GpuScan(torch.autograd.Function):
         low_d_hidden = array(workspace, "d_hidden", hidden, hidden.dtype, *hidden.shape)
         low_d_hidden.copy_(torch.zeros_like(hidden) if d_hidden is None else d_hidden)
         if d_cells is None:
-            key = ("backward", *ctx.key)
-            gradients = _replayed(workspace, key, lambda: scan.backward(ctx.clips, low_d_hidden, None))
+            key = ("backward", low_d_hidden.data_ptr(), *ctx.key)
+            gradients = _replayed(workspace, key, lambda: scan.backward(clips, low_d_hidden, None))
         else:
-            gradients = scan.backward(ctx.clips, low_d_hidden, d_cells)
+            gradients = scan.backward(clips, low_d_hidden, d_cells)
         d_inputs, d_weight, d_bias, d_w_p, d_h, d_c = (
             None if gradient is None else gradient.to(ctx.dtype, copy=True) for gradient in gradients
         )
@@ -195,7 +193,7 @@ def stop_where_clipped(gradient: Tensor, clipped: Tensor, bound: float | None) -
     """
     if bound is None:
         return gradient
-    bound = torch.tensor(bound, dtype=clipped.dtype).item()  # rounded to the type that was clipped
+    bound = torch.tensor(bound, dtype=clipped.dtype, device="cpu").item()  # rounded to the type that was clipped
     stopped: Tensor = torch.ops.aten.hardtanh_backward(gradient, clipped, -bound, bound)
     return stopped
 
@@ -203,7 +201,7 @@ def stop_where_clipped(gradient: Tensor, clipped: Tensor, bound: float | None) -
 def _replayed(workspace: Arrays | None, key: tuple[Any, ...], function: Any) -> Any:
     """Return what a function returns, recorded if the workspace is one for that.
 
-    key: what the function depends on, but the values of the workspace's arrays.
+    key: what the function depends on: the places of the arrays, but not their values.
     function: reads and writes arrays of the workspace.
     """
     if not isinstance(workspace, GpuWorkspace):

@@ -222,7 +222,8 @@ def lstm_scan(
     matmul_dtype: type of the matrix multiplications and of the values between them; None: the type of x. bfloat16 is
         much faster on processors that support it. Cell state, sums and weights have their own type in any case.
     workspace: arrays that all calls of the same sizes use, because new memory costs more time than the computation.
-        The next call overwrites what this one returned, and its backward pass must come before; None: new memory.
+        The next call overwrites what this one returned (but not on a GPU), and its backward pass must come before;
+        None: new memory.
     all_cells: whether c is returned for all steps. The rows of c are not contiguous, and copying them takes time.
 
     Returns h, *Shape:* (directions, steps, batch, projection_dim), and c, *Shape:* (directions, steps, batch, dim),
@@ -231,7 +232,8 @@ def lstm_scan(
     settings = _Settings(clips, matmul_dtype or x.dtype, workspace, all_cells)
     result: tuple[Tensor, Tensor]
     if gpu_scan.fits(x):
-        result = gpu_scan.GpuScan.apply(x, *weights, *state, keep, *settings)
+        with torch.cuda.device_of(x):  # kernels run on the current GPU
+            result = gpu_scan.GpuScan.apply(x, *weights, *state, keep, *settings)
     else:
         result = _LstmScan.apply(x, *weights, *state, keep, settings)
     return result

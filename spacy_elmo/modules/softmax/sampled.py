@@ -1,9 +1,6 @@
 """Sampled softmax: a training loss over the targets and a few thousand words drawn by their frequency."""
 
 import math
-from functools import lru_cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -11,6 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..loops import NAMES, address, loops
+from ..triton_trial import kernels
 
 # Rows of logits computed at a time: enough for matrix multiplications to run at full speed (measured).
 MAX_BLOCK_ROWS, MIN_BLOCK_ROWS = 1280, 64
@@ -136,7 +134,8 @@ def _add_rows(table: Tensor, rows: Tensor, values: Tensor) -> None:
 def _to_probabilities(
     logits: Tensor, offset: Tensor, target_logits: Tensor, hits: Tensor, losses: Tensor, d_target: Tensor
 ) -> None:
-    """Turn a block's logits into probabilities in place, and compute its losses, compiled or in torch.
+    """Turn a block's logits into probabilities in place, and compute its losses: compiled, by a GPU's
+    kernel, or in torch.
 
     logits: *Shape:* (rows, samples), x weight^T for the sampled words. Overwritten by the probabilities.
     offset: *Shape:* (samples,), added to each row of the logits.
@@ -162,8 +161,10 @@ def _to_probabilities(
             address("d_target", d_target, real, (rows,)),
         )
         return
-    if logits.is_cuda and logits.dtype != torch.float64 and (fused := _fused()) and logits.shape[1] <= fused.MOST_WORDS:
-        fused.to_probabilities(logits, offset, target_logits, hits, losses, d_target)
+    fused = None if logits.dtype == torch.float64 else kernels(f"{__package__}.gpu_probabilities", logits.device)
+    if fused is not None and logits.shape[1] <= fused.MOST_WORDS:
+        with torch.cuda.device_of(logits):  # kernels run on the current GPU
+            fused.to_probabilities(logits, offset, target_logits, hits, losses, d_target)
         return
     p = logits + offset
     place = hits.clamp(min=0).long()[:, None]  # without a test of values, for which a GPU would have to wait
@@ -175,12 +176,6 @@ def _to_probabilities(
     logits.copy_(p.div_(total[:, None]))
     losses.copy_(total.log() + highest - target_logits)
     d_target.copy_(p_target / total - 1)
-
-
-@lru_cache(maxsize=1)
-def _fused() -> Any:
-    """Return the module of the kernel for GPUs; None: there is no Triton, as on Windows."""
-    return import_module(".gpu_probabilities", __package__) if find_spec("triton") else None
 
 
 def sampled_loss(

@@ -1,12 +1,15 @@
 """Batches that processes of their own read ahead of the updates, for a GPU that would wait for them."""
 
+import os
 import signal
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from ...errors import ElmoError, Errors, ProcessError, SettingsError
@@ -16,6 +19,7 @@ from .vocabulary import Vocabulary
 
 Place = Mapping[str, npt.NDArray[np.int64]]
 _AHEAD = 4  # batches that each process has ready
+_GRACE = 60.0  # seconds after SIGTERM in which a process goes on
 
 
 class _Part(NamedTuple):
@@ -32,22 +36,24 @@ class _Part(NamedTuple):
 class _Parts(IterableDataset["_Part | ElmoError"]):
     """What the processes read. Each has as many streams as the others, in the order of the processes.
 
-    make: the arguments of `Streams` but the range.
+    arguments: of `Streams`, without the range.
     streams: the streams of all processes of `readers`.
     readers: number of processes.
     steps: positions of each stream in a batch.
     place: where the streams begin.
     """
 
-    def __init__(self, make: Mapping[str, Any], streams: StreamRange, readers: int, steps: int, place: Place) -> None:
-        self.make, self.streams, self.readers, self.steps, self.place = make, streams, readers, steps, place
+    def __init__(
+        self, arguments: Mapping[str, Any], streams: StreamRange, readers: int, steps: int, place: Place
+    ) -> None:
+        self.arguments, self.streams, self.readers, self.steps, self.place = arguments, streams, readers, steps, place
 
     def __iter__(self) -> Iterator[_Part | ElmoError]:
         info = get_worker_info()
         assert info is not None
         share = self.streams.n // self.readers
         begin = info.id * share
-        streams = Streams(streams=StreamRange(self.streams.total, self.streams.first + begin, share), **self.make)
+        streams = Streams(streams=StreamRange(self.streams.total, self.streams.first + begin, share), **self.arguments)
         streams.restore({name: values[begin : begin + share] for name, values in self.place.items()})
         while True:
             try:
@@ -85,7 +91,7 @@ class ReadAhead:
     ) -> None:
         if streams.n % readers:
             raise SettingsError(Errors.READERS.format(got=readers, streams=streams.n))
-        self._make: dict[str, Any] = {
+        self._arguments: dict[str, Any] = {
             "corpus": corpus,
             "vocabulary": vocabulary,
             "max_characters": max_characters,
@@ -93,11 +99,11 @@ class ReadAhead:
             "seed": seed,
         }
         self._streams, self.readers, self.steps = streams, readers, steps
-        self._in_place = Streams(streams=streams, **self._make)  # which checks a place that is restored
+        self._in_place = Streams(streams=streams, **self._arguments)  # which checks a place that is restored
         self._place: Place = self._in_place.state()
         self._parts: Iterator[_Part | ElmoError] | None = None
         self._thread: ThreadPoolExecutor | None = None
-        self._coming: Future[tuple[Window, Place]] | None = None
+        self._coming: Future[tuple[Window, Place] | ElmoError] | None = None
 
     def state(self) -> dict[str, npt.NDArray[np.int64]]:
         """Return how far each stream has been used, as `Streams.state` does. What was read ahead does not count."""
@@ -118,7 +124,7 @@ class ReadAhead:
         """
         assert steps == self.steps
         if self._thread is None or self._coming is None:
-            parts = _Parts(self._make, self._streams, self.readers, self.steps, self._place)
+            parts = _Parts(self._arguments, self._streams, self.readers, self.steps, self._place)
             loader = DataLoader(
                 parts,
                 batch_size=None,
@@ -126,12 +132,18 @@ class ReadAhead:
                 collate_fn=_unchanged,
                 prefetch_factor=_AHEAD,
                 worker_init_fn=_own_signals,
+                generator=torch.Generator(),  # of its own: torch's is not to be changed
             )
-            self._thread = ThreadPoolExecutor(1)
+            thread = ThreadPoolExecutor(1)
             # Not in the main thread: there torch would raise in any line once a process is killed.
-            self._parts = self._thread.submit(iter, loader).result()
-            self._coming = self._thread.submit(self._assemble)
-        window, self._place = self._coming.result()
+            self._parts = thread.submit(iter, loader).result()
+            self._thread = thread
+            self._coming = thread.submit(self._assemble)
+        coming = self._coming.result()
+        if isinstance(coming, ElmoError):  # raised here, it holds no frame that would keep the processes
+            self.close()
+            raise coming
+        window, self._place = coming
         self._coming = self._thread.submit(self._assemble)
         return window
 
@@ -141,18 +153,20 @@ class ReadAhead:
             self._thread.shutdown()
         self._parts = self._thread = self._coming = None
 
-    def _part(self, parts: Iterator[_Part | ElmoError]) -> _Part:
-        try:
-            part = next(parts)
-        except RuntimeError as error:  # what torch raises if a process was killed
-            raise ProcessError(Errors.READER_DIED.format(reason=error, readers=self.readers)) from error
-        if isinstance(part, ElmoError):
-            raise part
-        return part
-
-    def _assemble(self) -> tuple[Window, Place]:
+    def _assemble(self) -> tuple[Window, Place] | ElmoError:
         assert self._parts is not None
-        parts = [self._part(self._parts) for _ in range(self.readers)]
+        parts: list[_Part] = []
+        for _ in range(self.readers):
+            try:
+                part = next(self._parts)
+            except RuntimeError as error:
+                reason = str(error)
+                if "exited unexpectedly" not in reason and "is killed by signal" not in reason:
+                    raise
+                return ProcessError(Errors.READER_DIED.format(reason=reason, readers=self.readers))
+            if isinstance(part, ElmoError):
+                return part
+            parts.append(part)
         windows = [part.window for part in parts]
         first = np.cumsum([0, *(len(window.characters) for window in windows[:-1])], dtype=np.int32)
         window = Window(
@@ -165,9 +179,20 @@ class ReadAhead:
 
 
 def _own_signals(number: int) -> None:
-    """Let a process ignore Ctrl-C, which is for the one that trains, and end at SIGTERM. number: of the process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    """Let a process outlive signals to its group, after which the process that trains still makes its update.
+
+    number: of the process.
+    """
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+    def end_later(*_: object) -> None:
+        timer = threading.Timer(_GRACE, os._exit, [0])
+        timer.daemon = True
+        timer.start()
+
+    signal.signal(signal.SIGTERM, end_later)
 
 
 def _unchanged(part: Any) -> Any:

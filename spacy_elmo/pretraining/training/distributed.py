@@ -185,11 +185,11 @@ def processes(device: str) -> Iterator[Group]:
     where = torch.device(device, gpu) if device == "cuda" else torch.device(device)
     if device == "cuda" and torch.cuda.device_count() <= gpu:
         raise SettingsError(Errors.NO_GPU.format(got=torch.cuda.device_count(), expected=gpu + 1))
+    if device == "cuda":
+        torch.cuda.set_device(where)
     if size == 1:
         yield Group(device=where)
         return
-    if device == "cuda":
-        torch.cuda.set_device(where)
     with _errors_of_others():
         dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=TIMEOUT)
     try:

@@ -69,8 +69,8 @@ def without_repetitions(characters: Tensor, inputs: Tensor) -> tuple[Tensor, Ten
     inputs: of any shape, indices of words.
     """
     generator = torch.Generator().manual_seed(0)
-    factors = torch.randint(-(2**62), 2**62, characters.shape[1:], generator=generator).to(characters.device)
-    distinct, index = torch.unique((characters * factors).sum(1), return_inverse=True)
+    factors = torch.randint(-(2**62), 2**62, characters.shape[1:], generator=generator, device="cpu")
+    distinct, index = torch.unique((characters * factors.to(characters.device)).sum(1), return_inverse=True)
     numbers = torch.arange(len(characters), device=characters.device)
     first = torch.full_like(distinct, len(characters)).scatter_reduce_(0, index, numbers, "amin")
     kept = characters[first]

@@ -66,20 +66,41 @@ class MuonAdamW(torch.optim.AdamW):
             parameter.grad = None  # AdamW leaves out a parameter without a gradient
         super().step()
         groups = {id(parameter): group for group in self.param_groups for parameter in group["params"]}
-        alike: dict[tuple[int, ...], list[tuple[str, nn.Parameter, Tensor]]] = {}
-        for (name, parameter), gradient in zip(self.matrices, gradients):
-            parameter.grad = gradient
-            if gradient is not None:
-                ahead = blocks(name, self._ahead(parameter, gradient)).flatten(0, -3)
-                alike.setdefault(tuple(ahead.shape[1:]), []).append((name, parameter, ahead))
-        for shape, members in alike.items():
-            stacks = [ahead for _, _, ahead in members]
-            directions = orthogonal(torch.cat(stacks), self.matmul_dtype).split([len(stack) for stack in stacks])
-            for (name, parameter, _), of_parameter in zip(members, directions):
-                group = groups[id(parameter)]
+        for members in self._together():
+            given = [
+                (name, parameter, gradient)
+                for number, name, parameter in members
+                if (gradient := gradients[number]) is not None
+            ]
+            for _, parameter, gradient in given:
+                parameter.grad = gradient
+            ahead = [blocks(name, self._ahead(parameter, gradient)) for name, parameter, gradient in given]
+            for (name, parameter, _), direction in zip(given, self._directions(ahead)):
+                group, view = groups[id(parameter)], blocks(name, parameter)
                 parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                view = blocks(name, parameter)
-                view.add_(of_parameter.view_as(view), alpha=-group["lr"] * _RMS * max(shape) ** 0.5)
+                view.add_(direction, alpha=-group["lr"] * _RMS * max(view.shape[-2:]) ** 0.5)
+
+    def _together(self) -> list[list[tuple[int, str, nn.Parameter]]]:
+        """Return the numbers, names and parameters of the matrices, in groups whose directions are computed together.
+
+        On a GPU a group has all matrices of one shape, which needs fewer calls. Elsewhere each has a group of its own:
+        copying them together would take time and memory.
+        """
+        groups: dict[object, list[tuple[int, str, nn.Parameter]]] = {}
+        for number, (name, parameter) in enumerate(self.matrices):
+            key = blocks(name, parameter).shape[-2:] if parameter.is_cuda else number
+            groups.setdefault(key, []).append((number, name, parameter))
+        return list(groups.values())
+
+    def _directions(self, values: Sequence[Tensor]) -> list[Tensor]:
+        """Return the directions of a group's values, *Shape:* as the values, which `blocks` returned."""
+        if len(values) == 1:
+            return [orthogonal(values[0].flatten(0, -3), self.matmul_dtype).view_as(values[0])]
+        if not values:
+            return []
+        stacks = [one.flatten(0, -3) for one in values]
+        parts = orthogonal(torch.cat(stacks), self.matmul_dtype).split([len(stack) for stack in stacks])
+        return [part.view_as(one) for part, one in zip(parts, values)]
 
     def _ahead(self, parameter: nn.Parameter, gradient: Tensor) -> Tensor:
         """Add a gradient to the mean of the gradients, and return what Nesterov's momentum makes of both."""
@@ -93,10 +114,13 @@ class MuonAdamW(torch.optim.AdamW):
     def rounding(self) -> int:
         """Return a checksum of directions of fixed matrices. Processes with different ones would get other weights."""
         checksum = 0
-        for name, parameter in self.matrices:
-            fixed = np.random.default_rng(0).standard_normal(parameter.shape, np.float32)
-            matrices = blocks(name, torch.from_numpy(fixed)).flatten(0, -3).to(parameter.device)
-            checksum = zlib.crc32(orthogonal(matrices, self.matmul_dtype).cpu().numpy().tobytes(), checksum)
+        for members in self._together():
+            values = []
+            for _, name, parameter in members:
+                fixed = np.random.default_rng(0).standard_normal(parameter.shape, np.float32)
+                values.append(blocks(name, torch.from_numpy(fixed).to(parameter.device)))
+            for direction in self._directions(values):
+                checksum = zlib.crc32(direction.contiguous().cpu().numpy().tobytes(), checksum)
         return checksum
 
 

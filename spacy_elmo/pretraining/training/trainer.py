@@ -55,7 +55,8 @@ class Trainer:
     ) -> None:
         self.settings, self.model, self.group = settings, model, Group() if group is None else group
         share, left = divmod(settings.streams, self.group.size)
-        groups = max(1, settings.workers // 2)
+        on_gpu = self.group.device.type == "cuda"
+        groups = 1 if on_gpu else max(1, settings.workers // 2)
         if left or share % groups:
             expected = self.group.size * groups
             raise SettingsError(Errors.STREAMS.format(got=settings.streams, expected=expected, size=self.group.size))
@@ -75,11 +76,10 @@ class Trainer:
         precision: Precision = settings.precision  # type: ignore[assignment]  # checked by the settings
         matmul_dtype = dtype_of(precision, self.group.device)
         self.optimizer = dense_optimizer(model.bilm.named_parameters(), settings.optimizer, matmul_dtype)
-        on_gpu, dropout = self.group.device.type == "cuda", settings.dropout
         self.workers = (
-            GpuStep(model.bilm, matmul_dtype, dropout)
+            GpuStep(model.bilm, matmul_dtype, settings.dropout)
             if on_gpu
-            else Workers(model.bilm, settings.workers, matmul_dtype, dropout)
+            else Workers(model.bilm, settings.workers, matmul_dtype, settings.dropout)
         )
         self.tokens_per_update = settings.tokens_per_update
         self.tokens_per_epoch = corpus.n_tokens + len(corpus)

@@ -112,6 +112,7 @@ def test_a_damaged_text_is_told_as_without_readers(corpus: PreparedCorpus, tmp_p
                 streams.next(STEPS)
             messages.append(str(raised.value))
     assert messages[0] == messages[1]
+    assert not multiprocessing.active_children()
 
 
 def test_a_killed_reader(corpus: PreparedCorpus) -> None:
@@ -120,9 +121,22 @@ def test_a_killed_reader(corpus: PreparedCorpus) -> None:
         readers = multiprocessing.active_children()
         assert len(readers) == 2
         os.kill(readers[0].pid or 0, signal.SIGKILL)
-        told = r"a process that reads the text was killed .* set training\.readers"
+        told = r"a process that reads the text has ended .* set training\.readers"
         with pytest.raises(ProcessError, match=told):
             deque((ahead.next(STEPS) for _ in range(100)), maxlen=0)
+        assert not multiprocessing.active_children()
+
+
+def test_signals_to_the_group_leave_the_readers(corpus: PreparedCorpus) -> None:
+    """The process that trains may get them too, and finishes its update."""
+    with both(corpus, 2) as (alone, ahead):
+        assert_same(ahead.next(STEPS), alone.next(STEPS))
+        for reader in multiprocessing.active_children():
+            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+                os.kill(reader.pid or 0, number)
+        for _ in range(20):
+            assert_same(ahead.next(STEPS), alone.next(STEPS))
+    assert not multiprocessing.active_children()
 
 
 def test_readers_that_are_not_forked(corpus: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from spacy_elmo.pretraining.settings.sections import OptimizerSettings, PathSett
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
 from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.training.distributed import Group
-from spacy_elmo.pretraining.training.gpu_step import GpuStep
+from spacy_elmo.pretraining.training.gpu_step import GpuStep, without_repetitions
 from spacy_elmo.pretraining.training.trainer import Trainer
 
 OPTIONS = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 12, 20, 16, 2, 3.0, 3.0, True)
@@ -58,14 +58,29 @@ def gpu() -> str:
     return "cuda"
 
 
+def test_each_word_once() -> None:
+    characters = torch.tensor([[1, 2], [3, 4], [1, 2], [5, 6], [3, 4]])
+    inputs = torch.tensor([[0, 1, 2], [3, 4, 0]])
+    distinct, index = without_repetitions(characters, inputs)
+    assert len(distinct) == 3
+    assert torch.equal(distinct[index], characters[inputs])
+
+
+def test_words_with_the_same_sum_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "randint", lambda *_, **__: torch.ones(2, dtype=torch.int64))
+    characters, inputs = torch.tensor([[1, 2], [2, 1]]), torch.tensor([0, 1])
+    distinct, index = without_repetitions(characters, inputs)
+    assert torch.equal(distinct[index], characters[inputs])
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("frozen", [0, 10**6])
+@pytest.mark.parametrize(("frozen", "accumulate"), [(0, 1), (10**6, 1), (2 * 56, 1), (0, 3)])
 def test_it_computes_what_the_threads_compute(
-    corpus: PreparedCorpus, kind: str, frozen: int, monkeypatch: pytest.MonkeyPatch
+    corpus: PreparedCorpus, kind: str, frozen: int, accumulate: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     losses, states = [], []
     for of_gpu in (False, True):
-        trainer = trainer_on("cpu", corpus, kind, frozen_tokens=frozen)
+        trainer = trainer_on("cpu", corpus, kind, frozen_tokens=frozen, accumulate=accumulate)
         if of_gpu:
             monkeypatch.setattr(gpu_scan, "fits", lambda _: True)
             trainer.workers.close()

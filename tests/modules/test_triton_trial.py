@@ -1,0 +1,44 @@
+"""Whether Triton's kernels are used: on a GPU for which they compile, and with a warning if they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from spacy_elmo.modules import triton_trial
+from spacy_elmo.modules.triton_trial import kernels
+
+CELL = "spacy_elmo.modules.lstm.gpu_cell"
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    triton_trial._runs.cache_clear()
+    yield monkeypatch
+    triton_trial._runs.cache_clear()
+
+
+def test_no_kernels_on_the_cpu() -> None:
+    assert kernels(CELL, torch.device("cpu")) is None
+
+
+def test_no_kernels_without_triton(fresh: pytest.MonkeyPatch) -> None:
+    fresh.setattr(triton_trial, "find_spec", lambda _: None)
+    assert kernels(CELL, torch.device("cuda", 0)) is None
+
+
+def test_no_kernels_on_an_old_gpu(fresh: pytest.MonkeyPatch) -> None:
+    fresh.setattr(triton_trial, "find_spec", lambda _: object())
+    fresh.setattr(torch.cuda, "get_device_capability", lambda _: (6, 1))
+    assert kernels(CELL, torch.device("cuda", 0)) is None
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU 9 is asked for, which must not be there")
+def test_a_warning_if_they_do_not_compile(fresh: pytest.MonkeyPatch) -> None:
+    fresh.setattr(triton_trial, "find_spec", lambda _: object())
+    fresh.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    with pytest.warns(RuntimeWarning, match="Triton can't compile for cuda:9, so torch computes the same more slowly"):
+        assert kernels(CELL, torch.device("cuda", 9)) is None
+    assert kernels(CELL, torch.device("cuda", 9)) is None  # told once
