@@ -26,10 +26,13 @@ class TrainingMessages:
         "training.streams is {got}. Expected a multiple of {expected}: the streams are divided equally among {size} "
         "processes, and in each process among the pairs of training.workers."
     )
-    READERS = "training.readers is {got}, but must divide the {streams} streams of a process. Change one of them."
+    READERS = (
+        "training.readers is {got}. Expected 0 or a number that divides the {streams} streams of a process: {divisors}."
+    )
     READER_DIED = (
-        "a process that reads the text has ended ({reason}). If it was killed for want of memory, set "
-        "training.readers, which is {readers}, lower. The same command goes on from the last checkpoint."
+        "a process that reads the text has ended (exit code {code}). If it was killed for want of memory (-9), set "
+        "training.readers, which is {readers}, lower. If the files of the run's corpus were changed (-7), start a new "
+        "run. Otherwise the same command goes on from the last checkpoint."
     )
     MANY_NEGATIVES = (
         "training.softmax.negatives is {got}, but the vocabulary has {n_words} words. Expected at most that many: set "

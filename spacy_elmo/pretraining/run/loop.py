@@ -16,6 +16,7 @@ from ..model.language_model import LanguageModel
 from ..settings.config import PretrainConfig
 from ..settings.config_file import text_without_folders
 from ..settings.sections import EvaluationSettings
+from ..text.read_ahead import check_readers
 from ..training.allocation import enough_memory, reuse_memory
 from ..training.distributed import Group, processes
 from ..training.trainer import Trainer
@@ -67,6 +68,7 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
         group.check_alike(config, SettingsError(Errors.PROCESS_SETTINGS.format(rank=group.rank)))
         run = None
         with group.together():
+            check_readers(config.training.readers, config.training.streams // group.size)
             if group.first:
                 if not has_checkpoint(output):
                     check_paths(config.paths, output)

@@ -1,16 +1,23 @@
-"""Batches that processes of their own read ahead of the updates, for a GPU that would wait for them."""
+"""Batches that processes of their own read ahead of the updates, for a GPU that would wait for them.
 
+Each reader sends its batches through a pipe of its own. So the death of any process is seen at once by those it talks
+to, even in the middle of a message. With torch's DataLoader, whose processes share a queue, the others could wait for
+ever.
+"""
+
+import multiprocessing
+import multiprocessing.util
 import os
 import signal
-import threading
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from ...errors import ElmoError, Errors, ProcessError, SettingsError
 from .batches import StreamRange, Streams, Window
@@ -18,8 +25,8 @@ from .prepared import PreparedCorpus
 from .vocabulary import Vocabulary
 
 Place = Mapping[str, npt.NDArray[np.int64]]
-_AHEAD = 4  # batches that each process has ready
-_GRACE = 60.0  # seconds after SIGTERM in which a process goes on
+_AHEAD = 4  # batches that are ready before they are needed
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 
 
 class _Part(NamedTuple):
@@ -33,36 +40,15 @@ class _Part(NamedTuple):
     place: Place
 
 
-class _Parts(IterableDataset["_Part | ElmoError"]):
-    """What the processes read. Each has as many streams as the others, in the order of the processes.
+class _Reader(NamedTuple):
+    """A process that reads some of the streams.
 
-    arguments: of `Streams`, without the range.
-    streams: the streams of all processes of `readers`.
-    readers: number of processes.
-    steps: positions of each stream in a batch.
-    place: where the streams begin.
+    process: it ends when nothing reads the pipe any more.
+    pipe: where its parts come from.
     """
 
-    def __init__(
-        self, arguments: Mapping[str, Any], streams: StreamRange, readers: int, steps: int, place: Place
-    ) -> None:
-        self.arguments, self.streams, self.readers, self.steps, self.place = arguments, streams, readers, steps, place
-
-    def __iter__(self) -> Iterator[_Part | ElmoError]:
-        info = get_worker_info()
-        assert info is not None
-        share = self.streams.n // self.readers
-        begin = info.id * share
-        streams = Streams(streams=StreamRange(self.streams.total, self.streams.first + begin, share), **self.arguments)
-        streams.restore({name: values[begin : begin + share] for name, values in self.place.items()})
-        while True:
-            try:
-                characters, inputs, targets, starts = streams.next(self.steps)
-            except ElmoError as error:  # raised here, it would arrive with a traceback in its message
-                yield error
-                return
-            small = Window(characters.astype(np.int16), inputs.astype(np.int32), targets.astype(np.int32), starts)
-            yield _Part(small, streams.state())
+    process: BaseProcess
+    pipe: Connection
 
 
 class ReadAhead:
@@ -89,8 +75,7 @@ class ReadAhead:
         readers: int,
         steps: int,
     ) -> None:
-        if streams.n % readers:
-            raise SettingsError(Errors.READERS.format(got=readers, streams=streams.n))
+        check_readers(readers, streams.n)
         self._arguments: dict[str, Any] = {
             "corpus": corpus,
             "vocabulary": vocabulary,
@@ -101,9 +86,11 @@ class ReadAhead:
         self._streams, self.readers, self.steps = streams, readers, steps
         self._in_place = Streams(streams=streams, **self._arguments)  # which checks a place that is restored
         self._place: Place = self._in_place.state()
-        self._parts: Iterator[_Part | ElmoError] | None = None
+        self._processes: list[_Reader] = []
         self._thread: ThreadPoolExecutor | None = None
-        self._coming: Future[tuple[Window, Place] | ElmoError] | None = None
+        self._coming: deque[Future[tuple[Window, Place] | ElmoError]] = deque()
+        # at the end of the program: it would wait for readers that wait for it
+        self._at_exit = multiprocessing.util.Finalize(self, _end, (self._processes,), exitpriority=0)
 
     def state(self) -> dict[str, npt.NDArray[np.int64]]:
         """Return how far each stream has been used, as `Streams.state` does. What was read ahead does not count."""
@@ -123,47 +110,49 @@ class ReadAhead:
         Raises CorpusError as `Streams.next` does, and ProcessError if one of the processes was killed.
         """
         assert steps == self.steps
-        if self._thread is None or self._coming is None:
-            parts = _Parts(self._arguments, self._streams, self.readers, self.steps, self._place)
-            loader = DataLoader(
-                parts,
-                batch_size=None,
-                num_workers=self.readers,
-                collate_fn=_unchanged,
-                prefetch_factor=_AHEAD,
-                worker_init_fn=_own_signals,
-                generator=torch.Generator(),  # of its own: torch's is not to be changed
-            )
-            thread = ThreadPoolExecutor(1)
-            # Not in the main thread: there torch would raise in any line once a process is killed.
-            self._parts = thread.submit(iter, loader).result()
-            self._thread = thread
-            self._coming = thread.submit(self._assemble)
-        coming = self._coming.result()
-        if isinstance(coming, ElmoError):  # raised here, it holds no frame that would keep the processes
+        if self._thread is None:
+            self._start()
+            self._thread = ThreadPoolExecutor(1)
+        while len(self._coming) <= _AHEAD:
+            self._coming.append(self._thread.submit(self._assemble))
+        coming = self._coming.popleft().result()
+        if isinstance(coming, ElmoError):
             self.close()
             raise coming
         window, self._place = coming
-        self._coming = self._thread.submit(self._assemble)
         return window
 
     def close(self) -> None:
         """End the processes. What they have read ahead is read again by the next call of `next`."""
+        _end(self._processes)
         if self._thread is not None:
-            self._thread.shutdown()
-        self._parts = self._thread = self._coming = None
+            self._thread.shutdown()  # what it waits for has come to its end
+        self._coming.clear()
+        self._thread = None
+
+    def _start(self) -> None:
+        context, share = multiprocessing.get_context(), self._streams.n // self.readers
+        pipes: list[Connection] = []
+        for number in range(self.readers):
+            begin = number * share
+            streams = StreamRange(self._streams.total, self._streams.first + begin, share)
+            place = {name: values[begin : begin + share] for name, values in self._place.items()}
+            receiving, sending = context.Pipe(duplex=False)
+            pipes.append(receiving)
+            arguments = (sending, pipes, self._arguments | {"streams": streams}, place, self.steps)
+            process = context.Process(target=_read, args=arguments, daemon=True)
+            process.start()
+            sending.close()  # the reader has the only one, so its death ends the pipe
+            self._processes.append(_Reader(process, receiving))
 
     def _assemble(self) -> tuple[Window, Place] | ElmoError:
-        assert self._parts is not None
         parts: list[_Part] = []
-        for _ in range(self.readers):
+        for process, pipe in self._processes:
             try:
-                part = next(self._parts)
-            except RuntimeError as error:
-                reason = str(error)
-                if "exited unexpectedly" not in reason and "is killed by signal" not in reason:
-                    raise
-                return ProcessError(Errors.READER_DIED.format(reason=reason, readers=self.readers))
+                part = pipe.recv()
+            except (EOFError, OSError):
+                process.join(1)
+                return ProcessError(Errors.READER_DIED.format(code=process.exitcode, readers=self.readers))
             if isinstance(part, ElmoError):
                 return part
             parts.append(part)
@@ -178,22 +167,53 @@ class ReadAhead:
         return window, {name: np.concatenate([part.place[name] for part in parts]) for name in self._place}
 
 
-def _own_signals(number: int) -> None:
-    """Let a process outlive signals to its group, after which the process that trains still makes its update.
+def check_readers(readers: int, streams: int) -> None:
+    """Raise SettingsError if streams can't be divided among readers.
 
-    number: of the process.
+    readers: number of processes; 0: none.
+    streams: of the process that trains.
     """
-    for name in ("SIGINT", "SIGHUP"):
+    if readers and streams % readers:
+        divisors = [str(number) for number in range(1, min(streams, 256) + 1) if streams % number == 0]
+        raise SettingsError(Errors.READERS.format(got=readers, streams=streams, divisors=", ".join(divisors)))
+
+
+def _read(
+    sending: Connection, receiving: Sequence[Connection], arguments: Mapping[str, Any], place: Place, steps: int
+) -> None:
+    """Send the parts of some streams for ever; an ElmoError is sent, too, as the last.
+
+    sending: where they are sent to.
+    receiving: the other ends of this pipe and of those of earlier readers, which this process has inherited.
+    arguments: of `Streams`.
+    place: where the streams begin.
+    steps: positions of each stream in a batch.
+    """
+    for name in _SIGNALS:  # to the whole group: the process that trains ends the readers after its update
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+    for pipe in receiving:  # so that only the process that trains keeps the pipe open
+        pipe.close()
+    try:
+        streams = Streams(**arguments)
+        streams.restore(dict(place))
+        while True:
+            try:
+                characters, inputs, targets, starts = streams.next(steps)
+            except ElmoError as error:
+                sending.send(error)
+                return
+            small = Window(characters.astype(np.int16), inputs.astype(np.int32), targets.astype(np.int32), starts)
+            sending.send(_Part(small, streams.state()))
+    except OSError:  # nothing reads the pipe any more
+        os._exit(0)
 
-    def end_later(*_: object) -> None:
-        timer = threading.Timer(_GRACE, os._exit, [0])
-        timer.daemon = True
-        timer.start()
 
-    signal.signal(signal.SIGTERM, end_later)
-
-
-def _unchanged(part: Any) -> Any:
-    return part
+def _end(processes: list[_Reader]) -> None:
+    """Kill processes, wait for them, and empty the list."""
+    for process, _ in processes:
+        process.kill()
+    for process, pipe in processes:
+        process.join()
+        pipe.close()
+    processes.clear()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,18 +16,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from torch.utils.data import DataLoader
 
 from spacy_elmo.errors import CheckpointError, CorpusError, ProcessError, SettingsError
-from spacy_elmo.pretraining.text import read_ahead
 from spacy_elmo.pretraining.text.batches import StreamRange, Streams, Window
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
 from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.text.read_ahead import ReadAhead
 from spacy_elmo.pretraining.text.vocabulary import Vocabulary
 
-# torch's advice on machines with fewer cores than readers
-pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 SIZE, STEPS, RANGE = 12, 7, StreamRange(12, 4, 6)
 
 
@@ -87,7 +86,10 @@ def test_it_can_be_closed_and_go_on(corpus: PreparedCorpus) -> None:
 
 
 def test_streams_that_can_not_be_divided(corpus: PreparedCorpus) -> None:
-    with pytest.raises(SettingsError, match=r"training\.readers is 4, but must divide the 6 streams of a process"):
+    with pytest.raises(
+        SettingsError,
+        match=r"training\.readers is 4\. Expected 0 or a number that divides the 6 streams .*: 1, 2, 3, 6\.",
+    ):
         ReadAhead(corpus, Vocabulary.build(corpus, size=40), SIZE, RANGE, 8, 3, readers=4, steps=STEPS)
 
 
@@ -115,16 +117,67 @@ def test_a_damaged_text_is_told_as_without_readers(corpus: PreparedCorpus, tmp_p
     assert not multiprocessing.active_children()
 
 
-def test_a_killed_reader(corpus: PreparedCorpus) -> None:
+@pytest.mark.parametrize("killed", [[0], [1], [0, 1]])
+def test_killed_readers(corpus: PreparedCorpus, killed: list[int]) -> None:
+    """They die in the middle of a message: nothing reads what they have read ahead."""
     with both(corpus, 2) as (_, ahead):
         ahead.next(STEPS)
-        readers = multiprocessing.active_children()
-        assert len(readers) == 2
-        os.kill(readers[0].pid or 0, signal.SIGKILL)
-        told = r"a process that reads the text has ended .* set training\.readers"
-        with pytest.raises(ProcessError, match=told):
+        time.sleep(0.5)
+        for number in killed:
+            process = ahead._processes[number].process
+            process.kill()
+            process.join()
+        with pytest.raises(
+            ProcessError, match=r"has ended \(exit code -9\)\. .* set training\.readers, which is 2, lower"
+        ):
             deque((ahead.next(STEPS) for _ in range(100)), maxlen=0)
         assert not multiprocessing.active_children()
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="only Linux tells here which processes run")
+def test_readers_end_with_the_process_that_trains(corpus: PreparedCorpus) -> None:
+    """Killed, it ends nothing itself."""
+    program = f"""
+import os, sys, time
+from pathlib import Path
+from spacy_elmo.pretraining.text.batches import StreamRange
+from spacy_elmo.pretraining.text.prepared import PreparedCorpus
+from spacy_elmo.pretraining.text.read_ahead import ReadAhead
+from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+corpus = PreparedCorpus.open(Path({str(corpus.folder)!r}))
+ahead = ReadAhead(corpus, Vocabulary.build(corpus, size=40), {SIZE}, StreamRange(12, 4, 6), 8, 3, readers=3, steps=500)
+ahead.next(500)
+print(*[reader.process.pid for reader in ahead._processes], flush=True)
+time.sleep(600)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as main:
+        assert main.stdout is not None
+        readers = [int(number) for number in main.stdout.readline().split()]
+        assert len(readers) == 3
+        main.kill()
+    until = time.monotonic() + 20
+    while running(readers) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not running(readers)
+
+
+def running(processes: list[int]) -> list[int]:
+    return [number for number in processes if Path(f"/proc/{number}").exists()]
+
+
+def test_a_program_ends_with_readers_that_were_not_closed(corpus: PreparedCorpus) -> None:
+    program = f"""
+from pathlib import Path
+from spacy_elmo.pretraining.text.batches import StreamRange
+from spacy_elmo.pretraining.text.prepared import PreparedCorpus
+from spacy_elmo.pretraining.text.read_ahead import ReadAhead
+from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+corpus = PreparedCorpus.open(Path({str(corpus.folder)!r}))
+ahead = ReadAhead(corpus, Vocabulary.build(corpus, size=40), {SIZE}, StreamRange(12, 4, 6), 8, 3, readers=2, steps=500)
+ahead.next(500)
+raise SystemExit(3)
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 3
 
 
 def test_signals_to_the_group_leave_the_readers(corpus: PreparedCorpus) -> None:
@@ -141,7 +194,7 @@ def test_signals_to_the_group_leave_the_readers(corpus: PreparedCorpus) -> None:
 
 def test_readers_that_are_not_forked(corpus: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on macOS and Windows."""
-    monkeypatch.setattr(read_ahead, "DataLoader", partial(DataLoader, multiprocessing_context="spawn"))
+    monkeypatch.setattr(multiprocessing, "get_context", partial(multiprocessing.get_context, "spawn"))
     with both(corpus, 2) as (alone, ahead):
         for _ in range(3):
             assert_same(ahead.next(STEPS), alone.next(STEPS))
