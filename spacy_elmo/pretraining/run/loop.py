@@ -53,9 +53,8 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
     weights.hdf5 in the official format, softmax.hdf5, vocabulary.txt and a model card.
 
     SIGINT, SIGTERM and SIGHUP make it write a checkpoint and return. A run that is killed and started again continues
-    from its last checkpoint, and its weights at the end are bit by bit those of an uninterrupted run.
-
-    With torchrun all processes call this function.
+    from its last checkpoint, and its weights at the end are bit by bit those of an uninterrupted run. With torchrun all
+    processes call this function.
 
     config: all settings.
     output: folder of the run.
@@ -115,8 +114,7 @@ class _Loop:
         self.trainer, self.evaluator, self.checkpoints = trainer, evaluator, checkpoints
         self.output, self.reporter, self.stop, self.identity = output, reporter, stop, identity
         self.group: Group = trainer.group
-        self.settings = settings
-        self.progress = Progress()
+        self.settings, self.progress = settings, Progress()
         self.stopped = 0  # number of the signal, in all processes
         self.owed = False  # whether a signal stopped the evaluation of this step
         self.speed = math.nan
