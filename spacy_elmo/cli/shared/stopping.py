@@ -12,9 +12,11 @@ from typing import ParamSpec
 
 import typer
 
+from ...formats import deferred_errors
+
 Parameters = ParamSpec("Parameters")
-NAMES = ("SIGTERM", "SIGHUP")  # Python itself raises KeyboardInterrupt for SIGINT; Windows has no SIGHUP
-AGAIN = 0.05  # seconds after which a signal that was lost is raised again
+NAMES = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+AGAIN = 0.05  # seconds after which a signal that came in a callback is raised again
 
 
 @contextmanager
@@ -22,7 +24,7 @@ def stoppable() -> Iterator[None]:
     """Make SIGTERM and SIGHUP end the block with a KeyboardInterrupt, as Ctrl-C does, so that files are cleaned up.
 
     The argument of the exception is the number of the signal (see `exit_code`). A signal that is ignored stays ignored,
-    such as SIGHUP under nohup. One that comes in a callback, where Python drops exceptions, is raised again after it.
+    such as SIGHUP under nohup. One that comes in a callback, where exceptions are dropped, is raised again after it.
     If a library raises a KeyboardInterrupt of its own for the signal, as Ray does, that one gets the number. Outside
     the main thread, which alone gets signals, nothing is changed.
     """
@@ -31,9 +33,16 @@ def stoppable() -> Iterator[None]:
         return
     numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
     noted = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        noted.append(signal.SIGINT)
     came: list[int] = []
+    timers: list[threading.Timer] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        if frame is not None and frame.f_code.co_filename == deferred_errors.__file__:  # HDF5 would print a traceback
+            timers.append(threading.Timer(AGAIN, _send_to_main_thread, [number]))
+            timers[-1].start()
+            return
         came.append(number)
         raise KeyboardInterrupt(number)
 
@@ -46,6 +55,8 @@ def stoppable() -> Iterator[None]:
             error.args = (came[0],)
         raise
     finally:
+        for timer in timers:
+            timer.cancel()
         for number, handler in before.items():
             # None: the handler was not set from Python, and can't be set again
             signal.signal(number, signal.SIG_DFL if handler is None else handler)

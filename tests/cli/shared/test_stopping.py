@@ -9,8 +9,11 @@ import sys
 import threading
 import time
 import weakref
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from spacy.cli._util import app
@@ -18,6 +21,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo import cli
 from spacy_elmo.cli.shared.stopping import exit_code, stoppable
+from spacy_elmo.formats.deferred_errors import DeferredErrorFile
 
 CODES = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 SHA256 = "0" * 64
@@ -121,6 +125,24 @@ def test_a_signal_in_a_callback_is_not_lost(name: str, capfd: pytest.CaptureFixt
         work()
     assert exit_code(stopped.value) == CODES[name]
     assert capfd.readouterr().err == ""
+
+
+@posix
+@pytest.mark.parametrize("name", CODES)
+def test_a_signal_in_a_callback_of_hdf5_comes_after_it(name: str) -> None:
+    """HDF5 calls the methods of this object, prints a traceback of what they raise, and goes on."""
+    file: Any = SimpleNamespace(tell=partial(signal.raise_signal, signal.Signals[name]))
+    after = []
+
+    def work() -> None:
+        DeferredErrorFile(file).tell()
+        after.append(True)
+        time.sleep(10)
+
+    with pytest.raises(KeyboardInterrupt) as stopped, stoppable():
+        work()
+    assert after
+    assert exit_code(stopped.value) == CODES[name]
 
 
 @posix
