@@ -41,8 +41,14 @@ class CorpusMessages:
     )
 
     # Prepared corpora
-    PREPARED_MISSING = "{folder}: no prepared corpus ({reason}). Expected the folder that preparing a text has made."
-    PREPARED_DAMAGED = "{folder}: the prepared corpus is damaged ({reason}). Delete the folder and prepare it again."
+    PREPARED_MISSING = (
+        "{folder}: no prepared corpus ({reason}). Expected the folder that preparing a text has made. A run that has "
+        "checkpoints needs a copy of it, or a new start: pretrain --restart."
+    )
+    PREPARED_DAMAGED = (
+        "{folder}: the prepared corpus is damaged ({reason}). Delete the folder and prepare it again. A run that has "
+        "checkpoints needs a copy of it, or a new start: pretrain --restart."
+    )
     PREPARED_VERSION = (
         "{folder}: a prepared corpus in version {got} of its format. Expected version {expected}: prepare it again."
     )
