@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from starts import find_vocabulary, starting_model
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules.lstm import gpu_scan
+from spacy_elmo.modules.lstm.gpu_scan import GpuWorkspace
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.sections import OptimizerSettings, PathSettings, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
@@ -73,11 +75,23 @@ def test_words_with_the_same_sum_stay_apart(monkeypatch: pytest.MonkeyPatch) -> 
     assert torch.equal(distinct[index], characters[inputs])
 
 
+class Repeated:
+    """Stands for a recorded call on the CPU: it repeats the first call's function, with the arrays of that call."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+
+    def __call__(self) -> Any:
+        return self.function()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("frozen", "accumulate"), [(0, 1), (10**6, 1), (2 * 56, 1), (0, 3)])
+@pytest.mark.parametrize("recorded", [False, True], ids=["started", "recorded"])
 def test_it_computes_what_the_threads_compute(
-    corpus: PreparedCorpus, kind: str, frozen: int, accumulate: int, monkeypatch: pytest.MonkeyPatch
+    corpus: PreparedCorpus, kind: str, frozen: int, accumulate: int, recorded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(gpu_scan, "Replayed", Repeated)
     losses, states = [], []
     for of_gpu in (False, True):
         trainer = trainer_on("cpu", corpus, kind, frozen_tokens=frozen, accumulate=accumulate)
@@ -85,6 +99,8 @@ def test_it_computes_what_the_threads_compute(
             monkeypatch.setattr(gpu_scan, "fits", lambda _: True)
             trainer.workers.close()
             trainer.workers = GpuStep(trainer.model.bilm, torch.float32)
+            if recorded:
+                trainer.workers.workspaces = [GpuWorkspace() for _ in trainer.model.bilm.lstm.layers]
         with trainer:
             losses.append([trainer.step() for _ in range(4)])
         states.append(trainer.state_arrays())

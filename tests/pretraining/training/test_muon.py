@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM
 from spacy_elmo.pretraining.settings.sections import OptimizerSettings
-from spacy_elmo.pretraining.training.muon import blocks, is_matrix, orthogonal
+from spacy_elmo.pretraining.training.muon import MuonAdamW, blocks, is_matrix, orthogonal
 from spacy_elmo.pretraining.training.optimizers import dense_optimizer
 
 DIM, WIDTH, FILTERS, UPDATES = 20, 16, 12, 3
@@ -45,6 +45,36 @@ def test_which_parameters_are_matrices() -> None:
     layers = {f"lstm.layers.{k}.{part}" for k in (0, 1) for part in ("input_weight", "recurrent_weight", "projection")}
     highway = {f"char_cnn.highways.0.{part}.weight" for part in ("carry", "transform")}
     assert chosen == layers | highway | {"char_cnn.projection.weight"}
+
+
+def by_shape(optimizer: MuonAdamW) -> list[list[tuple[int, str, nn.Parameter]]]:
+    """The groups of a GPU."""
+    groups: dict[torch.Size, list[tuple[int, str, nn.Parameter]]] = {}
+    for number, (name, parameter) in enumerate(optimizer.matrices):
+        groups.setdefault(blocks(name, parameter).shape[-2:], []).append((number, name, parameter))
+    return list(groups.values())
+
+
+def test_matrices_that_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU. One matrix has no gradient."""
+    ended = []
+    for together in (False, True):
+        if together:
+            monkeypatch.setattr(MuonAdamW, "_together", by_shape)
+        network = bilm()
+        optimizer = dense_optimizer(network.named_parameters(), OptimizerSettings("muon", RATE, weight_decay=DECAY))
+        assert isinstance(optimizer, MuonAdamW)
+        assert (len(optimizer._together()) < len(optimizer.matrices)) == together
+        for update in range(UPDATES):
+            torch.manual_seed(update)
+            for parameter in network.parameters():
+                parameter.grad = torch.randn(parameter.shape)
+            network.lstm.layers[0].recurrent_weight.grad = None
+            optimizer.step()
+        ended.append([parameter.detach() for parameter in network.parameters()])
+        assert optimizer.rounding() == optimizer.rounding()
+    for one, other in zip(*ended, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
