@@ -83,14 +83,14 @@ class _Scan(NamedTuple):
         steps, cell = d_gates.shape[1], self.cell
         cell_backward = cell_backward_in_torch if cell is None else cell.cell_backward
         d_inputs = torch.empty_like(tape.inputs)
-        d_proj = d_hidden if self.w_p is None else torch.empty_like(tape.hidden[:, 1:])
+        d_proj = None if self.w_p is None else torch.empty_like(tape.hidden[:, 1:])
         d_h, d_c = torch.zeros_like(tape.hidden[:, 0]), torch.zeros_like(tape.cells[:, 0])
         for t in range(steps - 1, -1, -1):
             d_h = d_h + d_hidden[:, t]
             if d_cells is not None and t >= steps - d_cells.shape[1]:
                 d_c = d_c + d_cells[:, t - steps]
             d_out = d_h
-            if self.w_p is not None:
+            if self.w_p is not None and d_proj is not None:
                 d_proj[:, t] = stop_where_clipped(d_h, tape.hidden[:, t + 1], clips.proj)
                 d_out = torch.bmm(d_proj[:, t], self.w_p.mT)
             state = tape.cells[:, t], None if self.keep is None else self.keep[t], tape.cells[:, t + 1]
@@ -101,7 +101,7 @@ class _Scan(NamedTuple):
                 d_h = d_h * self.low_keep[t]
         of_gates = d_gates.flatten(1, 2)
         d_weight, d_bias = torch.bmm(tape.inputs.flatten(1, 2).mT, of_gates), of_gates.sum(1, dtype=self.bias.dtype)
-        d_w_p = None if self.w_p is None else torch.bmm(tape.outs.flatten(1, 2).mT, d_proj.flatten(1, 2))
+        d_w_p = None if d_proj is None else torch.bmm(tape.outs.flatten(1, 2).mT, d_proj.flatten(1, 2))
         return [d_inputs, d_weight, d_bias, d_w_p, d_h, d_c]
 
 

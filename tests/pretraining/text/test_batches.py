@@ -6,13 +6,13 @@ from itertools import chain, pairwise
 
 import numpy as np
 import pytest
+from small_corpora import evenly_drawn
 
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
 from spacy_elmo.pretraining.text.batches import StreamRange, Streams, Window, reading_order
 from spacy_elmo.pretraining.text.encoding import WordTable
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.text.shuffling import BlockShuffle
 from spacy_elmo.pretraining.text.vocabulary import Vocabulary
 from spacy_elmo.pretraining.text.vocabulary_file import END, START, UNKNOWN
@@ -22,11 +22,7 @@ SIZE = 12  # positions of a word
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
-    folder = tmp_path_factory.mktemp("corpus")
-    rng = np.random.default_rng(0)
-    lines = [" ".join(f"w{k}" for k in rng.integers(0, 60, rng.integers(1, 9))) for _ in range(101)]
-    (folder / "text.txt").write_text("\n".join(lines), encoding="utf8")
-    return prepare(folder / "text.txt", folder / "prepared")
+    return evenly_drawn(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_corpora import evenly_drawn
 
 from spacy_elmo.errors import CheckpointError, CorpusError, ProcessError, SettingsError
 from spacy_elmo.pretraining.text.batches import StreamRange, Streams, Window
@@ -29,11 +30,7 @@ SIZE, STEPS, RANGE = 12, 7, StreamRange(12, 4, 6)
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
-    folder = tmp_path_factory.mktemp("corpus")
-    rng = np.random.default_rng(0)
-    lines = [" ".join(f"w{k}" for k in rng.integers(0, 60, rng.integers(1, 9))) for _ in range(101)]
-    (folder / "text.txt").write_text("\n".join(lines), encoding="utf8")
-    return prepare(folder / "text.txt", folder / "prepared")
+    return evenly_drawn(tmp_path_factory.mktemp("corpus"))
 
 
 @contextmanager

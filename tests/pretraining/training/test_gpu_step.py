@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from small_corpora import by_frequency
 from starts import find_vocabulary, starting_model
 
 from spacy_elmo.formats import BiLMOptions
@@ -17,7 +17,6 @@ from spacy_elmo.modules.lstm.gpu_scan import GpuWorkspace
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.sections import OptimizerSettings, PathSettings, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.training.distributed import Group
 from spacy_elmo.pretraining.training.gpu_step import GpuStep, without_repetitions
 from spacy_elmo.pretraining.training.trainer import Trainer
@@ -28,13 +27,7 @@ KINDS = ["sampled", "full", "adaptive"]
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
-    """60 sentences of 1 to 9 words; frequent ones are drawn more often."""
-    rng, folder = random.Random(0), tmp_path_factory.mktemp("text")
-    words = [f"w{number}" for number in range(30)]
-    weights = [1 / (number + 1) for number in range(30)]
-    lines = [" ".join(rng.choices(words, weights, k=rng.randint(1, 9))) for _ in range(60)]
-    (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf8")
-    return prepare(folder / "text.txt", folder / "prepared")
+    return by_frequency(tmp_path_factory.mktemp("corpus"))
 
 
 def trainer_on(device: str, corpus: PreparedCorpus, kind: str, **training: Any) -> Trainer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import random
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from small_corpora import by_frequency
 from starts import find_vocabulary, starting_model, trainer_of
 from torch import Tensor
 
@@ -24,7 +24,6 @@ from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.sections import OptimizerSettings, PathSettings, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.training import trainer as trainer_module
 from spacy_elmo.pretraining.training.step import Batch, Gradients
 from spacy_elmo.pretraining.training.trainer import Trainer, _seed
@@ -37,13 +36,7 @@ KINDS = ["sampled", "full", "adaptive"]
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
-    """60 sentences of 1 to 9 words; frequent ones are drawn more often."""
-    rng, folder = random.Random(0), tmp_path_factory.mktemp("text")
-    words = [f"w{number}" for number in range(30)]
-    weights = [1 / (number + 1) for number in range(30)]
-    lines = [" ".join(rng.choices(words, weights, k=rng.randint(1, 9))) for _ in range(60)]
-    (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf8")
-    return prepare(folder / "text.txt", folder / "prepared")
+    return by_frequency(tmp_path_factory.mktemp("corpus"))
 
 
 def config_of(kind: str, **training: Any) -> PretrainConfig:
