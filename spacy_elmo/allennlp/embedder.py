@@ -25,7 +25,7 @@ from .carried import CarriedState
 from .devices import device_of
 from .embedder_network import EmbedderNetwork
 from .encoding import Encoder
-from .progress import Progress, bar_of
+from .progress import BarSetting, bar_of
 from .sentence_batches import BATCH_SIZE, MAX_TOKENS, batches_of, check_batch_size
 
 Array = npt.NDArray[np.float32]
@@ -191,7 +191,7 @@ class ElmoEmbedder(Encoder, EmbedderNetwork):
         forget_sentences: bool = False,
         use_sentence_keys: bool = False,
         *,
-        progress: Progress = False,
+        progress: BarSetting = False,
     ) -> None:
         """Embed sentences into an HDF5 file, which appears at its path when it is complete.
 

@@ -11,7 +11,7 @@ from ..formats.text.lines import Unusable
 from ..formats.text.splitting import splitter
 from ..formats.truncated import TruncatedWords
 from ..inference.engine import Engine
-from .progress import Progress, bar_of
+from .progress import BarSetting, bar_of
 from .sentence_batches import BATCH_SIZE, MAX_TOKENS, batches_of, check_batch_size, checked_words
 
 Array = npt.NDArray[np.float32]
@@ -42,7 +42,7 @@ class Encoder:
         self,
         texts: str | Iterable[str | Sequence[str]],
         batch_size: int = BATCH_SIZE,
-        show_progress_bar: Progress = False,
+        show_progress_bar: BarSetting = False,
         lang: str | None = "en",
     ) -> Array:
         """Return a vector for each text: the mean of all layers of all its words. A text is read as one sentence.

@@ -6,7 +6,7 @@ from typing import Literal, TextIO
 from tqdm import tqdm
 
 # True: a bar, if stderr is a terminal; "lines": each state of the bar is a line, for a log file
-Progress = bool | Literal["lines"]
+BarSetting = bool | Literal["lines"]
 SECONDS = 10.0  # from one line to the next, as in AllenNLP's Tqdm.set_slower_interval
 
 
@@ -30,7 +30,7 @@ class Lines:
         self.file.flush()
 
 
-def bar_of(sentences: int, progress: Progress) -> "tqdm[None]":
+def bar_of(sentences: int, progress: BarSetting) -> "tqdm[None]":
     """Return a bar on stderr.
 
     sentences: number of sentences to count.

@@ -33,7 +33,7 @@ from ..modules.precision import dtype_of
 from .bilm import BiLMChoice
 from .documents import Shard
 from .manifest import ShardFacts
-from .shards import Progress, ShardSettings, ShardWriter
+from .shards import OnProgress, ShardSettings, ShardWriter
 
 RETRIES = 10  # times that a shard is begun again after its process or machine died
 _SECONDS = 10.0  # that a machine has to answer, and tasks to end
@@ -81,7 +81,7 @@ def run_cluster(
     workers: int | None,
     folder: Path,
     done: Callable[[ShardFacts], None],
-    progress: Progress,
+    progress: OnProgress,
 ) -> None:
     """Make shards on all machines of the cluster that this process is connected to (see `connected`).
 

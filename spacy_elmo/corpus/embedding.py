@@ -24,7 +24,7 @@ from .output import Output
 from .parsing import check_tokenizer, refuse
 from .reading import cut, read_items, sources_of
 from .selection import Layers, Selection
-from .shards import Progress, ShardSettings, ShardWriter, no_progress
+from .shards import OnProgress, ShardSettings, ShardWriter, no_progress
 from .summary import Summary
 
 SHARD_BYTES = 1_000_000  # of text; about 200,000 tokens
@@ -60,7 +60,7 @@ def embed(
     shard_size: int | None = None,
     resume: bool = True,
     code: str | Path | None = None,
-    progress: Progress = no_progress,
+    progress: OnProgress = no_progress,
 ) -> Summary:
     """Embed a corpus.
 
@@ -135,7 +135,7 @@ def _embed_into_file(
     path: Path,
     settings: ShardSettings,
     summary: Summary,
-    progress: Progress,
+    progress: OnProgress,
 ) -> None:
     if any(path.exists() and file.exists() and path.samefile(file) for file in files):
         raise CorpusError(Errors.EMBED_SAME.format(path=path))
@@ -155,7 +155,7 @@ def _embed_into_folder(
     settings: ShardSettings,
     summary: Summary,
     making: _Making,
-    progress: Progress,
+    progress: OnProgress,
 ) -> None:
     if folder.exists() and not folder.is_dir():
         raise CorpusError(Errors.PATH_FOLDER.format(path=folder))

@@ -18,13 +18,13 @@ from spacy.util import import_file
 from ..errors import ElmoError, Errors, ProcessError
 from .documents import Shard
 from .manifest import ShardFacts
-from .shards import Progress, ShardSettings, ShardWriter
+from .shards import OnProgress, ShardSettings, ShardWriter
 
 _writer: ShardWriter | Exception  # of a worker process; the error with which it has started
 
 
 def run_here(
-    shards: Iterator[Shard], writer: ShardWriter, folder: Path, done: Callable[[ShardFacts], None], progress: Progress
+    shards: Iterator[Shard], writer: ShardWriter, folder: Path, done: Callable[[ShardFacts], None], progress: OnProgress
 ) -> None:
     """Make shards in this process, one after the other.
 
@@ -44,7 +44,7 @@ def run_workers(
     workers: int,
     folder: Path,
     done: Callable[[ShardFacts], None],
-    progress: Progress,
+    progress: OnProgress,
 ) -> None:
     """Make shards in several processes, which share the threads that torch has here.
 

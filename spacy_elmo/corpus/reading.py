@@ -16,7 +16,7 @@ from ..formats.text.sources import find_files, kind_of
 from ..formats.unpacking import PACKED, lines_of, unpacked, unpacked_size
 from .documents import Item, Kind, Shard, size_of
 
-STANDARD_INPUT = "-"
+STANDARD_INPUT_NAME = "-"
 EXPECTED = (
     "text, .jsonl, .conllu or .spacy files (plain, .gz, .xz or .zst): one or several, folders or patterns; or - for "
     "standard input, which is text"
@@ -34,11 +34,11 @@ def sources_of(inputs: Sequence[str | Path], output: str | Path | None = None) -
 
     Raises CorpusError if an input has no file, or if standard input comes twice.
     """
-    if [str(name) for name in inputs].count(STANDARD_INPUT) > 1:
+    if [str(name) for name in inputs].count(STANDARD_INPUT_NAME) > 1:
         raise CorpusError(Errors.CORPUS_STDIN_TWICE)
     found: list[Path] = []
     for name in inputs:
-        found += [Path(name)] if str(name) == STANDARD_INPUT else find_files(name, output, EXPECTED)
+        found += [Path(name)] if str(name) == STANDARD_INPUT_NAME else find_files(name, output, EXPECTED)
     return found
 
 
@@ -73,7 +73,7 @@ def read_items(files: Iterable[Path]) -> Iterator[Item]:
     Raises CorpusError if a file is damaged or can't be read.
     """
     for path in files:
-        if str(path) == STANDARD_INPUT:
+        if str(path) == STANDARD_INPUT_NAME:
             for item in _lines(standard_input(), "standard input", "text"):
                 if item.line == 1 and item.data is not None:
                     warn_of_json(item.data[:8].decode("utf-8-sig", "ignore"))

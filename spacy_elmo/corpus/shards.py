@@ -24,7 +24,7 @@ from .writers.kinds import WRITERS
 from .writers.writer import Shape, VectorFile
 
 Format = Literal["parquet", "hdf5", "spacy", "safetensors", "npy"]
-Progress = Callable[[int, int], None]  # tokens and bytes of text since the call before
+OnProgress = Callable[[int, int], None]  # tokens and bytes of text since the call before
 WINDOW_TOKENS = 32_768  # that are sorted by length together, as soon as they are read; of whole documents
 Embedded = list[tuple[Document, list[npt.NDArray[Any]]]]
 
@@ -80,7 +80,7 @@ class ShardWriter:
         settings.selection.check(self.bilm.options.layers)
         self._parser = settings.parser()
 
-    def write_shard(self, shard: Shard, folder: Path, progress: Progress = no_progress) -> ShardFacts:
+    def write_shard(self, shard: Shard, folder: Path, progress: OnProgress = no_progress) -> ShardFacts:
         """Write the file of a shard. It has the same bytes whatever was embedded before.
 
         shard: its items. Bad ones are left out.
@@ -105,7 +105,7 @@ class ShardWriter:
         path: Path,
         facts: ShardFacts,
         skip: Callable[[Item, str], None],
-        progress: Progress = no_progress,
+        progress: OnProgress = no_progress,
         complete: Callable[[], None] = no_check,
     ) -> None:
         """Write the vectors of items to a file.

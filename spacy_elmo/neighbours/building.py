@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..allennlp.embedder import ElmoEmbedder
-from ..allennlp.progress import Progress, bar_of
+from ..allennlp.progress import BarSetting, bar_of
 from ..errors import CorpusError, Errors
 from ..formats.atomic import writing
 from ..formats.atomic_folder import replacing_folder
@@ -31,7 +31,7 @@ def build_index(
     layer: Layer | None = None,
     model: str = "",
     replace: bool = False,
-    progress: Progress = False,
+    progress: BarSetting = False,
 ) -> None:
     """Embed all words of a corpus, and write their vectors and the sentences to a folder.
 

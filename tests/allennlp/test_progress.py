@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from spacy_elmo.allennlp.progress import Progress, bar_of
+from spacy_elmo.allennlp.progress import BarSetting, bar_of
 
 
 class Terminal(io.StringIO):
@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
     ],
 )
 def test_where_it_is_shown(
-    monkeypatch: pytest.MonkeyPatch, file: type[io.StringIO], progress: Progress, shown: bool
+    monkeypatch: pytest.MonkeyPatch, file: type[io.StringIO], progress: BarSetting, shown: bool
 ) -> None:
     stream = file()
     monkeypatch.setattr(sys, "stderr", stream)
@@ -38,7 +38,7 @@ def test_where_it_is_shown(
 
 
 @pytest.mark.parametrize("progress", [True, False, "lines"])
-def test_without_stderr_nothing_is_shown(monkeypatch: pytest.MonkeyPatch, progress: Progress) -> None:
+def test_without_stderr_nothing_is_shown(monkeypatch: pytest.MonkeyPatch, progress: BarSetting) -> None:
     """pythonw on Windows has none."""
     monkeypatch.setattr(sys, "stderr", None)
     with bar_of(1, progress) as bar:

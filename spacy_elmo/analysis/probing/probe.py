@@ -17,7 +17,7 @@ from .corpus import LabelledCorpus
 from .majority import majority_labels
 from .scores import Score, score
 
-Progress = Callable[[int], object]  # gets a number of tokens that are done
+OnTokens = Callable[[int], object]  # gets a number of tokens that are done
 
 
 class Probes:
@@ -59,7 +59,7 @@ class Probes:
         words = [word for word, label in zip(self.dev.words, self.dev.labels) if label]
         return score(majority_labels(training, words), self._gold, self._outside)
 
-    def run(self, bilm: EmbeddingBiLM, progress: Progress) -> Iterator[Score]:
+    def run(self, bilm: EmbeddingBiLM, progress: OnTokens) -> Iterator[Score]:
         """Yield the score of each layer, and then of their mean.
 
         bilm: the biLM. All layers of the tokens are in memory: layers x tokens x width x 4 bytes.
@@ -77,7 +77,7 @@ class Probes:
         return score([self.labels[i] for i in predicted.tolist()], self._gold, self._outside)
 
 
-def embed(bilm: EmbeddingBiLM, sentences: Sequence[Sequence[str]], progress: Progress = lambda tokens: None) -> Array:
+def embed(bilm: EmbeddingBiLM, sentences: Sequence[Sequence[str]], progress: OnTokens = lambda tokens: None) -> Array:
     """Return the layers of all tokens in order, *Shape:* (layers, tokens, width).
 
     bilm: the biLM. It reads each sentence from the zero state.

@@ -9,12 +9,12 @@ from ...corpus.bilm import EmbeddingBiLM
 from ..rows import Array, with_mean
 from .corpus import Instance, SenseSentence
 
-Progress = Callable[[int], object]  # gets a number of sentences that are done
+OnSentences = Callable[[int], object]  # gets a number of sentences that are done
 _SENTENCES = 1000  # embedded at a time: no other vectors are in memory
 
 
 def instance_vectors(
-    bilm: EmbeddingBiLM, sentences: Sequence[SenseSentence], progress: Progress = lambda sentences: None
+    bilm: EmbeddingBiLM, sentences: Sequence[SenseSentence], progress: OnSentences = lambda sentences: None
 ) -> Iterator[tuple[Instance, Array]]:
     """Yield each instance, in the order of the text, and its vectors: those of each layer, and their mean.
 

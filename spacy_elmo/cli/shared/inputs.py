@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from ...corpus.reading import standard_input
+from ...corpus.reading import STANDARD_INPUT_NAME, standard_input
 from ...errors import CommandError, Errors
 from ...pretraining.text.reading import Report, read_sentences, read_stream
 
-STANDARD_INPUT = Path("-")
+STANDARD_INPUT = Path(STANDARD_INPUT_NAME)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ...corpus.manifest import SKIPPED
-from ...corpus.shards import Progress, no_progress
+from ...corpus.shards import OnProgress, no_progress
 from ...corpus.summary import Summary
 from ..shared.console import escaped
 from ..shared.printer import msg
@@ -19,7 +19,7 @@ from ..shared.progress import shown_bar
 
 
 @contextmanager
-def corpus_bar(total: int | None, quiet: bool) -> Iterator[Progress]:
+def corpus_bar(total: int | None, quiet: bool) -> Iterator[OnProgress]:
     """Show the bytes of text that are done, the time left, and the tokens a second.
 
     total: bytes of text, perhaps an estimate; None: they are not known, so the time left isn't either.

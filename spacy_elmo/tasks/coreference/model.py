@@ -18,7 +18,7 @@ from ..shared.sizes import check_sizes
 from ..shared.tok2vec import width_of
 from ..shared.torch_shim import TorchShim, shim_of
 from .network import CoreferenceNetwork
-from .parts import parts_of
+from .parts import split_into_parts
 from .scoring import Scorer, Scores
 
 CoreferenceModel = Model[list[Doc], list[Scores]]
@@ -90,10 +90,10 @@ def _forward(
     scorer = Scorer(shim.network, model.attrs["mentions_per_token"], model.attrs["antecedents"])
     if not is_train:
         size = model.attrs["part_tokens"]
-        outputs = [scorer.predict(parts_of(doc, size), array) for doc, array in zip(docs, vectors)]
+        outputs = [scorer.predict(split_into_parts(doc, size), array) for doc, array in zip(docs, vectors)]
         return outputs, lambda gradients: docs
     shim.network.dropout = model.attrs["dropout_rate"]
-    parts = [list(parts_of(doc, model.attrs["train_tokens"])) for doc in docs]
+    parts = [list(split_into_parts(doc, model.attrs["train_tokens"])) for doc in docs]
     steps = [scorer.train(random.choice(own), array) if own else None for own, array in zip(parts, vectors)]
 
     def backprop(gradients: list[Scores]) -> list[Doc]:

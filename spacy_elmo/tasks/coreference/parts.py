@@ -34,7 +34,7 @@ class Part(NamedTuple):
         return self.start + sum(self.lengths)
 
 
-def parts_of(doc: Doc, most: int) -> Iterator[Part]:
+def split_into_parts(doc: Doc, most: int) -> Iterator[Part]:
     """Return the parts of a doc, in order.
 
     doc: the doc. If it has no sentence boundaries, it is cut into pieces of LONGEST_SENTENCE tokens.

@@ -9,7 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_elmo.tasks.coreference.annotations import clusters_of
-from spacy_elmo.tasks.coreference.parts import parts_of
+from spacy_elmo.tasks.coreference.parts import split_into_parts
 from spacy_elmo.tasks.coreference.scoring import Scorer
 
 WORDS = " ".join(text for text, _ in TEXTS).split()
@@ -62,6 +62,6 @@ def test_a_novel(trained: Language, monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(tokens for tokens, _ in seen) <= 2000
     assert max(compared for _, compared in seen) <= 0.5 * 2000 + 20
     assert len(seen) >= 60
-    borders = [part.end for part in parts_of(doc, 2000)][:-1]
+    borders = [part.end for part in split_into_parts(doc, 2000)][:-1]
     assert any(cluster[0][0] < border <= cluster[-1][0] for cluster in clusters for border in borders)
     assert len({mention for cluster in clusters for mention in cluster}) == sum(map(len, clusters)) > 10_000

@@ -4,7 +4,7 @@ import numpy as np
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.tasks.coreference.parts import Part, best_spans, parts_of, sentence_lengths, spans_of
+from spacy_elmo.tasks.coreference.parts import Part, best_spans, sentence_lengths, spans_of, split_into_parts
 
 VOCAB = spacy.blank("en").vocab
 
@@ -20,7 +20,7 @@ def part_of(lengths: list[int], space: tuple[int, ...] = ()) -> Part:
 
 
 def test_parts_are_whole_sentences() -> None:
-    parts = list(parts_of(doc_of([3, 4, 2, 9, 1]), 8))
+    parts = list(split_into_parts(doc_of([3, 4, 2, 9, 1]), 8))
     assert [(part.start, part.lengths, part.end) for part in parts] == [
         (0, [3, 4], 7),
         (7, [2], 9),
@@ -33,7 +33,7 @@ def test_parts_are_whole_sentences() -> None:
 def test_long_sentences_are_cut() -> None:
     assert sentence_lengths(doc_of([260, 3])) == [250, 10, 3]
     assert sentence_lengths(Doc(VOCAB, words=["a"] * 501)) == [250, 250, 1]
-    assert list(parts_of(Doc(VOCAB), 8)) == []
+    assert list(split_into_parts(Doc(VOCAB), 8)) == []
 
 
 def test_spans() -> None:
