@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from spacy_elmo.errors import CommandError
 
 from ..runs.facts_of_runs import commit_of, machine, write_record
 from ..shared.command import run_command
+from ..shared.elmo_command import run_elmo
 from ..shared.messages import Messages
 
 _TAGGED = "corpus/tagger/en_ewt-ud-train.spacy corpus/tagger/en_ewt-ud-dev.spacy"
@@ -60,13 +59,11 @@ def main(names: list[str]) -> None:
         if name not in COMMANDS:
             raise CommandError(Messages.INSIDE.format(got=name, expected=", ".join(COMMANDS)))
     for name in names:
-        arguments = shlex.split(f"-m spacy elmo {COMMANDS[name]} --json")
-        command = shlex.join(["python", *arguments])
+        arguments = [*shlex.split(COMMANDS[name]), "--json"]
         measurement = Measurement()
-        ended = subprocess.run([sys.executable, *arguments], stdout=subprocess.PIPE, encoding="utf-8", check=False)
-        if ended.returncode:
-            raise CommandError(Messages.INSIDE_FAILED.format(command=command))
-        measurement.write(inside_result_of(Path(), name), command, json.loads(ended.stdout))
+        result = json.loads(run_elmo(*arguments, output=True))
+        command = shlex.join(["python", "-m", "spacy", "elmo", *arguments])
+        measurement.write(inside_result_of(Path(), name), command, result)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from .results_plots import has_scores, plot_mixes, plot_scores, plot_summary
 from .results_tables import costs_table, cut_of, mixes_table, scores_table, source_lines, summary_table, vectors_table
 from .run_files import AllRuns, Runs, read_runs
 from .summary_lines import summary_lines
+from .tuned_tables import tuned_parts
 
 _INTRODUCTION = """\
 # Results
@@ -93,7 +94,7 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     weights = output.with_name(f"{output.stem}_weights.png")
     for task, runs in all_runs:
         parts += task_part(project, task, runs, output)
-    parts += alternatives_parts(project, output, seeds)
+    parts += alternatives_parts(project, output, seeds) + tuned_parts(project, seeds, all_runs)
     parts += pace_parts(all_runs) + ablation_parts(project, output, all_runs) + inside_parts(project)
     if plot_mixes(weights, all_runs):
         parts += [

@@ -46,7 +46,8 @@ class Network(NamedTuple):
     share: int = 100
 
 
-def _other_bilm(title: str, folder: str) -> Network:
+def other_bilm(title: str, folder: str) -> Network:
+    """Return the network [x; ELMo] with another biLM than the embedded one. folder: with its two files."""
     files = {"options_file": f"{folder}/options.json", "weight_file": f"{folder}/weights.hdf5"}
     return Network(title, elmo=True, settings={f"components.elmo.model.{key}": file for key, file in files.items()})
 
@@ -55,7 +56,7 @@ BASELINE, ELMO = "baseline", "elmo"
 NETWORKS = {
     BASELINE: Network("x alone", elmo=False),
     ELMO: Network("[x; ELMo]", elmo=True),
-    "random": _other_bilm("[x; biLM with random weights]", "assets/random_bilm"),
+    "random": other_bilm("[x; biLM with random weights]", "assets/random_bilm"),
     "vectors": Network("x with static vectors", elmo=False, vectors=True),
     "vectors_elmo": Network("[x with static vectors; ELMo]", elmo=True, vectors=True),
 }
@@ -186,7 +187,7 @@ ALTERNATIVES = TASKS[0]._replace(
     name="alternatives",
     networks={
         "pretrained": Network("x begun by `spacy pretrain`", elmo=False, pretrained=True),
-        "short_bilm": _other_bilm("[x; a biLM of half an hour]", "assets/short_bilm"),
+        "short_bilm": other_bilm("[x; a biLM of half an hour]", "assets/short_bilm"),
     },
 )
 

@@ -34,6 +34,7 @@ from .corpus_shares import write_share
 from .experiments import ALTERNATIVES, TASKS, Task, config_of, folder_of
 from .facts_of_runs import bilm_of, commit_of, machine, write_record
 from .network_configs import network_config
+from .tuned_tasks import TUNED_TASKS
 
 _LOG = "log.jsonl"
 
@@ -48,7 +49,7 @@ def seeds_of(text: str) -> list[int]:
 
 def task_of(name: str) -> Task:
     """Return the task of a name. Raises CommandError if there is none."""
-    tasks = {task.name: task for task in (*TASKS, ALTERNATIVES, *ABLATIONS)}
+    tasks = {task.name: task for task in (*TASKS, ALTERNATIVES, *ABLATIONS, *TUNED_TASKS)}
     if name not in tasks:
         raise CommandError(Messages.TASK.format(got=name, expected=", ".join(tasks)))
     return tasks[name]

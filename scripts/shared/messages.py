@@ -83,6 +83,7 @@ class Messages:
     PRETRAIN_FAILED = (
         "{output}: pretraining failed, or read no words; what it said stands above. The command was: {command}"
     )
+    ELMO_FAILED = "the command failed; what it said stands above. The command was: {command}"
     TEXT = (
         "The text {got!r} is no file. Expected one with a sentence a line, words separated by blanks: name "
         "it with --vars.text FILE."
@@ -93,7 +94,7 @@ class Messages:
     SPEED_RESULT = "{path}: can't be used ({reason}). Expected what speed_of_runs.py writes: run it again."
     FLORET = "floret is not installed. Expected it for static vectors: pip install floret."
     INSIDE = "the question is {got!r}. Expected one of {expected}."
-    INSIDE_FAILED = "the command failed; what it said stands above. The command was: {command}"
+    TUNED_RESULT = "{path}: can't be used ({reason}). Expected what tune_bilm.py writes: run it again."
     INSIDE_RESULT = "{path}: can't be used ({reason}). Expected what `project run inside` writes: run it again."
     NO_RUNS = "{path}: no trained run in it. Expected NETWORK/seed-N with a run.json: train first."
     RESULT = "{path}: can't be used ({reason}). Expected what evaluate_runs.py writes: delete it and evaluate again."

@@ -10,6 +10,7 @@ import pytest
 
 from scripts.inside import inside_runs
 from scripts.inside.inside_runs import COMMANDS, Measurement, main
+from scripts.shared import elmo_command
 from spacy_elmo.errors import CommandError
 
 
@@ -36,7 +37,7 @@ def test_what_a_command_prints_is_written(tmp_path: Path, monkeypatch: pytest.Mo
         asked.append(command[1:])
         return subprocess.CompletedProcess(command, 0, '{"layers": []}')
 
-    monkeypatch.setattr(inside_runs.subprocess, "run", run)
+    monkeypatch.setattr(elmo_command.subprocess, "run", run)
     monkeypatch.setattr(inside_runs, "commit_of", lambda project: "")
     main(["probe_tag"])
     result = json.loads((tmp_path / "results/inside/probe_tag.json").read_text(encoding="utf-8"))
@@ -49,7 +50,7 @@ def test_what_a_command_prints_is_written(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_a_command_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # without corpora
-    with pytest.raises(CommandError, match="The command was: python -m spacy elmo wsd"):
+    with pytest.raises(CommandError, match=r"The command was: .* -m spacy elmo wsd"):
         main(["senses"])
     assert not (tmp_path / "results").exists()
 

@@ -1,0 +1,93 @@
+"""Tune the embedded biLM on the text of a task's training part, and measure its perplexity before and after.
+
+The perplexities are of the development part. The paper did the same in its appendix A.1, for one epoch.
+
+    python -m scripts.embeddings.tune_bilm ner ner_wnut17
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from spacy_elmo.errors import CommandError
+
+from ..runs.experiments import TASKS, Task
+from ..runs.facts_of_runs import bilm_mark, commit_of, machine, write_record
+from ..runs.network_configs import network_config
+from ..runs.tuned_tasks import tuned_folder, tuned_result
+from ..shared.command import run_command
+from ..shared.elmo_command import run_elmo
+from ..shared.messages import Messages
+
+_BILM, _CONFIG = "en_mini", Path("configs/tune.cfg")
+# the best of two rates (0.001, 0.002) and two lengths (1 and 3 epochs) on the development part of Broad Twitter
+SETTINGS = {
+    "training.epochs": "3",
+    "training.streams": "64",
+    "training.optimizer.learning_rate": "0.002",
+    "training.schedule.warmup_steps": "20",
+    "evaluation.every": "100",
+}
+_FILES = ("options.json", "weights.hdf5")
+
+
+def task_named(name: str) -> Task:
+    """Return the task of a name. Raises CommandError if there is none."""
+    tasks = {task.name: task for task in TASKS}
+    if name not in tasks:
+        raise CommandError(Messages.TASK.format(got=name, expected=", ".join(tasks)))
+    return tasks[name]
+
+
+def tune(train: Path, dev: Path, output: Path, more: tuple[str, ...] = (), bilm: str = _BILM) -> dict[str, Any]:
+    """Write options.json and weights.hdf5 of a tuned biLM to a folder, and return what was measured.
+
+    train, dev: .spacy files, of whose tokens and sentences the biLM reads the text. The weights that are best on the
+        second one are kept.
+    output: the folder. It is replaced.
+    more: settings of the run, as on the command line, after `SETTINGS`.
+    bilm: the one that is tuned: a name, or a folder with its softmax.
+
+    Raises CommandError if a command fails.
+    """
+    settings = [part for name, value in SETTINGS.items() for part in (f"--{name}", value)]
+    with tempfile.TemporaryDirectory() as name:
+        run = Path(name) / "run"
+        begin = time.perf_counter()
+        paths = ["--paths.train", str(train), "--paths.heldout", str(dev), "--paths.init", bilm]
+        run_elmo("pretrain", str(_CONFIG), str(run), *paths, *settings, *more)
+        minutes = (time.perf_counter() - begin) / 60
+        metrics = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        before, after = (_perplexities(model, dev) for model in (bilm, str(run / "model-best")))
+        shutil.rmtree(output, ignore_errors=True)
+        output.mkdir(parents=True)
+        for file in _FILES:
+            shutil.move(run / "model-best" / file, output / file)
+    tokens = int(json.loads(metrics[-1])["tokens"])
+    return {"before": before, "after": after, "tokens": tokens, "minutes": round(minutes, 1)}
+
+
+def _perplexities(model: str, text: Path) -> dict[str, Any]:
+    """Return the perplexities from the zero state: of each direction, their mean, and all that without <UNK>."""
+    found: dict[str, Any] = json.loads(run_elmo("evaluate", model, str(text), "--json", output=True))
+    return found["zero_state"]  # type: ignore[no-any-return]
+
+
+def main(tasks: list[str]) -> None:
+    """Write assets/tuned/TASK and results/tuned/TASK.json for each of TASKS."""
+    for task in [task_named(name) for name in tasks]:
+        paths = network_config(Path(), task, task.networks["elmo"])["paths"]
+        record = tuned_result(Path(), task.name)
+        facts = {"commit": commit_of(Path()), "machine": machine(), "bilm": bilm_mark()}
+        measured = tune(Path(paths["train"]), Path(paths["dev"]), tuned_folder(task.name))
+        write_record(record, {**measured, **facts})
+        print(f"{record}: {measured['before']['mean']:.1f} before, {measured['after']['mean']:.1f} after")
+
+
+if __name__ == "__main__":
+    run_command(main)

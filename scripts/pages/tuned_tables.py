@@ -1,0 +1,123 @@
+"""The section of docs/results.md on biLMs that were tuned on a task's text: their perplexity, and what they bring."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..runs.experiments import BASELINE, ELMO, TASKS, Task
+from ..runs.tuned_tasks import TUNED, TUNED_TASKS, tuned_result
+from ..shared.messages import Messages
+from .results_tables import error_cut, source_lines, table, values_of
+from .run_files import AllRuns, Run, read_runs, understood
+
+# Table 7 of Peters et al. 2018: forward perplexity before and after; of contexts for SQuAD, of CoNLL-2003 for entities
+_PAPER = {
+    "ner_newswire": ("103.2", "46.3"),
+    "textcat": ("131.5", "78.6"),
+    "entailment": ("72.1", "16.8"),
+    "answers": ("99.1", "43.5"),
+}
+_TEXT = """\
+`en_mini` was tuned on the words of a task's training part (three epochs, without the labels), and the weights that were
+best on the development part were kept. Then it was frozen, and [x; ELMo] was trained on it as before. The paper did the
+same for one epoch (its appendix A.1): perplexity fell, the accuracy on SNLI's development part rose by 0.6 points, and
+that on SST stayed about the same. Perplexities are of the development part, from the zero state, by a softmax over
+50,000 words. All other words count as `<UNK>`, which a tuned biLM soon expects if there are many; the columns
+"known words" leave them out. The paper's are those of its biLM, forwards, for CoNLL-2003, SST, SNLI and SQuAD's
+contexts."""
+
+
+class Tuning(NamedTuple):
+    """What tune_bilm.py measured of a task.
+
+    before, after: perplexities, by direction.
+    tokens: that were read.
+    minutes: of tuning.
+    source: commit, machine and mark of the weights of `en_mini`.
+    """
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    tokens: int
+    minutes: float
+    source: str
+
+
+def tuned_parts(project: Path, seeds: Sequence[int], all_runs: AllRuns) -> list[str]:
+    """Return the paragraphs of the section; none without results. all_runs: of the tasks with the biLM as it is.
+
+    Raises CommandError if a result can't be used.
+    """
+    found = {task.name: read_tuning(tuned_result(project, task.name)) for task in TASKS}
+    measured = {name: tuning for name, tuning in found.items() if tuning is not None}
+    if not measured:
+        return []
+    sources = "; ".join(sorted({tuning.source for tuning in measured.values()}))
+    parts = ["## The biLM tuned on a task's text", f"`python -m spacy project run tuned .`; {sources}.", _TEXT]
+    parts.append(_perplexities(measured))
+    untuned = {task.name: runs for task, runs in all_runs}
+    rows = []
+    for task, tuned in zip(TASKS, TUNED_TASKS):
+        of_tuned = read_runs(project, tuned, seeds)
+        if of_tuned.complete and task.name in untuned:
+            runs = [untuned[task.name].of(BASELINE), untuned[task.name].of(ELMO), of_tuned.of(TUNED)]
+            rows.append(_scores(task, runs))
+            parts.append(source_lines(tuned.name, of_tuned))
+    if rows:
+        head = ["task", "measure", "x alone", "[x; ELMo]", "tuned", "error cut", "tuned"]
+        head += ["development part, [x; ELMo]", "tuned", "runs"]
+        parts += [_SCORES, table(head, rows)]
+    return parts
+
+
+_SCORES = """\
+Scores of the test part in %, means over the runs, and the same measure on the development part:"""
+
+
+def read_tuning(path: Path) -> Tuning | None:
+    """Return what a file says, None without it. Raises CommandError if it is damaged."""
+    if not path.exists():
+        return None
+    with understood(path, Messages.TUNED_RESULT):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for side in ("before", "after"):
+            float(data[side]["forward"]), float(data[side]["mean"]), float(data[side]["without_unknown"]["mean"])
+        source = f"commit {data['commit']}; {data['machine']}; `en_mini` {data['bilm']}"
+        return Tuning(data["before"], data["after"], int(data["tokens"]), float(data["minutes"]), source)
+
+
+def _perplexities(measured: Mapping[str, Tuning]) -> str:
+    rows = []
+    for task in TASKS:
+        if (tuning := measured.get(task.name)) is not None:
+            sides = (tuning.before, tuning.after)
+            figures = [f"{side['forward']:.1f}" for side in sides] + [f"{side['mean']:.1f}" for side in sides]
+            figures += [f"{side['without_unknown']['mean']:.1f}" for side in sides]
+            paper = _PAPER.get(task.name, ("", ""))
+            rows.append([task.title, f"{tuning.tokens / 1e6:.2f}", f"{tuning.minutes:.1f}", *figures, *paper])
+    head = ["text", "million tokens read", "minutes", "forward, before", "after", "both directions, before", "after"]
+    return table([*head, "known words, before", "after", "the paper's, before", "after"], rows)
+
+
+def _scores(task: Task, runs: Sequence[Sequence[Run]]) -> list[str]:
+    """Return a row. runs: of x alone, [x; ELMo], and the same with the tuned biLM."""
+    tests = [values_of(of, task) for of in runs]
+    key = task.measures[0].key
+    devs = [[run.dev[key] for run in of if key in run.dev] for of in runs[1:]]
+    cuts = [error_cut(tests[0], values) if values else None for values in tests[1:]]
+    return [
+        task.title,
+        task.measures[0].name,
+        *(_mean(values) for values in tests),
+        *("" if cut is None else f"{100 * cut:.1f} %" for cut in cuts),
+        *(_mean(values) for values in devs),
+        str(len(runs[-1])),
+    ]
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{100 * statistics.mean(values):.1f}" if values else ""

@@ -1,0 +1,68 @@
+"""The section on biLMs tuned on a task's text: figures against those worked out by hand, and damaged files."""
+
+import json
+from pathlib import Path
+
+import pytest
+from run_results import add_run
+
+from scripts.pages.run_files import AllRuns, read_runs
+from scripts.pages.tuned_tables import tuned_parts
+from scripts.runs.experiments import TASKS
+from scripts.runs.tuned_tasks import tuned_result
+from spacy_elmo.errors import CommandError
+
+
+def entities(f_score: float) -> dict[str, float]:
+    return {"ents_f": f_score, "ents_p": 0.5, "ents_r": 0.5}
+
+
+def perplexity(forward: float, backward: float) -> dict[str, object]:
+    mean = (forward * backward) ** 0.5
+    return {"forward": forward, "backward": backward, "mean": mean, "without_unknown": {"mean": 2 * mean}}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Broad Twitter's text and SNLI's were read; two networks of the first were trained."""
+    facts = {"commit": "abc123", "machine": "a processor", "bilm": "fff"}
+    for name in ("ner", "entailment"):
+        path = tuned_result(tmp_path, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sides = {"before": perplexity(400.0, 900.0), "after": perplexity(81.0, 100.0)}
+        path.write_text(json.dumps({**sides, "tokens": 1_250_000, "minutes": 2.5, **facts}), encoding="utf-8")
+    for name, score, dev in (("ner/baseline", 0.6, 0.7), ("ner/elmo", 0.7, 0.8), ("tuned_ner/tuned", 0.76, 0.82)):
+        add_run(tmp_path, name, entities(score), dev=entities(dev))
+    return tmp_path
+
+
+def runs_of(project: Path) -> AllRuns:
+    return [(task, read_runs(project, task, (0, 1, 2))) for task in TASKS]
+
+
+def test_figures(project: Path) -> None:
+    page = "\n\n".join(tuned_parts(project, (0, 1, 2), runs_of(project)))
+    figures = "1.25 | 2.5 | 400.0 | 81.0 | 600.0 | 90.0 | 1200.0 | 180.0"
+    assert f"| Entities, Broad Twitter | {figures} |  |  |" in page
+    assert f"| Entailment, SNLI | {figures} | 72.1 | 16.8 |" in page
+    assert "| Entities, Broad Twitter | F1 | 60.0 | 70.0 | 76.0 | 25.0 % | 40.0 % | 80.0 | 82.0 | 1 |" in page
+    assert "commit abc123; a processor; `en_mini` fff." in page
+    assert "SST-5 |" not in page  # its text was not read
+
+
+def test_perplexities_alone(project: Path) -> None:
+    (project / "results/tuned_ner/tuned/seed-0.json").unlink()
+    page = "\n\n".join(tuned_parts(project, (0, 1, 2), runs_of(project)))
+    assert "| Entailment, SNLI | 1.25 |" in page
+    assert "error cut" not in page
+
+
+def test_nothing_was_tuned(tmp_path: Path) -> None:
+    add_run(tmp_path, "ner/elmo", entities(0.7))
+    assert tuned_parts(tmp_path, (0,), runs_of(tmp_path)) == []
+
+
+def test_damaged_files(project: Path) -> None:
+    tuned_result(project, "ner").write_text('{"before": {}}', encoding="utf-8")
+    with pytest.raises(CommandError, match=r"ner\.json: can't be used \(KeyError.*run it again"):
+        tuned_parts(project, (0,), runs_of(project))
