@@ -29,6 +29,7 @@ _BILM, _CONFIG = "en_mini", Path("configs/tune.cfg")
 SETTINGS = {
     "training.epochs": "3",
     "training.streams": "64",
+    "training.workers": "1",
     "training.optimizer.learning_rate": "0.002",
     "training.schedule.warmup_steps": "20",
     "evaluation.every": "100",
