@@ -24,16 +24,7 @@ from ..shared.command import run_command
 from ..shared.elmo_command import run_elmo
 from ..shared.messages import Messages
 
-_BILM, _CONFIG = "en_mini", Path("configs/tune.cfg")
-# the best of two rates (0.001, 0.002) and two lengths (1 and 3 epochs) on the development part of Broad Twitter
-SETTINGS = {
-    "training.epochs": "3",
-    "training.streams": "64",
-    "training.workers": "1",
-    "training.optimizer.learning_rate": "0.002",
-    "training.schedule.warmup_steps": "20",
-    "evaluation.every": "100",
-}
+_BILM = "en_mini"
 _FILES = ("options.json", "weights.hdf5")
 
 
@@ -48,20 +39,22 @@ def task_named(name: str) -> Task:
 def tune(train: Path, dev: Path, output: Path, more: tuple[str, ...] = (), bilm: str = _BILM) -> dict[str, Any]:
     """Write options.json and weights.hdf5 of a tuned biLM to a folder, and return what was measured.
 
+    The settings are those that `init-pretrain-config` gives, with one thread.
+
     train, dev: .spacy files, of whose tokens and sentences the biLM reads the text. The weights that are best on the
         second one are kept.
     output: the folder. It is replaced.
-    more: settings of the run, as on the command line, after `SETTINGS`.
+    more: settings of the run, as on the command line.
     bilm: the one that is tuned: a name, or a folder with its softmax.
 
     Raises CommandError if a command fails.
     """
-    settings = [part for name, value in SETTINGS.items() for part in (f"--{name}", value)]
     with tempfile.TemporaryDirectory() as name:
-        run = Path(name) / "run"
+        config, run = Path(name) / "tune.cfg", Path(name) / "run"
+        texts = ["--train", str(train), "--heldout", str(dev)]
+        run_elmo("init-pretrain-config", str(config), *texts, "--init", bilm)
         begin = time.perf_counter()
-        paths = ["--paths.train", str(train), "--paths.heldout", str(dev), "--paths.init", bilm]
-        run_elmo("pretrain", str(_CONFIG), str(run), *paths, *settings, *more)
+        run_elmo("pretrain", str(config), str(run), "--training.workers", "1", *more)
         minutes = (time.perf_counter() - begin) / 60
         metrics = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
         before, after = (_perplexities(model, dev) for model in (bilm, str(run / "model-best")))
