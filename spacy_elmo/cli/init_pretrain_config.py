@@ -25,6 +25,7 @@ from .shared.options import Force, OldLanguage, TextLanguage
 from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_inputs, write_text
 from .shared.printer import msg
 
+_FROZEN = 2_000_000  # tokens that fit a new softmax (docs/pretraining.md), if the run is long enough
 _LATER = "train"  # instead of a path that is not known yet
 
 
@@ -45,6 +46,8 @@ def config_text(
     for path in (train, heldout, init):
         if path is not None and "${" in path:
             raise CommandError(Errors.INIT_DOLLAR.format(path=path, got="${"))
+    if init is not None:
+        bilm_folder(init)  # refuses the folder of a run, which has a softmax in its folders only
     splitter(language)  # so that a language which spaCy does not know is refused now
     paths = PathSettings(_LATER if train is None else train, heldout, init=init)
     if init is None:
@@ -54,8 +57,13 @@ def config_text(
     else:
         raise CommandError(Errors.INIT_PRETRAIN_SIZE.format(init=init, size=size.value))
     message, counted = "without --train, the settings are those for a large text", True
+    has_words = init is not None and has_softmax(init)
+    tokens = None
     if train is not None:
-        settings, message, counted = _fitted(settings)
+        settings, message, counted, tokens = _fitted(settings, not has_words)
+    if init is not None and not has_words:
+        frozen = _FROZEN if tokens is None else min(_FROZEN, tokens // 2)
+        settings = replace(settings, training=replace(settings.training, frozen_tokens=frozen))
     if init is not None and settings.training.softmax.kind == "full":
         message += f"; training.softmax.kind is full, because {init} predicts few words"
     config = to_config(settings)
@@ -75,20 +83,27 @@ def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
     return replace(settings, training=replace(settings.training, softmax=replace(softmax, kind="full")))
 
 
-def _fitted(large: PretrainConfig) -> tuple[PretrainConfig, str, bool]:
-    """Return settings that fit the size of a text, what was counted and changed, and whether it could be counted."""
+def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str, bool, int | None]:
+    """Return settings that fit a text, what was counted and changed, whether it could be, and the length of the run.
+
+    own_words: whether the vocabulary is built from the text.
+
+    The length is in tokens, None if it is unknown.
+    """
     source = large.paths.train
     try:
         size = count_text(source, large.corpus.language, enough_tokens(large), enough_sentences(large))
     except CorpusError as error:
-        return large, f"the text was not counted, so the settings are those for a large one ({error})", False
-    fitted, before, updates = fit(large, size)
+        return large, f"the text was not counted, so the settings are those for a large one ({error})", False, None
+    fitted, before, updates = fit(large, size, own_words)
+    length = updates * fitted.training.tokens_per_update
     if fitted == large:
         more = "" if size.complete else " or more"
         told = f"{source}: {size.tokens:,} tokens{more}: {before:,} updates{more}, the settings for a large text"
-        return large, told, True
+        return large, told, True, length
     old, new = large.training, fitted.training
     pairs: dict[str, tuple[str | float, str | float]] = {
+        "vocabulary.min_count": (large.vocabulary.min_count, fitted.vocabulary.min_count),
         "training.softmax.kind": (old.softmax.kind, new.softmax.kind),
         "training.streams": (old.streams, new.streams),
         "training.epochs": (old.epochs, new.epochs),
@@ -102,10 +117,12 @@ def _fitted(large: PretrainConfig) -> tuple[PretrainConfig, str, bool]:
         for name, (value, after) in pairs.items()
         if after != value
     ]
+    about = "" if large.corpus.language is None else "about "  # the tokenizer has read a part of the text
     message = (
-        f"{source}: {size.sentences:,} sentences, {size.tokens:,} tokens. The settings for a large text would make "
+        f"{source}: {size.sentences:,} sentences, {about}{size.tokens:,} tokens. The settings for a large text would "
+        f"make {before:,} updates; these make {updates:,}: {'; '.join(changes)}"
     )
-    return fitted, f"{message}{before:,} updates; these make {updates:,}: {'; '.join(changes)}", True
+    return fitted, message, True, length
 
 
 def _shown(value: str | float) -> str:
@@ -125,13 +142,12 @@ def refuse_texts(output: Path, *sources: str | None) -> None:
 
 
 def softmax_note(init: str | None) -> str | None:
-    """Return what the biLM in `init` needs before it can be tuned; None if it needs nothing. Raises ElmoError."""
-    if init is None:
+    """Return what the config has for a biLM in `init` without a softmax; None if it has one. Raises ElmoError."""
+    if init is None or has_softmax(init):
         return None
-    bilm_folder(init)  # refuses the folder of a run, which has a softmax in its folders only
-    if has_softmax(init):
-        return None
-    return f"{no_softmax(init)} These tokens are part of the run, so as many fewer train the biLM."
+    return (
+        f"{no_softmax(init)} This config has set it. These tokens are part of the run, so as many fewer train the biLM."
+    )
 
 
 def init_pretrain_config(

@@ -32,7 +32,7 @@ class TrainingMessages:
     READER_DIED = (
         "a process that reads the text has ended (exit code {code}). If it was killed for want of memory (-9), set "
         "training.readers, which is {readers}, lower. If the files of the run's corpus were changed (-7), start a new "
-        "run. Otherwise the same command goes on from the last checkpoint."
+        "run. Otherwise the same command, without --restart, goes on from the last checkpoint."
     )
     MANY_NEGATIVES = (
         "training.softmax.negatives is {got}, but the vocabulary has {n_words} words. Expected at most that many: set "
@@ -70,6 +70,12 @@ class TrainingMessages:
         "perplexity says little: unless you want that, use a larger vocabulary, or one of this text "
         "(python -m spacy elmo vocab makes it)."
     )
+    UNKNOWN_UNSEEN = (
+        "the vocabulary has every word of the training text, so <UNK> is never learned, but {share:.1%} of the "
+        "held-out words are <UNK>. Their losses rise during the run, and spoil the perplexity by which model-best is "
+        "chosen. If the vocabulary is built from the text, set vocabulary.min_count to 2. Otherwise leave rare words "
+        "out of it."
+    )
     FROZEN_LONG = (
         "training.frozen_tokens is {got:,}, but the run has {tokens:,} tokens: the biLM will not change, since the "
         "softmax alone is trained. If you want to tune the biLM, set it to half of the run's tokens or fewer."
@@ -90,8 +96,8 @@ class TrainingMessages:
     FEW_UPDATES_WARMUP = " Set training.schedule.warmup_steps, which is {warmup:,}, to a tenth of the updates at most."
     WARMUP_LONG = (
         "training.schedule.warmup_steps is {got:,}, and the run has {updates:,} updates, so the learning rate never "
-        "reaches training.optimizer.learning_rate. Set warmup_steps to {expected:,} at most, a tenth of the updates; "
-        "lower training.streams or raise {length} for more updates."
+        "reaches training.optimizer.learning_rate. Set warmup_steps to a tenth of the updates at most, which is "
+        "{expected:,}, or lower training.streams or raise {length} for more updates."
     )
     HELDOUT_SAME = (
         "{got} is in both the training text and the held-out text, which makes the held-out perplexity too low. Set "
@@ -102,8 +108,8 @@ class TrainingMessages:
         "or unset WORLD_SIZE to train in one process."
     )
     PROCESS_DIED = (
-        "another process of this run has died, or can't be reached ({reason}). Start the run again: it goes on from "
-        "the last checkpoint, with any number of processes that divides training.streams."
+        "another process of this run has died, or can't be reached ({reason}). Start the run again, without --restart: "
+        "it goes on from the last checkpoint, with any number of processes that divides training.streams."
     )
     PROCESS_FAILED = "process {rank} of this run has ended with an error, which it prints itself."
     PROCESS_SETTINGS = (
@@ -124,22 +130,24 @@ class TrainingMessages:
         "one there."
     )
     RUN_UNREADABLE = (
-        "{path}: can't be read ({reason}). It says what this run was started with: put the complete file there, or "
-        "give another output folder to start a new run."
+        "{path}: can't be read ({reason}). It says what this run was started with: put the complete file there. To "
+        "start a new run, give another output folder, or add --restart, which renames the earlier run to OUT.1."
     )
     RUN_TEXT = (
         "{source}: the text has changed since this run was started: it had {old}; now {new}. Put the earlier text "
-        "back to go on, or give another output folder to start a new run."
+        "back to go on. To start a new run, give another output folder, or add --restart, which renames the earlier "
+        "run to OUT.1."
     )
     RUN_CONTENTS = (
         "{path}: not with the contents (SHA-256 in {run}) that this run was started with. Put the right file there to "
-        "go on, or give another output folder to start a new run."
+        "go on. To start a new run, give another output folder, or add --restart, which renames the earlier run to "
+        "OUT.1."
     )
     MEMORY = (
         "there is not enough memory ({reason}). Lower training.streams, which is {streams:,}, training.steps, which "
         "is {steps:,}, vocabulary.size or the sizes in [bilm]."
     )
     RUN_DIFFERS = (
-        "{path}: this run was started with {key} = {old}, but now it is {new}. Set it back to go on, or give another "
-        "output folder to start a new run."
+        "{path}: this run was started with {key} = {old}, but now it is {new}. Set it back to go on. To start a "
+        "new run, give another output folder, or add --restart, which renames the earlier run to OUT.1."
     )

@@ -43,7 +43,7 @@ def test_what_is_written_is_read(size: str) -> None:
     assert "python -m spacy elmo pretrain run.cfg runs/run\n" in told
     config = read_config("run.cfg")
     large = config_of_size(Size(size), PathSettings("a.txt", "b.txt"), "en")
-    assert config == fit(large, TextSize(1, 1, words=1)).config
+    assert config == fit(large, TextSize(1, 1, words=1, repeated=0)).config
     assert (config.paths, config.corpus.language) == (PathSettings("a.txt", "b.txt"), "en")
     assert Config().from_disk("run.cfg") == to_config(config)  # nothing is left to defaults
 
@@ -153,10 +153,16 @@ def test_a_missing_softmax_is_told(monkeypatch: pytest.MonkeyPatch, golden: Path
     Path("softmax").mkdir()
     Path("softmax/softmax.hdf5").touch()
     assert "as many fewer train the biLM" in told
+    assert read_config("run.cfg", {"paths.train": "a.txt"}).training.frozen_tokens == 2_000_000
+    Path("long.txt").write_text("x y z\n" * 16_000, encoding="utf8")  # 64,000 tokens, of 320 an update
+    run("run.cfg", "--train", "long.txt", "--heldout", "b.txt", "--init", golden / "random_a", "-F")
+    training = read_config("run.cfg").training
+    assert (training.streams, training.frozen_tokens, training.softmax.kind) == (16, 32_000, "full")
     for installed in (True, False):
         monkeypatch.setattr(files, "package_folder", lambda *_, there=installed: Path("softmax") if there else None)
         told = " ".join(run("run.cfg", "--init", "en_mini", "-F").split())
         assert ("pip install ./packages/en_mini_softmax" in told) == (not installed)
+        assert read_config("run.cfg", {"paths.train": "a.txt"}).training.frozen_tokens == 2_000_000 * (not installed)
         result = CliRunner().invoke(app, ["elmo", "init-pretrain-config", "-", "--init", "en_mini"])
         assert ("training.frozen_tokens" in result.stderr) == (not installed)
 

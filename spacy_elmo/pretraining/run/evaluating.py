@@ -13,8 +13,8 @@ from ..model.files import BEST, LAST
 from ..model.language_model import LanguageModel
 from ..scoring import Score, score_text
 from ..settings.sections import PathSettings
-from ..text.cut_words import cut_share
 from ..text.prepared import PreparedCorpus
+from ..text.word_shares import cut_share, unknown_share
 from ..training.trainer import Trainer
 from .card import write_card
 from .curve import CURVE, draw_curve
@@ -60,6 +60,7 @@ def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
         readers_told(options, dict(trainer.model.bilm.named_parameters())),
         options.max_characters,
         cut_share(run.train, options.max_characters),
+        unknown_share(run.heldout, run.vocabulary),
     )
 
 

@@ -43,6 +43,7 @@ class RunFacts(NamedTuple):
     readers: which programs can read the biLM, as a line.
     max_characters: positions per word of the biLM, two more than the bytes that it reads.
     cut_share: share of the training text's words with more bytes than that.
+    heldout_unknown: share of the held-out text's words that are not in the vocabulary.
     """
 
     train: TextFacts
@@ -56,6 +57,7 @@ class RunFacts(NamedTuple):
     readers: str = ""
     max_characters: int = MAX_CHARACTERS
     cut_share: float = 0.0
+    heldout_unknown: float = 0.0
 
 
 class CardFacts(NamedTuple):

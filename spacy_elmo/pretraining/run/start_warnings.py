@@ -9,6 +9,7 @@ from .facts import RunFacts
 
 LEAST_COVERAGE = 0.5  # share of the training text's tokens. A vocabulary of another language covers far less
 MOST_CUT = 0.01  # share of words. Seven languages with blanks between words had 0.0005 at most, Thai 0.30
+MOST_UNSEEN = 0.01  # share of held-out words. With 5 to 14 %, <UNK> made the perplexity rise while the biLM learned
 LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraining.md)
 
 
@@ -16,7 +17,7 @@ def start_warnings(paths: PathSettings, training: TrainingSettings, facts: RunFa
     """Return a message for each thing that is unusual about a run.
 
     These are too few updates, a warm-up that is not shorter than the run, a biLM that stays frozen, a vocabulary of
-    other texts, words that are too long for the biLM, and held-out text that is trained on.
+    other texts or of all words, words that are too long for the biLM, and held-out text that is trained on.
 
     paths: files of the run.
     training: batches and schedule of the run.
@@ -27,6 +28,8 @@ def start_warnings(paths: PathSettings, training: TrainingSettings, facts: RunFa
         warnings.append(Errors.FROZEN_LONG.format(got=training.frozen_tokens, tokens=facts.total_tokens))
     if facts.coverage is not None and facts.coverage < LEAST_COVERAGE:
         warnings.append(Errors.COVERAGE_LOW.format(coverage=facts.coverage))
+    if facts.coverage == 1.0 and facts.heldout_unknown > MOST_UNSEEN:
+        warnings.append(Errors.UNKNOWN_UNSEEN.format(share=facts.heldout_unknown))
     if facts.cut_share > MOST_CUT:
         cut = Errors.CUT_SHARE.format(share=facts.cut_share, bytes=facts.max_characters - 2)
         # A run that tunes a biLM has its sizes.

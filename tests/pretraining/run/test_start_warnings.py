@@ -34,6 +34,17 @@ def test_a_vocabulary_of_other_texts(coverage: float | None, warns: bool) -> Non
     assert not warns or "the vocabulary has 49.90% of the training text's tokens" in told
 
 
+@pytest.mark.parametrize(
+    ("coverage", "unknown", "warns"),
+    [(1.0, 0.0123, True), (1.0, 0.01, False), (1.0, 0.0, False), (0.9999, 0.5, False), (None, 0.5, False)],
+)
+def test_a_vocabulary_of_all_words(coverage: float | None, unknown: float, warns: bool) -> None:
+    told = warned("b.txt", FACTS._replace(coverage=coverage, heldout_unknown=unknown))
+    assert bool(told) == warns
+    assert not warns or "<UNK> is never learned, but 1.2% of the held-out words are <UNK>" in told
+    assert not warns or "vocabulary.min_count to 2" in told
+
+
 @pytest.mark.parametrize(("share", "warns"), [(0.0, False), (0.01, False), (0.0123, True)])
 def test_words_that_are_too_long(share: float, warns: bool) -> None:
     told = warned(None, FACTS._replace(cut_share=share, max_characters=62))
@@ -79,6 +90,7 @@ def test_a_run_that_is_too_short(updates: int, warmup: int, few: bool, late: boo
     assert (f"the run has {updates} updates, fewer than 200" in told) == few
     assert (f"Set training.schedule.warmup_steps, which is {warmup}" in told) == (few and warmup > 0)
     assert (f"warmup_steps is {warmup}, and the run has {updates} updates" in told) == late
+    assert (f"to a tenth of the updates at most, which is {updates // 10}, or lower" in told) == late
     for name in ("training.streams", "training.epochs") if few or late else ():
         assert name in told
     tokens = replace(training, total_tokens=80 * updates)

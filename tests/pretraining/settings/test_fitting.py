@@ -95,8 +95,32 @@ def test_few_words_are_not_sampled(size: Size, negatives: int) -> None:
     assert config.training.softmax.negatives == negatives
     for words, kind in ((2 * negatives - 1, "full"), (2 * negatives, "sampled")):
         for complete in (True, False):
-            fitted = fit(config, TextSize(3_000, 60_000, complete, words)).config
+            fitted = fit(config, TextSize(3_000, 60_000, complete, words, repeated=0)).config
             assert fitted.training.softmax == replace(config.training.softmax, kind=kind)
-    tuning = replace(TUNING, paths=PathSettings("a.txt", "b.txt", init="en_mini"))  # it has its own words
-    assert fit(tuning, TextSize(3_000, 60_000, words=100)).config.training.softmax == TUNING.training.softmax
+    size = TextSize(3_000, 60_000, words=100)
+    assert fit(TUNING, size, own_words=False).config.training.softmax == TUNING.training.softmax
     assert all(2 * config.training.softmax.negatives < MOST_WORDS for config in ALL)  # so that none is too few
+
+
+@pytest.mark.parametrize(
+    ("words", "repeated", "own_words", "min_count", "kind"),
+    [
+        (30_000, 12_000, True, 2, "sampled"),  # all of them would be in the vocabulary of 50,000
+        (30_000, 8_191, True, 2, "full"),  # less than twice 4,096 negatives
+        (30_000, 12_000, False, 1, "sampled"),  # the biLM has its own
+        (300, 120, False, 1, "sampled"),
+        (49_997, 20_000, True, 1, "sampled"),  # with the three special words none is left over, but more may come
+        (49_996, 20_000, True, 2, "sampled"),
+        (MOST_WORDS, MOST_WORDS, True, 1, "sampled"),
+        (300, 0, True, 1, "full"),  # otherwise nothing would be left
+    ],
+)
+def test_unknown_words_are_learned(words: int, repeated: int, own_words: bool, min_count: int, kind: str) -> None:
+    for text in (TextSize(3_000, 100_000, True, words, repeated), TextSize(300_000, 10**7, True, words, repeated)):
+        for config in (TUNING, ALL[2]):
+            fitted = fit(config, text, own_words).config
+            assert (fitted.vocabulary.min_count, fitted.training.softmax.kind) == (min_count, kind)
+    cut = TextSize(3_000, 100_000, False, words, repeated)
+    assert fit(TUNING, cut, own_words).config.vocabulary == TUNING.vocabulary  # more words may follow
+    given = replace(TUNING, vocabulary=replace(TUNING.vocabulary, min_count=5))
+    assert fit(given, TextSize(3_000, 100_000, True, words, repeated), own_words).config.vocabulary.min_count == 5

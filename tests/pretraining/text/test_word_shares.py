@@ -1,12 +1,14 @@
-"""Words that are longer than a biLM reads."""
+"""Words that are longer than a biLM reads, and words that it does not know."""
 
 from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretraining.text import cut_words
-from spacy_elmo.pretraining.text.cut_words import cut_share
+from spacy_elmo.pretraining.text import word_shares
 from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.pretraining.text.vocabulary_file import SPECIAL
+from spacy_elmo.pretraining.text.word_shares import cut_share, unknown_share
 
 DEVANAGARI, UMLAUT, EMOJI = "\N{DEVANAGARI LETTER KA}", "\N{LATIN SMALL LETTER A WITH DIAERESIS}", "\N{GRINNING FACE}"
 AT_THE_LIMIT = [DEVANAGARI * 16, UMLAUT * 24, EMOJI * 12, "a" * 48]  # 48 bytes each
@@ -24,8 +26,14 @@ def test_the_bytes_of_a_word_count(tmp_path: Path) -> None:
 
 def test_a_large_text_is_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of ten sentences the first, the fifth and the ninth are looked at: four apart are at most three sentences."""
-    monkeypatch.setattr(cut_words, "SENTENCES", 3)
+    monkeypatch.setattr(word_shares, "SENTENCES", 3)
     lines = ["word"] * 10
     lines[4] = lines[5] = "a" * 49
     (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf8")
     assert cut_share(prepare(tmp_path / "a.txt", tmp_path / "corpus"), 50) == 1 / 3
+
+
+def test_unknown_words(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("it rains\nit snows again\n<UNK> it\n", encoding="utf8")
+    vocabulary = Vocabulary([*SPECIAL, "it", "rains", "again"])
+    assert unknown_share(prepare(tmp_path / "a.txt", tmp_path / "corpus"), vocabulary) == pytest.approx(2 / 7)
