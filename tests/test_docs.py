@@ -195,6 +195,15 @@ def test_mistakes_are_told_as_the_page_says(
     assert str(caught.value).replace(f"{folder.resolve()}/", "").split() == message.split()
 
 
+def test_a_component_that_does_not_listen_is_trained_without_a_message() -> None:
+    """As the page says of mistakes that have none: warnings are errors here."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    nlp.add_pipe("tagger")
+    train(nlp)
+    assert not nlp.get_pipe("elmo").listeners  # type: ignore[attr-defined]
+
+
 def test_there_are_at_least_ten_mistakes() -> None:
     assert len(MISTAKES) == (DOCS / "mistakes.md").read_text(encoding="utf8").count("\n## ") >= 10
 

@@ -1,9 +1,12 @@
-"""The README's Python snippets run, in order, as one program."""
+"""The README's Python snippets run, in order, as one program, after the command that the text before them names."""
 
 import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from spacy_elmo.cli import app
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -13,9 +16,16 @@ def test_snippets_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snippets = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf8"), re.DOTALL)
     assert snippets
     monkeypatch.chdir(tmp_path)
-    golden = Path(__file__).parent / "golden" / "random_a"
-    for name in ("options.json", "weights.hdf5"):  # the README's names for official files
-        (tmp_path / name).write_bytes((golden / name).read_bytes())
+    result = CliRunner().invoke(app, ["pack", "en_mini", "mini"])  # as the text before the snippets says
+    assert result.exit_code == 0, result.output
     variables: dict[str, object] = {}
     for snippet in snippets:
         exec(compile(snippet, "README.md", "exec"), variables)
+
+
+def test_the_files_of_snippets_are_made_before_them() -> None:
+    """A reader who goes from top to bottom has them, and the folder's short name works."""
+    text = README.read_text(encoding="utf8")
+    assert 0 < text.index("python -m spacy elmo pack en_mini mini") < text.index("mini/options.json")
+    assert '{"model": {"bilm": "mini"}}' in text
+    assert len(text.splitlines()) <= 150

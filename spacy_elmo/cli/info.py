@@ -24,6 +24,7 @@ from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
 from .shared.console import escaped
 from .shared.options import Code
 from .shared.printer import msg
+from .views.docbin_rows import docbin_rows
 from .views.info_rows import (
     Contents,
     Rows,
@@ -35,18 +36,18 @@ from .views.info_rows import (
 )
 from .views.softmax_rows import softmax_rows
 
-OPTIONS = "options"
-_OTHER_VECTORS = (".parquet", ".spacy", ".safetensors", ".npy")  # what embed writes beside HDF5
+OPTIONS, DOCS = "options", "docs"
+_OTHER_VECTORS = (".parquet", ".safetensors", ".npy")  # what embed writes beside HDF5 and docs
 
 
 def kind_of(path: Path) -> tuple[str, str]:
     """Return the kind of a file, and what is wrong with it or "".
 
-    HDF5, by content or name, is a softmax, vectors or weights; any other file is options.
+    HDF5, by content or name, is a softmax, vectors or weights. A file whose name ends in .spacy is docs, and any other
+    file is options.
     """
     if path.suffix not in (".hdf5", ".h5") and not is_hdf5(path):
-        problem = Errors.INFO_VECTORS.format(path=path) if path.suffix in _OTHER_VECTORS and path.is_file() else ""
-        return OPTIONS, problem
+        return DOCS if path.suffix == ".spacy" else OPTIONS, ""
     try:
         return hdf5_kind_of(path), ""
     except ElmoError as error:
@@ -84,6 +85,9 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
             continue
         if not path.exists():
             problems.append(Errors.INFO_MISSING.format(path=path, embedded=EMBEDDED))
+            continue
+        if path.is_file() and path.suffix in _OTHER_VECTORS and not is_hdf5(path):
+            problems.append(Errors.INFO_VECTORS.format(path=path))
             continue
         if not path.is_dir():
             lone.append(path)
@@ -123,6 +127,8 @@ def rows_of(path: Path, kind: str, options: BiLMOptions | None, contents: Conten
     contents: of its options.json.
     sha256: computes the file's SHA-256. It is called after the checks, since that takes long for a large file.
     """
+    if kind == DOCS:
+        return docbin_rows(path)
     if kind == VECTORS:
         return vector_rows(path)
     if kind == OUTPUT:
@@ -205,7 +211,8 @@ def info(
         list[str],
         typer.Argument(
             metavar="FILES",
-            help="options.json, weights.hdf5, embedded sentences, folders, or names of biLMs or pipelines",
+            help="options.json, weights.hdf5, embedded sentences (HDF5 or .spacy), folders, or names of biLMs or "
+            "pipelines",
         ),
     ],
     code: Code = None,

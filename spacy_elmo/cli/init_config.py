@@ -10,8 +10,10 @@ import typer
 from spacy.cli._util import string_to_list
 from spacy.cli.init_config import Optimizations
 
-from ..errors import OtherLanguageWarning
-from .shared.bilms import language_of_files
+from ..corpus.bilm import BiLMChoice
+from ..errors import CommandError, Errors, OtherLanguageWarning
+from ..pretraining.model.files import OPTIONS, WEIGHTS, bilm_folder, refuse_new_run
+from .shared.bilms import warn_of_language
 from .shared.console import escaped, quoted, show_all
 from .shared.errors import printing_errors
 from .shared.options import Force
@@ -25,6 +27,20 @@ COMPONENTS = (
     "semantic_roles, senter, span_finder, spancat, spancat_singlelabel, tagger, textcat, textcat_multilabel, "
     "trainable_lemmatizer"
 )
+
+
+def model_files(model: str, options_file: Path | None, weight_file: Path | None) -> list[Path]:
+    """Return the files of the biLM that --model names. They may be missing.
+
+    Raises CommandError if one of the two files was given too, and another ElmoError if the model is the folder of a
+    run, or was not downloaded.
+    """
+    for option, file in (("--options-file", options_file), ("--weight-file", weight_file)):
+        if file is not None:
+            raise CommandError(Errors.MODEL_BOTH.format(other=option))
+    folder = bilm_folder(model)
+    refuse_new_run(folder)
+    return [folder / OPTIONS, folder / WEIGHTS]
 
 
 def init_config(
@@ -53,8 +69,14 @@ def init_config(
             help="Sizes of the components' networks; accuracy: ELMo at the output of the networks too",
         ),
     ] = Optimizations.efficiency,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-m", metavar="MODEL", help="biLM: its folder, or its name; left out: en_mini, the embedded one"
+        ),
+    ] = None,
     options_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="options.json of a biLM; default: the embedded one")
+        Path | None, typer.Option(metavar="FILE", help="options.json of a biLM, in place of --model")
     ] = None,
     weight_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Its weights.hdf5")] = None,
     knowledge_base: Annotated[
@@ -69,22 +91,23 @@ def init_config(
     """
     show_all()
     with printing_errors(), warnings.catch_warnings():
+        files = [] if model is None else model_files(model, options_file, weight_file)
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
             kept = [] if knowledge_base is None else list(knowledge_base.glob("*"))
-            refuse_inputs(output_file, [path for path in (options_file, weight_file, *kept) if path is not None])
+            inputs = (options_file, weight_file, *files, *kept)
+            refuse_inputs(output_file, [path for path in inputs if path is not None])
         names = [name.strip() for name in string_to_list(pipeline)]
         warnings.simplefilter("ignore", OtherLanguageWarning)  # said below, in the command's own words
-        if lang is None:
-            lang = language_of_files(None if options_file is None else str(options_file))
-        config = task_config(lang, names, optimize.value, Files(options_file, weight_file, knowledge_base))
+        bilm = BiLMChoice(model, None if options_file is None else str(options_file))
+        named = Files(options_file, weight_file, knowledge_base, model)
+        config = task_config(lang or bilm.language, names, optimize.value, named)
         if output_file == STANDARD_OUTPUT:
             typer.echo(config.to_str())
         else:
             write_text(config.to_str() + "\n", output_file)
-    if options_file is None and config["nlp"]["lang"] != "en":
-        with redirect_stdout(sys.stderr) if output_file == STANDARD_OUTPUT else nullcontext():
-            msg.warn("the embedded biLM knows English: for another language give --options-file and --weight-file")
+    with redirect_stdout(sys.stderr) if output_file == STANDARD_OUTPUT else nullcontext():
+        warn_of_language(bilm, lang)
     if output_file == STANDARD_OUTPUT:
         return
     msg.good(escaped(f"{output_file}: train it with"))

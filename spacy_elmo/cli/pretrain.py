@@ -17,7 +17,7 @@ from ..pretraining.training.torchrun import environment, local_rank
 from .shared.console import show_all
 from .shared.errors import print_error
 from .shared.paths import folder_argument
-from .views.progress import ConsoleReporter
+from .views.progress import ConsoleReporter, same_command
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings
 
@@ -85,7 +85,8 @@ def pretrain(
     """Train a biLM on text, or resume a stopped run.
 
     Settings can be overridden here: --training.epochs 2 is epochs in the section training.
-    Ctrl-C, SIGTERM and SIGHUP write a checkpoint and end the run; the same command resumes it.
+    Ctrl-C, SIGTERM and SIGHUP write a checkpoint and end the run; the same command resumes it,
+    without --restart.
     """
     show_all()
     if restart and output.name in ("", ".."):
@@ -96,7 +97,6 @@ def pretrain(
     except ElmoError as error:
         print_error(str(error), exits=1)
     first = rank == 0
-    reporter = ConsoleReporter() if first else Reporter()
     prefix = "" if first else f"process {rank}: "
     try:
         settings = read_config(config, overrides_of(context.args))
@@ -104,6 +104,7 @@ def pretrain(
         if on_machine == 0:  # once for each machine, since all its processes read the same file
             print_error(prefix + str(error))
         raise typer.Exit(1) from error
+    reporter = ConsoleReporter(restart=restart, language=settings.corpus.language) if first else Reporter()
     try:
         if restart and first:
             check_paths(settings.paths, output)  # before anything is moved
@@ -119,7 +120,7 @@ def pretrain(
         print_error(prefix + str(error), exits=1)
     except KeyboardInterrupt:
         reporter.close()
-        print_error(prefix + Errors.PRETRAIN_INTERRUPTED)
+        print_error(prefix + Errors.PRETRAIN_INTERRUPTED.format(command=same_command(restart)))
         raise typer.Exit(130) from None
     if outcome.stopped_by is not None:
         raise typer.Exit(128 + outcome.stopped_by)

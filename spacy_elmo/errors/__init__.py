@@ -87,7 +87,18 @@ class NotEmbeddedError(ElmoError, AttributeError):
 
 
 class TruncatedWordsWarning(UserWarning):
-    """Words had more bytes than the biLM reads; the other bytes made no difference."""
+    """Words had more bytes than the biLM reads; the other bytes made no difference.
+
+    message: what it says, to users of commands too.
+    where: what it says after that, to those who write a program: where such words are counted.
+    """
+
+    def __init__(self, message: str, where: str) -> None:
+        super().__init__(message, where)
+        self.message = message
+
+    def __str__(self) -> str:
+        return " ".join(self.args)
 
 
 class ChangedBiLMWarning(UserWarning):

@@ -16,7 +16,8 @@ class CheckpointMessages:
     CHECKPOINT_ARRAY = "{path}: the array {name} can't be stored ({reason}). Expected numbers."
     CHECKPOINT_FULL = (
         "{path}: can't be written ({reason}): it needs {needed:,} bytes, and {free:,} are free on the disk. Make "
-        "room, or raise the quota or the limit. Then the same command goes on from the checkpoint before."
+        "room, or raise the quota or the limit. Then the same command, without --restart, goes on from the checkpoint "
+        "before."
     )
     CHECKPOINT_BEFORE = "{problem} The checkpoint before it is used."
     CHECKPOINTS_ALL = (

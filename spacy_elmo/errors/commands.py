@@ -31,8 +31,9 @@ class CommandMessages:
     EMBED_EMPTY = "texts without a word, such as empty lines, which were left out: {n:,}"
     EMBED_EMPTY_NUMBERS = "; the datasets are numbered without them"
     EMBED_EMPTY_LINES = (
-        "{source}: these lines are empty: {lines}. Expected a sentence in every line: remove the empty ones, or write "
-        "another file than HDF5 with python -m spacy elmo embed: a .spacy file, for example, leaves them out."
+        "{source}: these lines are empty: {lines}. Expected a sentence in every line: remove the empty ones. Or "
+        "let python -m spacy elmo embed leave them out: give --lang CODE, whose tokenizer then splits the text (a "
+        "warning tells how many there were), or write another file than HDF5, such as a .spacy file."
     )
     EMBED_KEY = (
         "{source}: line {line} can't be the key of its vectors: {reason}. Leave out --use-sentence-keys "
@@ -152,8 +153,8 @@ class CommandMessages:
         "biLM, of a pretraining run or of a saved pipeline."
     )
     INFO_VECTORS = (
-        "{path}: not a file that info reads. Of files that spacy elmo embed wrote it reads HDF5 alone. Expected .hdf5 "
-        "or .h5, or the options.json of a biLM."
+        "{path}: not a file that info reads. Of files that spacy elmo embed wrote it reads HDF5 and .spacy. Expected "
+        "one of these, or the options.json of a biLM."
     )
     INFO_UNCHECKED = (
         "{path}: not compared with its options, because they can't be read. Give a valid options.json with it."

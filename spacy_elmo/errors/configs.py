@@ -13,6 +13,10 @@ class ConfigMessages:
         "paths.init: the folder of a biLM to start from, whose sizes are then used."
     )
     CONFIG_UNKNOWN = "no such settings: {got}. Expected the names that spacy elmo init-pretrain-config writes."
+    CONFIG_UNKNOWN_OPTION = (
+        "no such settings: {got}, given on the command line. Expected the names that spacy elmo init-pretrain-config "
+        "writes."
+    )
     CONFIG_SOURCE = "paths.{name}: {error}"
     CONFIG_OVERRIDE = "--{key}: expected a setting in a section, like --training.epochs 2."
 
@@ -22,6 +26,4 @@ class ConfigMessages:
     )
     METRICS_UNREADABLE = "{path}: can't be read ({reason}). Expected the evaluations of a run, one JSON object a line."
     RESTART_FILE = "{path}: a file. Expected the folder of a run, or a new one: give another name."
-    PRETRAIN_INTERRUPTED = (
-        "stopped at once. Run the same command again: it goes on from the last checkpoint, if there is one."
-    )
+    PRETRAIN_INTERRUPTED = "stopped at once. Run {command} again: it goes on from the last checkpoint, if there is one."

@@ -16,6 +16,11 @@ class DocMessages:
         'this doc has the mixed vectors under {attr!r} but not the layers, because the pipe has store = "mix". '
         'Set store to "layers".'
     )
+    STORED_VECTORS = (
+        "this doc has vectors under {attr!r}, but not the layers that they were made of. The pipe that made them has "
+        'store = "mix", or the doc is from a file that spacy elmo embed wrote without layers. Set store to "layers", '
+        "or embed the text again with --layers all."
+    )
     STORED_NONE = (
         'this doc has no ELMo vectors under {attr!r}, because the pipe has store = "none": only components that listen '
         'get them. Set store to "layers". For a saved pipeline whose pipe is named elmo: '
@@ -40,9 +45,9 @@ class DocMessages:
     )
     TRUNCATED = (
         "the token {word} has {got:,} bytes in UTF-8, but the biLM reads the first {limit} of a token: the others "
-        "make no difference to its vectors. This warning is given once. How many tokens were cut so far is in "
-        "{where}."
+        "make no difference to its vectors. This warning is given once."
     )
+    TRUNCATED_WHERE = "How many tokens were cut so far is in {where}."
     SET_VALUE = "doc._.{attr} can only be set to None, which frees the layers. Got {got}."
     SET_PART = "the attributes of tokens and spans can't be set. To free the layers of a doc, set doc._.{attr} to None."
     SPANS_GETTER = "model.get_spans is {got}. Expected a function of docs, such as spacy-elmo.sentences.v1 makes."

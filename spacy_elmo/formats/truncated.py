@@ -67,9 +67,10 @@ class TruncatedWords:
         with self._lock:
             if not self.n:
                 got = len(long[0].encode("utf8", "ignore"))
-                message = Errors.TRUNCATED.format(word=shown(long[0]), got=got, limit=limit, where=self.where)
+                message = Errors.TRUNCATED.format(word=shown(long[0]), got=got, limit=limit)
+                warning = TruncatedWordsWarning(message, Errors.TRUNCATED_WHERE.format(where=self.where))
                 # The empty registry: else Python would drop a warning that another counter gave in the same words.
-                warnings.warn_explicit(message, TruncatedWordsWarning, *users_line(), registry={})
+                warnings.warn_explicit(warning, None, *users_line(), registry={})
             self.n += len(long)
 
     def __getstate__(self) -> dict[str, Any]:

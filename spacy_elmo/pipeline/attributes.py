@@ -117,7 +117,7 @@ def layers_of(part: Doc | Span, *, attr: str) -> Floats3d:
 
     def layers(block: Block, rows: Any) -> Any:
         if block.layers is None:
-            raise NotEmbeddedError(Errors.STORED_MIX.format(attr=attr))
+            raise NotEmbeddedError(Errors.STORED_VECTORS.format(attr=attr))
         return block.layers[:, rows].astype("f", copy=False)
 
     array = _stored(part, attr, LAYERS)

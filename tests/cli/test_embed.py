@@ -175,7 +175,10 @@ def test_empty_lines_are_told(text: Path, output: Path, tmp_path: Path) -> None:
     text.write_text("a b.\nc d.\n")
     assert "without a word" not in run(text, output, "--lang", "en", *FILES)
     text.write_text("a b.\n\nc d.\n")
-    assert "these lines are empty: 2" in run(text, output, *FILES, code=1)
+    told = run(text, output, *FILES, code=1)
+    assert "these lines are empty: 2" in told
+    assert "give --lang CODE" in told
+    assert "texts without a word, such as empty lines, which were left out: 1" in run(text, output, "-l", "en", *FILES)
 
 
 # Pipelines
@@ -277,7 +280,7 @@ def test_other_refusals(text: Path, output: Path, tmp_path: Path) -> None:
         assert option in run(text, output, option, -2, code=2)
     text.write_text("a\n\nb\n")
     assert "these lines are empty: 2" in run(text, output, code=1)
-    assert "a .spacy file, for example, leaves them out" in run(text, output, code=1)
+    assert "write another file than HDF5, such as a .spacy file" in run(text, output, code=1)
     text.write_text("")
     assert "empty. Expected text" in run(text, output, code=1)
     assert list(output.parent.iterdir()) == []

@@ -14,11 +14,13 @@ import pytest
 import spacy
 import torch
 from spacy.cli._util import app
+from spacy.tokens import DocBin
 from typer.testing import CliRunner
 from weight_files import make_heap_cycle
 
 import spacy_elmo.cli  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.cli.views.info_rows import weight_rows
+from spacy_elmo.corpus import embed
 from spacy_elmo.formats import VectorsWriter, read_options, write_options
 from spacy_elmo.formats.published.sizes import OFFICIAL_MODELS, find_official
 
@@ -299,10 +301,39 @@ def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
         assert "a folder or a special file" in run(tmp_path / name, code=1)
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.spacy", "a.safetensors", "a.npy"])
-def test_vectors_that_are_no_hdf5(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["a.parquet", "a.safetensors", "a.npy"])
+def test_vectors_that_are_not_read(name: str, tmp_path: Path) -> None:
+    """Nothing is told of the file before it is refused."""
     (tmp_path / name).write_bytes(b"\xff" * 100)
-    assert "Of files that spacy elmo embed wrote it reads HDF5 alone" in run(tmp_path / name, code=1)
+    told = run(tmp_path / name, code=1)
+    assert "Of files that spacy elmo embed wrote it reads HDF5 and .spacy" in told
+    assert "100 bytes" not in told
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [("all", "doc._.elmo_layers, 3 layers of 32, float32"), ("mean", "doc._.elmo, width 32, float32")],
+)
+def test_docs_that_embed_wrote(layers: str, expected: str, golden: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("the river bank\na bank\n", encoding="utf8")
+    embed(tmp_path / "text.txt", tmp_path / "a.spacy", bilm=str(golden / "random_a"), layers=layers)
+    told = run(tmp_path / "a.spacy")
+    assert hashlib.sha256((tmp_path / "a.spacy").read_bytes()).hexdigest() in told
+    assert f"docs 2 tokens 5 ELMo vectors {expected}" in told
+    assert "of the docs" not in told
+
+
+def test_docs_without_vectors(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    plain, embedded = nlp.make_doc("A bank ."), nlp("A bank .")
+    plain.user_data["elmo"] = 3
+    DocBin(docs=[plain]).to_disk(tmp_path / "a.spacy")
+    assert "docs 1 tokens 3 ELMo vectors none" in run(tmp_path / "a.spacy")
+    DocBin(docs=[plain, embedded], store_user_data=True).to_disk(tmp_path / "a.spacy")
+    assert "3 layers of 256, float32, on 1 of the docs" in run(tmp_path / "a.spacy")
+    (tmp_path / "a.spacy").write_bytes(b"\xff" * 100)
+    assert "damaged, cut short or unreadable" in run(tmp_path / "a.spacy", code=1)
 
 
 def test_readers_of_an_options_file_that_leaves_out_keys(tmp_path: Path) -> None:

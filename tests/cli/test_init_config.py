@@ -202,6 +202,21 @@ def test_another_bilm(data: Path, tmp_path: Path) -> None:
     assert trained(tmp_path / "other.cfg", data)("Ada eats.")._.elmo.shape == (3, GOLDEN_WIDTH)
 
 
+def test_a_bilm_by_its_folder_or_its_name(data: Path, tmp_path: Path) -> None:
+    linker = ["--pipeline", "sentencizer,tagger,entity_linker", "--knowledge-base", data / "kb"]
+    run(*linker, "--model", GOLDEN, tmp_path / "other.cfg")
+    config = load_config(tmp_path / "other.cfg", interpolate=True)
+    for block in (
+        config["components"]["elmo"]["model"],
+        config["components"]["entity_linker"]["model"]["tok2vec"]["elmo"]["source"],
+    ):
+        assert (block["bilm"], block["options_file"], block["weight_file"]) == (str(GOLDEN), None, None)
+    assert config["components"]["tagger"]["model"]["tok2vec"]["elmo"]["source"]["width"] == GOLDEN_WIDTH
+    assert trained(tmp_path / "other.cfg", data)("Ada eats.")._.elmo.shape == (3, GOLDEN_WIDTH)
+    run("--pipeline", "tagger", "-m", "en_mini", tmp_path / "named.cfg")
+    assert load_config(tmp_path / "named.cfg")["components"]["elmo"]["model"]["bilm"] == "en_mini"
+
+
 # What is in it
 
 
@@ -297,7 +312,7 @@ def test_debug_config_and_a_process_of_its_own(data: Path, tmp_path: Path) -> No
 
 def test_another_language(tmp_path: Path) -> None:
     output = run("--lang", "de", "--pipeline", "ner", tmp_path / "de.cfg")
-    assert "the embedded biLM knows English" in " ".join(output.split())
+    assert "--lang is de, but the biLM was trained on the language en" in " ".join(output.split())
     assert load_config(tmp_path / "de.cfg")["nlp"]["lang"] == "de"
 
 
@@ -307,8 +322,11 @@ def test_the_language_of_the_bilms_card(tmp_path: Path) -> None:
     for card, lang, expected in (("fi", None, "fi"), ("fi", "sv", "sv"), ("not told", None, "en")):
         (tmp_path / "bilm" / "README.md").write_text(f"| language | {card} |\n", encoding="utf8")
         options = [] if lang is None else ["--lang", lang]
-        run(*options, *files, "--pipeline", "ner", "--force", tmp_path / "ner.cfg")
-        assert load_config(tmp_path / "ner.cfg")["nlp"]["lang"] == expected
+        for own in (files, ["--model", tmp_path / "bilm"]):
+            output = run(*options, *own, "--pipeline", "ner", "--force", tmp_path / "ner.cfg")
+            assert load_config(tmp_path / "ner.cfg")["nlp"]["lang"] == expected
+            warned = "--lang is sv, but the biLM was trained on the language fi" in " ".join(output.split())
+            assert warned == (lang == "sv")
 
 
 # What is refused
@@ -395,6 +413,28 @@ def test_files_that_are_refused(data: Path, tmp_path: Path) -> None:
     assert not output.exists()
 
 
+def test_models_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(GOLDEN, Path("run", "model-best"))
+    Path("new").mkdir()
+    for name in ("run", "new"):
+        Path(name, "run.json").touch()
+    for model, message in (
+        ("run", f"the folder of a pretraining run. Expected that of a model: give {Path('run', 'model-best')}"),
+        ("new", "has not written model-best yet"),
+        ("gone", "'gone' names no biLM: there is no such folder"),
+        ("original", "was not downloaded"),
+    ):
+        assert message in error("--pipeline", "tagger", "--model", model, "task.cfg")
+    for option in ("--options-file", "--weight-file"):
+        told = error("--model", "en_mini", option, GOLDEN / "options.json", "task.cfg")
+        assert f"--model and {option} were given. Expected one of them" in told
+    weights = Path("run", "model-best", "weights.hdf5")
+    assert "the same" in error("--model", weights.parent, weights, "--force")
+    assert not Path("task.cfg").exists()
+
+
 def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
     output = tmp_path / "task.cfg"
     output.write_text("mine", encoding="utf8")
@@ -418,6 +458,7 @@ def test_a_dollar_in_a_path(tmp_path: Path) -> None:
         folder = tmp_path / name
         shutil.copytree(Path(bilms.__file__).parent / "en_mini", folder)
         files = ("--options-file", folder / "options.json", "--weight-file", folder / "weights.hdf5")
-        told = error("--pipeline", "tagger", *files, tmp_path / "task.cfg")
-        assert "has $, with which a variable begins in a config" in told
+        for own in (files, ("--model", folder)):
+            told = error("--pipeline", "tagger", *own, tmp_path / "task.cfg")
+            assert "has $, with which a variable begins in a config" in told
     assert not (tmp_path / "task.cfg").exists()

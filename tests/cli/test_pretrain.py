@@ -132,7 +132,19 @@ def test_errors(stub: Loop) -> None:
         stub.end = error
         assert "the disk is full" in run("run.cfg", "out", code=1)
     stub.end = KeyboardInterrupt()
-    assert "it goes on from the last checkpoint" in run("run.cfg", "out", code=130)
+    assert "Run the same command again: it goes on from the last checkpoint" in run("run.cfg", "out", code=130)
+    told = run("run.cfg", "out", "--restart", code=130)
+    assert "Run the same command without --restart again: it goes on from the last checkpoint" in told
+
+
+def test_what_the_end_tells(stub: Loop, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command that resumes the run has no --restart, and the one that evaluates it has the run's language."""
+    run("run.cfg", "out", "--restart", "--corpus.language", "de")
+    reporter = stub.calls[0].reporter
+    reporter.done(Path("out"), None, signal.SIGINT)
+    assert "the same command without --restart goes on" in capsys.readouterr().out
+    reporter.done(Path("out"), 60.0, None)
+    assert capsys.readouterr().out.endswith("TEXT --lang de\n")
 
 
 def be_process(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from spacy_elmo.corpus import embed
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.manifest import LOCK, MANIFEST, SKIPPED, Manifest, ShardFacts
 from spacy_elmo.corpus.writers.parquet import ParquetFile
-from spacy_elmo.errors import CorpusError, SettingsError, VectorsError
+from spacy_elmo.errors import CorpusError, NotEmbeddedError, SettingsError, VectorsError
 from spacy_elmo.modules.precision import has_bfloat16
 from spacy_elmo.pipeline.attributes import layers_of, mean_vector, token_vector, vectors_of
 
@@ -135,6 +135,8 @@ def test_docbins(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None
         assert doc.user_data["source"] == str(text)
         np.testing.assert_allclose(layers_of(doc, attr="elmo"), layers, atol=1e-5)
         np.testing.assert_allclose(vectors_of(top, attr="elmo"), layers[-1], atol=1e-5)
+        with pytest.raises(NotEmbeddedError, match=r"wrote without layers.* embed the text again with --layers all"):
+            layers_of(top, attr="elmo")
 
 
 def test_docbins_of_float16_give_float32(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:

@@ -39,11 +39,6 @@ def bilm_of(
     return choice
 
 
-def language_of_files(options_file: str | None) -> str:
-    """Return the language of the model card beside an options file; "en" if it names none, or for the embedded biLM."""
-    return BiLMChoice(options_file=options_file).language
-
-
 def warn_of_language(bilm: BiLMChoice, lang: str | None) -> None:
     """Print a warning if the biLM's model card names another language than the option --lang."""
     if bilm.saved_pipeline is None and lang not in (None, "xx"):

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from ...errors import Errors, shown
 from .console import give_up, is_of_output
 from .errors import print_error
+from .plain_warnings import plain_warnings
 
 
 class Commands(TyperGroup):
@@ -41,11 +42,12 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command. If standard output can't be written, exit with code 1 and say why on standard error.
 
-        Nothing is said if the program that reads it has ended, as `head` does.
+        Nothing is said if the program that reads it has ended, as `head` does. The package's warnings are printed as
+        plain lines.
 
         ctx: of the group.
         """
-        with _output():
+        with _output(), plain_warnings():
             return super().invoke(ctx)
 
 

@@ -11,7 +11,7 @@ from thinc.api import Config
 
 from ...errors import CommandError, Errors
 from ...formats.text.splitting import LANGUAGE_ERRORS, lacks_package
-from ...modules.loading import load_bilm
+from ...modules.loading import load_arrays
 from .components import (
     ELMO,
     LINKER,
@@ -56,13 +56,15 @@ SIZES = {"efficiency": Size(96, 4, False), "accuracy": Size(256, 8, True)}
 class Files(NamedTuple):
     """The files that a config names.
 
-    options_file, weight_file: of the biLM; both None: the biLM that is part of this package.
+    options_file, weight_file: of the biLM; both None: `bilm`.
     knowledge_base: folder of the entity linker's knowledge base; None: there is no entity linker.
+    bilm: folder or name of the biLM; None: the two files, or, without them, the biLM that is part of this package.
     """
 
     options_file: Path | None = None
     weight_file: Path | None = None
     knowledge_base: Path | None = None
+    bilm: str | None = None
 
 
 def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files) -> Config:
@@ -89,7 +91,7 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
         raise CommandError(Errors.INIT_KB_NONE if LINKER in tasks else Errors.INIT_KB_UNUSED)
     if files.knowledge_base is not None:
         check_knowledge_base(nlp, files.knowledge_base)
-    width = load_bilm(files.options_file, files.weight_file).options.width
+    width = load_arrays(files.options_file, files.weight_file, files.bilm)[0].width
     size, bilm, paths = SIZES[optimize], _bilm(files, tasks), _paths(files)
     components: dict[str, Any] = {name: {"factory": name} for name in before}
     # nobody but the components needs the layers; entity_linker has a biLM of its own and does not listen
@@ -128,7 +130,7 @@ def _paths(files: Files) -> dict[str, str]:
         "knowledge_base": files.knowledge_base,
     }
     paths = {name: str(path) for name, path in named.items() if path is not None}
-    for path in paths.values():
+    for path in [*paths.values(), files.bilm or ""]:
         if "$" in path:  # `spacy train` reads a config twice, and a dollar means itself only if it is read once
             raise CommandError(Errors.INIT_DOLLAR.format(path=path, got="$"))
     return paths
@@ -148,6 +150,7 @@ def _bilm(files: Files, tasks: Sequence[str]) -> dict[str, Any]:
         "@architectures": "spacy-elmo.BiLM.v1",
         "options_file": "${paths.elmo_options}" if own_files else None,
         "weight_file": "${paths.elmo_weights}" if own_files else None,
+        "bilm": files.bilm,
         **getter,
     }
 

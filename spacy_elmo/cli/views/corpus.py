@@ -47,8 +47,7 @@ def corpus_bar(total: int | None, quiet: bool) -> Iterator[OnProgress]:
     try:
         yield update
         if bar is not None and bar.total is not None:
-            bar.total = bar.n
-            bar.refresh()
+            bar.total = bar.n  # closing the bar shows it
     finally:
         if bar is not None:
             bar.close()

@@ -22,15 +22,23 @@ _SPACING = 2
 _WIDTHS = {"E": 5, "#": 7, "Tokens": 13, "": 12, "PPL fwd": 7, "PPL bwd": 7, "PPL": 7, "Rate": 9, "Tokens/s": 8}
 
 
+def same_command(restart: bool) -> str:
+    """Return what messages call the command that resumes a run. restart: whether the run was started with --restart."""
+    return "the same command without --restart" if restart else "the same command"
+
+
 class ConsoleReporter(Reporter):
     """Prints a row for each evaluation, as `spacy train` does, and a progress bar.
 
     A run must not end because its output is closed. If that happens, nothing else is printed.
 
+    restart: whether the run was started with --restart, which the command that resumes it must not have.
+    language: of the run's texts; None: their words are separated by blanks.
     every: seconds between lines that replace the bar if standard error is not a terminal.
     """
 
-    def __init__(self, every: float = EVERY) -> None:
+    def __init__(self, *, restart: bool = False, language: str | None = None, every: float = EVERY) -> None:
+        self._restart, self._language = restart, language
         self._every, self._told = every, time.monotonic()
         self._loss, self._begun, self._lost = "loss", False, False
         self._readers = ""
@@ -114,7 +122,8 @@ class ConsoleReporter(Reporter):
         self.close()
         if stopped_by is not None:
             name = signal.Signals(stopped_by).name
-            self._write(self._printer.warn(f"stopped by {name}: the same command goes on from there"))
+            command = same_command(self._restart)
+            self._write(self._printer.warn(f"stopped by {name}: {command} goes on from there"))
             return
         if best is None:
             self._write(self._printer.warn(escaped(f"{output}: the held-out perplexity was never a finite number")))
@@ -122,7 +131,8 @@ class ConsoleReporter(Reporter):
         self._write(self._printer.good(escaped(f"{output}: lowest held-out perplexity on the way {best:.2f}")))
         if self._readers:
             self._write(f"options.json and weights.hdf5 are read by {self._readers}")
-        self._write(f"python -m spacy elmo evaluate {quoted(output / 'model-best')} TEXT")
+        language = "" if self._language is None else f" --lang {self._language}"
+        self._write(f"python -m spacy elmo evaluate {quoted(output / 'model-best')} TEXT{language}")
 
     def close(self) -> None:
         """Remove the progress bars."""

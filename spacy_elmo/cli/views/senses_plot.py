@@ -11,6 +11,7 @@ from ...errors import CommandError
 from ...formats.atomic import replacing, writing
 
 COLOURS = ("#1f77b4", "#d95f02")
+HIGHEST = 1.35  # of the axis of the bars: a cosine is 1 at most, and the legend is above it
 
 
 class SampleWord(NamedTuple):
@@ -80,7 +81,7 @@ def plot_senses(occurrences: list[SampleWord], path: Path) -> bool:
         axes = figure.add_subplot(len(words) + 1, n_layers + 1, (row + 1) * (n_layers + 1))
         _draw_similarities(axes, group, "mean cosine")
         if row == 0:
-            axes.legend(fontsize=8)
+            axes.legend(fontsize=8, loc="upper center", ncols=2, columnspacing=1)
     n_cells = (len(words) + 1) * (n_layers + 1)  # the last row of this grid is one cell
     axes = figure.add_subplot(len(words) + 1, n_layers + 1, (n_cells - n_layers, n_cells))
     _draw_similarities(axes, occurrences, "all words, mean cosine")
@@ -95,6 +96,7 @@ def _draw_similarities(axes: Any, occurrences: list[SampleWord], title: str) -> 
     bars = np.arange(len(same))
     axes.bar(bars - 0.2, same, 0.4, label="same sense", color="#4c9f70")
     axes.bar(bars + 0.2, different, 0.4, label="different senses", color="#bbbbbb")
-    axes.set_ylim(min(0.0, float(min(same.min(), different.min()))), 1.05)
+    axes.set_ylim(min(0.0, float(min(same.min(), different.min()))), HIGHEST)
+    axes.set_yticks(np.arange(0, 1.1, 0.2))
     axes.set_xticks(bars, [f"layer {k}" for k in bars], fontsize=8)
     axes.set_title(title, fontsize=9)

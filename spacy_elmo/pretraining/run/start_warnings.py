@@ -56,7 +56,7 @@ def _short(training: TrainingSettings, updates: int) -> list[str]:
             length=length,
             value=training.total_tokens or training.epochs,
         )
-        warnings.append(few + Errors.FEW_UPDATES_WARMUP.format(warmup=warmup) if warmup else few)
+        warnings.append(few + Errors.FEW_UPDATES_WARMUP.format(warmup=warmup) if 0 < warmup < updates else few)
     if warmup and warmup >= updates:
         warnings.append(Errors.WARMUP_LONG.format(got=warmup, updates=updates, expected=updates // 10, length=length))
     return warnings

@@ -31,10 +31,10 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
     overrides: by full names, as in {"training.epochs": 2}; variables like ${paths.train} see them.
     Without [bilm], and with paths.init, the sizes are those of that biLM.
 
-    Raises SettingsError or OptionsError, each naming the file and the setting. No text is looked for: see check_paths
-    in starting.py.
+    Raises SettingsError or OptionsError, each naming the setting, and the file unless it is an override that has no
+    such setting. No text is looked for: see check_paths in starting.py.
     """
-    try:
+    with _in_file(path):
         with _parsing():
             with Path(path).open("rb") as file:
                 raw = file.read(MOST_BYTES + 1)
@@ -43,14 +43,14 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
             written = Config().from_str(raw.decode("utf8"), interpolate=False)
             check_limits(written)
         tree = _merged(_defaults(PretrainConfig), _unescaped(written))
-        for key, value in (overrides or {}).items():
-            _override(tree, key, value)
-        _refuse_unknown(tree)
+        _refuse_unknown(tree, Errors.CONFIG_UNKNOWN)
+    for key, value in (overrides or {}).items():
+        _override(tree, key, value)
+    _refuse_unknown(tree, Errors.CONFIG_UNKNOWN_OPTION)
+    with _in_file(path):
         with _parsing():
             tree = Config(tree, is_interpolated=False).interpolate()
         config: PretrainConfig = _build(PretrainConfig, tree, "")
-    except ElmoError as error:
-        raise type(error)(Errors.CONFIG_IN_FILE.format(path=path, error=error)) from error
     return config
 
 
@@ -121,8 +121,17 @@ def _override(tree: Tree, key: str, value: object) -> None:
     for section in sections:
         tree = tree.setdefault(section, {})
         if not isinstance(tree, dict):
-            raise SettingsError(Errors.CONFIG_UNKNOWN.format(got=key))
+            raise SettingsError(Errors.CONFIG_UNKNOWN_OPTION.format(got=key))
     tree[name] = value
+
+
+@contextmanager
+def _in_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put the name of the file before the message of an error."""
+    try:
+        yield
+    except ElmoError as error:
+        raise type(error)(Errors.CONFIG_IN_FILE.format(path=path, error=error)) from error
 
 
 @contextmanager
@@ -156,7 +165,8 @@ def _unknown(tree: Tree, known: list[str], prefix: str = "") -> Iterator[str]:
             yield key
 
 
-def _refuse_unknown(tree: Tree) -> None:
+def _refuse_unknown(tree: Tree, template: str) -> None:
+    """Raise SettingsError, with a message that names all unknown settings and those that are nearest to them."""
     known = list(_known())
     sections = {key.rpartition(".")[0] for key in known}
     got = []
@@ -164,7 +174,7 @@ def _refuse_unknown(tree: Tree) -> None:
         nearest = get_close_matches(key, [*known, *sections]) or get_close_matches(key, known, cutoff=0.4)
         got.append(f"{key} (nearest: {', '.join(nearest)})" if nearest else key)
     if got:
-        raise SettingsError(Errors.CONFIG_UNKNOWN.format(got="; ".join(got)))
+        raise SettingsError(template.format(got="; ".join(got)))
 
 
 def _build(section: type, tree: Tree, prefix: str) -> Any:

@@ -5,7 +5,8 @@ At most 10,000 sentences are looked at, at equal distances.
 
 from ...formats.truncated import too_long
 from .prepared import PreparedCorpus
-from .vocabulary import UNKNOWN, Vocabulary
+from .vocabulary import Vocabulary
+from .vocabulary_file import UNKNOWN
 
 SENTENCES = 10_000  # that are looked at
 

@@ -171,6 +171,10 @@ def test_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert "out: the held-out perplexity was never a finite number" in "\n".join(lines(capsys))
     ConsoleReporter().done(Path("out"), 61.0, signal.SIGTERM)
     assert "stopped by SIGTERM: the same command goes on from there" in "\n".join(lines(capsys))
+    ConsoleReporter(restart=True).done(Path("out"), 61.0, signal.SIGINT)
+    assert "stopped by SIGINT: the same command without --restart goes on from there" in "\n".join(lines(capsys))
+    ConsoleReporter(language="en").done(Path("out"), 61.234, None)
+    assert lines(capsys)[-1] == f"python -m spacy elmo evaluate {Path('out', 'model-best')} TEXT --lang en"
 
 
 def test_messages(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,11 @@ def test_the_rows_of_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     drawn[0].canvas.draw()  # the layout is computed now
     for one, other in combinations(drawn[0].axes, 2):
         assert not one.get_window_extent().overlaps(other.get_window_extent())
+    legend = drawn[0].axes[2].get_legend()
+    assert legend is not None
+    top = drawn[0].axes[2].transData.transform((0, 1))[1]  # of a bar of the highest cosine
+    assert legend.get_window_extent().y0 > top
+    assert legend.get_window_extent().width < drawn[0].axes[2].get_window_extent().width
     pairs = [(a, b) for a, b in combinations(occurrences, 2) if a.word == b.word]
     expected = [
         np.mean([cosine(a.layers[layer], b.layers[layer]) for a, b in pairs if (a.sense == b.sense) is same])

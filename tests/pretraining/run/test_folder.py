@@ -113,10 +113,13 @@ def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Pat
     with (tmp_path / "other" / "weights.hdf5").open("ab") as file:
         file.write(b"\0")
     for paths, message in (
-        ({"vocabulary": tmp_path / "fewer.txt"}, r"paths\.vocabulary: .*fewer\.txt: not with the contents"),
+        (
+            {"vocabulary": tmp_path / "fewer.txt"},
+            r"paths\.vocabulary: .*fewer\.txt: not with the contents .* --restart",
+        ),
         ({"init": tmp_path / "other"}, r"paths\.init: .*other: not with the contents"),
         ({"vocabulary": None}, r"started with paths\.vocabulary = a file of SHA-256 \w+, but now it is null"),
-        ({"init": None}, r"started with paths\.init = a file of SHA-256 \w+, but now it is null"),
+        ({"init": None}, r"started with paths\.init = a file of SHA-256 \w+, but now it is null.* or add --restart"),
     ):
         with pytest.raises(SettingsError, match=message):
             open_run(with_paths(given, **paths), output)
@@ -159,7 +162,9 @@ def test_a_text_that_has_changed(text: Path, tmp_path: Path) -> None:
     with text.open("ab") as file:
         file.write(b"more\n")
     old, new = (f"{n:,} bytes in files: 1, the largest {n:,}" for n in (size, size + 5))
-    message = rf"text\.txt: the text has changed .*: it had {old}; now {new}\. Put the earlier text back"
+    message = (
+        rf"text\.txt: the text has changed .*: it had {old}; now {new}\. Put the earlier text back.* or add --restart"
+    )
     with pytest.raises(SettingsError, match=message):
         open_run(config_of(text), output)
 

@@ -313,7 +313,9 @@ def test_the_tuning_configuration(old: Path, tmp_path: Path) -> None:
     assert (schedule.kind, schedule.warmup_steps, schedule.decay_share) == ("linear", 100, 1.0)
     header, settings = path.read_text(encoding="utf8").split("\n\n", 1)
     lines = header.splitlines()
-    assert [line.startswith("# ") for line in lines] == [True, True]
-    assert lines[1] == "# python -m spacy elmo pretrain configs/tune.cfg runs/novels"
+    assert all(line.startswith("# ") for line in lines)
+    command = "# python -m spacy elmo pretrain configs/tune.cfg runs/novels --paths.train TEXT --paths.init en_mini"
+    assert lines[1] == command  # the two paths of the file are not there for a user
+    assert lines[3] == "# python -m spacy elmo init-pretrain-config tune.cfg --train TEXT --init en_mini"
     without_comments = "\n".join(line for line in settings.splitlines() if not line.startswith("#"))
     assert settings == commented(without_comments)  # as init-pretrain-config writes them

@@ -83,6 +83,13 @@ def refused(text: str, overrides: dict[str, Any] | None = None, kind: type[ElmoE
     return message.removeprefix("run.cfg: ")
 
 
+def refused_option(key: str) -> str:
+    """The message of a setting on the command line that there is not."""
+    with pytest.raises(SettingsError) as caught:
+        read(SHORT, {key: 1})
+    return str(caught.value)
+
+
 def test_defaults_fill_what_is_left_out() -> None:
     config = read(SHORT)
     assert config.bilm == OPTIONS
@@ -134,10 +141,16 @@ def test_a_bilm_to_go_on_from_gives_the_sizes() -> None:
     ],
 )
 def test_unknown_names_are_refused(key: str, nearest: str) -> None:
-    message = refused(SHORT, {key: 1})
-    got, told = message.removeprefix("no such settings: ").removesuffix(")").split(" (nearest: ", 1)
-    assert key.startswith(got)
-    assert nearest in told.split(").")[0].split(", ")
+    """The file is not at fault for those of the command line, so the message does not begin with its name."""
+    section, _, name = key.rpartition(".")
+    head = f"\n[{section}]\n"
+    written = SHORT.replace(head, f"{head}{name} = 1\n") if head in SHORT else f"{SHORT}{head}{name} = 1\n"
+    option, of_file = refused_option(key), refused(written)
+    assert ("given on the command line" in option, "given on the command line" in of_file) == (True, False)
+    for message in (option, of_file):
+        got, told = message.removeprefix("no such settings: ").split(" (nearest: ", 1)
+        assert key.startswith(got)
+        assert nearest in told.split(")")[0].split(", ")
 
 
 def test_all_unknown_names_are_told_at_once() -> None:
@@ -145,7 +158,7 @@ def test_all_unknown_names_are_told_at_once() -> None:
     message = refused(text)
     assert "zzz" in message
     assert "evaluation.sentence (nearest: evaluation.sentences" in message
-    assert "no such settings: paths.train.x" in refused(SHORT, {"paths.train.x": 1})
+    assert refused_option("paths.train.x").startswith("no such settings: paths.train.x, given on the command line")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +170,6 @@ def test_all_unknown_names_are_told_at_once() -> None:
         ({"training.workers": 3}, "training.workers is 3. Expected 1 or an even number"),
         ({"paths.train": None}, "paths.train is missing. Expected a value for it"),
         ({"paths.train": 7}, "paths.train is 7. Expected text in quotes."),
-        ({"streams": 3}, "--streams: expected a setting in a section"),
         ({"training.steps": 10**9}, "training.steps is 1000000000. Expected a whole number, from 1 to 1,000,000."),
         ({"training.workers": 2048}, "training.workers is 2048. Expected a whole number, from 1 to 1,024."),
         ({"training.epochs": 1e308}, "training.epochs is 1e+308. Expected a number, more than 0 and 1000000.0 or less"),
@@ -169,6 +181,10 @@ def test_all_unknown_names_are_told_at_once() -> None:
 )
 def test_values_are_refused(overrides: dict[str, Any], message: str) -> None:
     assert refused(SHORT, overrides).startswith(message)
+
+
+def test_a_setting_without_a_section_is_refused() -> None:
+    assert refused_option("streams").startswith("--streams: expected a setting in a section")
 
 
 @pytest.mark.parametrize("name", ["train", "heldout", "vocabulary"])

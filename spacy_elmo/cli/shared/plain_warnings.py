@@ -1,0 +1,32 @@
+"""Warnings of this package as a line on standard error, without the line of code that Python names."""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+from ... import errors
+from ...errors import TruncatedWordsWarning
+from .console import escaped
+from .printer import msg
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print the package's own warnings of the block as commands print theirs. All others are shown as before."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
+        if category.__module__ != errors.__name__:
+            before(message, category, *place, **named)
+        elif sys.stderr is not None:
+            told = message.message if isinstance(message, TruncatedWordsWarning) else str(message)
+            with redirect_stdout(sys.stderr):
+                msg.warn(escaped(told))
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
