@@ -12,7 +12,7 @@ from ..runs.experiments import BASELINE, ELMO, TASKS, Task
 from ..runs.tuned_tasks import TUNED, TUNED_TASKS, tuned_result
 from ..shared.messages import Messages
 from .results_tables import error_cut, source_lines, table, values_of
-from .run_files import AllRuns, Run, read_runs, understood
+from .run_files import AllRuns, Run, Runs, read_runs, understood
 
 # Table 7 of Peters et al. 2018: forward perplexity before and after; of contexts for SQuAD, of CoNLL-2003 for entities
 _PAPER = {
@@ -22,13 +22,14 @@ _PAPER = {
     "answers": ("99.1", "43.5"),
 }
 _TEXT = """\
-`en_mini` was tuned on the words of a task's training part (three epochs, without the labels), and the weights that were
-best on the development part were kept. Then it was frozen, and [x; ELMo] was trained on it as before. The paper did the
-same for one epoch (its appendix A.1): perplexity fell, the accuracy on SNLI's development part rose by 0.6 points, and
-that on SST stayed about the same. Perplexities are of the development part, from the zero state, by a softmax over
-50,000 words. All other words count as `<UNK>`, which a tuned biLM soon expects if there are many; the columns
-"known words" leave them out. The paper's are those of its biLM, forwards, for CoNLL-2003, SST, SNLI and SQuAD's
-contexts."""
+`en_mini` was tuned on the words of a task's training part, without the labels: for one epoch, with the settings of
+`init-pretrain-config --init en_mini`. Then it was frozen, and [x; ELMo] was trained on it as before. The paper did the
+same (its appendix A.1): perplexity fell, the accuracy on SNLI's development part rose by 0.6 points, and that on SST
+stayed about the same.
+
+Perplexities are those of the forward direction on the development part, from the zero state, by a softmax over 50,000
+words. All other words count as `<UNK>`, which a tuned biLM soon expects if there are many; "known words" leaves them
+out. The paper's are for CoNLL-2003, SST, SNLI and SQuAD's contexts."""
 
 
 class Tuning(NamedTuple):
@@ -60,17 +61,18 @@ def tuned_parts(project: Path, seeds: Sequence[int], all_runs: AllRuns) -> list[
     parts = ["## The biLM tuned on a task's text", f"`python -m spacy project run tuned .`; {sources}.", _TEXT]
     parts.append(_perplexities(measured))
     untuned = {task.name: runs for task, runs in all_runs}
-    rows = []
+    rows: list[list[str]] = []
+    all_tuned: list[Run] = []
     for task, tuned in zip(TASKS, TUNED_TASKS):
         of_tuned = read_runs(project, tuned, seeds)
         if of_tuned.complete and task.name in untuned:
             runs = [untuned[task.name].of(BASELINE), untuned[task.name].of(ELMO), of_tuned.of(TUNED)]
             rows.append(_scores(task, runs))
-            parts.append(source_lines(tuned.name, of_tuned))
+            all_tuned += of_tuned.complete
     if rows:
         head = ["task", "measure", "x alone", "[x; ELMo]", "tuned", "error cut", "tuned"]
         head += ["development part, [x; ELMo]", "tuned", "runs"]
-        parts += [_SCORES, table(head, rows)]
+        parts += [_SCORES, table(head, rows), source_lines("tuned", Runs(all_tuned, []))]
     return parts
 
 
@@ -85,7 +87,7 @@ def read_tuning(path: Path) -> Tuning | None:
     with understood(path, Messages.TUNED_RESULT):
         data = json.loads(path.read_text(encoding="utf-8"))
         for side in ("before", "after"):
-            float(data[side]["forward"]), float(data[side]["mean"]), float(data[side]["without_unknown"]["mean"])
+            float(data[side]["forward"]), float(data[side]["without_unknown"]["forward"])
         source = f"commit {data['commit']}; {data['machine']}; `en_mini` {data['bilm']}"
         return Tuning(data["before"], data["after"], int(data["tokens"]), float(data["minutes"]), source)
 
@@ -95,12 +97,12 @@ def _perplexities(measured: Mapping[str, Tuning]) -> str:
     for task in TASKS:
         if (tuning := measured.get(task.name)) is not None:
             sides = (tuning.before, tuning.after)
-            figures = [f"{side['forward']:.1f}" for side in sides] + [f"{side['mean']:.1f}" for side in sides]
-            figures += [f"{side['without_unknown']['mean']:.1f}" for side in sides]
+            figures = [f"{side['forward']:.1f}" for side in sides]
+            figures += [f"{side['without_unknown']['forward']:.1f}" for side in sides]
             paper = _PAPER.get(task.name, ("", ""))
             rows.append([task.title, f"{tuning.tokens / 1e6:.2f}", f"{tuning.minutes:.1f}", *figures, *paper])
-    head = ["text", "million tokens read", "minutes", "forward, before", "after", "both directions, before", "after"]
-    return table([*head, "known words, before", "after", "the paper's, before", "after"], rows)
+    head = ["text", "million tokens read", "minutes", "perplexity before", "after", "known words, before", "after"]
+    return table([*head, "the paper's, before", "after"], rows)
 
 
 def _scores(task: Task, runs: Sequence[Sequence[Run]]) -> list[str]:
