@@ -145,7 +145,7 @@ def source_lines(workflow: str, runs: Runs) -> str:
     return f"{line}; `en_mini` {', '.join(marks)}." if marks else f"{line}."
 
 
-def with_earlier_weights(all_runs: AllRuns) -> list[str]:
-    """Return the titles of the tasks of which a run used other weights of en_mini than those of the package."""
+def with_earlier_weights(all_runs: AllRuns, network: str) -> list[str]:
+    """Return the titles of the tasks on which a network had other weights of en_mini than those of the package."""
     now = bilm_mark()
-    return [task.title for task, runs in all_runs if any(run.bilm not in ("", now) for run in runs.complete)]
+    return [task.title for task, runs in all_runs if any(run.bilm not in ("", now) for run in runs.of(network))]

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..runs.experiments import BASELINE, ELMO, TASKS, Task, speed_of
+from ..runs.experiments import BASELINE, ELMO, NETWORKS, TASKS, Task, speed_of
 from .ablation_tables import Pace, least_shares, pace_of
 from .alternatives import words_per_second
 from .results_tables import WITH_VECTORS, cut_of, with_earlier_weights
@@ -34,8 +34,17 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
     if speeds[0] and speeds[1]:
         share = _named((task, speeds[1] / speeds[0]))
         lines.append(f"Speed of [x; ELMo] on two threads, as a share of that of x alone: {share}.")
-    if earlier := with_earlier_weights(all_runs):
-        lines.append(f"Tasks with runs that had earlier weights of `en_mini`: {'; '.join(earlier)}.")
+    return lines + _earlier_weights_lines(all_runs)
+
+
+def _earlier_weights_lines(all_runs: AllRuns) -> list[str]:
+    """Return on which tasks a network with ELMo was trained with weights that are not the package's."""
+    lines = []
+    for network in (ELMO, "vectors_elmo"):
+        if earlier := with_earlier_weights(all_runs, network):
+            tasks = [task for task, runs in all_runs if runs.of(network)]
+            where = f"all its {len(tasks)} tasks" if len(earlier) == len(tasks) > 1 else "; ".join(earlier)
+            lines.append(f"{NETWORKS[network].title} had earlier weights of `en_mini` on {where}.")
     return lines
 
 

@@ -71,7 +71,7 @@ def test_weights_that_were_trained_on(project: Path) -> None:
     add_run(project, "ner_wnut17/elmo", scores, bilm="0123456789ab")
     write_results(project, output, (0, 1, 2))
     page = output.read_text(encoding="utf-8")
-    assert "- Tasks with runs that had earlier weights of `en_mini`: Entities, WNUT-17." in page
+    assert "- [x; ELMo] had earlier weights of `en_mini` on Entities, WNUT-17." in page
     assert "commit abc123; a processor, 2 cores; `en_mini` 0123456789ab." in page
     assert f"those of the package have {bilm_mark()}." in page
     add_run(project, "ner_wnut17/elmo", scores, bilm=bilm_mark())
