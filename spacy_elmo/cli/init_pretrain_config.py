@@ -64,7 +64,7 @@ def config_text(
     if init is not None and not has_words:
         frozen = _FROZEN if tokens is None else min(_FROZEN, tokens // 2)
         settings = replace(settings, training=replace(settings.training, frozen_tokens=frozen))
-    if init is not None and settings.training.softmax.kind == "full":
+    if has_words and settings.training.softmax.kind == "full":
         message += f"; training.softmax.kind is full, because {init} predicts few words"
     config = to_config(settings)
     if init is not None:
@@ -103,7 +103,6 @@ def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str
         return large, told, True, length
     old, new = large.training, fitted.training
     pairs: dict[str, tuple[str | float, str | float]] = {
-        "vocabulary.min_count": (large.vocabulary.min_count, fitted.vocabulary.min_count),
         "training.softmax.kind": (old.softmax.kind, new.softmax.kind),
         "training.streams": (old.streams, new.streams),
         "training.epochs": (old.epochs, new.epochs),

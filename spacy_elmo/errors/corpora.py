@@ -64,7 +64,10 @@ class CorpusMessages:
     # Vocabularies
     VOCABULARY_SIZE = "the vocabulary's size is {got}. Expected a whole number, {expected} or more."
     VOCABULARY_MIN_COUNT = "the minimum count is {got}. Expected a whole number, 1 or more."
-    VOCABULARY_EMPTY = "no word of the text occurs {min_count:,} times. Lower the minimum count, or give more text."
+    VOCABULARY_EMPTY = (
+        "no word of the text occurs {min_count:,} times. Lower vocabulary.min_count (vocab: --min-count), or give more "
+        "text."
+    )
     VOCABULARY_LINE = "{source}: line {line}: {problem}. Expected one word a line, in UTF-8, each word once."
     VOCABULARY_SPECIAL = "{source}: line {line} is {got}. Expected {expected}: {special} come first, in this order."
     VOCABULARY_COUNTS = (

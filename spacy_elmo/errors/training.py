@@ -73,8 +73,8 @@ class TrainingMessages:
     UNKNOWN_UNSEEN = (
         "the vocabulary has every word of the training text, so <UNK> is never learned, but {share:.1%} of the "
         "held-out words are <UNK>. Their losses rise during the run, and spoil the perplexity by which model-best is "
-        "chosen. If the vocabulary is built from the text, set vocabulary.min_count to 2. Otherwise leave rare words "
-        "out of it."
+        "chosen. If the vocabulary is built from the text, set vocabulary.min_count to 2. If it is a file, leave rare "
+        "words out of it."
     )
     FROZEN_LONG = (
         "training.frozen_tokens is {got:,}, but the run has {tokens:,} tokens: the biLM will not change, since the "

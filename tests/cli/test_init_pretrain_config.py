@@ -15,7 +15,7 @@ from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import read_config, to_config
 from spacy_elmo.pretraining.settings.fitting import fit
 from spacy_elmo.pretraining.settings.help import settings
-from spacy_elmo.pretraining.settings.sections import PathSettings
+from spacy_elmo.pretraining.settings.sections import PathSettings, VocabularySettings
 from spacy_elmo.pretraining.settings.sizes import SIZES, Size, config_of_size
 from spacy_elmo.pretraining.text.counting import TextSize
 
@@ -51,7 +51,8 @@ def test_what_is_written_is_read(size: str) -> None:
 def test_the_text_may_come_later() -> None:
     assert "python -m spacy elmo pretrain run.cfg runs/run --paths.train TEXT\n" in run("run.cfg")
     config = read_config("run.cfg", {"paths.train": "a.txt"})
-    assert config == PretrainConfig(PathSettings("a.txt"), SIZES[Size.mini])
+    words = VocabularySettings(min_count=None)
+    assert config == PretrainConfig(PathSettings("a.txt"), SIZES[Size.mini], vocabulary=words)
 
 
 def test_standard_output_has_the_config_alone() -> None:

@@ -28,7 +28,8 @@ def start_warnings(paths: PathSettings, training: TrainingSettings, facts: RunFa
         warnings.append(Errors.FROZEN_LONG.format(got=training.frozen_tokens, tokens=facts.total_tokens))
     if facts.coverage is not None and facts.coverage < LEAST_COVERAGE:
         warnings.append(Errors.COVERAGE_LOW.format(coverage=facts.coverage))
-    if facts.coverage == 1.0 and facts.heldout_unknown > MOST_UNSEEN:
+    new_softmax = paths.init is None or training.frozen_tokens > 0  # that of a trained one knows <UNK>
+    if new_softmax and facts.coverage == 1.0 and facts.heldout_unknown > MOST_UNSEEN:
         warnings.append(Errors.UNKNOWN_UNSEEN.format(share=facts.heldout_unknown))
     if facts.cut_share > MOST_CUT:
         cut = Errors.CUT_SHARE.format(share=facts.cut_share, bytes=facts.max_characters - 2)

@@ -19,7 +19,7 @@ from ..model.language_model import LanguageModel
 from ..settings.checks import refuse
 from ..settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
 from ..text.prepared import PreparedCorpus
-from ..text.vocabulary import Vocabulary, count_words
+from ..text.vocabulary import Vocabulary, count_words, least_count
 from ..text.vocabulary_file import SPECIAL, UNKNOWN, read_words
 
 
@@ -38,7 +38,8 @@ def find_vocabulary(paths: PathSettings, settings: VocabularySettings, corpus: P
     source = _words_file(paths)
     counted = count_words(corpus)
     if source is None:
-        return Vocabulary.from_counts(counted, settings.size, settings.min_count)
+        least = least_count(counted, settings.size) if settings.min_count is None else settings.min_count
+        return Vocabulary.from_counts(counted, settings.size, least)
     words = Vocabulary.read(source).words
     counts = np.array([counted.words[word] for word in words], np.int64)
     counts[: len(SPECIAL)] = counted.n_sentences

@@ -18,7 +18,6 @@ _EVALUATIONS = 5  # of a run
 # A sampled softmax needs more words than it draws. Words at blanks, punctuation included, are more than the
 # tokenizer's.
 _WORDS_PER_NEGATIVE = 2
-_REPEATED = 2  # times that a word occurs if it is in the vocabulary of a small text
 _EVALUATION_PART = 10  # an evaluation costs at most this part of the updates before it
 # A token that is evaluated costs as much as that many trained ones, because it runs through the full softmax: 2 were
 # measured for en_mini with 50,000 words. In a narrow network that softmax is most of the work. Multiplications give
@@ -56,8 +55,7 @@ def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
     """Return settings that fit a text.
 
     If there are more streams than sentences to train on, they are lowered to a power of two, which several workers can
-    share. If the vocabulary would have every word of the text, words that occur once are left out of it: otherwise
-    `<UNK>` would never be learned. The softmax is full if that leaves fewer words than twice the negatives.
+    share. The softmax is full if a vocabulary that is built from the text has fewer words than twice the negatives.
 
     The expected updates are tokens * epochs / (streams * steps * accumulate). A text that gives 500 of them, and ten
     times the warm-up, or that was not counted to its end, changes nothing else. Otherwise:
@@ -73,7 +71,7 @@ def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
     own_words: whether the vocabulary is built from the text. A biLM that is tuned with its softmax has its own.
     """
     if own_words:
-        config = _with_words(config, size)
+        config = _with_softmax(config, size)
     training, evaluation = config.training, config.evaluation
     share = 1.0 if config.paths.heldout is not None else 1 - config.corpus.heldout_share
     tokens = (size.tokens + size.sentences) * share  # each sentence has a `</S>`
@@ -107,11 +105,10 @@ def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
     return Fit(replace(config, training=training, evaluation=evaluation), before, updates)
 
 
-def _with_words(config: PretrainConfig, size: TextSize) -> PretrainConfig:
+def _with_softmax(config: PretrainConfig, size: TextSize) -> PretrainConfig:
     softmax, vocabulary, words = config.training.softmax, config.vocabulary, size.words
-    all_fit = size.complete and words < min(MOST_WORDS, vocabulary.size - len(SPECIAL))
-    if all_fit and size.repeated and vocabulary.min_count < _REPEATED:
-        config, words = replace(config, vocabulary=replace(vocabulary, min_count=_REPEATED)), size.repeated
+    if vocabulary.min_count is None and words < min(MOST_WORDS, vocabulary.size - len(SPECIAL)):
+        words = size.repeated  # as `least_count` may choose
     if softmax.kind != "sampled" or words >= _WORDS_PER_NEGATIVE * softmax.negatives:
         return config
     return replace(config, training=replace(config.training, softmax=replace(softmax, kind="full")))

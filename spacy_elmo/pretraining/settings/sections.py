@@ -75,7 +75,11 @@ class VocabularySettings(Section):
     size: int = field(
         default=50_000, metadata=whole(4) | help_text("words that the softmax predicts, with <S>, </S> and <UNK>")
     )
-    min_count: int = field(default=1, metadata=whole(1) | help_text("how often a word must occur to be one of them"))
+    min_count: int | None = field(
+        default=1,
+        metadata=whole(1, optional=True)
+        | help_text("how often a word must occur to be one of them; null: twice if all words would fit, else once"),
+    )
 
 
 @dataclass(frozen=True)

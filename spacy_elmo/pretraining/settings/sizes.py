@@ -62,6 +62,8 @@ _ORIGINAL_TRAINING = TrainingSettings(
     schedule=ScheduleSettings(kind="constant", warmup_steps=0),
 )
 
+_WORDS = VocabularySettings(min_count=None)  # so that <UNK> is learned from a small text too
+
 # a text of some ten thousand sentences has a few hundred updates
 _TINY_TRAINING = TrainingSettings(
     streams=64, softmax=SoftmaxSettings(negatives=1024), schedule=ScheduleSettings(warmup_steps=50)
@@ -79,15 +81,14 @@ _TUNING_EVALUATION = EvaluationSettings(every=500, checkpoint_every=250)
 
 def tuning_config(paths: PathSettings, language: str | None = None) -> PretrainConfig:
     """All settings of a run that goes on from paths.init; the sizes mean nothing."""
-    return PretrainConfig(paths, _MINI, CorpusSettings(language), training=_TUNING, evaluation=_TUNING_EVALUATION)
+    return PretrainConfig(paths, _MINI, CorpusSettings(language), _WORDS, _TUNING, _TUNING_EVALUATION)
 
 
 def config_of_size(size: Size, paths: PathSettings, language: str | None = None) -> PretrainConfig:
     """All settings of a run; those of the original size are its authors', of mini, small and medium the defaults."""
     corpus = CorpusSettings(language=language)
     if size is Size.tiny:
-        return PretrainConfig(paths, SIZES[size], corpus, training=_TINY_TRAINING, evaluation=_TINY_EVALUATION)
+        return PretrainConfig(paths, SIZES[size], corpus, _WORDS, _TINY_TRAINING, _TINY_EVALUATION)
     if size is not Size.original:
-        return PretrainConfig(paths, SIZES[size], corpus)
-    vocabulary = VocabularySettings(size=793_471)
-    return PretrainConfig(paths, SIZES[size], corpus, vocabulary, _ORIGINAL_TRAINING)
+        return PretrainConfig(paths, SIZES[size], corpus, _WORDS)
+    return PretrainConfig(paths, SIZES[size], corpus, replace(_WORDS, size=793_471), _ORIGINAL_TRAINING)

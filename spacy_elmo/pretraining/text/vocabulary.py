@@ -41,6 +41,21 @@ def count_words(sentences: Iterable[Sequence[str]]) -> WordCounts:
     return WordCounts(words, n_sentences)
 
 
+def least_count(counted: WordCounts, size: int) -> int:
+    """Return how often a word must occur to be in a vocabulary that leaves some words of the text out.
+
+    If all words fit, `<UNK>` would never be learned. Then it is 2, if words that occur twice or more often are at least
+    half of the text. Otherwise it is 1.
+
+    counted: the counts of all words.
+    size: largest number of words, with `<S>`, `</S>` and `<UNK>`.
+    """
+    if len(counted.words) > size - len(SPECIAL):
+        return 1
+    repeated = sum(n for n in counted.words.values() if n > 1)
+    return 2 if 2 * repeated >= counted.words.total() else 1
+
+
 class Vocabulary:
     """The words of a softmax, in the order of their ids, with their counts.
 

@@ -43,6 +43,10 @@ def test_a_vocabulary_of_all_words(coverage: float | None, unknown: float, warns
     assert bool(told) == warns
     assert not warns or "<UNK> is never learned, but 1.2% of the held-out words are <UNK>" in told
     assert not warns or "vocabulary.min_count to 2" in told
+    tuned = PathSettings("a.txt", "b.txt", init="en_mini")  # it knows <UNK>
+    facts = FACTS._replace(coverage=coverage, heldout_unknown=unknown)
+    assert not start_warnings(tuned, LONG, facts)
+    assert bool(start_warnings(tuned, replace(LONG, frozen_tokens=10), facts)) == warns
 
 
 @pytest.mark.parametrize(("share", "warns"), [(0.0, False), (0.01, False), (0.0123, True)])

@@ -69,7 +69,7 @@ def refused(section: str, name: str, value: Any) -> str:
         ("corpus.heldout_share", [0, 1, *SHARES], [0.5]),
         ("corpus.shuffle_block", [0, *NOT_WHOLE], [1]),
         ("vocabulary.size", [3, *NOT_WHOLE], [4, 2**63 - 1]),
-        ("vocabulary.min_count", [0, *NOT_WHOLE], [1]),
+        ("vocabulary.min_count", [0, *(x for x in NOT_WHOLE if x is not None)], [None, 1]),
         ("training.streams", [0, *NOT_WHOLE], [1]),
         ("training.steps", [0, *NOT_WHOLE], [1]),
         ("training.zero_state_share", SHARES, [0, 1]),

@@ -9,7 +9,7 @@ import pytest
 
 from spacy_elmo.errors import CorpusError, ElmoError, SettingsError
 from spacy_elmo.pretraining.text.preparing import prepare
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary, count_words
+from spacy_elmo.pretraining.text.vocabulary import Vocabulary, count_words, least_count
 
 SENTENCES = [["b", "a", "c"], ["a", "<UNK>"], ["d", "c", "a", "<S>"]]
 SPECIAL = ["<S>", "</S>", "<UNK>"]
@@ -174,3 +174,17 @@ def test_counts_of_other_words(counts: np.ndarray, tmp_path: Path) -> None:
     (tmp_path / "v.counts.npy").write_bytes(b"garbage")
     with pytest.raises(CorpusError, match=r"v\.counts\.npy: not the counts of these words"):
         Vocabulary.read(tmp_path / "v.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "expected"),
+    [
+        ("a a b b c", 6, 2),  # all three words fit
+        ("a a b b c", 5, 1),  # <UNK> is learned from one of them
+        ("a a b c", 9, 2),  # half of the text
+        ("a a b c d", 9, 1),  # too much would be left out
+        ("a b c", 9, 1),
+    ],
+)
+def test_unknown_words_are_learned(text: str, size: int, expected: int) -> None:
+    assert least_count(count_words([text.split()]), size) == expected
