@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 
@@ -15,8 +16,10 @@ def run_elmo(*arguments: str, output: bool = False) -> str:
 
     Raises CommandError if it fails.
     """
-    command = [sys.executable, "-m", "spacy", "elmo", *arguments]
-    ended = subprocess.run(command, stdout=subprocess.PIPE if output else None, encoding="utf-8", check=False)
+    command = ["-m", "spacy", "elmo", *arguments]
+    ended = subprocess.run(
+        [sys.executable, *command], stdout=subprocess.PIPE if output else None, encoding="utf-8", check=False
+    )
     if ended.returncode:
-        raise CommandError(Messages.ELMO_FAILED.format(command=" ".join(command)))
+        raise CommandError(Messages.ELMO_FAILED.format(command=shlex.join(["python", *command])))
     return ended.stdout or ""

@@ -17,13 +17,14 @@ class Lines:
     """
 
     def __init__(self, file: TextIO) -> None:
-        self.file = file
+        self.file, self._last = file, ""
 
     def write(self, text: str) -> None:
-        """Write a text without carriage returns, and nothing if no more than blanks remain."""
+        """Write a text without carriage returns, and nothing if no more than blanks remain, or it was the last one."""
         text = text.replace("\r", "").rstrip()
-        if text:
+        if text and text != self._last:
             self.file.write(text + "\n")
+            self._last = text
 
     def flush(self) -> None:
         """Flush the file."""

@@ -12,7 +12,8 @@ from spacy.cli.init_config import Optimizations
 
 from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError, Errors, OtherLanguageWarning
-from ..pretraining.model.files import OPTIONS, WEIGHTS, bilm_folder, refuse_new_run
+from ..modules.loading import files_of
+from ..pretraining.model.files import is_embedded, refuse_new_run
 from .shared.bilms import warn_of_language
 from .shared.console import escaped, quoted, show_all
 from .shared.errors import printing_errors
@@ -32,15 +33,17 @@ COMPONENTS = (
 def model_files(model: str, options_file: Path | None, weight_file: Path | None) -> list[Path]:
     """Return the files of the biLM that --model names. They may be missing.
 
-    Raises CommandError if one of the two files was given too, and another ElmoError if the model is the folder of a
-    run, or was not downloaded.
+    Raises CommandError if one of the two files was given too, and another ElmoError if the model is a run that has
+    written no biLM yet, or was not downloaded.
     """
     for option, file in (("--options-file", options_file), ("--weight-file", weight_file)):
         if file is not None:
             raise CommandError(Errors.MODEL_BOTH.format(other=option))
-    folder = bilm_folder(model)
-    refuse_new_run(folder)
-    return [folder / OPTIONS, folder / WEIGHTS]
+    if is_embedded(model):
+        return []
+    files = [Path(file) for file in files_of(model) if file is not None]
+    refuse_new_run(files[0].parent)
+    return files
 
 
 def init_config(

@@ -145,7 +145,8 @@ def softmax_note(init: str | None) -> str | None:
     if init is None or has_softmax(init):
         return None
     return (
-        f"{no_softmax(init)} This config has set it. These tokens are part of the run, so as many fewer train the biLM."
+        f"{no_softmax(init)} This config has training.frozen_tokens set already. These tokens are part of the run, so "
+        "as many fewer train the biLM."
     )
 
 

@@ -96,8 +96,8 @@ class TrainingMessages:
     FEW_UPDATES_WARMUP = " Set training.schedule.warmup_steps, which is {warmup:,}, to a tenth of the updates at most."
     WARMUP_LONG = (
         "training.schedule.warmup_steps is {got:,}, and the run has {updates:,} updates, so the learning rate never "
-        "reaches training.optimizer.learning_rate. Set warmup_steps to a tenth of the updates at most, which is "
-        "{expected:,}, or lower training.streams or raise {length} for more updates."
+        "reaches training.optimizer.learning_rate. Set warmup_steps to {expected:,}, a tenth of the "
+        "updates, or less, or lower training.streams or raise {length} for more updates."
     )
     HELDOUT_SAME = (
         "{got} is in both the training text and the held-out text, which makes the held-out perplexity too low. Set "
@@ -131,17 +131,17 @@ class TrainingMessages:
     )
     RUN_UNREADABLE = (
         "{path}: can't be read ({reason}). It says what this run was started with: put the complete file there. To "
-        "start a new run, give another output folder, or add --restart, which renames the earlier run to OUT.1."
+        "start a new run, give another output folder, or add --restart, which keeps the earlier run under another name."
     )
     RUN_TEXT = (
         "{source}: the text has changed since this run was started: it had {old}; now {new}. Put the earlier text "
-        "back to go on. To start a new run, give another output folder, or add --restart, which renames the earlier "
-        "run to OUT.1."
+        "back to go on. To start a new run, give another output folder, or add --restart, which keeps the earlier "
+        "run under another name."
     )
     RUN_CONTENTS = (
         "{path}: not with the contents (SHA-256 in {run}) that this run was started with. Put the right file there to "
-        "go on. To start a new run, give another output folder, or add --restart, which renames the earlier run to "
-        "OUT.1."
+        "go on. To start a new run, give another output folder, or add --restart, which keeps the earlier run "
+        "under another name."
     )
     MEMORY = (
         "there is not enough memory ({reason}). Lower training.streams, which is {streams:,}, training.steps, which "
@@ -149,5 +149,5 @@ class TrainingMessages:
     )
     RUN_DIFFERS = (
         "{path}: this run was started with {key} = {old}, but now it is {new}. Set it back to go on. To start a "
-        "new run, give another output folder, or add --restart, which renames the earlier run to OUT.1."
+        "new run, give another output folder, or add --restart, which keeps the earlier run under another name."
     )

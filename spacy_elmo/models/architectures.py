@@ -45,7 +45,8 @@ def build_bilm(
     precision: type of the matrix multiplications: "float32"; "bfloat16", which is an error if the machine does not
         support it; "auto", which is bfloat16 if the machine supports it, else float32.
     stateful: whether each sentence of a doc starts from the LSTM state after the previous sentence. The first sentence
-        of each doc starts from the zero state. A doc without sentence boundaries is one sentence.
+        of each doc starts from the zero state. A doc without sentence boundaries is one sentence, or windows if it is
+        long.
     trainable: whether the biLM's weights are trained if this architecture is part of a trained model.
     cached_words: number of words whose character-encoder vectors are cached, the most recently used ones; 0: none.
     width: expected width of the layers; null: any. It is needed only in a model that must know its sizes before any

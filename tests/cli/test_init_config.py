@@ -421,7 +421,6 @@ def test_models_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for name in ("run", "new"):
         Path(name, "run.json").touch()
     for model, message in (
-        ("run", f"the folder of a pretraining run. Expected that of a model: give {Path('run', 'model-best')}"),
         ("new", "has not written model-best yet"),
         ("gone", "'gone' names no biLM: there is no such folder"),
         ("original", "was not downloaded"),
@@ -431,8 +430,11 @@ def test_models_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         told = error("--model", "en_mini", option, GOLDEN / "options.json", "task.cfg")
         assert f"--model and {option} were given. Expected one of them" in told
     weights = Path("run", "model-best", "weights.hdf5")
-    assert "the same" in error("--model", weights.parent, weights, "--force")
+    for model in (weights.parent, "run"):
+        assert "the same" in error("--model", model, weights, "--force")
     assert not Path("task.cfg").exists()
+    run("--pipeline", "tagger", "--model", "run", "task.cfg")
+    assert load_config("task.cfg")["components"]["elmo"]["model"]["bilm"] == "run"
 
 
 def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:

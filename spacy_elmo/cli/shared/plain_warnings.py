@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any
 
 from ... import errors
@@ -22,7 +22,8 @@ def plain_warnings() -> Iterator[None]:
             before(message, category, *place, **named)
         elif sys.stderr is not None:
             told = message.message if isinstance(message, TruncatedWordsWarning) else str(message)
-            with redirect_stdout(sys.stderr):
+            # as Python's own showwarning: a warning that can't be written does not end the command
+            with suppress(OSError, ValueError), redirect_stdout(sys.stderr):
                 msg.warn(escaped(told))
 
     warnings.showwarning = show

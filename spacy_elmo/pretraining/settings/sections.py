@@ -1,7 +1,6 @@
-"""The sections of a run's settings, as they stand in its configuration file.
+"""The sections of a run's settings: defaults and help texts. All counts of tokens are of one direction, with `</S>`.
 
-Defaults and help texts live here alone: the comments of the file, `pretrain --help` and the table in docs/reference.md
-are made from these fields. All counts of tokens are of one direction, `</S>` counted.
+The comments of a configuration file, `pretrain --help` and the table in docs/reference.md are made from these fields.
 """
 
 from dataclasses import dataclass, field
@@ -77,8 +76,7 @@ class VocabularySettings(Section):
     )
     min_count: int | None = field(
         default=1,
-        metadata=whole(1, optional=True)
-        | help_text("how often a word must occur to be one of them; null: twice if all words would fit, else once"),
+        metadata=whole(1, optional=True) | help_text("how often a word must occur; null: 2 if all would fit, else 1"),
     )
 
 

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,14 @@ def test_without_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     with plain_warnings():
         warnings.warn("of this package", OtherLanguageWarning, stacklevel=1)
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+def test_a_warning_that_cannot_be_written_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/full", "w", encoding="utf8", buffering=1) as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        with plain_warnings():
+            warnings.warn("of this package", OtherLanguageWarning, stacklevel=1)
+        with suppress(OSError):  # closing writes what is left
+            full.close()

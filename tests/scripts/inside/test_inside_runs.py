@@ -50,7 +50,7 @@ def test_what_a_command_prints_is_written(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_a_command_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # without corpora
-    with pytest.raises(CommandError, match=r"The command was: .* -m spacy elmo wsd"):
+    with pytest.raises(CommandError, match="The command was: python -m spacy elmo wsd"):
         main(["senses"])
     assert not (tmp_path / "results").exists()
 
