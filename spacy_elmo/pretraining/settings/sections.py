@@ -1,6 +1,5 @@
-"""The sections of a run's settings: defaults and help texts. All counts of tokens are of one direction, with `</S>`.
-
-The comments of a configuration file, `pretrain --help` and the table in docs/reference.md are made from these fields.
+"""The sections of a run's settings. All counts of tokens are of one direction, `</S>` counted.
+Comments of configs, `pretrain --help` and the table in docs/reference.md are made from these fields.
 """
 
 from dataclasses import dataclass, field
