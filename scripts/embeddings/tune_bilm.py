@@ -49,19 +49,22 @@ def tune(train: Path, dev: Path, output: Path, more: tuple[str, ...] = (), bilm:
 
     Raises CommandError if a command fails.
     """
-    with tempfile.TemporaryDirectory() as name:
-        config, run = Path(name) / "tune.cfg", Path(name) / "run"
+    before = _perplexities(bilm, dev)  # first, because it needs the softmax too
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent) as name:
+        config, run, kept = Path(name) / "tune.cfg", Path(name) / "run", Path(name) / "kept"
         texts = ["--train", str(train), "--heldout", str(dev)]
         run_elmo("init-pretrain-config", str(config), *texts, "--init", bilm)
         begin = time.perf_counter()
         run_elmo("pretrain", str(config), str(run), "--training.workers", "1", *more)
         minutes = (time.perf_counter() - begin) / 60
         metrics = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        before, after = (_perplexities(model, dev) for model in (bilm, str(run / "model-best")))
-        shutil.rmtree(output, ignore_errors=True)
-        output.mkdir(parents=True)
+        after = _perplexities(str(run / "model-best"), dev)
+        kept.mkdir()
         for file in _FILES:
-            shutil.move(run / "model-best" / file, output / file)
+            shutil.move(run / "model-best" / file, kept / file)
+        shutil.rmtree(output, ignore_errors=True)
+        kept.rename(output)
     tokens = int(json.loads(metrics[-1])["tokens"])
     return {"before": before, "after": after, "tokens": tokens, "minutes": round(minutes, 1)}
 

@@ -23,9 +23,9 @@ _PAPER = {
 }
 _TEXT = """\
 `en_mini` was tuned on the words of a task's training part, without the labels: for one epoch, with the settings of
-`init-pretrain-config --init en_mini`. Then it was frozen, and [x; ELMo] was trained on it as before. The paper did the
-same (its appendix A.1): perplexity fell, the accuracy on SNLI's development part rose by 0.6 points, and that on SST
-stayed about the same.
+`init-pretrain-config --init en_mini`. The weights that were best on the development part were kept. Then they were
+frozen, and [x; tuned], which is [x; ELMo] with them, was trained as before. The paper did the same (its appendix A.1):
+perplexity fell, the accuracy on SNLI's development part rose by 0.6 points, and that on SST stayed about the same.
 
 Perplexities are those of the forward direction on the development part, from the zero state, by a softmax over 50,000
 words. All other words count as `<UNK>`, which a tuned biLM soon expects if there are many; "known words" leaves them
@@ -70,8 +70,8 @@ def tuned_parts(project: Path, seeds: Sequence[int], all_runs: AllRuns) -> list[
             rows.append(_scores(task, runs))
             all_tuned += of_tuned.complete
     if rows:
-        head = ["task", "measure", "x alone", "[x; ELMo]", "tuned", "error cut", "tuned"]
-        head += ["development part, [x; ELMo]", "tuned", "runs"]
+        head = ["task", "measure", "x alone", "[x; ELMo]", "[x; tuned]", "error cut, ELMo", "error cut, tuned"]
+        head += ["development part, [x; ELMo]", "development part, [x; tuned]", "runs of the three"]
         parts += [_SCORES, table(head, rows), source_lines("tuned", Runs(all_tuned, []))]
     return parts
 
@@ -101,8 +101,8 @@ def _perplexities(measured: Mapping[str, Tuning]) -> str:
             figures += [f"{side['without_unknown']['forward']:.1f}" for side in sides]
             paper = _PAPER.get(task.name, ("", ""))
             rows.append([task.title, f"{tuning.tokens / 1e6:.2f}", f"{tuning.minutes:.1f}", *figures, *paper])
-    head = ["text", "million tokens read", "minutes", "perplexity before", "after", "known words, before", "after"]
-    return table([*head, "the paper's, before", "after"], rows)
+    head = ["text", "million tokens read", "minutes", "perplexity before", "perplexity after"]
+    return table([*head, "known words before", "known words after", "the paper's before", "the paper's after"], rows)
 
 
 def _scores(task: Task, runs: Sequence[Sequence[Run]]) -> list[str]:
@@ -117,7 +117,7 @@ def _scores(task: Task, runs: Sequence[Sequence[Run]]) -> list[str]:
         *(_mean(values) for values in tests),
         *("" if cut is None else f"{100 * cut:.1f} %" for cut in cuts),
         *(_mean(values) for values in devs),
-        str(len(runs[-1])),
+        ", ".join(str(len(of)) for of in runs),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,11 @@ from spacy_elmo.formats.folders.lock import folder_lock
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.run import evaluating
 from spacy_elmo.pretraining.run.checkpoint import Checkpoints
+from spacy_elmo.pretraining.run.facts import RunFacts
 from spacy_elmo.pretraining.run.reporting import Reporter
 from spacy_elmo.pretraining.scoring import Score
 from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import EvaluationSettings
+from spacy_elmo.pretraining.settings.sections import EvaluationSettings, VocabularySettings
 from spacy_elmo.pretraining.training.trainer import Trainer
 
 
@@ -99,6 +100,22 @@ def test_more_memory_than_there_is(config: PretrainConfig, tmp_path: Path, monke
     message = r"there is not enough memory \(Unable to allocate 9 TiB\)\. Lower training\.streams, which is 4"
     with pytest.raises(SettingsError, match=message):
         run(config, tmp_path / "out")
+
+
+@pytest.mark.parametrize(("min_count", "warns"), [(1, True), (None, False)])
+def test_unknown_words_of_the_heldout_text_are_told(tmp_path: Path, min_count: int | None, warns: bool) -> None:
+    """One of four held-out words is not in the training text. With null, a word that occurs once is left out of it."""
+    (tmp_path / "text.txt").write_text("it rains in town\nit snows in town\n" * 20 + "it thaws\n", encoding="utf8")
+    (tmp_path / "heldout.txt").write_text("it hails in town\n", encoding="utf8")
+    told: list[str] = []
+
+    class Start(Reporter):
+        def start(self, facts: RunFacts, warnings: Sequence[str]) -> None:
+            told.extend(warnings)
+
+    config = config_of(tmp_path / "text.txt", paths={"heldout": tmp_path / "heldout.txt"})
+    run(replace(config, vocabulary=VocabularySettings(30, min_count)), tmp_path / "out", Start())
+    assert any("<UNK> is never learned, but 25.0% of the held-out words are <UNK>" in text for text in told) == warns
 
 
 # How it goes on

@@ -8,6 +8,7 @@ import spacy
 from commands import run
 from spacy.tokens import DocBin
 
+from scripts.embeddings import tune_bilm
 from scripts.embeddings.tune_bilm import main, task_named, tune
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats import read_options, read_weights
@@ -43,12 +44,37 @@ def test_the_text_is_learned(tmp_path: Path) -> None:
     printed = run("elmo", "evaluate", start, dev, "--json")
     assert before == json.loads(printed)["zero_state"]
     assert measured["tokens"] > 20 * 40 * 7
+    assert [path.name for path in tmp_path.glob("tmp*")] == []
+
+
+def test_the_best_model_is_kept_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that write other models: model-best is moved, after it was scored."""
+    calls = []
+
+    def command(*arguments: str, output: bool = False) -> str:
+        calls.append(arguments[0])
+        if arguments[0] == "pretrain":
+            for name in ("model-best", "model-last"):
+                folder = Path(arguments[2]) / name
+                folder.mkdir(parents=True)
+                for file in ("options.json", "weights.hdf5"):
+                    (folder / file).write_text(f"{name} {file}", encoding="utf-8")
+            (Path(arguments[2]) / "metrics.jsonl").write_text('{"tokens": 7}\n', encoding="utf-8")
+        return json.dumps({"zero_state": {"model": Path(arguments[1]).name}}) if output else ""
+
+    monkeypatch.setattr(tune_bilm, "run_elmo", command)
+    measured = tune(tmp_path / "train.spacy", tmp_path / "dev.spacy", tmp_path / "new" / "tuned", bilm="mine")
+    assert calls == ["evaluate", "init-pretrain-config", "pretrain", "evaluate"]
+    assert (measured["before"], measured["after"]) == ({"model": "mine"}, {"model": "model-best"})
+    files = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "new" / "tuned").iterdir()}
+    assert files == {name: f"model-best {name}" for name in ("options.json", "weights.hdf5")}
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["tuned"]
 
 
 @pytest.mark.slow
 def test_nothing_half_written(tmp_path: Path) -> None:
     (tmp_path / "old").touch()
-    with pytest.raises(CommandError, match=r"the command failed.*elmo pretrain"):
+    with pytest.raises(CommandError, match=r"the command failed.*elmo evaluate"):
         tune(tmp_path / "none.spacy", tmp_path / "none.spacy", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 

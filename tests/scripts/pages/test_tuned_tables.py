@@ -44,7 +44,7 @@ def test_figures(project: Path) -> None:
     figures = "1.25 | 2.5 | 400.0 | 81.0 | 800.0 | 162.0"
     assert f"| Entities, Broad Twitter | {figures} |  |  |" in page
     assert f"| Entailment, SNLI | {figures} | 72.1 | 16.8 |" in page
-    assert "| Entities, Broad Twitter | F1 | 60.0 | 70.0 | 76.0 | 25.0 % | 40.0 % | 80.0 | 82.0 | 1 |" in page
+    assert "| Entities, Broad Twitter | F1 | 60.0 | 70.0 | 76.0 | 25.0 % | 40.0 % | 80.0 | 82.0 | 1, 1, 1 |" in page
     assert "commit abc123; a processor; `en_mini` fff." in page
     assert "SST-5 |" not in page  # its text was not read
 
