@@ -137,7 +137,10 @@ def test_the_config_of_the_embedded_bilm() -> None:
     assert all(line.startswith("# ") for line in header.splitlines())
 
 
-def test_a_config_that_tunes() -> None:
+def test_a_config_that_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("softmax").mkdir()
+    Path("softmax/softmax.hdf5").touch()
+    monkeypatch.setattr(files, "package_folder", lambda *_: Path("softmax"))  # as if it were installed
     run("run.cfg", "--train", "later.txt", "--init", "en_mini")  # which can't be counted
     config = Config().from_disk("run.cfg")
     assert "bilm" not in config
