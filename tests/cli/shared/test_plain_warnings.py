@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from spacy_elmo.cli import app
 from spacy_elmo.cli.shared.plain_warnings import plain_warnings
 from spacy_elmo.errors import OtherLanguageWarning
+from spacy_elmo.modules import loading
 
 BILM = str(Path(__file__).parents[2] / "golden" / "random_a")
 
@@ -44,8 +45,12 @@ def test_other_warnings_are_shown_as_before(capsys: pytest.CaptureFixture[str]) 
     with warnings.catch_warnings(record=True) as caught, plain_warnings():
         warnings.warn("of this package", OtherLanguageWarning, stacklevel=1)
         warnings.warn("of another one", UserWarning, stacklevel=1)
+        warnings.warn_explicit("of its code", UserWarning, loading.__file__, 1)
     assert warnings.showwarning is before
-    assert "of this package" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "of this package" in told
+    assert "of its code" in told
+    assert ".py" not in told
     assert [str(warning.message) for warning in caught] == ["of another one"]
 
 
