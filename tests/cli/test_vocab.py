@@ -126,7 +126,7 @@ def test_what_can_not_be_used(text: Path, tmp_path: Path) -> None:
     out = tmp_path / "v.txt"
     assert "no such file" in run(tmp_path / "nothing", out, code=1)
     assert "Expected the code of a language" in run(text, out, "--lang", "zz", code=1)
-    assert "Lower the minimum count" in run(text, out, "--min-count", 9, code=1)
+    assert "Lower vocabulary.min_count (vocab: --min-count)" in run(text, out, "--min-count", 9, code=1)
     assert "does not exist" in run(text, tmp_path / "no" / "v.txt", code=1)
     run(text, out, "--size", 2, code=2)
     run(text, out, "--min-count", 0, code=2)
