@@ -1,6 +1,6 @@
 """Tune the embedded biLM on the text of a task's training part, and measure its perplexity before and after.
 
-The perplexities are of the development part. The paper did the same in its appendix A.1, for one epoch.
+The perplexities are of the development part. The paper did the same in its appendix A.1.
 
     python -m scripts.embeddings.tune_bilm ner ner_wnut17
 """
@@ -71,8 +71,8 @@ def tune(train: Path, dev: Path, output: Path, more: tuple[str, ...] = (), bilm:
 
 def _perplexities(model: str, text: Path) -> dict[str, Any]:
     """Return the perplexities from the zero state: of each direction, their mean, and all that without <UNK>."""
-    found: dict[str, Any] = json.loads(run_elmo("evaluate", model, str(text), "--json", output=True))
-    return found["zero_state"]  # type: ignore[no-any-return]
+    found: dict[str, Any] = json.loads(run_elmo("evaluate", model, str(text), "--json", output=True))["zero_state"]
+    return found
 
 
 def main(tasks: list[str]) -> None:

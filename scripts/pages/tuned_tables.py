@@ -31,6 +31,8 @@ Perplexities are those of the forward direction on the development part, from th
 words. All other words count as `<UNK>`, which a tuned biLM soon expects if there are many; "known words" leaves them
 out. The paper's are for CoNLL-2003, SST, SNLI and SQuAD's contexts."""
 
+_SCORES = "Scores of the test part in %, means over the runs, and the same measure on the development part:"
+
 
 class Tuning(NamedTuple):
     """What tune_bilm.py measured of a task.
@@ -74,10 +76,6 @@ def tuned_parts(project: Path, seeds: Sequence[int], all_runs: AllRuns) -> list[
         head += ["development part, [x; ELMo]", "development part, [x; tuned]", "runs of the three"]
         parts += [_SCORES, table(head, rows), source_lines("tuned", Runs(all_tuned, []))]
     return parts
-
-
-_SCORES = """\
-Scores of the test part in %, means over the runs, and the same measure on the development part:"""
 
 
 def read_tuning(path: Path) -> Tuning | None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from spacy_elmo.allennlp.progress import BarSetting, bar_of
+from spacy_elmo.allennlp.progress import BarSetting, Lines, bar_of
 
 
 class Terminal(io.StringIO):
@@ -43,3 +43,11 @@ def test_without_stderr_nothing_is_shown(monkeypatch: pytest.MonkeyPatch, progre
     monkeypatch.setattr(sys, "stderr", None)
     with bar_of(1, progress) as bar:
         bar.update()
+
+
+def test_a_line_does_not_come_twice() -> None:
+    file = io.StringIO()
+    lines = Lines(file)
+    for text in ("\r1 of 2", "\r1 of 2  ", "\r2 of 2", "\n", "\r2 of 2"):
+        lines.write(text)
+    assert file.getvalue() == "1 of 2\n2 of 2\n"

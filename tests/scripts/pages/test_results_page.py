@@ -74,6 +74,13 @@ def test_weights_that_were_trained_on(project: Path) -> None:
     assert "- [x; ELMo] had earlier weights of `en_mini` on Entities, WNUT-17." in page
     assert "commit abc123; a processor, 2 cores; `en_mini` 0123456789ab." in page
     assert f"those of the package have {bilm_mark()}." in page
+    for task in ("ner", "ner_wnut17"):
+        add_run(project, f"{task}/vectors_elmo", scores, bilm="0123456789ab")
+    write_results(project, output, (0, 1, 2))
+    line = "- [x with static vectors; ELMo] had earlier weights of `en_mini` on all its 2 tasks."
+    assert line in output.read_text(encoding="utf-8")
+    for task in ("ner", "ner_wnut17"):
+        add_run(project, f"{task}/vectors_elmo", scores, bilm=bilm_mark())
     add_run(project, "ner_wnut17/elmo", scores, bilm=bilm_mark())
     write_results(project, output, (0, 1, 2))
     assert "earlier weights" not in output.read_text(encoding="utf-8")
