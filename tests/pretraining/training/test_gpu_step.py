@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from spacy_elmo.modules.lstm.gpu_scan import GpuWorkspace
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.sections import OptimizerSettings, PathSettings, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.text.prepared import PreparedCorpus
+from spacy_elmo.pretraining.text.preparing import prepare
 from spacy_elmo.pretraining.training.distributed import Group
 from spacy_elmo.pretraining.training.gpu_step import GpuStep, without_repetitions
 from spacy_elmo.pretraining.training.trainer import Trainer
@@ -30,7 +32,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
     return by_frequency(tmp_path_factory.mktemp("corpus"))
 
 
-def trainer_on(device: str, corpus: PreparedCorpus, kind: str, **training: Any) -> Trainer:
+def trainer_on(
+    device: str, corpus: PreparedCorpus, kind: str, options: BiLMOptions = OPTIONS, **training: Any
+) -> Trainer:
     fields: dict[str, Any] = {
         "streams": 8,
         "steps": 7,
@@ -40,7 +44,7 @@ def trainer_on(device: str, corpus: PreparedCorpus, kind: str, **training: Any) 
         "softmax": SoftmaxSettings(kind, 9, (6, 14)),
         "optimizer": OptimizerSettings(clip_norm=1e9),
     }
-    config = PretrainConfig(PathSettings("text.txt"), OPTIONS, training=TrainingSettings(**fields))
+    config = PretrainConfig(PathSettings("text.txt"), options, training=TrainingSettings(**fields))
     model = starting_model(config, find_vocabulary(config, corpus))
     settings = TrainingSettings(**fields | training)
     return Trainer(settings, model, corpus, 8, Group(device=torch.device(device)))
@@ -110,6 +114,41 @@ def test_updates_on_a_gpu_are_those_on_the_cpu(corpus: PreparedCorpus, gpu: str,
         trainer = trainer_on(device, corpus, kind, optimizer=OptimizerSettings(name, clip_norm=1e9), average_share=0.1)
         with trainer:
             losses.append([trainer.step() for _ in range(6)])
+        states.append(trainer.state_arrays())
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    for key, values in states[0].items():
+        np.testing.assert_allclose(states[1][key], values, rtol=1e-2, atol=1e-3, err_msg=key)
+
+
+@pytest.fixture(scope="module")
+def many_words(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
+    folder = tmp_path_factory.mktemp("many_words")
+    words = np.random.default_rng(0).permutation(3000)
+    lines = [" ".join(f"w{word}" for word in part) for part in words.reshape(-1, 6)]
+    (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf8")
+    return prepare(folder / "text.txt", folder / "prepared")
+
+
+@pytest.mark.parametrize(
+    ("options", "training"),
+    [
+        (OPTIONS, {"accumulate": 3}),
+        (OPTIONS, {"frozen_tokens": 10**6}),
+        (OPTIONS, {"frozen_tokens": 2 * 56}),
+        (replace(OPTIONS, dim=16), {}),
+        (replace(OPTIONS, dim=1100), {}),
+        (OPTIONS, {"softmax": SoftmaxSettings("sampled", 2500)}),
+    ],
+    ids=["accumulated", "frozen", "thawed", "without projection", "more cells than a block", "many negatives"],
+)
+def test_updates_of_other_settings_on_a_gpu_are_those_on_the_cpu(
+    many_words: PreparedCorpus, gpu: str, options: BiLMOptions, training: dict[str, Any]
+) -> None:
+    losses, states = [], []
+    for device in ("cpu", gpu):
+        trainer = trainer_on(device, many_words, "sampled", options, **training)
+        with trainer:
+            losses.append([trainer.step() for _ in range(4)])
         states.append(trainer.state_arrays())
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
     for key, values in states[0].items():
