@@ -22,6 +22,7 @@ ARROWS = {
     "formats/untrusted": "",
     "formats/text": "formats",
     "formats/published": "formats",
+    "formats/named": "formats/published",
     "formats/folders": "formats",
     "formats/contents": "formats formats/weights formats/untrusted",
     "kernels": "",

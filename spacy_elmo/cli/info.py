@@ -16,8 +16,8 @@ from ..formats.checksums import sha256_of
 from ..formats.contents.files import OUTPUT, VECTORS, WEIGHTS
 from ..formats.contents.untrusted import is_hdf5
 from ..formats.contents.untrusted import kind_of as hdf5_kind_of
+from ..formats.named.bilms import folder_named, is_named
 from ..formats.options import BiLMOptions, read_contents
-from ..formats.published.names import downloaded_folder, is_published
 from ..modules.loading import EMBEDDED, embedded_files
 from ..pipeline.saved import is_pipeline, pipeline_bilms
 from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
@@ -74,9 +74,9 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
         if name == EMBEDDED and not path.exists():
             models.append([*map(Path, embedded_files()), *softmax_of(name, problems)])
             continue
-        if is_published(name):
+        if is_named(name):
             try:
-                path = downloaded_folder(name)
+                path = folder_named(name)
             except ElmoError as error:
                 problems.append(str(error))
                 continue
@@ -221,7 +221,7 @@ def info(
 
     Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
     weights.hdf5, and its softmax if it is there), of a pretraining run (its model-best), or of a saved pipeline. Names:
-    of a published biLM that was downloaded, en_mini, or of an installed pipeline.
+    en_mini, those of published biLMs that were downloaded, and of installed biLMs and pipelines.
     """
     import_code(code)
     models, problems = models_in(files)

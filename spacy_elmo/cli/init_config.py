@@ -34,7 +34,7 @@ def model_files(model: str, options_file: Path | None, weight_file: Path | None)
     """Return the files of the biLM that --model names. They may be missing.
 
     Raises CommandError if one of the two files was given too, and another ElmoError if the model is a run that has
-    written no biLM yet, or was not downloaded.
+    written no biLM yet, or was not downloaded or installed.
     """
     for option, file in (("--options-file", options_file), ("--weight-file", weight_file)):
         if file is not None:

@@ -26,7 +26,7 @@ _OTHER_KINDS = (".jsonl", ".conllu", ".spacy")
 def read_occurrences(model: str, pipe: str | None, text: Path, word: str, ignore_case: bool) -> list[Occurrence]:
     """Return all occurrences of a word in a text, in order.
 
-    model: saved pipeline, folder of a biLM, or en_mini.
+    model: saved pipeline, folder of a biLM, or the name of a biLM.
     pipe: name of the elmo pipe if the pipeline has several.
     text: one sentence a line; - is standard input.
     word: as it is in the text.
@@ -35,7 +35,7 @@ def read_occurrences(model: str, pipe: str | None, text: Path, word: str, ignore
     Raises ElmoError if the model or the text can't be read, if the text's name is that of another kind of file, or if
     there are fewer than two occurrences.
     """
-    if Path(model).is_file() and (str(text) == EMBEDDED or text.is_dir()):
+    if Path(model).is_file() and can_name_bilm(text):
         raise CommandError(Errors.SIMILAR_ORDER.format(model=model, text=text))
     if text.suffix in PACKED or text.suffix in _OTHER_KINDS:
         raise CommandError(Errors.SIMILAR_KIND.format(path=text))

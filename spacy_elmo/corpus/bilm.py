@@ -32,8 +32,8 @@ Array = npt.NDArray[np.float32]
 class BiLMChoice:
     """Which biLM is used, and how. A process that gets it can load the biLM itself.
 
-    model: "en_mini", a folder of a biLM or of a pretraining run, or a saved pipeline (folder or package); None: the
-        two files.
+    model: the name of a biLM ("en_mini", "original" ...), a folder of a biLM or of a pretraining run, or a saved
+        pipeline (folder or package); None: the two files.
     options_file, weight_file: official files; both None: the embedded biLM.
     pipe: name of the elmo pipe of a saved pipeline; None: it has only one.
     pipeline: a saved pipeline that is named as such; None: the model or the files.
@@ -60,7 +60,7 @@ class BiLMChoice:
     def named_language(self) -> str | None:
         """Code of the language that the biLM's model card names; None if there is none. Not for a saved pipeline.
 
-        Raises SettingsError if the biLM was not downloaded.
+        Raises ElmoError if the biLM was not downloaded, or its package can't be used.
         """
         return card_language(self.options_file if self.model is None else files_of(self.model)[0])
 

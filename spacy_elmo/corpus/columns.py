@@ -25,7 +25,8 @@ class EmbedColumns:
     The biLM is loaded at the first call, and stays in memory. Where it is pickled, it is loaded again.
 
     column: name of the column: each value is a text, a list of words, or missing, which is read as an empty text.
-    bilm: "en_mini", a folder of a biLM or of a pretraining run, or a saved pipeline; or a BiLMChoice.
+    bilm: the name of a biLM ("en_mini", "original" ...), a folder of a biLM or of a pretraining run, or a saved
+        pipeline; or a BiLMChoice.
     layers: "top", "mean", or the weights of a mix, as a JSON file or a dict (see `embed`). All layers at once are for
         `spacy_elmo.corpus.embed`.
     dtype: of the values: "float32" or "float16".

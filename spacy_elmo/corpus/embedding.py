@@ -76,8 +76,8 @@ def embed(
     tokenized: whether the words of a text are separated by blanks, without a `lang`; None: only for HDF5, as AllenNLP
         reads text, and only if there is neither `lang` nor a pipeline.
     docs: whether a text (a line, or the "text" of an object) is a document of several sentences.
-    bilm: "en_mini", a folder of a biLM or of a pretraining run, or a saved pipeline; or a BiLMChoice, which can say
-        more: two files, a device, a precision.
+    bilm: the name of a biLM ("en_mini", "original" ...), a folder of a biLM or of a pretraining run, or a saved
+        pipeline; or a BiLMChoice, which can say more: two files, a device, a precision.
     workers: number of processes, which only a folder of shards can have; None: one, or with Ray one for each core.
     engine: what runs the processes: "local", this machine; or "ray", all machines of a Ray cluster.
     address: of the Ray cluster: "auto" (this machine's) or "host:port"; None: the connection that this process has, or

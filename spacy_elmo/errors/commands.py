@@ -79,7 +79,7 @@ class CommandMessages:
     MODEL_UNKNOWN = (
         "--model is {got!r}, which is no folder, no installed pipeline and no name of a biLM. Expected the folder of a "
         "biLM, of a pretraining run or of a saved pipeline; an installed pipeline with an elmo pipe; en_mini; or the "
-        "name of a published biLM ({expected})."
+        "name of a biLM in an installed package, such as en_midi, or of a published one ({expected})."
     )
     PIPE_ALONE = "--pipe is {got!r}, but no pipeline was given. Give a pipeline, or leave out --pipe."
     PIPE_LOAD = (
@@ -98,7 +98,7 @@ class CommandMessages:
     )
     SIMILAR_MODEL = (
         "{path}: neither a saved pipeline (a folder with config.cfg) nor a biLM (a folder with options.json and "
-        "weights.hdf5). Expected one of these, or {embedded}, the biLM in this package."
+        "weights.hdf5). Expected one of these, or the name of a biLM, such as {embedded}."
     )
     SIMILAR_ORDER = (
         "{model}: a file, given as the model, and {text} as the text. Expected the model first: python -m spacy elmo "
@@ -141,8 +141,8 @@ class CommandMessages:
     # info
     INFO_MISSING = (
         "{path}: no such file or folder. Expected the options.json, weights.hdf5 or softmax.hdf5 of a biLM, a file "
-        "that spacy elmo embed wrote, the folder of a biLM, of a pretraining run or of a saved pipeline, the name of "
-        "an installed pipeline, or {embedded}."
+        "that spacy elmo embed wrote, the folder of a biLM, of a pretraining run or of a saved pipeline, or the "
+        "name of an installed pipeline or of a biLM, such as {embedded}."
     )
     INFO_OPTIONS_TWICE = (
         "{got} options files were given with weights: {paths}. Expected one options file, and the weight files that "

@@ -21,6 +21,19 @@ class FileMessages:
         "{name}. If its files are in another folder, give that folder, or set {variable} to the folder that holds the "
         "folder {name}."
     )
+    NOT_INSTALLED = (
+        "{name}: a biLM in a package of its own, which is not installed. Expected the package {package}: in a clone of "
+        "this project's repository, pip install ./packages/{name}."
+    )
+    PACKAGE_ENTRY = (
+        "{name}: the entry point {value} of the group {group} gives no folder ({reason}). Expected a function that "
+        "returns the folder of the package's files, or a module in that folder. Install the package again, or "
+        "uninstall it."
+    )
+    BILM_PACKAGE_FILES = (
+        "{folder}: {missing} missing. The entry point {value} of the group {group} names this folder for the biLM "
+        "{name}. Expected all files of the package: install it again from a copy that has them, or uninstall it."
+    )
     FOLDER_MISSING = "{path}: can't be written, because the folder {folder} does not exist."
 
     # Options

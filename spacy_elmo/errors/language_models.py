@@ -52,10 +52,6 @@ class LanguageModelMessages:
         "this project's repository, pip install ./{folder}. Or fit a new softmax: set training.frozen_tokens, for "
         "example to 2000000, in the configuration of python -m spacy elmo pretrain, with paths.init = {name}."
     )
-    SOFTMAX_PACKAGE_ENTRY = (
-        "the package with the softmax of {name} can't be used: its entry point {value} gives no folder ({reason}). "
-        "Install the package again, or uninstall it."
-    )
     SOFTMAX_PACKAGE_FILES = (
         "{folder}: {missing} missing. Expected all files of the package {package}: install it again from a copy that "
         "has them, or uninstall it."

@@ -16,8 +16,8 @@ class SettingMessages:
     )
     BILM_UNKNOWN = (
         "{got} names no biLM: {reason}. Expected the folder of a biLM or of a pretraining run, en_mini, or the name of "
-        "a published biLM ({expected}). In a component's config this is model.bilm. For two files set options_file and "
-        "weight_file."
+        "a biLM in an installed package, such as en_midi, or of a published one ({expected}). In a component's config "
+        "this is model.bilm. For two files set options_file and weight_file."
     )
     BILM_OTHER_NAMES = (
         "{folder}: no {missing}, but it has {found}. Expected options.json and weights.hdf5: rename the files, or "

@@ -51,8 +51,9 @@ def build_bilm(
     cached_words: number of words whose character-encoder vectors are cached, the most recently used ones; 0: none.
     width: expected width of the layers; null: any. It is needed only in a model that must know its sizes before any
         file is read. `replace_listeners` sets it.
-    bilm: in place of the two files, a folder with both, the folder of a pretraining run (for its model-best), or
-        "en_mini", or the name of a published biLM that was downloaded; null: the two files.
+    bilm: in place of the two files, a folder with both, the folder of a pretraining run (for its model-best),
+        "en_mini", or the name of a published biLM that was downloaded or of one in an installed package; null: the two
+        files.
 
     Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true.
     """

@@ -25,7 +25,7 @@ def language_of(model: BiLMModel) -> str | None:
         return None
     try:
         code = card_language(shim.options_file if shim.bilm is None else files_of(shim.bilm)[0])
-    except ValueError:  # a biLM that was not downloaded
+    except ValueError:  # a biLM that was not downloaded or installed
         return None
     return None if code == "xx" else code
 

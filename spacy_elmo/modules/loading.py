@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from .. import bilms
 from ..errors import ElmoError, Errors, SettingsError, shown
+from ..formats.named.bilms import folder_named, is_named
 from ..formats.options import BiLMOptions, read_options
-from ..formats.published.names import downloaded_folder, is_published
 from ..formats.weights.hdf5 import read_weights
 from .bilm import BiLM
 from .naming import is_packed, no_bilm, refuse_other_names
@@ -40,22 +40,23 @@ def check_files(options_file: File | None, weight_file: File | None, bilm: File 
 
 
 def can_name_bilm(name: File) -> bool:
-    """Return whether a name can be that of a biLM: "en_mini", a published one, or a folder that exists."""
-    return os.fspath(name) == EMBEDDED or is_published(name) or Path(name).is_dir()
+    """Return whether a name can be that of a biLM: "en_mini", a published one, one in a package, or a folder."""
+    return os.fspath(name) == EMBEDDED or is_named(name) or Path(name).is_dir()
 
 
 def files_of(bilm: File) -> tuple[str | None, str | None]:
     """Return the options.json and the weights.hdf5 of a biLM that is named by one setting. They may be missing.
 
     bilm: a folder with both files, the folder of a pretraining run (then they are in its model-best), "en_mini", or
-        the name of a published biLM, such as "original". Something that exists with such a name comes first.
+        the name of a published biLM, such as "original", or of one in an installed package, such as "en_midi".
+        Something that exists with such a name comes first.
 
     Returns (None, None) for en_mini, the embedded biLM.
-    Raises SettingsError if a published biLM was not downloaded.
+    Raises ElmoError if a published biLM was not downloaded, or a package is not installed or can't be used.
     """
-    folder = downloaded_folder(bilm) if is_published(bilm) else Path(bilm)
-    if os.fspath(bilm) == EMBEDDED and not folder.is_dir():
+    if os.fspath(bilm) == EMBEDDED and not Path(bilm).is_dir():
         return None, None
+    folder = folder_named(bilm) if is_named(bilm) else Path(bilm)
     if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
         folder = folder / BEST
     return str(folder / OPTIONS), str(folder / WEIGHTS)

@@ -8,8 +8,8 @@ from spacy.language import Language
 from spacy.util import is_package
 
 from ..errors import CommandError, Errors
+from ..formats.named.bilms import is_named
 from ..formats.options import BiLMOptions
-from ..formats.published.names import is_published
 from ..models.shim import BiLMShim, bilm_shims
 from ..modules import Arrays
 from ..modules.loading import EMBEDDED
@@ -24,7 +24,7 @@ def is_pipeline(model: str) -> bool:
     folder = Path(model)
     if folder.exists():
         return (folder / "config.cfg").is_file() and (folder / "meta.json").is_file()
-    return model != EMBEDDED and not is_published(model) and _is_package(model)
+    return model != EMBEDDED and not is_named(model) and _is_package(model)
 
 
 def _is_package(name: str) -> bool:

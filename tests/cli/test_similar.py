@@ -45,7 +45,7 @@ def text(tmp_path: Path) -> Path:
 
 
 def test_the_text_in_the_place_of_the_model(text: Path, golden: Path) -> None:
-    for model in ("en_mini", golden / "random_a"):
+    for model in ("en_mini", "en_midi", "small", golden / "random_a"):
         output = run(text, model, "--word", "bank", code=1)
         assert f"similar {model} {text} --word WORD".replace(" ", "") in output.replace(" ", "")
 

@@ -43,11 +43,6 @@ PUBLISHED = {
 }
 
 
-def is_published(bilm: str | os.PathLike[str]) -> bool:
-    """Return whether a biLM is named by the name of a published one. A file or folder of that name comes first."""
-    return os.fspath(bilm) in PUBLISHED and not Path(bilm).exists()
-
-
 def cache_folder() -> Path:
     """Return the folder of downloaded biLMs: $SPACY_ELMO_CACHE, or spacy-elmo in $XDG_CACHE_HOME or in ~/.cache."""
     if own := os.environ.get(CACHE):

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from ...errors import ElmoError, Errors, SettingsError, WeightsError
-from ...formats.published.names import downloaded_folder, is_published
+from ...formats.named.bilms import folder_named, is_named
 from ...modules.loading import BEST as BEST
 from ...modules.loading import EMBEDDED, embedded_files
 from ...modules.loading import OPTIONS as OPTIONS
@@ -30,15 +30,15 @@ def is_embedded(model: str | os.PathLike[str]) -> bool:
 def bilm_folder(model: str | os.PathLike[str]) -> Path:
     """Return the folder of a model's options.json and weights.hdf5. It may be missing.
 
-    model: a folder, en_mini for the embedded biLM, or the name of a published one.
+    model: a folder, en_mini for the embedded biLM, or the name of a published one or of one in a package.
 
-    Raises WeightsError if it is the folder of a run, which has models in its folders, and SettingsError if a published
-    biLM was not downloaded.
+    Raises WeightsError if it is the folder of a run, which has models in its folders, and ElmoError as `folder_named`
+    does.
     """
     if is_embedded(model):
         return Path(embedded_files()[0]).parent
-    if is_published(model):
-        return downloaded_folder(model)
+    if is_named(model):
+        return folder_named(model)
     folder = Path(model)
     if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
         raise WeightsError(Errors.MODEL_OF_RUN.format(folder=folder, best=folder / BEST))
@@ -59,15 +59,14 @@ def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
     """Return the folder of a model's softmax.hdf5 and vocabulary.txt.
 
     model: a folder, en_mini for the embedded biLM, whose softmax is in a package of its own, or the name of a published
-        biLM.
+        biLM or of one in a package, whose softmax is beside the biLM.
 
-    Returns None if that package is not installed.
-    Raises WeightsError if the package does not belong to the embedded biLM, and SettingsError if a published biLM was
-    not downloaded.
+    Returns None if the package with the softmax of en_mini is not installed.
+    Raises WeightsError if that package does not belong to the embedded biLM, and ElmoError as `folder_named` does.
     """
     if is_embedded(model):
         return package_folder(EMBEDDED, Path(embedded_files()[1]))
-    return downloaded_folder(model) if is_published(model) else Path(model)
+    return folder_named(model) if is_named(model) else Path(model)
 
 
 def has_softmax(model: str | os.PathLike[str]) -> bool:

@@ -6,12 +6,11 @@ vocabulary.txt, its counts, and bilm.sha256: a line, as sha256sum writes it, wit
 the softmax was trained with.
 """
 
-from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 
 from ...errors import Errors, WeightsError, shown
 from ...formats.checksums import sha256_of
+from ...formats.named.entry_points import find_point, folder_of
 
 GROUP = "spacy_elmo_softmaxes"
 DIGEST = "bilm.sha256"
@@ -32,10 +31,10 @@ def package_folder(name: str, weights: Path) -> Path | None:
     Returns None if no package with it is installed.
     Raises WeightsError if the package can't be loaded, lacks files, or belongs to other weights.
     """
-    points = metadata.entry_points(group=GROUP, name=name)
-    if not points:
+    point = find_point(GROUP, name)
+    if point is None:
         return None
-    folder = _folder_of(next(iter(points)))
+    folder = folder_of(point)
     package = package_name(name)
     missing = [file for file in _NEEDED if not (folder / file).is_file()]
     if missing:
@@ -58,12 +57,3 @@ def write_digest(folder: Path, weights: Path) -> None:
     Raises OSError if a file can't be read or written.
     """
     (folder / DIGEST).write_text(f"{sha256_of(weights)}  {weights.name}\n", encoding="utf8", newline="\n")
-
-
-def _folder_of(point: metadata.EntryPoint) -> Path:
-    try:
-        loaded = point.load()
-        return Path(str(loaded.__file__)).parent if isinstance(loaded, ModuleType) else Path(loaded())
-    except (ImportError, AttributeError, TypeError) as error:
-        message = Errors.SOFTMAX_PACKAGE_ENTRY.format(name=point.name, value=point.value, reason=error)
-        raise WeightsError(message) from error

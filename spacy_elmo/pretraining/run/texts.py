@@ -64,7 +64,7 @@ def _digest_now(key: str, setting: str) -> str | None:
         return _of_words(read_words(Path(setting))) if Path(setting).is_file() else None
     try:
         folder = bilm_folder(setting)
-    except SettingsError:  # a published biLM whose download was deleted after the run began
+    except SettingsError:  # a biLM whose download or package was removed after the run began
         return None
     return _of_weights(setting) if (folder / WEIGHTS).is_file() else None
 

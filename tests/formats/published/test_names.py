@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.formats.published.names import PUBLISHED, cache_folder, is_published
+from spacy_elmo.formats.published.names import PUBLISHED, cache_folder
 
 
 def test_the_addresses_are_those_of_allennlp() -> None:
@@ -32,12 +32,3 @@ def test_the_cache_can_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SPACY_ELMO_CACHE", "~/own")
     assert cache_folder() == tmp_path / "own"
-
-
-def test_a_file_or_folder_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert is_published("small")
-    (tmp_path / "small").mkdir()
-    assert not is_published("small")
-    assert not is_published("en_mini")
-    assert not is_published("")

@@ -1,16 +1,21 @@
-"""Where a model's files are: a folder, or en_mini with its softmax in a package of its own."""
+"""Where a model's files are: a folder, en_mini with its softmax in a package of its own, or a package with both."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from bilm_package import install_bilm
 from embedded_case import OPTIONS, TEXT, WORDS, embed, install, make_package, model_of
 from starts import check_paths, check_start, find_vocabulary, starting_model
 
+from spacy_elmo import bilms
 from spacy_elmo.errors import SettingsError, WeightsError
+from spacy_elmo.modules.loading import files_of
+from spacy_elmo.pretraining.model import language_model
 from spacy_elmo.pretraining.model.files import bilm_folder, has_softmax, is_embedded, softmax_folder
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.settings.config import PretrainConfig
@@ -42,9 +47,9 @@ def corpus(tmp_path: Path) -> PreparedCorpus:
     return prepare(tmp_path / "text.txt", tmp_path / "prepared")
 
 
-def config_of(**training: int) -> PretrainConfig:
+def config_of(init: str = NAME, **training: int) -> PretrainConfig:
     settings = TrainingSettings(softmax=SoftmaxSettings("full"), **training)  # type: ignore[arg-type]
-    return PretrainConfig(PathSettings("text.txt", init=NAME), OPTIONS, training=settings)
+    return PretrainConfig(PathSettings("text.txt", init=init), OPTIONS, training=settings)
 
 
 def assert_same(model: LanguageModel, expected: LanguageModel) -> None:
@@ -135,8 +140,8 @@ def test_sizes_come_from_the_embedded_bilm(bilm: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
     (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_mini"\n', encoding="utf8")
     assert read_config(tmp_path / "tune.cfg").bilm == OPTIONS
-    other = PretrainConfig(PathSettings(str(tmp_path / "text.txt"), init="en_midi"), OPTIONS)
-    with pytest.raises(SettingsError, match=r"paths\.init is 'en_midi'\. Expected a folder .*, or a biLM's name"):
+    other = PretrainConfig(PathSettings(str(tmp_path / "text.txt"), init="en_maxi"), OPTIONS)
+    with pytest.raises(SettingsError, match=r"paths\.init is 'en_maxi'\. Expected a folder .*, or a biLM's name"):
         check_paths(other, tmp_path / "out")
     check_paths(PretrainConfig(PathSettings(other.paths.train, init="en_mini"), OPTIONS), tmp_path / "out")
 
@@ -166,3 +171,60 @@ def test_a_copy_of_the_folder_can_be_tuned_as_before(package: Path, tmp_path: Pa
     for name in ("options.json", "weights.hdf5"):
         shutil.copy(bilm / name, tmp_path / "both")
     assert_same(LanguageModel.load(tmp_path / "both"), model_of())
+
+
+# A package with a biLM and its softmax
+
+
+@pytest.fixture
+def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a package whose biLM is called en_midi."""
+    monkeypatch.chdir(tmp_path)
+    model_of().save(tmp_path / "files")
+    return install_bilm(monkeypatch, tmp_path, "en_midi", tmp_path / "files")
+
+
+def test_a_package_with_all_files(packaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bilm_folder("en_midi") == softmax_folder(Path("en_midi")) == packaged
+    assert not is_embedded("en_midi")
+    assert has_softmax("en_midi")
+    read, asked = language_model.read_weights, []
+
+    def read_weights(*arguments: Any, untrusted: bool) -> Any:
+        asked.append(untrusted)
+        return read(*arguments, untrusted=untrusted)
+
+    monkeypatch.setattr(language_model, "read_weights", read_weights)
+    model = LanguageModel.load("en_midi", untrusted=True)
+    assert_same(model, model_of())
+    assert model.vocabulary.counts is not None
+    assert asked == [True]  # as the files of a folder are read, and not as those of en_mini
+
+
+def test_a_package_without_a_softmax(packaged: Path) -> None:
+    for name in ("softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"):
+        (packaged / name).unlink()
+    assert not has_softmax("en_midi")
+    with pytest.raises(WeightsError, match=r"no softmax\.hdf5, so this biLM predicts no words"):
+        LanguageModel.load("en_midi")
+    with pytest.raises(SettingsError, match=r"en_midi: there is no softmax\.hdf5.* set training\.frozen_tokens"):
+        check_start(config_of("en_midi"))
+    check_start(config_of("en_midi", frozen_tokens=100))
+
+
+def test_tuning_a_bilm_of_a_package(packaged: Path, corpus: PreparedCorpus, tmp_path: Path) -> None:
+    (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_midi"\n', encoding="utf8")
+    assert read_config(tmp_path / "tune.cfg").bilm == OPTIONS
+    config = config_of("en_midi")
+    check_paths(config, tmp_path / "out")
+    vocabulary = find_vocabulary(config, corpus)
+    assert vocabulary.words == WORDS
+    assert_same(starting_model(config, vocabulary), model_of())
+
+
+def test_the_embedded_bilm_wins_over_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model_of().save(tmp_path / "files")
+    monkeypatch.chdir(tmp_path)
+    install_bilm(monkeypatch, tmp_path, NAME, tmp_path / "files")
+    assert files_of(NAME) == (None, None)
+    assert bilm_folder(NAME) == Path(bilms.paths(NAME)[0]).parent

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from bilm_cases import bilm_of, random_datasets
+from bilm_package import install_bilm, uninstall_all
 from small_run import OPTIONS, config_of, with_paths, write_text
 
 from spacy_elmo.errors import SettingsError
@@ -87,6 +88,15 @@ def test_a_published_bilm_may_be_gone(given: PretrainConfig, tmp_path: Path, mon
     config = with_paths(given, init="small")
     output = begun(config, tmp_path / "out")
     shutil.rmtree(tmp_path / "cache")
+    assert open_run(config, output).resumed
+
+
+def test_a_package_may_be_gone(given: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_bilm(monkeypatch, tmp_path, "en_midi", tmp_path / "init")
+    config = with_paths(given, init="en_midi")
+    output = begun(config, tmp_path / "out")
+    assert open_run(config, output).resumed
+    uninstall_all(monkeypatch)
     assert open_run(config, output).resumed
 
 
