@@ -33,6 +33,7 @@ class Network(NamedTuple):
     places: where ELMo stands, of "input" and "output"; empty: as in the config.
     blocks: sections that are put into the config.
     share: of the training part that it learns from, in %.
+    width: of the vectors of another biLM than the embedded one; None: as in the config.
     """
 
     title: str
@@ -44,12 +45,18 @@ class Network(NamedTuple):
     places: tuple[str, ...] = ()
     blocks: Mapping[str, Mapping[str, Any]] = {}
     share: int = 100
+    width: int | None = None
 
 
-def other_bilm(title: str, folder: str) -> Network:
-    """Return the network [x; ELMo] with another biLM than the embedded one. folder: with its two files."""
+def other_bilm(title: str, folder: str, width: int | None = None) -> Network:
+    """Return the network [x; ELMo] with another biLM than the embedded one.
+
+    folder: with its two files.
+    width: of its vectors; None: as in the config, which is that of the embedded one.
+    """
     files = {"options_file": f"{folder}/options.json", "weight_file": f"{folder}/weights.hdf5"}
-    return Network(title, elmo=True, settings={f"components.elmo.model.{key}": file for key, file in files.items()})
+    settings = {f"components.elmo.model.{key}": file for key, file in files.items()}
+    return Network(title, elmo=True, settings=settings, width=width)
 
 
 BASELINE, ELMO = "baseline", "elmo"
@@ -59,7 +66,7 @@ NETWORKS = {
     "random": other_bilm("[x; biLM with random weights]", "assets/random_bilm"),
     "vectors": Network("x with static vectors", elmo=False, vectors=True),
     "vectors_elmo": Network("[x with static vectors; ELMo]", elmo=True, vectors=True),
-    "midi": other_bilm("[x; ELMo], `en_midi`", "packages/en_midi/spacy_elmo_en_midi"),
+    "midi": other_bilm("[x; ELMo], `en_midi`", "packages/en_midi/spacy_elmo_en_midi", width=512),
 }
 
 

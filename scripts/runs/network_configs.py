@@ -16,6 +16,7 @@ from ..shared.messages import Messages
 from .experiments import Network, Task
 
 _WITH_ELMO = "spacy-elmo.ElmoTok2Vec.v1"
+_LISTENER = "spacy-elmo.Listener.v1"
 _MIX = "spacy-elmo.ScalarMix.v1"
 _PLACES = {"input": "elmo", "output": "output_elmo"}  # the settings of ElmoTok2Vec
 
@@ -47,6 +48,8 @@ def network_config(project: Path, task: Task, network: Network) -> Config:
     for section in _sections(config):
         if section.get("@layers") == _MIX:
             section.update(network.mix)
+        if network.width is not None and section.get("@architectures") == _LISTENER:
+            section["width"] = network.width
     if network.share < 100:
         config["paths"]["train"] = share_of(config["paths"]["train"], network.share)
     return config
