@@ -62,6 +62,7 @@ dist: $(VENV)/installed-release
 	mv dist/plain/*.tar.gz dist
 	rm -r dist/plain
 	$(BIN)/python -m build --outdir dist packages/en_mini_softmax
+	$(BIN)/python -m build --outdir dist packages/en_midi
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python -m scripts.release.check_dist dist
 

@@ -23,7 +23,7 @@ from ..shared.command import run_command
 from ..shared.messages import Messages
 
 CONSTRAINTS = Path(__file__).resolve().parents[2] / "constraints.txt"
-SOFTMAX = "spacy_elmo_en_mini_softmax"
+BESIDE = {"en_mini": "spacy_elmo_en_mini_softmax", "en_midi": "spacy_elmo_en_midi"}  # what `evaluate` needs, by biLM
 WORDS = "There is a bank .\n"
 
 
@@ -94,16 +94,17 @@ def check(file: Path, folder: Path, path: str, *options: str) -> Environment:
 def check_dist(dist: Annotated[Path, typer.Argument(help="Folder with the files of a release")]) -> None:
     """Install the files of a release in fresh environments, and run the demo from each."""
     wheel, sdist = one_file(dist, "spacy_elmo-*manylinux*.whl"), one_file(dist, "spacy_elmo-*.tar.gz")
-    softmax = one_file(dist, f"{SOFTMAX}-*.whl")
+    beside = {bilm: one_file(dist, f"{package}-*.whl") for bilm, package in BESIDE.items()}
     for file in sorted(dist.iterdir()):
         typer.echo(f"{file.stat().st_size:>12,} bytes  {file.name}")
     with tempfile.TemporaryDirectory() as name:
         for part in ("wheel", "sdist"):
             Path(name, part).mkdir()
         environment = check(wheel, Path(name, "wheel"), "", "--only-binary", ":all:")
-        environment.install("--no-deps", str(softmax))
+        environment.install("--no-deps", *map(str, beside.values()))
         (environment.folder / "text.txt").write_text(WORDS, encoding="utf8")
-        typer.echo(environment.run("-m", "spacy", "elmo", "evaluate", "en_mini", "text.txt"))
+        for bilm in beside:
+            typer.echo(environment.run("-m", "spacy", "elmo", "evaluate", bilm, "text.txt"))
         check(sdist, Path(name, "sdist"), os.environ["PATH"])
 
 

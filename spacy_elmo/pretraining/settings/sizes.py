@@ -20,10 +20,11 @@ _OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 
 
 class Size(str, Enum):
-    """tiny: for a first try; mini: the embedded biLM's; the others: those of the official models."""
+    """tiny: for a first try; mini, midi: those of en_mini and en_midi; the others: those of the official models."""
 
     tiny = "tiny"
     mini = "mini"
+    midi = "midi"
     small = "small"
     medium = "medium"
     original = "original"
@@ -45,6 +46,7 @@ _MINI = BiLMOptions(
 SIZES = {
     Size.tiny: replace(_MINI, filters=((1, 16), (2, 16), (3, 32), (4, 64), (5, 128)), dim=256, projection_dim=64),
     Size.mini: _MINI,
+    Size.midi: replace(_MINI, filters=_OFFICIAL_FILTERS[:6], dim=2048, projection_dim=256),
     Size.small: replace(_MINI, filters=_OFFICIAL_FILTERS),
     Size.medium: replace(_MINI, filters=_OFFICIAL_FILTERS, dim=2048, projection_dim=256),
     Size.original: replace(_MINI, filters=_OFFICIAL_FILTERS, n_highway=2, dim=4096, projection_dim=512),
@@ -85,7 +87,7 @@ def tuning_config(paths: PathSettings, language: str | None = None) -> PretrainC
 
 
 def config_of_size(size: Size, paths: PathSettings, language: str | None = None) -> PretrainConfig:
-    """All settings of a run; those of the original size are its authors', of mini, small and medium the defaults."""
+    """All settings of a run: its authors' for original, those for little text for tiny, the defaults for the others."""
     corpus = CorpusSettings(language=language)
     if size is Size.tiny:
         return PretrainConfig(paths, SIZES[size], corpus, _WORDS, _TINY_TRAINING, _TINY_EVALUATION)

@@ -11,6 +11,7 @@ from spacy_elmo.pretraining.settings.sizes import SIZES, Size, config_of_size, t
     [
         ("tiny", 256, 256, 64, 1, 0.8),
         ("mini", 512, 1024, 128, 1, 5.4),
+        ("midi", 1024, 2048, 256, 1, 21.4),
         ("small", 2048, 1024, 128, 1, 13.6),
         ("medium", 2048, 2048, 256, 1, 28.0),
         ("original", 2048, 4096, 512, 2, 93.6),
@@ -35,7 +36,7 @@ def test_the_original_is_trained_as_by_its_authors() -> None:
     assert (optimizer.name, optimizer.learning_rate, optimizer.initial_accumulator) == ("adagrad", 0.2, 1)
     assert (optimizer.clip_norm, optimizer.loss_scale) == (10, 20)
     assert (training.schedule.kind, training.schedule.warmup_steps) == ("constant", 0)
-    for size in (Size.mini, Size.small, Size.medium):
+    for size in (Size.mini, Size.midi, Size.small, Size.medium):
         assert config_of_size(size, PathSettings("a.txt")).training == TrainingSettings()
 
 
@@ -48,7 +49,7 @@ def test_tiny_is_for_small_texts() -> None:
 
 def test_muon_trains_from_random_weights_and_adamw_goes_on_at_a_low_rate() -> None:
     paths = PathSettings("a.txt")
-    for size in (Size.tiny, Size.mini, Size.small, Size.medium):
+    for size in (Size.tiny, Size.mini, Size.midi, Size.small, Size.medium):
         optimizer = config_of_size(size, paths).training.optimizer
         assert (optimizer.name, optimizer.learning_rate) == ("muon", 0.008)
     optimizer = tuning_config(paths).training.optimizer

@@ -11,6 +11,7 @@ from scripts.runs.ablations import ABLATIONS, CHANGES, UPDATES
 from scripts.runs.experiments import ALTERNATIVES, NETWORKS, TASKS, Network, Task
 from scripts.runs.network_configs import network_config, share_of
 from spacy_elmo.errors import CommandError
+from spacy_elmo.formats.options import read_options
 
 ROOT = Path(__file__).parents[3]
 NEWSWIRE, EWT, ARTICLES = ABLATIONS
@@ -43,6 +44,17 @@ def test_the_settings_of_a_task() -> None:
     config = network_config(ROOT, NEWSWIRE, NETWORKS["baseline"])
     assert config["paths"]["train"] == "corpus/ner_newswire/train.spacy"
     assert config["training"]["max_steps"] == UPDATES
+
+
+def test_a_bilm_of_another_width() -> None:
+    folder = "packages/en_midi/spacy_elmo_en_midi"
+    assert differences(NER, NETWORKS["midi"]) == {
+        "components.elmo.model.options_file": f"{folder}/options.json",
+        "components.elmo.model.weight_file": f"{folder}/weights.hdf5",
+        f"{TOK2VEC}.elmo.source.width": 512,
+        f"{TOK2VEC}.output_elmo.source.width": 512,
+    }
+    assert read_options(ROOT / folder / "options.json").width == 512
 
 
 def test_changes() -> None:
