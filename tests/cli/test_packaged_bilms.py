@@ -109,6 +109,15 @@ def test_info(package: Path) -> None:
     for name in ("options.json", "weights.hdf5", "softmax.hdf5"):
         assert str(package / name) in output
         assert sha256_of(package / name) in output
+    assert output.count(f"{NAME}, of an installed package") == 2
+
+
+def test_info_of_a_file_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert f"{NAME}, of an installed package" in run("elmo", "info", "files")
+    install_bilm(monkeypatch, tmp_path / "broken", "en_broken", None, "no_such_module:folder")
+    assert f"{NAME}, of an installed package" in run("elmo", "info", "files")
+    uninstall_all(monkeypatch)
+    assert "of an installed package" not in run("elmo", "info", "files")
 
 
 def test_configs() -> None:

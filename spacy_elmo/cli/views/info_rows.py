@@ -10,6 +10,7 @@ from typing import Any
 from ...formats.checksums import sha256_of
 from ...formats.contents.untrusted import shapes_in, vectors_in
 from ...formats.hdf5_vectors import INDEX_NAME
+from ...formats.named.bilms import folders_of_packages
 from ...formats.options import BiLMOptions
 from ...formats.published.sizes import find_official
 from ...formats.readers import readers_of
@@ -28,7 +29,7 @@ def option_rows(options: BiLMOptions, sha256: str | None, embedded: bool = False
     sha256: of its options.json; None if there is no such file.
     embedded: whether its weights are known to be those of the embedded biLM.
     """
-    model = _EMBEDDED if embedded else _embedded("options.json", sha256) or _by_sizes(options)
+    model = _EMBEDDED if embedded else _installed("options.json", sha256) or _by_sizes(options)
     clips = [f"{value:g}" if value else "none" for value in (options.cell_clip, options.proj_clip)]
     return [
         ("character vectors", f"{options.char_dim}"),
@@ -105,8 +106,8 @@ def vector_rows(path: Path) -> Rows:
 
 def _model(options: BiLMOptions | None, sha256: str | None) -> str:
     """Return the name of the published model with this SHA-256, or else with these sizes."""
-    if embedded := _embedded("weights.hdf5", sha256):
-        return embedded
+    if installed := _installed("weights.hdf5", sha256):
+        return installed
     published = find_official(options, sha256)
     if published and published[1]:
         return f"the official {published[0].name} model, by the SHA-256 that is quoted for it"
@@ -115,9 +116,13 @@ def _model(options: BiLMOptions | None, sha256: str | None) -> str:
     return _by_sizes(options) + ("; the SHA-256 is not one that this version knows" if published else "")
 
 
-def _embedded(name: str, sha256: str | None) -> str:
-    own = next(Path(file) for file in embedded_files() if Path(file).name == name)
-    return _EMBEDDED if sha256 == sha256_of(own) else ""
+def _installed(name: str, sha256: str | None) -> str:
+    """Return which biLM of this package or of another one has a file with this SHA-256; "" if none has."""
+    if sha256 == sha256_of(next(Path(file) for file in embedded_files() if Path(file).name == name)):
+        return _EMBEDDED
+    files = {bilm: folder / name for bilm, folder in folders_of_packages().items()}
+    found = (bilm for bilm, file in files.items() if file.is_file() and sha256_of(file) == sha256)
+    return next((f"{bilm}, of an installed package" for bilm in found), "")
 
 
 def _by_sizes(options: BiLMOptions) -> str:

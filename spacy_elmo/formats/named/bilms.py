@@ -6,11 +6,12 @@ weights.hdf5, and perhaps softmax.hdf5, vocabulary.txt, its counts, and README.m
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from ...errors import Errors, SettingsError, WeightsError
 from ..published.names import PUBLISHED, downloaded_folder
-from .entry_points import find_point, folder_of
+from .entry_points import find_point, folder_of, points_of
 
 GROUP = "spacy_elmo_bilms"
 KNOWN = ("en_midi",)  # biLMs of packages in this project's repository, which may not be installed
@@ -51,3 +52,12 @@ def folder_named(bilm: str | os.PathLike[str]) -> Path:
         missed = ", ".join(missing)
         raise WeightsError(message.format(folder=folder, missing=missed, name=name, value=point.value, group=GROUP))
     return folder
+
+
+def folders_of_packages() -> dict[str, Path]:
+    """Return the folder of each biLM that an installed package brings, by its name. Packages that fail are left out."""
+    folders: dict[str, Path] = {}
+    for point in points_of(GROUP):
+        with suppress(WeightsError):
+            folders.setdefault(point.name, folder_of(point))  # the first one, as `find_point`
+    return folders

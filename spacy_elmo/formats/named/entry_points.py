@@ -12,6 +12,11 @@ def find_point(group: str, name: str) -> metadata.EntryPoint | None:
     return next(iter(metadata.entry_points(group=group, name=name)), None)
 
 
+def points_of(group: str) -> list[metadata.EntryPoint]:
+    """Return all entry points of a group."""
+    return list(metadata.entry_points(group=group))
+
+
 def folder_of(point: metadata.EntryPoint) -> Path:
     """Return the folder of a package's files. It may be missing.
 

@@ -9,7 +9,7 @@ import pytest
 from bilm_package import install_bilm, uninstall_all
 
 from spacy_elmo.errors import SettingsError, WeightsError
-from spacy_elmo.formats.named.bilms import folder_named, is_named
+from spacy_elmo.formats.named.bilms import folder_named, folders_of_packages, is_named
 
 
 @pytest.fixture(autouse=True)
@@ -81,3 +81,12 @@ def test_a_package_that_can_not_be_loaded(tmp_path: Path, monkeypatch: pytest.Mo
     install_bilm(monkeypatch, tmp_path, "en_midi", None, "no_such_module:folder")
     with pytest.raises(WeightsError, match="en_midi: the entry point no_such_module:folder of the group"):
         folder_named("en_midi")
+
+
+def test_the_folders_of_packages(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = install_bilm(monkeypatch, tmp_path, "en_some", golden / "random_a")
+    install_bilm(monkeypatch, tmp_path / "broken", "en_broken", None, "no_such_module:folder")
+    assert folders_of_packages()["en_some"] == package
+    assert "en_broken" not in folders_of_packages()
+    uninstall_all(monkeypatch)
+    assert folders_of_packages() == {}
