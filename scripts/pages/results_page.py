@@ -23,7 +23,17 @@ from .ablation_tables import ablation_parts, pace_parts
 from .alternatives_tables import alternatives_parts
 from .inside_tables import inside_parts
 from .results_plots import has_scores, plot_mixes, plot_scores, plot_summary
-from .results_tables import costs_table, cut_of, mixes_table, scores_table, source_lines, summary_table, vectors_table
+from .results_tables import (
+    LARGER,
+    WITH_VECTORS,
+    beside_table,
+    costs_table,
+    cut_of,
+    mixes_table,
+    scores_table,
+    source_lines,
+    summary_table,
+)
 from .run_files import AllRuns, Runs, read_runs
 from .summary_lines import summary_lines
 from .tuned_tables import tuned_parts
@@ -35,6 +45,11 @@ What the embedded biLM `en_mini` brings to spaCy's components and to those of th
 network on word features of its own; in "[x; ELMo]" a mix of the biLM's layers is beside these features. Within a task,
 the networks differ only in what their names say. The paper's figures are of its own biLM, which has 17 times the
 parameters, and of larger training sets. Lines on how to read the page follow the first tables."""
+
+_WITH_VECTORS = "The same measures with static vectors, on the tasks on which they were tried:"
+_LARGER = """\
+The same measures with the larger biLM [`en_midi`](pretraining.md#how-en_midi-was-trained), on the tasks on which it was
+tried. The settings are those of `en_mini`:"""
 
 _READING = """\
 How to read this page, which `python -m spacy project run results` writes from the files in `results/`:
@@ -60,8 +75,9 @@ def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:
     picture = f"![share of the errors that ELMo removes]({plot.name})"
     lines = "\n".join(f"- {line}" for line in summary_lines(project, all_runs))
     parts = [picture, lines, summary_table(all_runs)]
-    if beside := vectors_table(all_runs):
-        parts += ["The same measures with static vectors, on the tasks on which they were tried:", beside]
+    for networks, what in ((WITH_VECTORS, _WITH_VECTORS), (LARGER, _LARGER)):
+        if beside := beside_table(all_runs, networks):
+            parts += [what, beside]
     return parts
 
 

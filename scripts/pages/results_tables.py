@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..runs.experiments import BASELINE, ELMO, NETWORKS, Task
 from ..runs.facts_of_runs import bilm_mark
 from .run_files import AllRuns, Run, Runs
 
-WITH_VECTORS = ("vectors", ELMO, "vectors_elmo")  # static vectors, ELMo, and both
+WITH_VECTORS = {"vectors": "vectors", ELMO: "ELMo", "vectors_elmo": "both"}
+LARGER = {ELMO: "en_mini", "midi": "en_midi"}
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -71,21 +72,23 @@ def summary_table(all_runs: AllRuns) -> str:
     return table(head, rows)
 
 
-def vectors_table(all_runs: AllRuns) -> str:
-    """Return a table of the tasks on which static vectors were tried: means of the test part, and error cuts.
+def beside_table(all_runs: AllRuns, networks: Mapping[str, str]) -> str:
+    """Return a table of the tasks on which all these networks were tried: means of the test part, and error cuts.
 
-    "" without such a task.
+    networks: what the cut of each is called, by the network's name.
+
+    Returns "" without such a task.
     """
     rows = []
     for task, runs in all_runs:
-        values = [values_of(runs.of(network), task) for network in (BASELINE, *WITH_VECTORS)]
+        values = [values_of(runs.of(network), task) for network in (BASELINE, *networks)]
         if all(values):
-            cuts = [cut_of(task, runs, network) for network in WITH_VECTORS]
+            cuts = [cut_of(task, runs, network) for network in networks]
             row = [f"{100 * statistics.mean(of_network):.1f}" for of_network in values]
             row += ["" if cut is None else f"{100 * cut:.1f} %" for cut in cuts]
             rows.append([task.title, *row, ", ".join(str(len(of_network)) for of_network in values)])
-    titles = [NETWORKS[network].title for network in (BASELINE, *WITH_VECTORS)]
-    head = ["task", *titles, "cut: vectors", "cut: ELMo", "cut: both", "runs of the four"]
+    titles = [NETWORKS[network].title for network in (BASELINE, *networks)]
+    head = ["task", *titles, *(f"cut: {name}" for name in networks.values()), "runs of each"]
     return table(head, rows) if rows else ""
 
 

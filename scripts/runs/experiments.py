@@ -66,7 +66,7 @@ NETWORKS = {
     "random": other_bilm("[x; biLM with random weights]", "assets/random_bilm"),
     "vectors": Network("x with static vectors", elmo=False, vectors=True),
     "vectors_elmo": Network("[x with static vectors; ELMo]", elmo=True, vectors=True),
-    "midi": other_bilm("[x; ELMo], `en_midi`", "packages/en_midi/spacy_elmo_en_midi", width=512),
+    "midi": other_bilm("[x; ELMo] with en_midi", "packages/en_midi/spacy_elmo_en_midi", width=512),
 }
 
 
