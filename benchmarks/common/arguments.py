@@ -8,7 +8,7 @@ from pathlib import Path
 from spacy_elmo.modules.precision import Precision
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
-SIZES = ("original", "small", "mini")  # of networks, see model_sizes.options_of
+SIZES = ("original", "small", "midi", "mini")  # of networks, see model_sizes.options_of
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -9,6 +9,7 @@ import torch
 from spacy_elmo import bilms
 from spacy_elmo.formats import BiLMOptions, read_options, write_options, write_weights
 from spacy_elmo.modules import BiLM
+from spacy_elmo.pretraining.settings.sizes import SIZES, Size
 
 RUNS = Path(__file__).parents[2] / "runs"  # what measurements write
 OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -17,10 +18,12 @@ OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7,
 def options_of(size: str) -> BiLMOptions:
     """Give the sizes of a network.
 
-    size: "original" or "small", the official ones of these names, or "mini", the embedded biLM's.
+    size: "original" or "small", the official ones of these names; "mini", the embedded biLM's; or "midi", en_midi's.
     """
     if size == "mini":
         return read_options(bilms.paths("en_mini")[0])
+    if size == "midi":
+        return SIZES[Size.midi]
     dim, projection_dim, n_highway = {"original": (4096, 512, 2), "small": (1024, 128, 1)}[size]
     return BiLMOptions(16, OFFICIAL_FILTERS, n_highway, "relu", 50, dim, projection_dim, 2, 3.0, 3.0, True)
 

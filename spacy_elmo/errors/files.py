@@ -32,7 +32,8 @@ class FileMessages:
     )
     BILM_PACKAGE_FILES = (
         "{folder}: {missing} missing. The entry point {value} of the group {group} names this folder for the biLM "
-        "{name}. Expected all files of the package: install it again from a copy that has them, or uninstall it."
+        "{name}. Expected all files of the package: install it again from a copy that has them, or uninstall it. If it "
+        "is your own package, name its files in package_data."
     )
     FOLDER_MISSING = "{path}: can't be written, because the folder {folder} does not exist."
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .. import bilms
 from ..errors import ElmoError, Errors, SettingsError, shown
-from ..formats.named.bilms import folder_named, is_named
+from ..formats.named.bilms import folder_named, is_hidden, is_named
 from ..formats.options import BiLMOptions, read_options
 from ..formats.weights.hdf5 import read_weights
 from .bilm import BiLM
@@ -69,7 +69,7 @@ def _named_files(bilm: File, weights: bool = False) -> tuple[str | None, str | N
     """
     options_file, weight_file = files_of(bilm)
     if options_file is not None and weight_file is not None:
-        if not can_name_bilm(bilm):
+        if not can_name_bilm(bilm) or (is_hidden(bilm) and not Path(options_file).exists()):
             raise no_bilm(bilm)
         if weights or not Path(options_file).exists():
             refuse_other_names(options_file, weight_file)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from ..errors import Errors, SettingsError, shown
+from ..formats.named.bilms import is_hidden
 from ..formats.published.names import PUBLISHED
 
 _PACKED = (".zip", ".gz", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z")
@@ -16,8 +17,11 @@ def is_packed(name: str | os.PathLike[str]) -> bool:
 
 def no_bilm(name: str | os.PathLike[str]) -> SettingsError:
     """Return the error for a name that is neither that of a biLM nor a folder."""
-    packed = is_packed(name) and Path(name).exists()
-    reason = "it is a packed file. Unpack it, and give its folder" if packed else "there is no such folder"
+    reason = "there is no such folder"
+    if is_hidden(name):
+        reason = "a file or folder of this name is in the current folder. Rename it, or work in another folder"
+    elif is_packed(name) and Path(name).exists():
+        reason = "it is a packed file. Unpack it, and give its folder"
     return SettingsError(
         Errors.BILM_UNKNOWN.format(got=shown(os.fspath(name)), reason=reason, expected=", ".join(PUBLISHED))
     )

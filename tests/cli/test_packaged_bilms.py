@@ -109,7 +109,8 @@ def test_info(package: Path) -> None:
     for name in ("options.json", "weights.hdf5", "softmax.hdf5"):
         assert str(package / name) in output
         assert sha256_of(package / name) in output
-    assert output.count(f"{NAME}, of an installed package") == 2
+    assert output.count(f"{NAME}, of an installed package") == 1
+    assert output.count(f"the sizes of {NAME}") == 1
 
 
 def test_info_of_a_file_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,6 +142,23 @@ def test_a_folder_of_that_name_wins() -> None:
     np.testing.assert_array_equal(vectors, ElmoEmbedder("other").embed_sentence(WORDS))
     assert (vectors != ElmoEmbedder("files").embed_sentence(WORDS)).any()
     assert f"{NAME}/weights.hdf5" in run("elmo", "info", NAME)
+
+
+@pytest.mark.parametrize("hides", ["a folder", "a file"])
+def test_what_hides_it_is_named(hides: str) -> None:
+    Path(NAME).mkdir() if hides == "a folder" else Path(NAME).touch()
+    reason = "'en_midi' names no biLM: a file or folder of this name is in the current folder. Rename it, or work"
+    with pytest.raises(SettingsError, match=reason):
+        pipeline(NAME)("a dog")
+    for command in (
+        f"embed text.txt out.hdf5 --model {NAME}",
+        f"evaluate {NAME} text.txt",
+        f"pack {NAME} packed",
+        f"init-pretrain-config tune.cfg --train text.txt --init {NAME}",
+    ):
+        told = " ".join(run("elmo", *command.split(), code=1).split())
+        assert "a file or folder of this name is in the current folder" in told, command
+    assert not any(Path(name).exists() for name in ("out.hdf5", "packed", "tune.cfg"))
 
 
 COMMANDS = [

@@ -5,8 +5,10 @@ from typing import cast
 from ...allennlp.embedder import ElmoEmbedder
 from ...corpus.bilm import BiLMChoice
 from ...errors import CommandError, Errors
+from ...formats.named.bilms import is_hidden
 from ...formats.published.names import PUBLISHED
 from ...modules.loading import can_name_bilm
+from ...modules.naming import no_bilm
 from ...modules.precision import Precision
 from .printer import msg
 
@@ -22,7 +24,8 @@ def bilm_of(
 ) -> BiLMChoice:
     """Return which biLM the options name.
 
-    Raises CommandError if they exclude each other, or if `model` is the name of nothing.
+    Raises CommandError if they exclude each other, or if `model` is the name of nothing, and SettingsError if something
+    in the current folder hides the biLM of that name.
     """
     others = {"--pipeline": pipeline, "--options-file": options_file, "--weight-file": weight_file}
     present = [name for name, value in others.items() if value is not None]
@@ -32,6 +35,8 @@ def bilm_of(
         raise CommandError(Errors.PIPE_BOTH.format(other=present[1]))
     known = cast(Precision, precision)  # or refused
     choice = BiLMChoice(model, options_file, weight_file, pipe, pipeline, device, known)
+    if model is not None and is_hidden(model) and not can_name_bilm(model):
+        raise no_bilm(model)
     if model is not None and choice.saved_pipeline is None and not can_name_bilm(model):
         raise CommandError(Errors.MODEL_UNKNOWN.format(got=model, expected=", ".join(PUBLISHED)))
     if pipe is not None and choice.saved_pipeline is None:

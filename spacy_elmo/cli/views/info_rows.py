@@ -4,14 +4,16 @@ HDF5 files may come from strangers, so another process reads them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ...errors import ElmoError
 from ...formats.checksums import sha256_of
 from ...formats.contents.untrusted import shapes_in, vectors_in
 from ...formats.hdf5_vectors import INDEX_NAME
 from ...formats.named.bilms import folders_of_packages
-from ...formats.options import BiLMOptions
+from ...formats.options import BiLMOptions, read_options
 from ...formats.published.sizes import find_official
 from ...formats.readers import readers_of
 from ...formats.weights.hdf5 import read_weights
@@ -29,7 +31,7 @@ def option_rows(options: BiLMOptions, sha256: str | None, embedded: bool = False
     sha256: of its options.json; None if there is no such file.
     embedded: whether its weights are known to be those of the embedded biLM.
     """
-    model = _EMBEDDED if embedded else _installed("options.json", sha256) or _by_sizes(options)
+    model = _EMBEDDED if embedded else _embedded("options.json", sha256) or _by_sizes(options)
     clips = [f"{value:g}" if value else "none" for value in (options.cell_clip, options.proj_clip)]
     return [
         ("character vectors", f"{options.char_dim}"),
@@ -106,8 +108,8 @@ def vector_rows(path: Path) -> Rows:
 
 def _model(options: BiLMOptions | None, sha256: str | None) -> str:
     """Return the name of the published model with this SHA-256, or else with these sizes."""
-    if installed := _installed("weights.hdf5", sha256):
-        return installed
+    if known := _embedded("weights.hdf5", sha256) or _packaged(sha256):
+        return known
     published = find_official(options, sha256)
     if published and published[1]:
         return f"the official {published[0].name} model, by the SHA-256 that is quoted for it"
@@ -116,19 +118,26 @@ def _model(options: BiLMOptions | None, sha256: str | None) -> str:
     return _by_sizes(options) + ("; the SHA-256 is not one that this version knows" if published else "")
 
 
-def _installed(name: str, sha256: str | None) -> str:
-    """Return which biLM of this package or of another one has a file with this SHA-256; "" if none has."""
-    if sha256 == sha256_of(next(Path(file) for file in embedded_files() if Path(file).name == name)):
-        return _EMBEDDED
-    files = {bilm: folder / name for bilm, folder in folders_of_packages().items()}
-    found = (bilm for bilm, file in files.items() if file.is_file() and sha256_of(file) == sha256)
-    return next((f"{bilm}, of an installed package" for bilm in found), "")
+def _embedded(name: str, sha256: str | None) -> str:
+    own = next(Path(file) for file in embedded_files() if Path(file).name == name)
+    return _EMBEDDED if sha256 == sha256_of(own) else ""
+
+
+def _packaged(sha256: str | None) -> str:
+    """Return which biLM of an installed package has weights with this SHA-256; "" if none has."""
+    for bilm, folder in folders_of_packages().items():
+        with suppress(OSError):
+            if sha256_of(folder / "weights.hdf5") == sha256:
+                return f"{bilm}, of an installed package"
+    return ""
 
 
 def _by_sizes(options: BiLMOptions) -> str:
-    published = find_official(options)
-    return (
-        f"the sizes of the official {published[0].name} model"
-        if published
-        else "a biLM of your own, not an official model"
-    )
+    """Return the biLM with these sizes: an official one, or one of an installed package."""
+    if published := find_official(options):
+        return f"the sizes of the official {published[0].name} model"
+    for bilm, folder in folders_of_packages().items():
+        with suppress(ElmoError):
+            if read_options(folder / "options.json") == options:
+                return f"the sizes of {bilm}"
+    return "a biLM of your own, not an official model"

@@ -7,11 +7,12 @@ weights.hdf5, and perhaps softmax.hdf5, vocabulary.txt, its counts, and README.m
 
 import os
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 from ...errors import Errors, SettingsError, WeightsError
 from ..published.names import PUBLISHED, downloaded_folder
-from .entry_points import find_point, folder_of, points_of
+from .entry_points import find_point, folder_of
 
 GROUP = "spacy_elmo_bilms"
 KNOWN = ("en_midi",)  # biLMs of packages in this project's repository, which may not be installed
@@ -25,9 +26,15 @@ def is_named(bilm: str | os.PathLike[str]) -> bool:
 
     bilm: a folder, or a name.
     """
-    if Path(bilm).exists():
-        return False
-    name = os.fspath(bilm)
+    return not Path(bilm).exists() and _is_name(os.fspath(bilm))
+
+
+def is_hidden(bilm: str | os.PathLike[str]) -> bool:
+    """Return whether a file or folder hides the biLM of its name. bilm: a folder, or a name."""
+    return Path(bilm).exists() and _is_name(os.fspath(bilm))
+
+
+def _is_name(name: str) -> bool:
     return name in PUBLISHED or name in KNOWN or find_point(GROUP, name) is not None
 
 
@@ -57,7 +64,7 @@ def folder_named(bilm: str | os.PathLike[str]) -> Path:
 def folders_of_packages() -> dict[str, Path]:
     """Return the folder of each biLM that an installed package brings, by its name. Packages that fail are left out."""
     folders: dict[str, Path] = {}
-    for point in points_of(GROUP):
+    for point in metadata.entry_points(group=GROUP):
         with suppress(WeightsError):
             folders.setdefault(point.name, folder_of(point))  # the first one, as `find_point`
     return folders

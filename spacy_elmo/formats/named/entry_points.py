@@ -12,24 +12,24 @@ def find_point(group: str, name: str) -> metadata.EntryPoint | None:
     return next(iter(metadata.entry_points(group=group, name=name)), None)
 
 
-def points_of(group: str) -> list[metadata.EntryPoint]:
-    """Return all entry points of a group."""
-    return list(metadata.entry_points(group=group))
-
-
 def folder_of(point: metadata.EntryPoint) -> Path:
     """Return the folder of a package's files. It may be missing.
 
     point: names a function that returns the folder, or a module in that folder.
 
-    Raises WeightsError if it can't be loaded, or names neither.
+    Raises WeightsError if it can't be loaded, or names neither, and if the path is relative or can't be looked at.
     """
     try:
         loaded = point.load()
-        return _folder_of_module(loaded) if isinstance(loaded, ModuleType) else Path(loaded())
-    except Exception as error:  # a package's own code fails in any way
-        message = Errors.PACKAGE_ENTRY.format(name=point.name, value=point.value, group=point.group, reason=error)
+        folder = _folder_of_module(loaded) if isinstance(loaded, ModuleType) else Path(loaded())
+        if not folder.is_absolute():
+            raise ValueError(f"{str(folder)!r} is not an absolute path")
+        (folder / "options.json").exists()  # raises OSError if the name is too long, or if nobody may look into it
+    except (Exception, SystemExit) as error:  # a package's own code fails in any way
+        reason = str(error) or type(error).__name__
+        message = Errors.PACKAGE_ENTRY.format(name=point.name, value=point.value, group=point.group, reason=reason)
         raise WeightsError(message) from error
+    return folder
 
 
 def _folder_of_module(module: ModuleType) -> Path:

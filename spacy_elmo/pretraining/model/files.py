@@ -4,11 +4,12 @@ import os
 from pathlib import Path
 
 from ...errors import ElmoError, Errors, SettingsError, WeightsError
-from ...formats.named.bilms import folder_named, is_named
+from ...formats.named.bilms import folder_named, is_hidden, is_named
 from ...modules.loading import BEST as BEST
 from ...modules.loading import EMBEDDED, embedded_files
 from ...modules.loading import OPTIONS as OPTIONS
 from ...modules.loading import WEIGHTS as WEIGHTS
+from ...modules.naming import no_bilm
 from .softmax_packages import package_folder, package_name
 
 SOFTMAX, WORDS = "softmax.hdf5", "vocabulary.txt"
@@ -32,8 +33,8 @@ def bilm_folder(model: str | os.PathLike[str]) -> Path:
 
     model: a folder, en_mini for the embedded biLM, or the name of a published one or of one in a package.
 
-    Raises WeightsError if it is the folder of a run, which has models in its folders, and ElmoError as `folder_named`
-    does.
+    Raises WeightsError if it is the folder of a run, which has models in its folders, SettingsError if another file or
+    folder hides the biLM of this name, and ElmoError as `folder_named` does.
     """
     if is_embedded(model):
         return Path(embedded_files()[0]).parent
@@ -42,6 +43,8 @@ def bilm_folder(model: str | os.PathLike[str]) -> Path:
     folder = Path(model)
     if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
         raise WeightsError(Errors.MODEL_OF_RUN.format(folder=folder, best=folder / BEST))
+    if is_hidden(model) and not (folder / OPTIONS).exists():
+        raise no_bilm(model)
     return folder
 
 

@@ -6,11 +6,12 @@ import numpy as np
 import torch
 
 from ...errors import CorpusError, Errors, SettingsError
-from ...formats.named.bilms import is_named
+from ...formats.named.bilms import is_hidden, is_named
 from ...formats.options import BiLMOptions, read_options
 from ...formats.text.sources import find_files
 from ...formats.weights.hdf5 import read_weights
 from ...modules import BiLM
+from ...modules.naming import no_bilm
 from ...modules.softmax.adaptive import AdaptiveSoftmax, check_cutoffs
 from ...modules.softmax.full import Softmax
 from ...modules.softmax.output_layer import OutputLayer
@@ -111,6 +112,8 @@ def check_paths(paths: PathSettings, output: Path) -> None:
 
 def check_init(init: str) -> None:
     """Raise SettingsError if there is no biLM to tune. init: paths.init, a folder or a name."""
+    if is_hidden(init) and not Path(init).is_dir():
+        raise no_bilm(init)
     if not (Path(init).is_dir() or is_embedded(init) or is_named(init)):
         refuse("paths.init", init, "a folder that is there, with options.json and weights.hdf5, or a biLM's name")
 

@@ -37,12 +37,19 @@ def test_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -
         ("sys", "has no attribute '__file__'"),
         ("builtins:print", "NoneType"),
         ("a b c", "has no attribute"),
+        ("{module}.leaves", "it ends here"),
+        ("{module}.silent", "(SystemExit)"),
+        ("os:curdir.strip", "'.' is not an absolute path"),
+        ("{module}.long:folder", "File name too long"),
     ],
 )
 def test_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, reason: str) -> None:
     package = install_bilm(monkeypatch, tmp_path, "some_bilm", None)
     (package / "files").mkdir()
     (package / "wrong.py").write_text("raise OSError('no such thing')\n", encoding="utf8")
+    (package / "leaves.py").write_text("raise SystemExit('it ends here')\n", encoding="utf8")
+    (package / "silent.py").write_text("raise SystemExit\n", encoding="utf8")
+    (package / "long.py").write_text("def folder():\n    return '/' + 'a' * 5000\n", encoding="utf8")
     value = value.format(module=package.name)
     with pytest.raises(WeightsError) as caught:
         folder_of(EntryPoint("some_bilm", value, GROUP))
