@@ -1,6 +1,6 @@
 """Tokens per second of pretraining on a GPU, from the text to the update, with and without what makes it fast.
 
-Each row is a trainer of its own on the same prepared text, with `en_mini`'s sizes. Its updates are counted after a
+Each row is a trainer of its own on the same prepared text. Its updates are counted after a
 warm-up, until the GPU has finished. Then comes a profile of updates with the last number of streams.
 
     python -m benchmarks.pretraining.gpu_speed TEXT --streams 512,1024,2048 --readers 8
@@ -27,16 +27,18 @@ from spacy_elmo.pretraining.text.vocabulary import Vocabulary
 from spacy_elmo.pretraining.training.distributed import Group
 from spacy_elmo.pretraining.training.trainer import Trainer
 
-from .step_speed import FILTERS
+from ..common.arguments import SIZES
+from ..common.model_sizes import options_of
 
-OPTIONS = BiLMOptions(16, FILTERS, 1, "relu", 50, 1024, 128, 2, 3.0, 3.0, True)
 WARM_UP = 10  # updates: kernels are compiled, and the readers have read ahead
 
 
-def trainer_of(corpus: PreparedCorpus, vocabulary: Vocabulary, streams: int, readers: int) -> Trainer:
-    """Return a trainer of `en_mini`'s sizes with the default settings, on the GPU."""
+def trainer_of(
+    options: BiLMOptions, corpus: PreparedCorpus, vocabulary: Vocabulary, streams: int, readers: int
+) -> Trainer:
+    """Return a trainer of a biLM of these sizes with the default settings, on the GPU."""
     settings = TrainingSettings(streams=streams, readers=readers)
-    config = PretrainConfig(PathSettings("text"), OPTIONS, training=settings)
+    config = PretrainConfig(PathSettings("text"), options, training=settings)
     model = starting_model(config.bilm, config.paths, settings, vocabulary)
     return Trainer(settings, model, corpus, config.corpus.shuffle_block, Group(device=torch.device("cuda")))
 
@@ -62,7 +64,9 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=60, help="updates of each row")
     parser.add_argument("--quick", action="store_true", help="only the rows with all that makes it fast")
     parser.add_argument("--profile", type=Path, help="file for the profile's table")
+    parser.add_argument("--size", choices=SIZES, default="mini", help="of the network")
     given = parser.parse_args()
+    options = options_of(given.size)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     with tempfile.TemporaryDirectory() as folder:
         corpus = prepare(given.text, Path(folder) / "corpus")
@@ -75,10 +79,10 @@ def main() -> None:
             ]
             for name, readers, fused in rows[:1] if given.quick else rows:
                 cell = patch.object(gpu_scan, "fused_cell", fused_cell if fused else lambda _: None)
-                with cell, trainer_of(corpus, vocabulary, streams, readers) as trainer:
+                with cell, trainer_of(options, corpus, vocabulary, streams, readers) as trainer:
                     speed = measure(trainer, given.updates)
                 print(f"{streams:5} streams, {name:24} {speed:12,.0f} tokens/s", flush=True)
-        with trainer_of(corpus, vocabulary, streams, given.readers) as trainer:
+        with trainer_of(options, corpus, vocabulary, streams, given.readers) as trainer:
             measure(trainer, 5)
             with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
                 measure(trainer, 10)
