@@ -26,7 +26,7 @@ def test_a_large_text_changes_nothing(config: PretrainConfig) -> None:
 @pytest.mark.parametrize(
     ("config", "enough"),
     # updates * streams * steps / epochs, and ten times the warm-up is more than 500 but for the original size
-    [(TUNING, 1_000 * 256 * 20), (ALL[1], 500 * 64 * 20 / 5), (ALL[2], 3_000 * 256 * 20 / 5), (ALL[5], 500 * 384 * 2)],
+    [(TUNING, 1_000 * 256 * 20), (ALL[1], 500 * 64 * 20 / 5), (ALL[2], 3_000 * 256 * 20 / 5), (ALL[-1], 500 * 384 * 2)],
 )
 def test_what_is_large(config: PretrainConfig, enough: float) -> None:
     assert enough_tokens(config) == pytest.approx(enough, abs=1)
