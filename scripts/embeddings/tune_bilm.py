@@ -14,26 +14,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.errors import CommandError
-
-from ..runs.experiments import TASKS, Task
+from ..runs.experiments import TASKS
 from ..runs.facts_of_runs import bilm_mark, commit_of, machine, write_record
 from ..runs.network_configs import network_config
+from ..runs.train_runs import task_of
 from ..runs.tuned_tasks import tuned_folder, tuned_result
 from ..shared.command import run_command
 from ..shared.elmo_command import run_elmo
-from ..shared.messages import Messages
 
 _BILM = "en_mini"
 _FILES = ("options.json", "weights.hdf5")
-
-
-def task_named(name: str) -> Task:
-    """Return the task of a name. Raises CommandError if there is none."""
-    tasks = {task.name: task for task in TASKS}
-    if name not in tasks:
-        raise CommandError(Messages.TASK.format(got=name, expected=", ".join(tasks)))
-    return tasks[name]
 
 
 def tune(train: Path, dev: Path, output: Path, more: tuple[str, ...] = (), bilm: str = _BILM) -> dict[str, Any]:
@@ -77,7 +67,7 @@ def _perplexities(model: str, text: Path) -> dict[str, Any]:
 
 def main(tasks: list[str]) -> None:
     """Write assets/tuned/TASK and results/tuned/TASK.json for each of TASKS."""
-    for task in [task_named(name) for name in tasks]:
+    for task in [task_of(name, TASKS) for name in tasks]:
         paths = network_config(Path(), task, task.networks["elmo"])["paths"]
         record = tuned_result(Path(), task.name)
         facts = {"commit": commit_of(Path()), "machine": machine(), "bilm": bilm_mark()}

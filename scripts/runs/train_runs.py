@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,9 +47,9 @@ def seeds_of(text: str) -> list[int]:
     return [int(seed) for seed in seeds]
 
 
-def task_of(name: str) -> Task:
-    """Return the task of a name. Raises CommandError if there is none."""
-    tasks = {task.name: task for task in (*TASKS, ALTERNATIVES, *ABLATIONS, *TUNED_TASKS)}
+def task_of(name: str, expected: Sequence[Task] = (*TASKS, ALTERNATIVES, *ABLATIONS, *TUNED_TASKS)) -> Task:
+    """Return the one of the expected tasks that has a name. Raises CommandError if there is none."""
+    tasks = {task.name: task for task in expected}
     if name not in tasks:
         raise CommandError(Messages.TASK.format(got=name, expected=", ".join(tasks)))
     return tasks[name]

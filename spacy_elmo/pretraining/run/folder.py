@@ -79,10 +79,10 @@ def open_run(config: PretrainConfig, output: Path) -> Run:
         vocabulary = Vocabulary.read(output / WORDS)
         check_digests(path, recorded["texts"], config.paths, vocabulary.words, output / WORDS)
     else:
-        train, heldout = _corpora(config, output)
-        # This comes first, because counting the words may take long.
+        # This comes first, because preparing a text and counting its words may take long.
         n_words = most_words(config.paths, config.vocabulary)
         check_start(config.bilm, config.paths, config.training, n_words)
+        train, heldout = _corpora(config, output)
         vocabulary = find_vocabulary(config.paths, config.vocabulary, train)
         vocabulary.write(output / WORDS)
         texts = _texts(train, heldout) | digests(config.paths, vocabulary.words)

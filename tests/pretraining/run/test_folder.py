@@ -66,6 +66,13 @@ def test_what_is_kept_of_words_and_weights(given: PretrainConfig, text: Path, tm
     assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (built, None, None)
 
 
+def test_a_start_that_can_not_be_is_refused_before_the_text_is_prepared(given: PretrainConfig, tmp_path: Path) -> None:
+    (tmp_path / "init" / "softmax.hdf5").unlink()
+    with pytest.raises(SettingsError, match=r"there is no softmax\.hdf5"):
+        open_run(given, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_files_may_move_or_be_gone(given: PretrainConfig, text: Path, tmp_path: Path) -> None:
     output = begun(given, tmp_path / "out")
     before = (output / "run.json").read_bytes()
