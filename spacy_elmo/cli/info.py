@@ -192,9 +192,9 @@ def show_pipeline(pipeline: str) -> list[str]:
     pipeline: its folder, or the name of its package.
     """
     try:
-        for name, options, embedded in pipeline_bilms(pipeline):
+        for name, options, bilm in pipeline_bilms(pipeline):
             msg.divider(escaped(f"{pipeline}, pipe {name}"))
-            msg.table(option_rows(options, None, embedded), max_col=100)
+            msg.table(option_rows(options, None, bilm), max_col=100)
     except ElmoError as error:
         return [str(error)]
     return []

@@ -1,5 +1,6 @@
 """Saved pipelines: their elmo pipes, and the biLMs in these."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import spacy
@@ -7,12 +8,12 @@ from spacy import util
 from spacy.language import Language
 from spacy.util import is_package
 
-from ..errors import CommandError, Errors
-from ..formats.named.bilms import is_named
+from ..errors import CommandError, ElmoError, Errors
+from ..formats.named.bilms import folders_of_packages, is_named
 from ..formats.options import BiLMOptions
 from ..models.shim import BiLMShim, bilm_shims
 from ..modules import Arrays
-from ..modules.loading import EMBEDDED
+from ..modules.loading import EMBEDDED, OPTIONS, WEIGHTS
 from .elmo import ElmoPipe
 
 
@@ -90,18 +91,29 @@ def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOption
     return shim.options, shim.to_arrays()
 
 
-def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLMOptions, bool]]:
-    """Return the name of each elmo pipe of a saved pipeline, the sizes of its biLM, and whether that is en_mini.
+def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLMOptions, str | None]]:
+    """Return the name of each elmo pipe of a saved pipeline, the sizes of its biLM, and the name of that biLM.
 
-    It is en_mini if all of its sizes and weights are the same bits as those of the embedded biLM.
+    It has the name of the embedded biLM, or of one in an installed package, if all of its sizes and weights are the
+    same bits; None: it is another one.
 
     pipeline: folder or package of the pipeline.
 
     Raises CommandError if the pipeline can't be loaded, or if it or a pipe has no biLM of this package.
     """
     shims = {name: _shim_of(pipeline, pipe) for name, pipe in _load(pipeline)[1].items()}
-    embedded = BiLMShim(None, None).compute_fingerprint()
-    return [(name, shim.options, shim.compute_fingerprint() == embedded) for name, shim in shims.items()]
+    return [(name, shim.options, _name_of(shim)) for name, shim in shims.items()]
+
+
+def _name_of(shim: BiLMShim) -> str | None:
+    known = {EMBEDDED: BiLMShim(None, None)}  # by their files, because a folder may have the name of a biLM
+    for name, folder in folders_of_packages().items():
+        known[name] = BiLMShim(str(folder / OPTIONS), str(folder / WEIGHTS))
+    for name, other in known.items():
+        with suppress(ElmoError):  # a package may be damaged
+            if other.options == shim.options and other.compute_fingerprint() == shim.compute_fingerprint():
+                return name
+    return None
 
 
 def _shim_of(pipeline: str, pipe: ElmoPipe) -> BiLMShim:

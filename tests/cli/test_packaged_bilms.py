@@ -113,6 +113,17 @@ def test_info(package: Path) -> None:
     assert output.count(f"the sizes of {NAME}") == 1
 
 
+def test_info_of_a_pipeline(package: Path) -> None:
+    pipeline(NAME).to_disk("same")
+    model_of(seed=3).save("other")
+    pipeline("other").to_disk("differs")
+    Path(NAME).mkdir()  # hides the name, and not the package
+    assert f"model {NAME}, of an installed package" in run("elmo", "info", "same")
+    assert f"model the sizes of {NAME}" in run("elmo", "info", "differs")
+    (package / "weights.hdf5").write_bytes(b"damaged")
+    assert f"model the sizes of {NAME}" in run("elmo", "info", "same")
+
+
 def test_info_of_a_file_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"{NAME}, of an installed package" in run("elmo", "info", "files")
     install_bilm(monkeypatch, tmp_path / "broken", "en_broken", None, "no_such_module:folder")

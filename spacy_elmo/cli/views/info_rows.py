@@ -24,14 +24,15 @@ Contents = Mapping[str, Any]
 _EMBEDDED = f"{EMBEDDED}, the embedded one"
 
 
-def option_rows(options: BiLMOptions, sha256: str | None, embedded: bool = False) -> Rows:
+def option_rows(options: BiLMOptions, sha256: str | None, bilm: str | None = None) -> Rows:
     """Return the sizes and settings of a biLM.
 
     options: the sizes and settings.
     sha256: of its options.json; None if there is no such file.
-    embedded: whether its weights are known to be those of the embedded biLM.
+    bilm: the name of the embedded biLM, or of one in a package, if its weights are known to be the same; None: they are
+        not.
     """
-    model = _EMBEDDED if embedded else _embedded("options.json", sha256) or _by_sizes(options)
+    model = _named(bilm) if bilm else _embedded("options.json", sha256) or _by_sizes(options)
     clips = [f"{value:g}" if value else "none" for value in (options.cell_clip, options.proj_clip)]
     return [
         ("character vectors", f"{options.char_dim}"),
@@ -118,6 +119,10 @@ def _model(options: BiLMOptions | None, sha256: str | None) -> str:
     return _by_sizes(options) + ("; the SHA-256 is not one that this version knows" if published else "")
 
 
+def _named(bilm: str) -> str:
+    return _EMBEDDED if bilm == EMBEDDED else f"{bilm}, of an installed package"
+
+
 def _embedded(name: str, sha256: str | None) -> str:
     own = next(Path(file) for file in embedded_files() if Path(file).name == name)
     return _EMBEDDED if sha256 == sha256_of(own) else ""
@@ -128,7 +133,7 @@ def _packaged(sha256: str | None) -> str:
     for bilm, folder in folders_of_packages().items():
         with suppress(OSError):
             if sha256_of(folder / "weights.hdf5") == sha256:
-                return f"{bilm}, of an installed package"
+                return _named(bilm)
     return ""
 
 
