@@ -1,0 +1,1 @@
+"""Measures the biLMs that the project ships: perplexities, tags, bytes, and what fewer bits cost."""

@@ -1,0 +1,64 @@
+"""Measure the biLMs that the project ships: perplexities, a probe of tags, and the bytes of their files.
+
+    python -m scripts.bilms.measure_bilms en_mini en_midi --wikipedia heldout.txt --novels novels.heldout.txt
+
+Newswire and tweets are the development parts of two of the tasks, in corpus/.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spacy_elmo.formats.checksums import sha256_of
+from spacy_elmo.formats.options import read_options
+from spacy_elmo.pretraining.model.files import OPTIONS, SOFTMAX, WEIGHTS, bilm_folder, softmax_folder
+from spacy_elmo.pretraining.model.language_model import LanguageModel
+
+from ..inside.inside_runs import Measurement
+from ..shared.command import run_command
+from .measures import bilm_result_of, perplexity, tag_accuracies
+
+NOVELS = 3000  # sentences that are read of the novels, the first ones
+NEWSWIRE, TWEETS = Path("corpus/ner_newswire/dev.spacy"), Path("corpus/ner/dev.spacy")
+
+
+def measure(bilm: str, wikipedia: Path, novels: Path) -> dict[str, Any]:
+    """Return what docs/results.md tells of a biLM. Raises ElmoError if the biLM or a text can't be read.
+
+    bilm: its name, or a folder with its softmax.
+    wikipedia, novels: texts that it has not read, a sentence a line, words separated by blanks.
+    """
+    folder = bilm_folder(bilm)
+    files = [folder / WEIGHTS, (softmax_folder(bilm) or folder) / SOFTMAX]
+    model = LanguageModel.load(bilm)
+    texts = {"wikipedia": (wikipedia, None), "novels": (novels, NOVELS), "newswire": (NEWSWIRE, None)}
+    texts["tweets"] = (TWEETS, None)
+    return {
+        "weights": sha256_of(folder / WEIGHTS)[:12],
+        "parameters": read_options(folder / OPTIONS).n_parameters,
+        "bytes": {file.name: os.stat(file).st_size for file in files},
+        "perplexities": {name: perplexity(model, text, limit) for name, (text, limit) in texts.items()},
+        "tags": tag_accuracies(bilm),
+    }
+
+
+def main(
+    bilms: Annotated[list[str], typer.Argument(help="Their names")],
+    wikipedia: Annotated[Path, typer.Option(help="The held-out text of Wikipedia")],
+    novels: Annotated[Path, typer.Option(help="The held-out text of novels")],
+) -> None:
+    """Write results/bilms/NAME.json for each of BILMS."""
+    for bilm in bilms:
+        measurement = Measurement()
+        options = ["--wikipedia", str(wikipedia), "--novels", str(novels)]
+        command = shlex.join(["python", "-m", "scripts.bilms.measure_bilms", bilm, *options])
+        measurement.write(bilm_result_of(Path(), bilm), command, measure(bilm, wikipedia, novels))
+
+
+if __name__ == "__main__":
+    run_command(main)

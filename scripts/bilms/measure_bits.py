@@ -1,0 +1,90 @@
+"""Measure what fewer bits cost: pack a biLM with several settings, and compare each copy with the biLM itself.
+
+    python -m scripts.bilms.measure_bits runs/en_mini/model-last --wikipedia heldout.txt
+
+The biLM should be one that was not packed before.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from spacy_elmo import ElmoEmbedder
+from spacy_elmo.formats.checksums import sha256_of
+from spacy_elmo.pretraining.model.files import OPTIONS, SOFTMAX, WEIGHTS
+from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.model.pack import pack
+from spacy_elmo.pretraining.text.reading import Report, read_sentences
+
+from ..inside.inside_runs import Measurement
+from ..shared.command import run_command
+from .measures import bilm_result_of, perplexity, tag_accuracies
+
+MANTISSA_BITS = 10  # the default of elmo pack
+STEP_BITS = (8, 6, 5, 4)
+SENTENCES, EMBEDDED = 1000, 200  # for the perplexity, and for the vectors
+
+
+def layer_changes(before: Path, after: Path, sentences: Sequence[Sequence[str]]) -> list[float]:
+    """Return the norm of the change of each layer's vectors, as a share of their norm.
+
+    before, after: folders of two biLMs of the same sizes.
+    sentences: lists of words.
+
+    Raises ElmoError if a biLM can't be read.
+    """
+    both = []
+    for folder in (before, after):
+        embedder = ElmoEmbedder(folder / OPTIONS, folder / WEIGHTS)
+        both.append(np.concatenate(list(embedder.embed_sentences(sentences)), axis=1))
+    return [float(np.linalg.norm(new - old) / np.linalg.norm(old)) for old, new in zip(*both)]
+
+
+def measure_copy(model: Path, bits: int | None, wikipedia: Path, sentences: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Pack a biLM into a temporary folder, and return what the copy has become. Raises ElmoError if that fails.
+
+    model: its folder, with its softmax.
+    bits: as in `pack`; None: mantissas of 10 bits.
+    wikipedia: the text whose perplexity is measured.
+    sentences: whose vectors are compared.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "packed")
+        packed = pack(model, folder, MANTISSA_BITS, bits=bits)
+        return {
+            "setting": f"--mantissa-bits {MANTISSA_BITS}" if bits is None else f"--bits {bits}",
+            "bytes": {file: packed.sizes[file][1] for file in (WEIGHTS, SOFTMAX)},
+            "layers": layer_changes(model, folder, sentences),
+            "perplexity": perplexity(LanguageModel.load(folder), wikipedia, SENTENCES)["perplexity"],
+            "tags": tag_accuracies(str(folder)),
+        }
+
+
+def main(
+    model: Annotated[Path, typer.Argument(help="Folder of a biLM with its softmax that was not packed")],
+    wikipedia: Annotated[Path, typer.Option(help="The held-out text of Wikipedia")],
+) -> None:
+    """Write results/bilms/bits.json."""
+    measurement = Measurement()
+    sentences = list(islice(read_sentences(wikipedia, None, Report()), EMBEDDED))
+    result = {
+        "weights": sha256_of(model / WEIGHTS)[:12],
+        "bytes": {file: (model / file).stat().st_size for file in (WEIGHTS, SOFTMAX)},
+        "perplexity": perplexity(LanguageModel.load(model), wikipedia, SENTENCES)["perplexity"],
+        "tags": tag_accuracies(str(model)),
+        "copies": [measure_copy(model, bits, wikipedia, sentences) for bits in (None, *STEP_BITS)],
+    }
+    command = shlex.join(["python", "-m", "scripts.bilms.measure_bits", str(model), "--wikipedia", str(wikipedia)])
+    measurement.write(bilm_result_of(Path(), "bits"), command, result)
+
+
+if __name__ == "__main__":
+    run_command(main)

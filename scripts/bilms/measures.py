@@ -1,0 +1,50 @@
+"""What is measured of a biLM: the perplexity of a text, and how well its layers tell tags."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.scoring import score_text
+from spacy_elmo.pretraining.text.reading import Report, read_sentences
+
+from ..inside.inside_runs import TAGGED
+from ..shared.elmo_command import run_elmo
+
+
+def bilm_result_of(project: Path, name: str) -> Path:
+    """Return the file of what was measured. name: of a biLM, or "bits"."""
+    return project / "results" / "bilms" / f"{name}.json"
+
+
+def perplexity(model: LanguageModel, text: Path, limit: int | None = None) -> dict[str, Any]:
+    """Return the perplexities of a text from the zero state, with and without `<UNK>`, and the text's size.
+
+    model: the biLM with its softmax.
+    text: a sentence a line, words separated by blanks, or a .spacy file.
+    limit: number of sentences that are read, the first ones; None: all.
+
+    Raises ElmoError if the text can't be read.
+    """
+    score = score_text(model, islice(read_sentences(text, None, Report()), limit))
+    return {
+        "sentences": score.sentences,
+        "tokens": score.tokens,
+        "unknown_share": score.unknown_share,
+        "perplexity": score.perplexities.mean,
+        "without_unknown": score.known_perplexities.mean,
+    }
+
+
+def tag_accuracies(model: str) -> list[float]:
+    """Return the accuracies of a linear classifier of universal tags on each layer, and on the mean of the layers.
+
+    model: a folder, or a name.
+
+    Raises CommandError if the probe fails.
+    """
+    found = json.loads(run_elmo("probe", *TAGGED.split(), "--attr", "upos", "--model", model, "--json", output=True))
+    return [float(layer["trained"]["accuracy"]) for layer in found["layers"]]

@@ -1,0 +1,75 @@
+"""What is measured of the shipped biLMs, on a small one: the same figures as by the package's own commands."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import spacy
+from bilm_package import install_bilm
+from commands import run
+from embedded_case import TEXT, model_of
+from spacy.tokens import Doc, DocBin
+
+from scripts.bilms.measure_bilms import NOVELS, main
+from scripts.bilms.measures import bilm_result_of, perplexity
+from scripts.inside.inside_runs import TAGGED
+from spacy_elmo.errors import CorpusError
+from spacy_elmo.formats.checksums import sha256_of
+from spacy_elmo.pretraining.model.language_model import LanguageModel
+
+NAME = "en_midi"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: a biLM in ./files and in a package, a text, and the corpora."""
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text(TEXT, encoding="utf8")
+    vocab = spacy.blank("en").vocab
+    docs = [Doc(vocab, words=["a", "cat", "sat"], pos=["DET", "NOUN", "VERB"])] * 3
+    for path in (*TAGGED.split(), "corpus/ner/dev.spacy", "corpus/ner_newswire/dev.spacy"):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        DocBin(docs=docs).to_disk(path)
+    model_of().save(tmp_path / "files")
+    install_bilm(monkeypatch, tmp_path, NAME, tmp_path / "files")
+    return tmp_path
+
+
+def evaluated(text: str, *more: str) -> float:
+    printed = json.loads(run("elmo", "evaluate", "files", text, "--json", *more))
+    mean: float = printed["zero_state"]["mean"]
+    return mean
+
+
+def test_a_packages_bilm(folder: Path) -> None:
+    shutil.copy("text.txt", "novels.txt")
+    main([NAME], Path("text.txt"), Path("novels.txt"))
+    record = json.loads(bilm_result_of(folder, NAME).read_text(encoding="utf-8"))
+    expected = "measure_bilms en_midi --wikipedia text.txt --novels novels.txt"
+    assert record["command"] == f"python -m scripts.bilms.{expected}"
+    result = record["result"]
+    assert result["weights"] == sha256_of(Path("files/weights.hdf5"))[:12]
+    assert result["bytes"] == {name: Path("files", name).stat().st_size for name in ("weights.hdf5", "softmax.hdf5")}
+    found = {name: one["perplexity"] for name, one in result["perplexities"].items()}
+    tweets = evaluated("corpus/ner/dev.spacy")
+    text = evaluated("text.txt")
+    assert found == pytest.approx({"wikipedia": text, "novels": text, "newswire": tweets, "tweets": tweets}, rel=1e-6)
+    assert result["tags"] == [1.0] * 4  # four layers' classifiers: the dev part is the training part
+
+
+def test_a_part_of_a_text() -> None:
+    assert NOVELS == 3000
+    Path("text.txt").write_text("the unheard dog\nsat .\n" + TEXT, encoding="utf8")
+    model = LanguageModel.load("files")
+    found = perplexity(model, Path("text.txt"), 2)
+    assert found["sentences"] == 2
+    assert found["perplexity"] == pytest.approx(evaluated("text.txt", "--sentences", "2"), rel=1e-6)
+    assert found["unknown_share"] == pytest.approx(1 / 5)
+    assert found["without_unknown"] != found["perplexity"]
+
+
+def test_a_text_that_is_missing(folder: Path) -> None:
+    with pytest.raises(CorpusError, match=r"none\.txt"):
+        main([NAME], Path("none.txt"), Path("text.txt"))
+    assert not (folder / "results").exists()
