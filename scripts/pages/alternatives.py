@@ -12,6 +12,7 @@ from ..shared.messages import Messages
 from .results_tables import values_of
 from .run_files import read_runs, understood
 
+WITH_LARGER = "midi"  # the network with the larger biLM, which was trained on a GPU alone
 TASK = TASKS[0]  # which ALTERNATIVES has further networks of
 _OTHERS = {"vectors": "floret", "pretrained": "spacy_pretrain", "short_bilm": "short_bilm"}  # and their embeddings
 # worked out from en_mini's README: 4.5 hours on two cores and 2.75 on one, without the GPU's minutes; 142, 22, 48 and
@@ -40,7 +41,7 @@ class Alternative(NamedTuple):
 def read_alternatives(project: Path, seeds: Sequence[int]) -> list[Alternative]:
     """Return the networks that have runs; the first one has no embedding. Raises CommandError for a damaged file."""
     found, trained = [], {ELMO: _EN_MINI}
-    for name in (BASELINE, *_OTHERS, ELMO):
+    for name in (BASELINE, *_OTHERS, ELMO, WITH_LARGER):
         task = ALTERNATIVES if name in ALTERNATIVES.networks else TASK
         runs = read_runs(project, task, seeds).of(name)
         if runs:

@@ -36,8 +36,8 @@ _NEIGHBOURS = """\
 Ten ambiguous words, each in two sentences. Words and sentences were chosen before any neighbour was looked at. The
 corpus is the training parts of UD English EWT (CC BY-SA 4.0) and Broad Twitter (CC BY 4.0): {tokens:,} words in
 {sentences:,} sentences. The five nearest other words in layer 0, which knows no sentence, are mostly words that look
-like it. The five nearest in layer {layer} are those of all words of the corpus in their sentences, one of each
-sentence."""
+like it. The five nearest in layer {layer} are searched among all words of the corpus in their sentences; at most one
+comes from each sentence."""
 _VERDICTS = """\
 Right: judged by hand, by one judge, who knew the query. A neighbour is right if it is the word itself in the sense of
 the query, or another word that means nearly the same, or the same kind of thing or act. Of all {count}, {right} are

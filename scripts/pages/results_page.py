@@ -21,6 +21,7 @@ from ..shared.command import run_command
 from ..shared.messages import Messages
 from .ablation_tables import ablation_parts, pace_parts
 from .alternatives_tables import alternatives_parts
+from .bilm_tables import bilm_parts
 from .inside_tables import inside_parts
 from .results_plots import has_scores, plot_mixes, plot_scores, plot_summary
 from .results_tables import (
@@ -35,7 +36,7 @@ from .results_tables import (
     summary_table,
 )
 from .run_files import AllRuns, Runs, read_runs
-from .summary_lines import summary_lines
+from .summary_lines import earlier_weights_lines, summary_lines
 from .tuned_tables import tuned_parts
 
 _INTRODUCTION = """\
@@ -49,7 +50,8 @@ parameters, and of larger training sets. Lines on how to read the page follow th
 _WITH_VECTORS = "The same measures with static vectors, on the tasks on which they were tried:"
 _LARGER = """\
 The same measures with the larger biLM [`en_midi`](pretraining.md#how-en_midi-was-trained), on the tasks on which it was
-tried. The settings are those of `en_mini`:"""
+tried. The settings are those of `en_mini`. These runs were made without the compiled loops, so their minutes below are
+about twice as many as with them:"""
 
 _READING = """\
 How to read this page, which `python -m spacy project run results` writes from the files in `results/`:
@@ -60,10 +62,10 @@ How to read this page, which `python -m spacy project run results` writes from t
 - Error cut: the share of the baseline's errors that is gone, 1 - (1 - F) / (1 - F of the baseline), of the means.
 - Trained parameters: of all components but the biLM, which is frozen.
 - The weights of `en_mini` are named by the first digits of their SHA-256; those of the package have {mark}.
-- Minutes and words per second: of the shortest and of the fastest run, since runs were made on machines of different
-  speed; one thread, while the machine did other work. So they tell the order of size, and no small differences. Minutes
-  include the times in which a run was paused. Words per second in "What you would take instead" were measured side by
-  side."""
+- Minutes are those of the shortest run, words per second those of the fastest one, since runs were made on machines of
+  different speed; one thread, while the machine did other work. Take them as rough sizes. Minutes include the times in
+  which a run was paused. Words per second in "What you would take instead" were measured side by side.
+- The summary, "How soon" and "The mixes of all tasks" are made of the runs in the tasks' sections."""
 
 
 def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:
@@ -86,7 +88,8 @@ def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
     parts = [f"## {task.title}"]
     if not runs.complete:
         return [*parts, "There was no run of this task when this page was written."]
-    parts += [source_lines(task.name, runs), f"Settings tried on the development part: {task.tried}"]
+    networks = [name for name in task.networks if runs.of(name)]
+    parts += [source_lines(task.name, runs, networks), f"Settings tried on the development part: {task.tried}"]
     parts += [scores_table(task, runs), costs_table(task, runs)]
     if has_scores(runs):
         plot = output.with_name(f"{output.stem}_{task.name}.png")
@@ -106,12 +109,15 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     if not any(runs.complete for _, runs in all_runs):
         raise CommandError(Messages.NO_RESULTS.format(path=project / "results"))
     output.parent.mkdir(parents=True, exist_ok=True)
-    parts = [_INTRODUCTION, *summary(project, all_runs, output), _READING.format(mark=bilm_mark())]
+    reading = "\n".join([_READING.format(mark=bilm_mark()), *(f"- {line}" for line in earlier_weights_lines(all_runs))])
+    parts = [_INTRODUCTION, *summary(project, all_runs, output), reading]
     weights = output.with_name(f"{output.stem}_weights.png")
     for task, runs in all_runs:
         parts += task_part(project, task, runs, output)
     parts += alternatives_parts(project, output, seeds) + tuned_parts(project, seeds, all_runs)
-    parts += pace_parts(all_runs) + ablation_parts(project, output, all_runs) + inside_parts(project)
+    parts += (
+        pace_parts(all_runs) + ablation_parts(project, output, all_runs) + bilm_parts(project) + inside_parts(project)
+    )
     if plot_mixes(weights, all_runs):
         parts += [
             "## The mixes of all tasks",

@@ -139,11 +139,15 @@ def mixes_table(runs: Runs) -> str:
     return table(["component", "place", "weights of the layers, from 0 on", "gamma"], rows) if rows else ""
 
 
-def source_lines(workflow: str, runs: Runs) -> str:
-    """Return the command that makes runs, and at which commits, on which machines and with which weights it did."""
+def source_lines(workflow: str, runs: Runs, networks: Sequence[str] = ()) -> str:
+    """Return the command that makes runs, and at which commits, on which machines and with which weights it did.
+
+    networks: that the command is told; empty: it needs not be told.
+    """
     commits = ", ".join(sorted({run.commit for run in runs.complete if run.commit}))
     machines = "; ".join(sorted({run.machine for run in runs.complete}))
-    line = f"`python -m spacy project run {workflow} .`; commit {commits or 'unknown'}; {machines}"
+    option = f' --vars.networks "{" ".join(networks)}"' if networks else ""
+    line = f"`python -m spacy project run {workflow} .{option}`; commit {commits or 'unknown'}; {machines}"
     marks = sorted({run.bilm for run in runs.complete if run.bilm})
     return f"{line}; `en_mini` {', '.join(marks)}." if marks else f"{line}."
 

@@ -20,24 +20,16 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
     least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
     lines = [f"Errors that ELMo removes: {mean:.0f} % on average, from {_named(least)} to {_named(most)}."]
     lines += _random_line(all_runs) + _vectors_line(all_runs)
-    paces = [(task, pace) for task, runs in all_runs if (pace := pace_of(runs)) is not None]
-    if paces:
-        lines.append(
-            "Updates that [x; ELMo] takes to reach the best score of x alone, as a share of those that x alone takes: "
-            f"{_paces(paces)}."
-        )
-    if shares := least_shares(project, all_runs):
-        listed = ", ".join(_named((task, share / 100)) for task, share in shares)
-        lines.append(f"Training part with which [x; ELMo] is as good as x alone with all of it: {listed}.")
+    lines += _learning_line(project, all_runs)
     task = TASKS[0]
     speeds = [words_per_second(speed_of(project, task.name, network)) for network in (BASELINE, ELMO)]
     if speeds[0] and speeds[1]:
         share = _named((task, speeds[1] / speeds[0]))
         lines.append(f"Speed of [x; ELMo] on two threads, as a share of that of x alone: {share}.")
-    return lines + _earlier_weights_lines(all_runs)
+    return lines
 
 
-def _earlier_weights_lines(all_runs: AllRuns) -> list[str]:
+def earlier_weights_lines(all_runs: AllRuns) -> list[str]:
     """Return on which tasks a network with ELMo was trained with weights that are not the package's."""
     lines = []
     for network in (ELMO, "vectors_elmo"):
@@ -46,6 +38,23 @@ def _earlier_weights_lines(all_runs: AllRuns) -> list[str]:
             where = f"all its {len(tasks)} tasks" if len(earlier) == len(tasks) > 1 else "; ".join(earlier)
             lines.append(f"{NETWORKS[network].title} had earlier weights of `en_mini` on {where}.")
     return lines
+
+
+def _learning_line(project: Path, all_runs: AllRuns) -> list[str]:
+    """Return how soon, and from how little, [x; ELMo] is as good as x alone; nothing if that was not recorded."""
+    parts = []
+    paces = [(task, pace) for task, runs in all_runs if (pace := pace_of(runs)) is not None]
+    if paces:
+        parts.append(
+            "Updates that [x; ELMo] takes to reach the best score of x alone, as a share of those that x alone takes: "
+            f"{_paces(paces)}."
+        )
+    if shares := least_shares(project, all_runs):
+        listed = ", ".join(_named((task, share / 100)) for task, share in shares)
+        parts.append(
+            f"Training part with which [x; ELMo] is as good as x alone with all of it: {listed}; one run of each share."
+        )
+    return [" ".join(parts)] if parts else []
 
 
 def _random_line(all_runs: AllRuns) -> list[str]:
@@ -70,7 +79,8 @@ def _vectors_line(all_runs: AllRuns) -> list[str]:
         return []
     vectors, elmo, both = (100 * statistics.mean(of_network) for of_network in zip(*complete))
     return [
-        f"Static vectors (floret) of the biLM's first text, on {len(complete)} of the tasks: on average they remove "
+        "Static vectors (floret) of Wikipedia of 2015, the first text of `en_mini`, on "
+        f"{len(complete)} of the tasks: on average they remove "
         f"{vectors:.0f} % of the errors, ELMo {elmo:.0f} %, and both together {both:.0f} %."
     ]
 
@@ -91,5 +101,7 @@ def _paces(paces: Iterable[tuple[Task, Pace]]) -> str:
     for task, pace in paces:
         share = f"{100 * pace.elmo / pace.alone:.0f} %" if pace.elmo is not None else "never"
         runs = "" if pace.reached == pace.runs else f", {pace.reached} of {pace.runs} runs"
+        if pace.runs == 1:
+            runs = ", one run"
         found.append(f"{share} ({task.title}{runs})")
     return ", ".join(found)

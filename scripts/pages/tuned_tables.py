@@ -28,7 +28,7 @@ frozen, and [x; tuned], which is [x; ELMo] with them, was trained as before. The
 perplexity fell, the accuracy on SNLI's development part rose by 0.6 points, and that on SST stayed about the same.
 
 Perplexities are those of the forward direction on the development part, from the zero state, by a softmax over 50,000
-words. All other words count as `<UNK>`, which a tuned biLM soon expects if there are many; "known words" leaves them
+words. All other words count as `<UNK>`, which a tuned biLM soon expects if there are many; "of known words" leaves them
 out. The paper's are for CoNLL-2003, SST, SNLI and SQuAD's contexts."""
 
 _SCORES = "Scores of the test part in %, means over the runs, and the same measure on the development part:"
@@ -73,7 +73,7 @@ def tuned_parts(project: Path, seeds: Sequence[int], all_runs: AllRuns) -> list[
             all_tuned += of_tuned.complete
     if rows:
         head = ["task", "measure", "x alone", "[x; ELMo]", "[x; tuned]", "error cut, ELMo", "error cut, tuned"]
-        head += ["development part, [x; ELMo]", "development part, [x; tuned]", "runs of the three"]
+        head += ["development part, [x; ELMo]", "development part, [x; tuned]", "runs of each network"]
         parts += [_SCORES, table(head, rows), source_lines("tuned", Runs(all_tuned, []))]
     return parts
 
@@ -100,7 +100,9 @@ def _perplexities(measured: Mapping[str, Tuning]) -> str:
             paper = _PAPER.get(task.name, ("", ""))
             rows.append([task.title, f"{tuning.tokens / 1e6:.2f}", f"{tuning.minutes:.1f}", *figures, *paper])
     head = ["text", "million tokens read", "minutes", "perplexity before", "perplexity after"]
-    return table([*head, "known words before", "known words after", "the paper's before", "the paper's after"], rows)
+    return table(
+        [*head, "of known words, before", "of known words, after", "the paper's before", "the paper's after"], rows
+    )
 
 
 def _scores(task: Task, runs: Sequence[Sequence[Run]]) -> list[str]:

@@ -96,6 +96,7 @@ class Messages:
     INSIDE = "the question is {got!r}. Expected one of {expected}."
     TUNED_RESULT = "{path}: can't be used ({reason}). Expected what tune_bilm.py writes: run it again."
     INSIDE_RESULT = "{path}: can't be used ({reason}). Expected what `project run inside` writes: run it again."
+    BILM_RESULT = "{path}: can't be used ({reason}). Expected what `project run bilms` or `bits` writes: run it again."
     NO_RUNS = "{path}: no trained run in it. Expected NETWORK/seed-N with a run.json: train first."
     RESULT = "{path}: can't be used ({reason}). Expected what evaluate_runs.py writes: delete it and evaluate again."
     NO_RESULTS = "{path}: no results in it. Expected TASK/NETWORK/seed-N.json: train and evaluate first."
