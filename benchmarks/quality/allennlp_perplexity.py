@@ -1,0 +1,117 @@
+"""The perplexity of a biLM as AllenNLP reads its files, beside that of `elmo evaluate`, from the zero state.
+
+    python -m benchmarks.quality.allennlp_perplexity en_mini TEXT --sentences 200
+
+AllenNLP reads options.json and weights.hdf5 in an environment of its own, which is made at the first run, and gives the
+top layer's activations. The softmax, which AllenNLP does not have, is computed here in float64 from softmax.hdf5.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from spacy_elmo.pretraining.model.files import OPTIONS, SOFTMAX, WEIGHTS, bilm_folder, softmax_folder
+from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.scoring import score_text
+from spacy_elmo.pretraining.text.reading import Report, read_sentences
+from spacy_elmo.pretraining.text.vocabulary_file import END, START
+
+from ..common.arguments import count, parser_of, text_file
+from ..speed.peers.environments import PeerError, environment
+
+Array = npt.NDArray[np.float64]
+_WORKER = """\
+import json, sys, warnings
+warnings.filterwarnings("ignore")
+import numpy as np, torch
+from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids
+options, weights, sentences, output = sys.argv[1:]
+bilm = _ElmoBiLm(options, weights).eval()
+found = {}
+with torch.no_grad():
+    for number, sentence in enumerate(json.load(open(sentences, encoding="utf-8"))):
+        bilm._elmo_lstm.reset_states()  # it would carry its state to the next sentence
+        found[str(number)] = bilm(batch_to_ids([sentence]))["activations"][-1][0].numpy()
+np.savez(output, **found)
+"""
+
+
+def activations(folder: Path, sentences: Sequence[Sequence[str]]) -> Iterator[Array]:
+    """Yield the top layer of each sentence as AllenNLP computes it, with <S> and </S>: *Shape:* (tokens + 2, width).
+
+    Raises PeerError if AllenNLP does not run.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        given, output = Path(name, "sentences.json"), Path(name, "layers.npz")
+        given.write_text(json.dumps(sentences), encoding="utf-8")
+        arguments = [str(path) for path in (folder / OPTIONS, folder / WEIGHTS, given, output)]
+        command = [str(environment("allennlp")), "-c", _WORKER, *arguments]
+        ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+        if ended.returncode:
+            raise PeerError(f"it ended with {ended.returncode}: {ended.stderr[-400:]}")
+        with np.load(output) as layers:
+            for number in range(len(sentences)):
+                yield layers[str(number)].astype(np.float64)
+
+
+def read_softmax(path: Path) -> tuple[Array, Array]:
+    """Return the weights and the biases of a softmax: *Shape:* (words, width) and (words,)."""
+    with h5py.File(path) as file:
+        return file["softmax/W"][()].astype(np.float64), file["softmax/b"][()].astype(np.float64)
+
+
+def losses(top: Array, ids: Sequence[int], weight: Array, bias: Array) -> tuple[float, float]:
+    """Return the sums of -log p(target) of a sentence, in nats: forward and backward.
+
+    top: its activations, with <S> and </S>.
+    ids: of its words.
+    weight, bias: of the softmax.
+    """
+    tokens = np.array([START, *ids, END])
+    width = top.shape[1] // 2
+    total = []
+    for vectors, targets in ((top[:-1, :width], tokens[1:]), (top[1:, width:], tokens[:-1])):
+        logits = vectors @ weight.T + bias
+        largest = logits.max(1)
+        log_sums = largest + np.log(np.exp(logits - largest[:, None]).sum(1))
+        total.append(float((log_sums - logits[np.arange(len(targets)), targets]).sum()))
+    return total[0], total[1]
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("bilm", help="a name, or a folder with its softmax")
+    parser.add_argument("text", type=text_file, help="a sentence a line, words separated by blanks")
+    parser.add_argument("--sentences", type=count, default=200, help="no more than this many")
+    arguments = parser.parse_args()
+    folder = bilm_folder(arguments.bilm)
+    softmax = read_softmax((softmax_folder(arguments.bilm) or folder) / SOFTMAX)
+    model = LanguageModel.load(arguments.bilm)
+    sentences = list(islice(read_sentences(arguments.text, None, Report()), arguments.sentences))
+    ours = score_text(model, sentences)
+    sums = np.zeros(2)
+    try:
+        for sentence, top in zip(sentences, activations(folder, sentences)):
+            sums += losses(top, model.ids(sentence).tolist(), *softmax)
+    except PeerError as error:
+        sys.exit(f"✘ AllenNLP: {error}")
+    theirs = [math.exp(one / ours.predictions) for one in (*sums, sums.mean())]
+    print(f"{len(sentences)} sentences, {ours.tokens:,} words\n")
+    print("| perplexity | forward | backward | mean |\n|---|---|---|---|")
+    for name, values in (("this package", ours.perplexities), ("AllenNLP's activations", theirs)):
+        print(f"| {name} | {' | '.join(f'{value:.5f}' for value in values)} |")
+
+
+if __name__ == "__main__":
+    main()
