@@ -51,7 +51,7 @@ _WITH_VECTORS = "The same measures with static vectors, on the tasks on which th
 _LARGER = """\
 The same measures with the larger biLM [`en_midi`](pretraining.md#how-en_midi-was-trained), on the tasks on which it was
 tried. The settings are those of `en_mini`. These runs were made without the compiled loops, so their minutes below are
-about twice as many as with them:"""
+up to twice as many as with them:"""
 
 _READING = """\
 How to read this page, which `python -m spacy project run results` writes from the files in `results/`:
