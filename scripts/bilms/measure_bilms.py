@@ -21,7 +21,7 @@ from spacy_elmo.pretraining.model.language_model import LanguageModel
 
 from ..inside.inside_runs import Measurement
 from ..shared.command import run_command
-from .measures import bilm_result_of, perplexity, tag_accuracies
+from .measures import bilm_result_of, check_text, perplexity, tag_accuracies
 
 NOVELS = 3000  # sentences that are read of the novels, the first ones
 NEWSWIRE, TWEETS = Path("corpus/ner_newswire/dev.spacy"), Path("corpus/ner/dev.spacy")
@@ -53,6 +53,8 @@ def main(
     novels: Annotated[Path, typer.Option(help="The held-out text of novels")],
 ) -> None:
     """Write results/bilms/NAME.json for each of BILMS."""
+    check_text(wikipedia, "wikipedia")
+    check_text(novels, "novels")
     for bilm in bilms:
         measurement = Measurement()
         options = ["--wikipedia", str(wikipedia), "--novels", str(novels)]

@@ -26,7 +26,7 @@ from spacy_elmo.pretraining.text.reading import Report, read_sentences
 
 from ..inside.inside_runs import Measurement
 from ..shared.command import run_command
-from .measures import bilm_result_of, perplexity, tag_accuracies
+from .measures import bilm_result_of, check_text, perplexity, tag_accuracies
 
 MANTISSA_BITS = 10  # the default of elmo pack
 STEP_BITS = (8, 6, 5, 4)
@@ -73,6 +73,7 @@ def main(
     wikipedia: Annotated[Path, typer.Option(help="The held-out text of Wikipedia")],
 ) -> None:
     """Write results/bilms/bits.json."""
+    check_text(wikipedia, "wikipedia")
     measurement = Measurement()
     sentences = list(islice(read_sentences(wikipedia, None, Report()), EMBEDDED))
     result = {

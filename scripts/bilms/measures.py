@@ -7,17 +7,25 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from spacy_elmo.errors import CommandError
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.scoring import score_text
 from spacy_elmo.pretraining.text.reading import Report, read_sentences
 
 from ..inside.inside_runs import TAGGED
 from ..shared.elmo_command import run_elmo
+from ..shared.messages import Messages
 
 
 def bilm_result_of(project: Path, name: str) -> Path:
     """Return the file of what was measured. name: of a biLM, or "bits"."""
     return project / "results" / "bilms" / f"{name}.json"
+
+
+def check_text(path: Path, option: str) -> None:
+    """Raise CommandError if a text is no file. option: of the project's vars that names it."""
+    if not path.is_file():
+        raise CommandError(Messages.TEXT.format(got=str(path), option=option))
 
 
 def perplexity(model: LanguageModel, text: Path, limit: int | None = None) -> dict[str, Any]:

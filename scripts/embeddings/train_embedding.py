@@ -35,7 +35,7 @@ def main(embedding: str, text: Path) -> None:
     if embedding not in EMBEDDINGS:
         raise CommandError(Messages.EMBEDDING.format(got=embedding, expected=", ".join(EMBEDDINGS)))
     if not text.is_file():
-        raise CommandError(Messages.TEXT.format(got=str(text)))
+        raise CommandError(Messages.TEXT.format(got=str(text), option="text"))
     record = embedding_of(Path(), embedding)
     record.unlink(missing_ok=True)  # it belongs to the weights that are replaced
     begin = time.perf_counter()

@@ -86,7 +86,7 @@ class Messages:
     ELMO_FAILED = "the command failed; what it said stands above. The command was: {command}"
     TEXT = (
         "The text {got!r} is no file. Expected one with a sentence a line, words separated by blanks: name "
-        "it with --vars.text FILE."
+        "it with --vars.{option} FILE."
     )
     EMBEDDING = "the embedding is {got!r}. Expected one of {expected}."
     EMBEDDING_RESULT = "{path}: can't be used ({reason}). Expected what train_embedding.py writes: run it again."

@@ -14,7 +14,7 @@ from spacy.tokens import Doc, DocBin
 from scripts.bilms.measure_bilms import NOVELS, main
 from scripts.bilms.measures import bilm_result_of, perplexity
 from scripts.inside.inside_runs import TAGGED
-from spacy_elmo.errors import CorpusError
+from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.checksums import sha256_of
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 
@@ -70,6 +70,7 @@ def test_a_part_of_a_text() -> None:
 
 
 def test_a_text_that_is_missing(folder: Path) -> None:
-    with pytest.raises(CorpusError, match=r"none\.txt"):
-        main([NAME], Path("none.txt"), Path("text.txt"))
+    for texts, option in ((("none.txt", "text.txt"), "wikipedia"), (("text.txt", "."), "novels")):
+        with pytest.raises(CommandError, match=rf"is no file.*name it with --vars\.{option} FILE"):
+            main([NAME], *map(Path, texts))
     assert not (folder / "results").exists()
