@@ -17,13 +17,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-import h5py
 import numpy as np
 import numpy.typing as npt
 
+from spacy_elmo.errors import ElmoError
+from spacy_elmo.formats.softmax_file import read_softmax
 from spacy_elmo.pretraining.model.files import OPTIONS, SOFTMAX, WEIGHTS, bilm_folder, softmax_folder
 from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.scoring import score_text
+from spacy_elmo.pretraining.scoring import Score, score_text
 from spacy_elmo.pretraining.text.reading import Report, read_sentences
 from spacy_elmo.pretraining.text.vocabulary_file import END, START
 
@@ -31,24 +32,14 @@ from ..common.arguments import count, parser_of, text_file
 from ..speed.peers.environments import PeerError, environment
 
 Array = npt.NDArray[np.float64]
-_WORKER = """\
-import json, sys, warnings
-warnings.filterwarnings("ignore")
-import numpy as np, torch
-from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids
-options, weights, sentences, output = sys.argv[1:]
-bilm = _ElmoBiLm(options, weights).eval()
-found = {}
-with torch.no_grad():
-    for number, sentence in enumerate(json.load(open(sentences, encoding="utf-8"))):
-        bilm._elmo_lstm.reset_states()  # it would carry its state to the next sentence
-        found[str(number)] = bilm(batch_to_ids([sentence]))["activations"][-1][0].numpy()
-np.savez(output, **found)
-"""
+_WORKER = Path(__file__).with_name("worker_allennlp.py")
 
 
 def activations(folder: Path, sentences: Sequence[Sequence[str]]) -> Iterator[Array]:
     """Yield the top layer of each sentence as AllenNLP computes it, with <S> and </S>: *Shape:* (tokens + 2, width).
+
+    folder: of the biLM's two files.
+    sentences: lists of words.
 
     Raises PeerError if AllenNLP does not run.
     """
@@ -56,19 +47,13 @@ def activations(folder: Path, sentences: Sequence[Sequence[str]]) -> Iterator[Ar
         given, output = Path(name, "sentences.json"), Path(name, "layers.npz")
         given.write_text(json.dumps(sentences), encoding="utf-8")
         arguments = [str(path) for path in (folder / OPTIONS, folder / WEIGHTS, given, output)]
-        command = [str(environment("allennlp")), "-c", _WORKER, *arguments]
+        command = [str(environment("allennlp")), str(_WORKER), *arguments]
         ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
         if ended.returncode:
             raise PeerError(f"it ended with {ended.returncode}: {ended.stderr[-400:]}")
         with np.load(output) as layers:
             for number in range(len(sentences)):
                 yield layers[str(number)].astype(np.float64)
-
-
-def read_softmax(path: Path) -> tuple[Array, Array]:
-    """Return the weights and the biases of a softmax: *Shape:* (words, width) and (words,)."""
-    with h5py.File(path) as file:
-        return file["softmax/W"][()].astype(np.float64), file["softmax/b"][()].astype(np.float64)
 
 
 def losses(top: Array, ids: Sequence[int], weight: Array, bias: Array) -> tuple[float, float]:
@@ -89,25 +74,37 @@ def losses(top: Array, ids: Sequence[int], weight: Array, bias: Array) -> tuple[
     return total[0], total[1]
 
 
+def compare(bilm: str, text: Path, n_sentences: int) -> tuple[Score, list[float]]:
+    """Return our score, and the perplexities with AllenNLP's activations: forward, backward and mean.
+
+    bilm: a name, or a folder with its softmax.
+    text: a sentence a line, words separated by blanks.
+    n_sentences: that are read, the first ones.
+
+    Raises ElmoError if a file can't be used, and PeerError if AllenNLP does not run.
+    """
+    folder = bilm_folder(bilm)
+    model = LanguageModel.load(bilm)
+    weight, bias = (part.astype(np.float64) for part in read_softmax((softmax_folder(bilm) or folder) / SOFTMAX))
+    sentences = list(islice(read_sentences(text, None, Report()), n_sentences))
+    ours, sums = score_text(model, sentences), np.zeros(2)
+    for sentence, top in zip(sentences, activations(folder, sentences), strict=True):
+        sums += losses(top, model.ids(sentence).tolist(), weight, bias)
+    return ours, [math.exp(one / ours.predictions) for one in (*sums, sums.mean())]
+
+
 def main() -> None:
+    """Print both."""
     parser = parser_of(__doc__)
     parser.add_argument("bilm", help="a name, or a folder with its softmax")
     parser.add_argument("text", type=text_file, help="a sentence a line, words separated by blanks")
     parser.add_argument("--sentences", type=count, default=200, help="no more than this many")
     arguments = parser.parse_args()
-    folder = bilm_folder(arguments.bilm)
-    softmax = read_softmax((softmax_folder(arguments.bilm) or folder) / SOFTMAX)
-    model = LanguageModel.load(arguments.bilm)
-    sentences = list(islice(read_sentences(arguments.text, None, Report()), arguments.sentences))
-    ours = score_text(model, sentences)
-    sums = np.zeros(2)
     try:
-        for sentence, top in zip(sentences, activations(folder, sentences)):
-            sums += losses(top, model.ids(sentence).tolist(), *softmax)
-    except PeerError as error:
-        sys.exit(f"✘ AllenNLP: {error}")
-    theirs = [math.exp(one / ours.predictions) for one in (*sums, sums.mean())]
-    print(f"{len(sentences)} sentences, {ours.tokens:,} words\n")
+        ours, theirs = compare(arguments.bilm, arguments.text, arguments.sentences)
+    except (ElmoError, PeerError) as error:
+        sys.exit(f"✘ {error}")
+    print(f"{ours.sentences} sentences, {ours.tokens:,} words\n")
     print("| perplexity | forward | backward | mean |\n|---|---|---|---|")
     for name, values in (("this package", ours.perplexities), ("AllenNLP's activations", theirs)):
         print(f"| {name} | {' | '.join(f'{value:.5f}' for value in values)} |")

@@ -2,18 +2,19 @@
 
     python -m scripts.bilms.measure_bilms en_mini en_midi --wikipedia heldout.txt --novels novels.heldout.txt
 
-Newswire and tweets are the development parts of two of the tasks, in corpus/.
+Newswire and tweets are the development parts of two of the tasks, in corpus/. First install what the biLMs predict
+words with: pip install ./packages/en_mini_softmax ./packages/en_midi
 """
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.checksums import sha256_of
 from spacy_elmo.formats.options import read_options
 from spacy_elmo.pretraining.model.files import OPTIONS, SOFTMAX, WEIGHTS, bilm_folder, softmax_folder
@@ -21,45 +22,52 @@ from spacy_elmo.pretraining.model.language_model import LanguageModel
 
 from ..inside.inside_runs import Measurement
 from ..shared.command import run_command
-from .measures import bilm_result_of, check_text, perplexity, tag_accuracies
+from ..shared.messages import Messages
+from .measures import bilm_result_of, check_corpora, check_text, perplexity, tag_accuracies
 
+BILMS = ("en_mini", "en_midi")
 NOVELS = 3000  # sentences that are read of the novels, the first ones
 NEWSWIRE, TWEETS = Path("corpus/ner_newswire/dev.spacy"), Path("corpus/ner/dev.spacy")
 
 
-def measure(bilm: str, wikipedia: Path, novels: Path) -> dict[str, Any]:
-    """Return what docs/results.md tells of a biLM. Raises ElmoError if the biLM or a text can't be read.
+def measure(bilm: str, model: LanguageModel, wikipedia: Path, novels: Path) -> dict[str, Any]:
+    """Return what docs/results.md tells of a biLM. Raises ElmoError if a text can't be read.
 
-    bilm: its name, or a folder with its softmax.
+    bilm: its name.
+    model: the biLM with its softmax.
     wikipedia, novels: texts that it has not read, a sentence a line, words separated by blanks.
     """
     folder = bilm_folder(bilm)
     files = [folder / WEIGHTS, (softmax_folder(bilm) or folder) / SOFTMAX]
-    model = LanguageModel.load(bilm)
-    texts = {"wikipedia": (wikipedia, None), "novels": (novels, NOVELS), "newswire": (NEWSWIRE, None)}
-    texts["tweets"] = (TWEETS, None)
+    texts = {"wikipedia": (wikipedia, None), "novels": (novels, NOVELS)}
+    texts |= {"newswire": (NEWSWIRE, None), "tweets": (TWEETS, None)}
     return {
         "weights": sha256_of(folder / WEIGHTS)[:12],
         "parameters": read_options(folder / OPTIONS).n_parameters,
-        "bytes": {file.name: os.stat(file).st_size for file in files},
+        "bytes": {file.name: file.stat().st_size for file in files},
         "perplexities": {name: perplexity(model, text, limit) for name, (text, limit) in texts.items()},
         "tags": tag_accuracies(bilm),
     }
 
 
 def main(
-    bilms: Annotated[list[str], typer.Argument(help="Their names")],
+    bilms: Annotated[list[str], typer.Argument(help="en_mini, en_midi or both")],
     wikipedia: Annotated[Path, typer.Option(help="The held-out text of Wikipedia")],
     novels: Annotated[Path, typer.Option(help="The held-out text of novels")],
 ) -> None:
     """Write results/bilms/NAME.json for each of BILMS."""
+    for bilm in bilms:
+        if bilm not in BILMS:
+            raise CommandError(Messages.BILM.format(got=bilm, expected=", ".join(BILMS)))
     check_text(wikipedia, "wikipedia")
     check_text(novels, "novels")
-    for bilm in bilms:
+    check_corpora((NEWSWIRE, TWEETS))
+    models = {bilm: LanguageModel.load(bilm) for bilm in bilms}  # all of them before the first one takes minutes
+    for bilm, model in models.items():
         measurement = Measurement()
         options = ["--wikipedia", str(wikipedia), "--novels", str(novels)]
         command = shlex.join(["python", "-m", "scripts.bilms.measure_bilms", bilm, *options])
-        measurement.write(bilm_result_of(Path(), bilm), command, measure(bilm, wikipedia, novels))
+        measurement.write(bilm_result_of(Path(), bilm), command, measure(bilm, model, wikipedia, novels))
 
 
 if __name__ == "__main__":

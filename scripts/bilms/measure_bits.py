@@ -2,7 +2,7 @@
 
     python -m scripts.bilms.measure_bits runs/en_mini/model-last --wikipedia heldout.txt
 
-The biLM should be one that was not packed before.
+It should be one that was not packed before: model-last of the run that made en_mini.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import typer
 
 from spacy_elmo import ElmoEmbedder
+from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.checksums import sha256_of
 from spacy_elmo.pretraining.model.files import OPTIONS, SOFTMAX, WEIGHTS
 from spacy_elmo.pretraining.model.language_model import LanguageModel
@@ -26,9 +27,10 @@ from spacy_elmo.pretraining.text.reading import Report, read_sentences
 
 from ..inside.inside_runs import Measurement
 from ..shared.command import run_command
-from .measures import bilm_result_of, check_text, perplexity, tag_accuracies
+from ..shared.messages import Messages
+from .measures import bilm_result_of, check_corpora, check_text, perplexity, tag_accuracies
 
-MANTISSA_BITS = 10  # the default of elmo pack
+DEFAULT_BITS = 10  # of the mantissas, by elmo pack
 STEP_BITS = (8, 6, 5, 4)
 SENTENCES, EMBEDDED = 1000, 200  # for the perplexity, and for the vectors
 
@@ -58,11 +60,11 @@ def measure_copy(model: Path, bits: int | None, wikipedia: Path, sentences: Sequ
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "packed")
-        packed = pack(model, folder, MANTISSA_BITS, bits=bits)
+        packed = pack(model, folder, DEFAULT_BITS, bits=bits)
         return {
-            "setting": f"--mantissa-bits {MANTISSA_BITS}" if bits is None else f"--bits {bits}",
+            "setting": f"--mantissa-bits {DEFAULT_BITS}" if bits is None else f"--bits {bits}",
             "bytes": {file: packed.sizes[file][1] for file in (WEIGHTS, SOFTMAX)},
-            "layers": layer_changes(model, folder, sentences),
+            "layer_changes": layer_changes(model, folder, sentences),
             "perplexity": perplexity(LanguageModel.load(folder), wikipedia, SENTENCES)["perplexity"],
             "tags": tag_accuracies(str(folder)),
         }
@@ -74,12 +76,17 @@ def main(
 ) -> None:
     """Write results/bilms/bits.json."""
     check_text(wikipedia, "wikipedia")
+    check_corpora()
+    whole = LanguageModel.load(model)
     measurement = Measurement()
-    sentences = list(islice(read_sentences(wikipedia, None, Report()), EMBEDDED))
+    sentences = list(islice(read_sentences(wikipedia, None, Report()), SENTENCES))
+    if len(sentences) < SENTENCES:
+        raise CommandError(Messages.BITS_TEXT.format(path=wikipedia, got=len(sentences), expected=SENTENCES))
+    del sentences[EMBEDDED:]
     result = {
         "weights": sha256_of(model / WEIGHTS)[:12],
         "bytes": {file: (model / file).stat().st_size for file in (WEIGHTS, SOFTMAX)},
-        "perplexity": perplexity(LanguageModel.load(model), wikipedia, SENTENCES)["perplexity"],
+        "perplexity": perplexity(whole, wikipedia, SENTENCES)["perplexity"],
         "tags": tag_accuracies(str(model)),
         "copies": [measure_copy(model, bits, wikipedia, sentences) for bits in (None, *STEP_BITS)],
     }

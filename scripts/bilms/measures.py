@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,29 @@ from ..shared.messages import Messages
 
 
 def bilm_result_of(project: Path, name: str) -> Path:
-    """Return the file of what was measured. name: of a biLM, or "bits"."""
+    """Return the file of what was measured.
+
+    project: the folder with results.
+    name: of a biLM, or "bits".
+    """
     return project / "results" / "bilms" / f"{name}.json"
 
 
 def check_text(path: Path, option: str) -> None:
-    """Raise CommandError if a text is no file. option: of the project's vars that names it."""
+    """Raise CommandError if a text is no file.
+
+    path: of the text.
+    option: of the project's vars that names it.
+    """
     if not path.is_file():
         raise CommandError(Messages.TEXT.format(got=str(path), option=option))
+
+
+def check_corpora(paths: Iterable[Path] = ()) -> None:
+    """Raise CommandError if a corpus of `tag_accuracies` is missing, or one of `paths`."""
+    for path in (*paths, *map(Path, TAGGED)):
+        if not path.is_file():
+            raise CommandError(Messages.CORPUS_MISSING.format(path=path))
 
 
 def perplexity(model: LanguageModel, text: Path, limit: int | None = None) -> dict[str, Any]:
@@ -54,5 +70,5 @@ def tag_accuracies(model: str) -> list[float]:
 
     Raises CommandError if the probe fails.
     """
-    found = json.loads(run_elmo("probe", *TAGGED.split(), "--attr", "upos", "--model", model, "--json", output=True))
+    found = json.loads(run_elmo("probe", *TAGGED, "--attr", "upos", "--model", model, "--json", output=True))
     return [float(layer["trained"]["accuracy"]) for layer in found["layers"]]

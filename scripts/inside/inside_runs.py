@@ -18,11 +18,11 @@ from ..shared.command import run_command
 from ..shared.elmo_command import run_elmo
 from ..shared.messages import Messages
 
-TAGGED = "corpus/tagger/en_ewt-ud-train.spacy corpus/tagger/en_ewt-ud-dev.spacy"
+TAGGED = ("corpus/tagger/en_ewt-ud-train.spacy", "corpus/tagger/en_ewt-ud-dev.spacy")  # for training and for scoring
 _SENSES = "semcor30 senseval2 senseval3 semeval2007_task17 semeval2013_task12_en"  # the first one is for training
 COMMANDS = {
-    "probe_upos": f"probe {TAGGED} --attr upos --random",
-    "probe_tag": f"probe {TAGGED} --attr tag --random",
+    "probe_upos": f"probe {' '.join(TAGGED)} --attr upos --random",
+    "probe_tag": f"probe {' '.join(TAGGED)} --attr tag --random",
     "probe_ent": "probe corpus/ner/train.spacy corpus/ner/dev.spacy --attr ent --random",
     "senses": "wsd {} --first-senses corpus/senses/first_senses.tsv".format(
         " ".join(f"corpus/senses/{name}.tsv" for name in _SENSES.split())

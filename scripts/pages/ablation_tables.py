@@ -55,10 +55,10 @@ def ablation_parts(project: Path, output: Path, all_runs: AllRuns = ()) -> list[
         "development part, because the test part is not for choosing. So the scores are a little too good. Difference: "
         "of the first measure, from the row [x; ELMo] of the same table. Another seed changes a score too. A "
         "difference no larger than the deviation between seeds, which is in the task's own table above, says nothing. "
-        "A mix learns both gamma and the weights of the layers, or neither: what gamma alone brings, the rows of the "
-        "mean without it and of an l2 of 50 with it tell. The l2 of all other rows is 0. The loss of a component in "
-        "spaCy is a sum over the batch, and the paper's a mean over examples. So an l2 of 0.001 is weaker here than "
-        "the paper's lambda of 0.001."
+        "A mix learns both gamma and the weights of the layers, or neither. To see what gamma alone brings, compare "
+        "the mean of the layers without gamma with an l2 of 50, which nearly gives the mean. The l2 is 0 if a row "
+        "names none. The loss of a component in spaCy is a sum over the batch, and the paper's a mean over examples. "
+        "So an l2 of 0.001 is weaker here than the paper's lambda of 0.001."
     )
     return ["## One change at a time", introduction, *parts] if parts else []
 
@@ -140,8 +140,9 @@ def pace_parts(all_runs: AllRuns) -> list[str]:
     text = (
         "Updates until x alone has its best score on the development part, and until [x; ELMo] has reached that score; "
         "means over the runs in which it did. The score is the one by which training keeps the best weights; for UD "
-        "English EWT it is a weighted mean of tags, morphology and dependencies. The first runs of some tasks did not "
-        "record it. In the paper, semantic roles took 486 epochs without ELMo and 10 with it."
+        "English EWT it is a weighted mean of tags, morphology and dependencies. The early runs did not record it: "
+        "some tasks are missing, or have fewer runs. In the paper, semantic roles took 486 epochs without ELMo and 10 "
+        "with it."
     )
     return ["## How soon", text, table(["task", "x alone", "[x; ELMo]", "reached in"], rows)]
 

@@ -7,32 +7,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..runs.experiments import ALTERNATIVES, BASELINE, ELMO, TASKS, embedding_of, speed_of
+from ..runs.experiments import ALTERNATIVES, BASELINE, ELMO, MIDI, TASKS, embedding_of, speed_of
 from ..shared.messages import Messages
 from .results_tables import values_of
 from .run_files import read_runs, understood
 
-WITH_LARGER = "midi"  # the network with the larger biLM, which was trained on a GPU alone
 TASK = TASKS[0]  # which ALTERNATIVES has further networks of
 _OTHERS = {"vectors": "floret", "pretrained": "spacy_pretrain", "short_bilm": "short_bilm"}  # and their embeddings
 # worked out from en_mini's README: 4.5 hours on two cores and 2.75 on one, without the GPU's minutes; 142, 22, 48 and
 # 130 million tokens, and 600 million on the GPU
 _EN_MINI = (705.0, 942_000_000)
+_EN_MIDI = (None, 450_000_000)  # on a GPU alone
 
 
 class Alternative(NamedTuple):
     """A network and what it costs.
 
     title: of the network.
-    training: minutes of a core in which its embedding was trained, and words read meanwhile; None: it has none, or
-        they were not recorded.
+    training: minutes of a core in which its embedding was trained (None: none), and words read meanwhile; None: it has
+        no embedding, or they were not recorded.
     scores: the first measure of each run on the test part.
     megabytes: of the trained pipeline's folder.
     words_per_second: on two threads; None: not measured.
     """
 
     title: str
-    training: tuple[float, int] | None
+    training: tuple[float | None, int] | None
     scores: list[float]
     megabytes: float
     words_per_second: int | None
@@ -40,8 +40,8 @@ class Alternative(NamedTuple):
 
 def read_alternatives(project: Path, seeds: Sequence[int]) -> list[Alternative]:
     """Return the networks that have runs; the first one has no embedding. Raises CommandError for a damaged file."""
-    found, trained = [], {ELMO: _EN_MINI}
-    for name in (BASELINE, *_OTHERS, ELMO, WITH_LARGER):
+    found, trained = [], {ELMO: _EN_MINI, MIDI: _EN_MIDI}
+    for name in (BASELINE, *_OTHERS, ELMO, MIDI):
         task = ALTERNATIVES if name in ALTERNATIVES.networks else TASK
         runs = read_runs(project, task, seeds).of(name)
         if runs:

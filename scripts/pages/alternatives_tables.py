@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..runs.experiments import ALTERNATIVES, ELMO
-from .alternatives import TASK, WITH_LARGER, Alternative, read_alternatives
+from ..runs.experiments import ALTERNATIVES, ELMO, MIDI
+from .alternatives import TASK, Alternative, read_alternatives
 from .results_plots import plot_costs
 from .results_tables import error_cut, source_lines, spread, table
 from .run_files import read_runs
@@ -16,9 +16,9 @@ _TEXT = """\
 What you could train on your own text in place of ELMo: static vectors (floret; spaCy keeps them frozen), the first
 weights of x (`spacy pretrain`; they are tuned with the component), or a biLM of the embedded one's sizes. Each had
 about half an hour of one core, with the settings of its documentation, and read the first text of the embedded biLM:
-Wikipedia of 2015. `spacy pretrain` multiplied matrices with numpy, which is faster, so it read more in the same time.
-The biLM of half an hour had AdamW at 0.004, the default at that time. Its minutes contain the evaluation at its end,
-which took eight of them. The minutes and words of the embedded biLM are the sums of
+Wikipedia of 2015. `spacy pretrain` had numpy multiply its matrices; without that it would have read less. The biLM of
+half an hour had AdamW at 0.004, the default at that time. Its minutes contain the evaluation at its end, which took
+eight of them. The minutes and words of the embedded biLM are the sums of
 those in its model card: it was trained on another machine too, and has also read Wikipedia of 2018 and novels. Minutes
 are those of one core: an hour of two cores counts as 120. The embedded biLM also had 7 minutes of a GPU, in which it
 read 600 million of its words. `en_midi` had 9 minutes of a GPU, and read 450 million words. Words read are each
@@ -52,8 +52,8 @@ def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> lis
 
 
 def best(found: Sequence[Alternative]) -> str:
-    """Return which network has the best scores, and whom that concerns."""
-    name, larger, elmo = TASK.measures[0].name, TASK.networks[WITH_LARGER].title, TASK.networks[ELMO].title
+    """Return which network has the best scores, and what to take for a corpus like this."""
+    name, larger, elmo = TASK.measures[0].name, TASK.networks[MIDI].title, TASK.networks[ELMO].title
     first = _best(found)
     lines = [f"The best mean {name} of these is that of {first.title}."]
     if first.title == larger:
@@ -61,8 +61,8 @@ def best(found: Sequence[Alternative]) -> str:
         lines.append(f"Of the others, {first.title} has the best one.")
     if first.title != elmo:
         lines.append(
-            f"So {first.title} is what to take for a corpus like this if one small thing is enough. ELMo can "
-            "stand beside static vectors; the section of this corpus has both together."
+            f"So for a corpus like this take {first.title}, unless it may be as large and as slow as `en_midi`. ELMo "
+            "can stand beside static vectors; the section of this corpus has both together."
         )
     return " ".join(lines)
 

@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..bilms.measure_bilms import NOVELS
-from ..bilms.measure_bits import SENTENCES
+from spacy_elmo.pretraining.model.files import SOFTMAX, WEIGHTS
+
+from ..bilms.measure_bilms import BILMS, NOVELS
+from ..bilms.measure_bits import EMBEDDED, SENTENCES
 from ..bilms.measures import bilm_result_of
 from ..shared.messages import Messages
-from .results_tables import table
+from .results_tables import percent, table
 from .run_files import understood
 
-_BILMS = ("en_mini", "en_midi")
 _BITS = "bits"
 _TEXTS = {"wikipedia": "Wikipedia", "novels": "novels", "newswire": "newswire", "tweets": "tweets"}
-_LAYERS = ("layer 0", "layer 1", "layer 2", "the mean of the layers")
+_MEAN = "the mean of the layers"
 
 _READING = f"""\
 Perplexity from the zero state, by a softmax over the 50,000 words of `en_mini`; all other words count as `<UNK>`. It is
-exp of the mean loss of both directions. No biLM has read these texts: the held-out articles of Wikipedia, the first
-{NOVELS:,} held-out sentences of novels, and the development parts of Worldwide Newswire and Broad Twitter. Tags: what a
-linear classifier of the universal tags of UD English EWT gets right on the development part, in %."""
-_BITS_READING = """\
-A smaller file: `en_mini` as it was trained, and its copies by [`elmo pack`](pretraining.md#a-smaller-file). Change: the
-norm of the change of a layer's vectors, as a share of their norm, over 200 sentences. Perplexity: of the first
-{sentences:,} sentences of the text of Wikipedia above. `en_mini` is shipped with `--bits 8`."""
+exp of the mean loss of both directions. The biLMs have not read these texts: the held-out articles of Wikipedia, the
+first {NOVELS:,} held-out sentences of novels, and the development parts of Worldwide Newswire and Broad Twitter. Tags:
+what a linear classifier of the universal tags of UD English EWT gets right on the development part, in %."""
+_BITS_READING = f"""\
+The biLM of which `en_mini` was made, as it was trained, and its copies by
+[`elmo pack`](pretraining.md#a-smaller-file). `en_mini` is the copy with `--bits 8`. Change: the norm of the change of a
+layer's vectors, as a share of their norm, over {EMBEDDED} sentences of held-out Wikipedia. Perplexity: of its first
+{SENTENCES:,} sentences, with the softmax of the copy."""
 
 
 def bilm_parts(project: Path) -> list[str]:
     """Return the paragraphs of the section; none without results. Raises CommandError if a file can't be used."""
-    found = {name: _read(bilm_result_of(project, name)) for name in (*_BILMS, _BITS)}
-    parts = []
-    measured = {name: found[name] for name in _BILMS if found[name]}
+    found = {name: _read(bilm_result_of(project, name)) for name in (*BILMS, _BITS)}
+    parts = ["## The biLMs"] if any(found.values()) else []
+    measured = {name: found[name] for name in BILMS if found[name]}
     if measured:
-        parts += ["## The biLMs", "\n".join(map(_source, measured.values())), _READING, bilms_table(project, measured)]
+        with understood(bilm_result_of(project, ""), Messages.BILM_RESULT):
+            parts += ["\n".join(map(_source, measured.values())), _READING, bilms_table(measured)]
     if bits := found[_BITS]:
         with understood(bilm_result_of(project, _BITS), Messages.BILM_RESULT):
-            reading = _BITS_READING.format(sentences=SENTENCES)
-            parts += ["### Fewer bits", _source(bits), reading, bits_table(bits["result"])]
+            parts += ["### Fewer bits", _source(bits), _BITS_READING, bits_table(bits["result"])]
     return parts
 
 
@@ -53,50 +55,53 @@ def _read(path: Path) -> dict[str, Any]:
         return {name: data[name] for name in ("command", "commit", "machine", "minutes", "result")}
 
 
-def _source(record: dict[str, Any]) -> str:
+def _source(record: Mapping[str, Any]) -> str:
     facts = [f"`{record['command']}`", f"commit {record['commit'] or 'unknown'}", record["machine"]]
-    return f"{'; '.join(facts)}; {record['minutes']:.0f} minutes, while the machine did other work.  "
+    return f"- {'; '.join(facts)}; {float(record['minutes']):.0f} minutes, while the machine did other work."
 
 
-def bilms_table(project: Path, records: dict[str, dict[str, Any]]) -> str:
-    """Return a table with a column for each biLM. Raises CommandError if a record lacks something."""
-    columns = []
-    for name, record in records.items():
-        with understood(bilm_result_of(project, name), Messages.BILM_RESULT):
-            columns.append(_figures(record["result"]))
-    rows = [[what, *(column[what] for column in columns)] for what in columns[0]]
-    return table(["", *(f"`{name}`" for name in records)], rows)
+def bilms_table(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a table with a column for each biLM. records: what was measured of each, by its name.
 
-
-def _figures(result: dict[str, Any]) -> dict[str, str]:
-    figures = {"weights, first digits of the SHA-256": result["weights"], "parameters": f"{result['parameters']:,}"}
-    for name, size in result["bytes"].items():
-        figures[f"{name}, MB"] = f"{size / 1e6:.1f}"
+    Raises ValueError if they were measured on different texts, and KeyError if something is missing.
+    """
+    results = {name: record["result"] for name, record in records.items()}
+    rows = [
+        ["weights, first digits of the SHA-256", *(str(result["weights"]) for result in results.values())],
+        ["parameters", *(f"{result['parameters']:,}" for result in results.values())],
+    ]
+    rows += [[f"{file}, MB", *(_megabytes(result, file) for result in results.values())] for file in (WEIGHTS, SOFTMAX)]
     for name, title in _TEXTS.items():
-        text = result["perplexities"][name]
-        figures[f"perplexity, {title}: {text['sentences']:,} sentences, {text['tokens']:,} words"] = (
-            f"{text['perplexity']:.1f}"
-        )
-    for title, share in zip(_LAYERS, result["tags"], strict=True):
-        figures[f"tags, {title}"] = _percent(share)
-    return figures
+        texts = [result["perplexities"][name] for result in results.values()]
+        sizes = {f"{text['sentences']:,} sentences, {text['tokens']:,} words" for text in texts}
+        if len(sizes) > 1:
+            raise ValueError(f"{' and '.join(results)} were measured on different texts of {title}: {sorted(sizes)}")
+        rows.append([f"perplexity, {title}: {sizes.pop()}", *(f"{text['perplexity']:.1f}" for text in texts)])
+    tags = [[percent(share) for share in result["tags"]] for result in results.values()]
+    for number, shares in enumerate(zip(*tags, strict=True)):
+        layer = _MEAN if number == len(tags[0]) - 1 else f"layer {number}"
+        rows.append([f"tags, {layer}", *shares])
+    return table(["", *(f"`{name}`" for name in results)], rows)
 
 
-def bits_table(result: dict[str, Any]) -> str:
-    """Return a table with a row for the biLM as it was trained, and for each copy."""
-    rows = [_row("as it was trained", result, [""] * 3)]
+def bits_table(result: Mapping[str, Any]) -> str:
+    """Return a table with a row for the biLM as it was trained, and for each copy.
+
+    result: what measure_bits.py has measured. Raises KeyError if something is missing.
+    """
+    n_layers = len(result["tags"]) - 1
+    rows = [_row("as it was trained", result, [""] * n_layers)]
     for copy in result["copies"]:
-        changes = [f"{100 * change:.2g} %" for change in copy["layers"]]
+        changes = [f"{100 * change:.2g} %" for change in copy["layer_changes"]]
         rows.append(_row(f"`{copy['setting']}`", copy, changes))
-    head = ["", "weights.hdf5, MB", "softmax.hdf5, MB", *(f"change of layer {number}" for number in range(3))]
-    return table([*head, "perplexity", "tags: layers 0, 1, 2, their mean"], rows)
+    head = ["", *(f"{file}, MB" for file in (WEIGHTS, SOFTMAX)), *(f"change of layer {n}" for n in range(n_layers))]
+    return table([*head, "perplexity", "tags: layers 0, 1 ..., their mean"], rows)
 
 
-def _row(title: str, measured: dict[str, Any], changes: Sequence[str]) -> list[str]:
-    sizes = [f"{measured['bytes'][name] / 1e6:.1f}" for name in ("weights.hdf5", "softmax.hdf5")]
-    tags = ", ".join(map(_percent, measured["tags"]))
-    return [title, *sizes, *changes, f"{measured['perplexity']:.1f}", tags]
+def _row(title: str, measured: Mapping[str, Any], changes: Sequence[str]) -> list[str]:
+    sizes = [_megabytes(measured, file) for file in (WEIGHTS, SOFTMAX)]
+    return [title, *sizes, *changes, f"{measured['perplexity']:.1f}", ", ".join(map(percent, measured["tags"]))]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
+def _megabytes(measured: Mapping[str, Any], file: str) -> str:
+    return f"{measured['bytes'][file] / 1e6:.1f}"

@@ -13,7 +13,7 @@ from spacy_elmo.errors import CommandError
 
 from ..inside.inside_runs import inside_result_of
 from ..shared.messages import Messages
-from .results_tables import table
+from .results_tables import percent, table
 
 JUDGED = Path(__file__).parents[1] / "inside" / "judged_neighbours.tsv"
 _PROBES = {
@@ -92,10 +92,6 @@ def _source(results: dict[str, dict[str, Any]]) -> str:
     )
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
 def layer_rows(results: dict[str, dict[str, Any]]) -> list[list[str]]:
     """Return a row for each question: its name, figures without a layer, of each layer and of the paper."""
     rows = []
@@ -103,11 +99,11 @@ def layer_rows(results: dict[str, dict[str, Any]]) -> list[list[str]]:
         if name in results:
             result = results[name]["result"]
             values = [result["majority"][key], *(layer["trained"][key] for layer in result["layers"])]
-            rows.append([title, *map(_percent, values), *_PAPER.get(name, ("", ""))])
+            rows.append([title, *map(percent, values), *_PAPER.get(name, ("", ""))])
     if "senses" in results:
         total = results["senses"]["result"]["all"]
         values = [total["first_sense"]["f1"], *(layer["f1"] for layer in total["layers"])]
-        rows.append(["word senses, SemCor", *map(_percent, values), *_PAPER["senses"]])
+        rows.append(["word senses, SemCor", *map(percent, values), *_PAPER["senses"]])
     return rows
 
 
@@ -117,7 +113,7 @@ def random_rows(results: dict[str, dict[str, Any]]) -> list[list[str]]:
     for name, (title, key) in _PROBES.items():
         if name in results:
             layers = results[name]["result"]["layers"]
-            rows.append([title, *(_percent(layer["random"][key]) for layer in layers)])
+            rows.append([title, *(percent(layer["random"][key]) for layer in layers)])
     return rows
 
 
@@ -137,11 +133,11 @@ def senses_table(result: dict[str, Any]) -> str:
     rows = [
         ["instances", *(f"{test['instances']:,}" for test in tests)],
         ["of them lemmas that SemCor does not have", *(f"{test['not_in_training']:,}" for test in tests)],
-        ["first sense of WordNet", *(_percent(test["first_sense"]["f1"]) for test in tests)],
+        ["first sense of WordNet", *(percent(test["first_sense"]["f1"]) for test in tests)],
     ]
     for number, layer in enumerate(tests[0]["layers"]):
         name = "mean of the layers" if layer["layer"] == "mean" else f"layer {layer['layer']}"
-        rows.append([name, *(_percent(test["layers"][number]["f1"]) for test in tests)])
+        rows.append([name, *(percent(test["layers"][number]["f1"]) for test in tests)])
     return table(["", *(Path(test["test"]).stem for test in tests)], rows)
 
 

@@ -25,7 +25,7 @@ from .bilm_tables import bilm_parts
 from .inside_tables import inside_parts
 from .results_plots import has_scores, plot_mixes, plot_scores, plot_summary
 from .results_tables import (
-    LARGER,
+    OF_BILMS,
     WITH_VECTORS,
     beside_table,
     costs_table,
@@ -48,10 +48,10 @@ the networks differ only in what their names say. The paper's figures are of its
 parameters, and of larger training sets. Lines on how to read the page follow the first tables."""
 
 _WITH_VECTORS = "The same measures with static vectors, on the tasks on which they were tried:"
-_LARGER = """\
+_OF_BILMS = """\
 The same measures with the larger biLM [`en_midi`](pretraining.md#how-en_midi-was-trained), on the tasks on which it was
-tried. The settings are those of `en_mini`. These runs were made without the compiled loops, so their minutes below are
-up to twice as many as with them:"""
+tried. The settings are those of `en_mini`. These runs were made without the compiled loops, and some were scored
+without them, so their minutes and words per second below are no measure of its speed:"""
 
 _READING = """\
 How to read this page, which `python -m spacy project run results` writes from the files in `results/`:
@@ -65,7 +65,7 @@ How to read this page, which `python -m spacy project run results` writes from t
 - Minutes are those of the shortest run, words per second those of the fastest one, since runs were made on machines of
   different speed; one thread, while the machine did other work. Take them as rough sizes. Minutes include the times in
   which a run was paused. Words per second in "What you would take instead" were measured side by side.
-- The summary, "How soon" and "The mixes of all tasks" are made of the runs in the tasks' sections."""
+- The summary, "How soon" and "The mixes of all tasks" are made of the runs in the other sections."""
 
 
 def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:
@@ -77,7 +77,7 @@ def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:
     picture = f"![share of the errors that ELMo removes]({plot.name})"
     lines = "\n".join(f"- {line}" for line in summary_lines(project, all_runs))
     parts = [picture, lines, summary_table(all_runs)]
-    for networks, what in ((WITH_VECTORS, _WITH_VECTORS), (LARGER, _LARGER)):
+    for networks, what in ((WITH_VECTORS, _WITH_VECTORS), (OF_BILMS, _OF_BILMS)):
         if beside := beside_table(all_runs, networks):
             parts += [what, beside]
     return parts

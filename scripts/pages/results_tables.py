@@ -5,18 +5,23 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..runs.experiments import BASELINE, ELMO, NETWORKS, Task
+from ..runs.experiments import BASELINE, ELMO, MIDI, NETWORKS, Task
 from ..runs.facts_of_runs import bilm_mark
 from .run_files import AllRuns, Run, Runs
 
 WITH_VECTORS = {"vectors": "vectors", ELMO: "ELMo", "vectors_elmo": "both"}
-LARGER = {ELMO: "en_mini", "midi": "en_midi"}
+OF_BILMS = {ELMO: "en_mini", MIDI: "en_midi"}
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
     return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
+
+
+def percent(share: float) -> str:
+    """Return a share as a number of percent. share: between 0 and 1."""
+    return f"{100 * share:.1f}"
 
 
 def spread(values: Sequence[float]) -> str:

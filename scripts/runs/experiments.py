@@ -59,14 +59,14 @@ def other_bilm(title: str, folder: str, width: int | None = None) -> Network:
     return Network(title, elmo=True, settings=settings, width=width)
 
 
-BASELINE, ELMO = "baseline", "elmo"
+BASELINE, ELMO, MIDI = "baseline", "elmo", "midi"
 NETWORKS = {
     BASELINE: Network("x alone", elmo=False),
     ELMO: Network("[x; ELMo]", elmo=True),
     "random": other_bilm("[x; biLM with random weights]", "assets/random_bilm"),
     "vectors": Network("x with static vectors", elmo=False, vectors=True),
     "vectors_elmo": Network("[x with static vectors; ELMo]", elmo=True, vectors=True),
-    "midi": other_bilm("[x; ELMo] with en_midi", "packages/en_midi/spacy_elmo_en_midi", width=512),
+    MIDI: other_bilm("[x; ELMo] with en_midi", "packages/en_midi/spacy_elmo_en_midi", width=512),
 }
 
 

@@ -13,7 +13,7 @@ from spacy.language import Language
 from thinc.api import Config, Model
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.atomic import replacing
+from spacy_elmo.formats.atomic import replacing, writing
 from spacy_elmo.formats.checksums import sha256_of
 from spacy_elmo.modules.loading import embedded_files
 
@@ -23,7 +23,8 @@ _CODE = ("spacy_elmo", "scripts", "configs")  # results/ and the pages change wh
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
     """Write a record as JSON, whole or not at all, and the folder around it. Raises CommandError if it can't."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path, CommandError):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, CommandError) as temporary:
         temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

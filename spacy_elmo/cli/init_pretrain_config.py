@@ -9,7 +9,17 @@ import typer
 from ..errors import CommandError, CorpusError, Errors
 from ..formats.text.sources import find_files, refuse_inside
 from ..formats.text.splitting import splitter
-from ..pretraining.model.files import SOFTMAX, WORDS, bilm_folder, has_softmax, no_softmax, softmax_folder
+from ..modules.softmax.adaptive import AdaptiveSoftmax
+from ..pretraining.model.files import (
+    SOFTMAX,
+    WORDS,
+    bilm_folder,
+    has_softmax,
+    is_embedded,
+    no_softmax,
+    softmax_folder,
+)
+from ..pretraining.model.language_model import read_output_layer
 from ..pretraining.run.starting import check_init
 from ..pretraining.settings.config import PretrainConfig
 from ..pretraining.settings.config_file import to_config, to_text
@@ -74,10 +84,22 @@ def config_text(
 
 
 def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
-    """Return settings with the full softmax if a biLM to tune predicts fewer words than would be sampled."""
+    """Return settings whose softmax fits that of a biLM to tune.
+
+    An adaptive one stays adaptive. If the biLM predicts fewer words than would be sampled, the softmax is full.
+
+    init: its folder, or its name.
+    settings: for tuning any biLM.
+
+    Raises ElmoError if its softmax can't be read.
+    """
     folder, softmax = softmax_folder(init), settings.training.softmax
     if folder is None or not all((folder / name).is_file() for name in (SOFTMAX, WORDS)):
         return settings  # without a softmax its words are not used either
+    layer = read_output_layer(folder / SOFTMAX, untrusted=not is_embedded(init))
+    if isinstance(layer, AdaptiveSoftmax):
+        adaptive = replace(softmax, kind="adaptive", cutoffs=tuple(layer.cutoffs))
+        return replace(settings, training=replace(settings.training, softmax=adaptive))
     if len(read_words(folder / WORDS)) >= softmax.negatives:
         return settings
     return replace(settings, training=replace(settings.training, softmax=replace(softmax, kind="full")))

@@ -11,7 +11,7 @@ from ..errors import CheckpointError, CommandError, ElmoError, Errors, OtherProc
 from ..formats.folders.lock import folder_lock
 from ..pretraining.run import loop
 from ..pretraining.run.reporting import Reporter
-from ..pretraining.run.starting import check_paths
+from ..pretraining.run.starting import check_new_run
 from ..pretraining.settings.config_file import read_config
 from ..pretraining.training.torchrun import environment, local_rank
 from .shared.console import show_all
@@ -107,7 +107,7 @@ def pretrain(
     reporter = ConsoleReporter(restart=restart, language=settings.corpus.language) if first else Reporter()
     try:
         if restart and first:
-            check_paths(settings.paths, output)  # before anything is moved
+            check_new_run(settings, output)  # before anything is moved
             renamed = move_aside(output)
             if renamed is not None:
                 reporter.message(f"the earlier run is kept in {renamed}")

@@ -1,5 +1,6 @@
 """Saved pipelines: their elmo pipes, and the biLMs in these."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -102,13 +103,19 @@ def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLMOptions, str | None]]:
     Raises CommandError if the pipeline can't be loaded, or if it or a pipe has no biLM of this package.
     """
     shims = {name: _shim_of(pipeline, pipe) for name, pipe in _load(pipeline)[1].items()}
-    return [(name, shim.options, _name_of(shim)) for name, shim in shims.items()]
+    known = _known_bilms()
+    return [(name, shim.options, _name_of(shim, known)) for name, shim in shims.items()]
 
 
-def _name_of(shim: BiLMShim) -> str | None:
-    known = {EMBEDDED: BiLMShim(None, None)}  # by their files, because a folder may have the name of a biLM
-    for name, folder in folders_of_packages().items():
-        known[name] = BiLMShim(str(folder / OPTIONS), str(folder / WEIGHTS))
+def _known_bilms() -> dict[str, BiLMShim]:
+    # packages by their files, because a folder may have the name of a biLM
+    packages = {
+        name: BiLMShim(str(folder / OPTIONS), str(folder / WEIGHTS)) for name, folder in folders_of_packages().items()
+    }
+    return packages | {EMBEDDED: BiLMShim(None, None)}  # a package can't take its name
+
+
+def _name_of(shim: BiLMShim, known: Mapping[str, BiLMShim]) -> str | None:
     for name, other in known.items():
         with suppress(ElmoError):  # a package may be damaged
             if other.options == shim.options and other.compute_fingerprint() == shim.compute_fingerprint():

@@ -4,18 +4,23 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from small_run import config_of, write_text
+from small_run import run as train
 from spacy.cli._util import app
 from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo.formats.softmax_file import write_softmax
 from spacy_elmo.pretraining.model import files
+from spacy_elmo.pretraining.run.starting import check_new_run
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import read_config, to_config
 from spacy_elmo.pretraining.settings.fitting import fit
 from spacy_elmo.pretraining.settings.help import settings
-from spacy_elmo.pretraining.settings.sections import PathSettings, VocabularySettings
+from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, VocabularySettings
 from spacy_elmo.pretraining.settings.sizes import SIZES, Size, config_of_size
 from spacy_elmo.pretraining.text.counting import TextSize
 
@@ -177,11 +182,24 @@ def test_a_biLM_of_few_words_is_tuned_with_the_full_softmax(n_words: int, kind: 
     Path("mine").mkdir()
     words = ["<S>", "</S>", "<UNK>", *map(str, range(n_words - 3))]
     Path("mine/vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf8")
-    Path("mine/softmax.hdf5").touch()
+    write_softmax("mine/softmax.hdf5", np.zeros((n_words, 2), np.float32), np.zeros(n_words, np.float32))
     told = run("run.cfg", "--train", "a.txt", "--init", "mine")
     softmax = Config().from_disk("run.cfg")["training"]["softmax"]
     assert (softmax["kind"], softmax["negatives"]) == (kind, 4_096)
     assert ("training.softmax.kind is full" in " ".join(told.split())) == (kind == "full")
+
+
+def test_an_adaptive_softmax_is_tuned_as_it_is() -> None:
+    """`pretrain` starts with the config that is written."""
+    config = config_of(write_text(Path("text.txt")), softmax=SoftmaxSettings("adaptive", cutoffs=(9,)))
+    train(config, Path("mine"))
+    model = Path("mine/model-best")
+    run("run.cfg", "--train", "text.txt", "--init", model)
+    softmax = Config().from_disk("run.cfg")["training"]["softmax"]
+    assert (softmax["kind"], softmax["cutoffs"]) == ("adaptive", [9])
+    check_new_run(read_config(Path("run.cfg")), Path("out"))
+    (model / "softmax.hdf5").write_bytes(b"damaged")
+    assert "softmax.hdf5: not an HDF5 file" in run("run.cfg", "-F", "--init", model, code=1)
 
 
 def test_a_config_that_tunes_has_no_size() -> None:

@@ -132,7 +132,7 @@ def _packaged(sha256: str | None) -> str:
     """Return which biLM of an installed package has weights with this SHA-256; "" if none has."""
     for bilm, folder in folders_of_packages().items():
         with suppress(OSError):
-            if sha256_of(folder / "weights.hdf5") == sha256:
+            if bilm != EMBEDDED and sha256_of(folder / "weights.hdf5") == sha256:
                 return _named(bilm)
     return ""
 

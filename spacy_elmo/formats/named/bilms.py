@@ -62,9 +62,14 @@ def folder_named(bilm: str | os.PathLike[str]) -> Path:
 
 
 def folders_of_packages() -> dict[str, Path]:
-    """Return the folder of each biLM that an installed package brings, by its name. Packages that fail are left out."""
+    """Return the folder of each biLM that an installed package brings, by its name.
+
+    Packages that fail are left out, and so are those with the name of a published biLM, which wins.
+    """
     folders: dict[str, Path] = {}
     for point in metadata.entry_points(group=GROUP):
+        if point.name in PUBLISHED:
+            continue
         with suppress(WeightsError):
             folders.setdefault(point.name, folder_of(point))  # the first one, as `find_point`
     return folders

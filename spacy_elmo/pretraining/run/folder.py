@@ -18,7 +18,7 @@ from ..text.prepared import PreparedCorpus
 from ..text.preparing import prepare
 from ..text.vocabulary import Vocabulary
 from .checkpoint import Checkpoints
-from .starting import check_start, find_vocabulary, most_words
+from .starting import find_vocabulary
 from .texts import check_digests, digests
 
 _MOST_BYTES = 2**24  # of run.json, which has about 2,000
@@ -79,9 +79,6 @@ def open_run(config: PretrainConfig, output: Path) -> Run:
         vocabulary = Vocabulary.read(output / WORDS)
         check_digests(path, recorded["texts"], config.paths, vocabulary.words, output / WORDS)
     else:
-        # This comes first, because preparing a text and counting its words may take long.
-        n_words = most_words(config.paths, config.vocabulary)
-        check_start(config.bilm, config.paths, config.training, n_words)
         train, heldout = _corpora(config, output)
         vocabulary = find_vocabulary(config.paths, config.vocabulary, train)
         vocabulary.write(output / WORDS)

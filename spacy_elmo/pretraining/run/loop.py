@@ -27,7 +27,7 @@ from .metrics import METRICS, cut_back
 from .progress import Progress
 from .reporting import Reporter
 from .start_warnings import start_warnings
-from .starting import check_paths, empty_model, starting_model
+from .starting import check_new_run, empty_model, starting_model
 from .stopping import Stop, Stopped, asked_to_stop
 
 SPEED_SMOOTHING = 0.9  # weight of earlier updates in the running mean of tokens per second
@@ -70,7 +70,7 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
             check_readers(config.training.readers, config.training.streams // group.size)
             if group.first:
                 if not has_checkpoint(output):
-                    check_paths(config.paths, output)
+                    check_new_run(config, output)
                 with writing(output, CheckpointError):
                     output.mkdir(parents=True, exist_ok=True)
                 resources.enter_context(folder_lock(output, CheckpointError))

@@ -13,6 +13,7 @@ import pytest
 from bilm_cases import bilm_of, random_datasets
 from bilm_package import install_bilm, uninstall_all
 from small_run import OPTIONS, config_of, with_paths, write_text
+from small_run import run as run_of
 
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.modules.softmax.full import Softmax
@@ -66,10 +67,10 @@ def test_what_is_kept_of_words_and_weights(given: PretrainConfig, text: Path, tm
     assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (built, None, None)
 
 
-def test_a_start_that_can_not_be_is_refused_before_the_text_is_prepared(given: PretrainConfig, tmp_path: Path) -> None:
+def test_a_start_that_can_not_be_is_refused_before_anything_is_written(given: PretrainConfig, tmp_path: Path) -> None:
     (tmp_path / "init" / "softmax.hdf5").unlink()
     with pytest.raises(SettingsError, match=r"there is no softmax\.hdf5"):
-        open_run(given, tmp_path / "out")
+        run_of(given, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -210,5 +211,5 @@ def test_cutoffs_are_compared_with_the_words_of_a_file(text: Path, tmp_path: Pat
     assert run.vocabulary.words == words
     Vocabulary(WORDS).write(tmp_path / "words.txt")
     with pytest.raises(SettingsError, match=r"cutoffs is \[10\], but the vocabulary has 6 words"):
-        open_run(config_of(text, paths=given, softmax=SoftmaxSettings("adaptive", cutoffs=(10,))), tmp_path / "few")
-    assert not (tmp_path / "few" / "vocabulary.txt").exists()
+        run_of(config_of(text, paths=given, softmax=SoftmaxSettings("adaptive", cutoffs=(10,))), tmp_path / "few")
+    assert not (tmp_path / "few").exists()

@@ -1,7 +1,6 @@
 """What is measured of the shipped biLMs, on a small one: the same figures as by the package's own commands."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,8 @@ from commands import run
 from embedded_case import TEXT, model_of
 from spacy.tokens import Doc, DocBin
 
-from scripts.bilms.measure_bilms import NOVELS, main
+from scripts.bilms import measure_bilms
+from scripts.bilms.measure_bilms import TWEETS, main
 from scripts.bilms.measures import bilm_result_of, perplexity
 from scripts.inside.inside_runs import TAGGED
 from spacy_elmo.errors import CommandError
@@ -28,9 +28,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("text.txt").write_text(TEXT, encoding="utf8")
     vocab = spacy.blank("en").vocab
     docs = [Doc(vocab, words=["a", "cat", "sat"], pos=["DET", "NOUN", "VERB"])] * 3
-    for path in (*TAGGED.split(), "corpus/ner/dev.spacy", "corpus/ner_newswire/dev.spacy"):
+    for number, path in enumerate([*TAGGED, "corpus/ner/dev.spacy", "corpus/ner_newswire/dev.spacy"]):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        DocBin(docs=docs).to_disk(path)
+        DocBin(docs=docs[: max(1, 4 - number)]).to_disk(path)  # three for tags, then two, then one
     model_of().save(tmp_path / "files")
     install_bilm(monkeypatch, tmp_path, NAME, tmp_path / "files")
     return tmp_path
@@ -42,24 +42,27 @@ def evaluated(text: str, *more: str) -> float:
     return mean
 
 
-def test_a_packages_bilm(folder: Path) -> None:
-    shutil.copy("text.txt", "novels.txt")
+def test_a_packages_bilm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("novels.txt").write_text("the dog\nthe cat\nit sat .\n", encoding="utf8")
+    monkeypatch.setattr(measure_bilms, "NOVELS", 2)
     main([NAME], Path("text.txt"), Path("novels.txt"))
     record = json.loads(bilm_result_of(folder, NAME).read_text(encoding="utf-8"))
-    expected = "measure_bilms en_midi --wikipedia text.txt --novels novels.txt"
-    assert record["command"] == f"python -m scripts.bilms.{expected}"
+    command = "measure_bilms en_midi --wikipedia text.txt --novels novels.txt"
+    assert record["command"] == f"python -m scripts.bilms.{command}"
     result = record["result"]
     assert result["weights"] == sha256_of(Path("files/weights.hdf5"))[:12]
     assert result["bytes"] == {name: Path("files", name).stat().st_size for name in ("weights.hdf5", "softmax.hdf5")}
     found = {name: one["perplexity"] for name, one in result["perplexities"].items()}
-    tweets = evaluated("corpus/ner/dev.spacy")
-    text = evaluated("text.txt")
-    assert found == pytest.approx({"wikipedia": text, "novels": text, "newswire": tweets, "tweets": tweets}, rel=1e-6)
-    assert result["tags"] == [1.0] * 4  # four layers' classifiers: the dev part is the training part
+    expected = {"wikipedia": evaluated("text.txt"), "novels": evaluated("novels.txt", "--sentences", "2")}
+    for name, task in (("newswire", "ner_newswire"), ("tweets", "ner")):
+        expected[name] = evaluated(f"corpus/{task}/dev.spacy")
+    assert found == pytest.approx(expected, rel=1e-6)
+    sizes = {name: one["sentences"] for name, one in result["perplexities"].items()}
+    assert sizes == {"wikipedia": 3, "novels": 2, "newswire": 1, "tweets": 2}
+    assert result["tags"] == [1.0] * 4  # three layers and their mean; the parts have the same words
 
 
 def test_a_part_of_a_text() -> None:
-    assert NOVELS == 3000
     Path("text.txt").write_text("the unheard dog\nsat .\n" + TEXT, encoding="utf8")
     model = LanguageModel.load("files")
     found = perplexity(model, Path("text.txt"), 2)
@@ -73,4 +76,13 @@ def test_a_text_that_is_missing(folder: Path) -> None:
     for texts, option in ((("none.txt", "text.txt"), "wikipedia"), (("text.txt", "."), "novels")):
         with pytest.raises(CommandError, match=rf"is no file.*name it with --vars\.{option} FILE"):
             main([NAME], *map(Path, texts))
+    assert not (folder / "results").exists()
+
+
+def test_names_and_corpora(folder: Path) -> None:
+    with pytest.raises(CommandError, match=r"the biLM is 'files'\. Expected one of en_mini, en_midi"):
+        main([NAME, "files"], Path("text.txt"), Path("text.txt"))
+    TWEETS.unlink()
+    with pytest.raises(CommandError, match=r"corpus/ner/dev\.spacy: no such file"):
+        main([NAME], Path("text.txt"), Path("text.txt"))
     assert not (folder / "results").exists()

@@ -1,4 +1,7 @@
-"""What fewer bits cost a small biLM: the copies are those of `elmo pack`, and change more with fewer bits."""
+"""What fewer bits cost a small biLM: the copies are those of `elmo pack`, and change more with fewer bits.
+
+With 5 and with 4 bits the layers of so small a biLM may change alike.
+"""
 
 import json
 from pathlib import Path
@@ -12,6 +15,7 @@ from scripts.bilms import measure_bits
 from scripts.bilms.measure_bits import layer_changes, main
 from scripts.bilms.measures import bilm_result_of
 from spacy_elmo import ElmoEmbedder
+from spacy_elmo.errors import ElmoError
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +28,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_copies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
+    monkeypatch.setattr(measure_bits, "SENTENCES", 3)
+    monkeypatch.setattr(measure_bits, "EMBEDDED", 2)
+    monkeypatch.setattr(measure_bits, "check_corpora", lambda: None)
     monkeypatch.setattr(measure_bits, "tag_accuracies", lambda model: asked.append(model) or [0.5])
     main(Path("files"), Path("text.txt"))
     result = json.loads(bilm_result_of(folder, "bits").read_text(encoding="utf-8"))["result"]
@@ -43,8 +50,22 @@ def test_copies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = json.loads(run("elmo", "evaluate", "packed", "text.txt", "--json"))
     assert copies[2]["perplexity"] == pytest.approx(printed["zero_state"]["mean"], rel=1e-6)
     for layer in range(3):
-        changes = [copy["layers"][layer] for copy in copies]
+        changes = [copy["layer_changes"][layer] for copy in copies]
         assert 0 < changes[0] < changes[1] < changes[2] < min(changes[3:])
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("files", r"text\.txt: 3 sentences\. Expected 1000 or more"),
+        ("none", r"none: no such folder\. Expected the folder of a biLM with its softmax"),
+    ],
+)
+def test_what_can_not_be_measured(folder: Path, monkeypatch: pytest.MonkeyPatch, model: str, reason: str) -> None:
+    monkeypatch.setattr(measure_bits, "check_corpora", lambda: None)
+    with pytest.raises(ElmoError, match=reason):
+        main(Path(model), Path("text.txt"))
+    assert not (folder / "results").exists()
 
 
 def test_layer_changes() -> None:

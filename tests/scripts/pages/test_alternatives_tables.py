@@ -40,11 +40,14 @@ def test_the_larger_bilm(project: Path, tmp_path: Path) -> None:
     """It has no minutes of a core, and the best of the others is named too."""
     add_run(project, "ner/midi", {"ents_f": 0.75, "ents_p": 0.5, "ents_r": 0.5})
     page = "\n".join(alternatives_parts(project, tmp_path / "results.md", (0,)))
-    assert "| [x; ELMo] with en_midi |  |  | 75.00 | 40.5 % | 6.8 |  |" in page
+    assert "| [x; ELMo] with en_midi |  | 450 | 75.00 | 40.5 % | 6.8 |  |" in page
     assert "is that of [x; ELMo] with en_midi. Of the others, [x; ELMo] has the best one.\n" in page
     add_run(project, "ner/vectors", {"ents_f": 0.72, "ents_p": 0.5, "ents_r": 0.5})
     page = "\n".join(alternatives_parts(project, tmp_path / "results.md", (0,)))
-    assert "Of the others, x with static vectors has the best one. So x with static vectors is what to take" in page
+    assert (
+        "Of the others, x with static vectors has the best one. So for a corpus like this take x with static vectors"
+        in page
+    )
 
 
 def test_no_runs(tmp_path: Path) -> None:

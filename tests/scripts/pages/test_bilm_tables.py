@@ -34,7 +34,7 @@ def test_both_bilms(tmp_path: Path) -> None:
     add(tmp_path, "en_mini", result())
     page = "\n".join(bilm_parts(tmp_path))
     assert "| perplexity, Wikipedia: 1,000 sentences, 20,000 words | 63.2 |" in page
-    assert "`python -m x`; commit abc123; a processor; 12 minutes" in page
+    assert "- `python -m x`; commit abc123; a processor; 12 minutes" in page
     assert "Fewer bits" not in page
     add(tmp_path, "en_midi", result(50.46))
     page = "\n".join(bilm_parts(tmp_path))
@@ -47,18 +47,27 @@ def test_both_bilms(tmp_path: Path) -> None:
 
 
 def test_fewer_bits(tmp_path: Path) -> None:
-    copy = {"setting": "--bits 8", "bytes": BYTES, "layers": [0.0163, 0.0235, 0.0275], "perplexity": 61.5}
+    copy = {"setting": "--bits 8", "bytes": BYTES, "layer_changes": [0.0163, 0.0235, 0.0275], "perplexity": 61.5}
     whole = {"weights": "0123", "bytes": {name: 3 * size for name, size in BYTES.items()}, "perplexity": 61.4}
     tags = {"tags": [0.5, 0.6, 0.7, 0.8]}
     add(tmp_path, "bits", whole | tags | {"copies": [copy | tags]})
     page = "\n".join(bilm_parts(tmp_path))
     assert "| as it was trained | 19.1 | 22.5 |  |  |  | 61.4 | 50.0, 60.0, 70.0, 80.0 |" in page
     assert "| `--bits 8` | 6.4 | 7.5 | 1.6 % | 2.4 % | 2.8 % | 61.5 | 50.0, 60.0, 70.0, 80.0 |" in page
-    assert "## The biLMs" not in page.splitlines()
+    assert page.startswith("## The biLMs\n### Fewer bits\n")
+
+
+def test_different_texts(tmp_path: Path) -> None:
+    other = result()
+    other["perplexities"]["novels"]["tokens"] += 1
+    add(tmp_path, "en_mini", result())
+    add(tmp_path, "en_midi", other)
+    with pytest.raises(CommandError, match=r"en_mini and en_midi were measured on different texts of novels"):
+        bilm_parts(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["en_midi", "bits"])
 def test_damaged_records(tmp_path: Path, name: str) -> None:
     add(tmp_path, name, {"bytes": {}})
-    with pytest.raises(CommandError, match=rf"{name}\.json: can't be used \(KeyError.*run it again"):
+    with pytest.raises(CommandError, match=r"can't be used \(KeyError.*run it again"):
         bilm_parts(tmp_path)
