@@ -107,7 +107,8 @@ def pretrain(
     reporter = ConsoleReporter(restart=restart, language=settings.corpus.language) if first else Reporter()
     try:
         if restart and first:
-            check_new_run(settings, output)  # before anything is moved
+            # before anything is moved
+            check_new_run(settings.bilm, settings.paths, settings.vocabulary, settings.training, output)
             renamed = move_aside(output)
             if renamed is not None:
                 reporter.message(f"the earlier run is kept in {renamed}")

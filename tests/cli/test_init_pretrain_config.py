@@ -9,13 +9,13 @@ import pytest
 from small_run import config_of, write_text
 from small_run import run as train
 from spacy.cli._util import app
+from starts import check_new_run
 from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.formats.softmax_file import write_softmax
 from spacy_elmo.pretraining.model import files
-from spacy_elmo.pretraining.run.starting import check_new_run
 from spacy_elmo.pretraining.settings.config import PretrainConfig
 from spacy_elmo.pretraining.settings.config_file import read_config, to_config
 from spacy_elmo.pretraining.settings.fitting import fit

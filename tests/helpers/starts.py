@@ -20,6 +20,11 @@ def check_start(config: PretrainConfig) -> None:
     starting.check_start(config.bilm, config.paths, config.training, config.vocabulary.size)
 
 
+def check_new_run(config: PretrainConfig, output: Path) -> None:
+    """Refuse both."""
+    starting.check_new_run(config.bilm, config.paths, config.vocabulary, config.training, output)
+
+
 def check_paths(config: PretrainConfig, output: Path) -> None:
     """Refuse files that are not there."""
     starting.check_paths(config.paths, output)

@@ -70,7 +70,7 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
             check_readers(config.training.readers, config.training.streams // group.size)
             if group.first:
                 if not has_checkpoint(output):
-                    check_new_run(config, output)
+                    check_new_run(config.bilm, config.paths, config.vocabulary, config.training, output)
                 with writing(output, CheckpointError):
                     output.mkdir(parents=True, exist_ok=True)
                 resources.enter_context(folder_lock(output, CheckpointError))

@@ -18,7 +18,6 @@ from ...modules.softmax.output_layer import OutputLayer
 from ..model.files import OPTIONS, WEIGHTS, WORDS, bilm_folder, has_softmax, is_embedded, no_softmax, softmax_folder
 from ..model.language_model import LanguageModel
 from ..settings.checks import refuse
-from ..settings.config import PretrainConfig
 from ..settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
 from ..text.prepared import PreparedCorpus
 from ..text.vocabulary import Vocabulary, count_words, least_count
@@ -69,16 +68,21 @@ def _words_file(paths: PathSettings) -> str | None:
     return source
 
 
-def check_new_run(config: PretrainConfig, output: Path) -> None:
+def check_new_run(
+    options: BiLMOptions, paths: PathSettings, vocabulary: VocabularySettings, training: TrainingSettings, output: Path
+) -> None:
     """Refuse a new run by all that can be checked without reading a text, so that nothing is written or moved for it.
 
-    config: all settings.
+    options: sizes of the network.
+    paths: files of the run.
+    vocabulary: settings of the words.
+    training: settings of the softmax and of frozen_tokens.
     output: folder of the run.
 
     Raises ElmoError as `check_paths` and `check_start` do, or if the file of the words can't be used.
     """
-    check_paths(config.paths, output)
-    check_start(config.bilm, config.paths, config.training, most_words(config.paths, config.vocabulary))
+    check_paths(paths, output)
+    check_start(options, paths, training, most_words(paths, vocabulary))
 
 
 def check_start(options: BiLMOptions, paths: PathSettings, training: TrainingSettings, n_words: int) -> None:

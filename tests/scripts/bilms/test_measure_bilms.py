@@ -12,7 +12,7 @@ from spacy.tokens import Doc, DocBin
 
 from scripts.bilms import measure_bilms
 from scripts.bilms.measure_bilms import TWEETS, main
-from scripts.bilms.measures import bilm_result_of, perplexity
+from scripts.bilms.measures import bilm_result_of, perplexity, tag_accuracies
 from scripts.inside.inside_runs import TAGGED
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.checksums import sha256_of
@@ -45,6 +45,8 @@ def evaluated(text: str, *more: str) -> float:
 def test_a_packages_bilm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("novels.txt").write_text("the dog\nthe cat\nit sat .\n", encoding="utf8")
     monkeypatch.setattr(measure_bilms, "NOVELS", 2)
+    # by its folder, since the command runs in a process that does not know this package
+    monkeypatch.setattr(measure_bilms, "tag_accuracies", lambda bilm: [tag_accuracies("files"), bilm])
     main([NAME], Path("text.txt"), Path("novels.txt"))
     record = json.loads(bilm_result_of(folder, NAME).read_text(encoding="utf-8"))
     command = "measure_bilms en_midi --wikipedia text.txt --novels novels.txt"
@@ -59,7 +61,7 @@ def test_a_packages_bilm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == pytest.approx(expected, rel=1e-6)
     sizes = {name: one["sentences"] for name, one in result["perplexities"].items()}
     assert sizes == {"wikipedia": 3, "novels": 2, "newswire": 1, "tweets": 2}
-    assert result["tags"] == [1.0] * 4  # three layers and their mean; the parts have the same words
+    assert result["tags"] == [[1.0] * 4, NAME]  # three layers and their mean; the parts have the same words
 
 
 def test_a_part_of_a_text() -> None:
