@@ -194,6 +194,8 @@ def test_restart_keeps_what_was_there(stub: Loop, monkeypatch: pytest.MonkeyPatc
     Path("out", "checkpoint").touch()
     run("run.cfg", "out", "--restart", "--training.streams", "0", code=1)  # refused: it stays
     run("run.cfg", "out", "--restart", "--paths.train", "no.txt", code=1)
+    bilm = ("--paths.init", str(Path(__file__).parents[1] / "golden" / "random_a"))
+    assert "random_a/options.json" in run("run.cfg", "out", "--restart", *bilm, code=1)  # of other sizes
     be_process(1, monkeypatch)
     run("run.cfg", "out", "--restart")  # the first process does it
     assert Path("out", "checkpoint").exists()
