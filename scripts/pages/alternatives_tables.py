@@ -18,11 +18,11 @@ weights of x (`spacy pretrain`; they are tuned with the component), or a biLM of
 about half an hour of one core, with the settings of its documentation, and read the first text of the embedded biLM:
 Wikipedia of 2015. `spacy pretrain` had numpy multiply its matrices; without that it would have read less. The biLM of
 half an hour had AdamW at 0.004, the default at that time. Its minutes contain the evaluation at its end, which took
-eight of them. The minutes and words of the embedded biLM are the sums of
-those in its model card: it was trained on another machine too, and has also read Wikipedia of 2018 and novels. Minutes
-are those of one core: an hour of two cores counts as 120. The embedded biLM also had 7 minutes of a GPU, in which it
-read 600 million of its words. `en_midi` had 9 minutes of a GPU, and read 450 million words. Words read are each
-program's own count, with repetitions.
+eight of them. The minutes and words of the embedded biLM are the sums of those in its model card: it was trained on
+another machine too, and has also read Wikipedia of 2018 and novels. Minutes are those of one core: an hour of two
+cores counts as 120. The embedded biLM also had 7 minutes of a GPU, in which it read 600 million of its words.
+`en_midi` had 9 minutes of a GPU, and read 450 million words. Words read are each program's own count, with
+repetitions.
 
 The corpus is Broad Twitter, and x is the same in all rows. x alone, x with static vectors, [x; ELMo] and the same with
 `en_midi` are the runs of its section above. Words per second were measured with two threads, the networks in turns,
