@@ -8,14 +8,14 @@ import sys
 import warnings
 from pathlib import Path
 
-warnings.filterwarnings("ignore")
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids  # noqa: E402
-
 
 def main(options: str, weights: str, sentences: str, output: str) -> None:
     """Write an array for each sentence, *Shape:* (tokens + 2, width), named by its number."""
+    warnings.filterwarnings("ignore")
+    import numpy as np
+    import torch
+    from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids
+
     bilm = _ElmoBiLm(options, weights).eval()
     found = {}
     with torch.no_grad():

@@ -16,8 +16,7 @@ import typer
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.checksums import sha256_of
-from spacy_elmo.formats.options import read_options
-from spacy_elmo.pretraining.model.files import OPTIONS, SOFTMAX, WEIGHTS, bilm_folder, softmax_folder
+from spacy_elmo.pretraining.model.files import SOFTMAX, WEIGHTS, bilm_folder, softmax_folder
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 
 from ..inside.inside_runs import Measurement
@@ -43,7 +42,7 @@ def measure(bilm: str, model: LanguageModel, wikipedia: Path, novels: Path) -> d
     texts |= {"newswire": (NEWSWIRE, None), "tweets": (TWEETS, None)}
     return {
         "weights": sha256_of(folder / WEIGHTS)[:12],
-        "parameters": read_options(folder / OPTIONS).n_parameters,
+        "parameters": model.bilm.options.n_parameters,
         "bytes": {file.name: file.stat().st_size for file in files},
         "perplexities": {name: perplexity(model, text, limit) for name, (text, limit) in texts.items()},
         "tags": tag_accuracies(bilm),
