@@ -19,8 +19,8 @@ from spacy_elmo.formats.checksums import sha256_of
 from spacy_elmo.pretraining.model.files import SOFTMAX, WEIGHTS, bilm_folder, softmax_folder
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 
-from ..inside.inside_runs import Measurement
 from ..shared.command import run_command
+from ..shared.measurement import Measurement
 from ..shared.messages import Messages
 from .measures import bilm_result_of, check_corpora, check_text, perplexity, tag_accuracies
 

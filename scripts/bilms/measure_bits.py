@@ -25,8 +25,8 @@ from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.model.pack import pack
 from spacy_elmo.pretraining.text.reading import Report, read_sentences
 
-from ..inside.inside_runs import Measurement
 from ..shared.command import run_command
+from ..shared.measurement import Measurement
 from ..shared.messages import Messages
 from .measures import bilm_result_of, check_corpora, check_text, perplexity, tag_accuracies
 

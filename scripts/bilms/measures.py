@@ -13,7 +13,7 @@ from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.scoring import score_text
 from spacy_elmo.pretraining.text.reading import Report, read_sentences
 
-from ..inside.inside_runs import TAGGED
+from ..shared.corpus_files import TAGGED
 from ..shared.elmo_command import run_elmo
 from ..shared.messages import Messages
 
@@ -51,9 +51,13 @@ def perplexity(model: LanguageModel, text: Path, limit: int | None = None) -> di
     text: a sentence a line, words separated by blanks, or a .spacy file.
     limit: number of sentences that are read, the first ones; None: all.
 
-    Raises ElmoError if the text can't be read.
+    Raises ElmoError if the text can't be read, or has a line that can't be used.
     """
-    score = score_text(model, islice(read_sentences(text, None, Report()), limit))
+    report = Report()
+    sentences = list(islice(read_sentences(text, None, report), limit))
+    if report.n_bad:
+        raise CommandError(Messages.TEXT_LINES.format(path=text, bad=report.n_bad, first=report.bad[0]))
+    score = score_text(model, sentences)
     return {
         "sentences": score.sentences,
         "tokens": score.tokens,

@@ -16,8 +16,8 @@ from pathlib import Path
 from spacy_elmo.errors import CommandError
 
 from ..runs.experiments import embedding_of
-from ..runs.facts_of_runs import commit_of, machine, write_record
 from ..shared.command import run_command
+from ..shared.measurement import commit_of, machine, write_record
 from ..shared.messages import Messages
 from . import short_bilm, spacy_pretrain, static_vectors
 

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from ..runs.experiments import TASKS
-from ..runs.facts_of_runs import bilm_mark, commit_of, machine, write_record
+from ..runs.facts_of_runs import bilm_mark
 from ..runs.network_configs import network_config
 from ..runs.train_runs import task_of
 from ..runs.tuned_tasks import tuned_folder, tuned_result
 from ..shared.command import run_command
 from ..shared.elmo_command import run_elmo
+from ..shared.measurement import commit_of, machine, write_record
 
 _BILM = "en_mini"
 _FILES = ("options.json", "weights.hdf5")

@@ -19,7 +19,8 @@ from spacy_elmo import ElmoEmbedder, WordIndex, build_index
 from spacy_elmo.neighbours.word_index import Neighbour
 
 from ..shared.command import run_command
-from .inside_runs import Measurement, inside_result_of
+from ..shared.measurement import Measurement
+from .inside_runs import inside_result_of
 
 WORDS = Path(__file__).with_name("ambiguous_words.tsv")
 CORPORA = (Path("corpus/tagger/en_ewt-ud-train.spacy"), Path("corpus/ner/train.spacy"))

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 from pathlib import Path
-from typing import Any
 
 from spacy_elmo.errors import CommandError
 
-from ..runs.facts_of_runs import commit_of, machine, write_record
 from ..shared.command import run_command
+from ..shared.corpus_files import TAGGED
 from ..shared.elmo_command import run_elmo
+from ..shared.measurement import Measurement
 from ..shared.messages import Messages
 
-TAGGED = ("corpus/tagger/en_ewt-ud-train.spacy", "corpus/tagger/en_ewt-ud-dev.spacy")  # for training and for scoring
 _SENSES = "semcor30 senseval2 senseval3 semeval2007_task17 semeval2013_task12_en"  # the first one is for training
 COMMANDS = {
     "probe_upos": f"probe {' '.join(TAGGED)} --attr upos --random",
@@ -33,24 +31,6 @@ COMMANDS = {
 def inside_result_of(project: Path, name: str) -> Path:
     """Return the file of what was measured."""
     return project / "results" / "inside" / f"{name}.json"
-
-
-class Measurement:
-    """What a result has beside its figures: commit and machine, as they are at its begin, and the time since then."""
-
-    def __init__(self) -> None:
-        self._facts = {"commit": commit_of(Path()), "machine": machine()}
-        self._begin = time.perf_counter()
-
-    def write(self, path: Path, command: str, result: Any) -> None:
-        """Write a result to a file.
-
-        command: that gave it, as a user types it.
-        result: that can be JSON.
-        """
-        minutes = round((time.perf_counter() - self._begin) / 60, 1)
-        write_record(path, {"command": command, **self._facts, "minutes": minutes, "result": result})
-        print(f"{path}: written")
 
 
 def main(names: list[str]) -> None:

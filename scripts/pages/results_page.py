@@ -5,6 +5,8 @@ python -m scripts.pages.results_page --seeds "0 1 2"
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -103,31 +105,37 @@ def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
     return parts
 
 
+def page_parts(project: Path, output: Path, seeds: Sequence[int], all_runs: AllRuns) -> list[str]:
+    """Return the paragraphs of the page, and draw its plots beside the output."""
+    reading = "\n".join([_READING.format(mark=bilm_mark()), *(f"- {line}" for line in earlier_weights_lines(all_runs))])
+    parts = [_INTRODUCTION, *summary(project, all_runs, output), reading]
+    for task, runs in all_runs:
+        parts += task_part(project, task, runs, output)
+    parts += alternatives_parts(project, output, seeds) + tuned_parts(project, seeds, all_runs)
+    parts += pace_parts(all_runs) + ablation_parts(project, output, all_runs)
+    parts += bilm_parts(project) + inside_parts(project)
+    weights = output.with_name(f"{output.stem}_weights.png")
+    if plot_mixes(weights, all_runs):
+        picture = f"![weights of the layers]({weights.name})"
+        parts += ["## The mixes of all tasks", f"The first run of each task.\n\n{picture}"]
+    return parts
+
+
 def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Path]:
     """Write the page and its plots, and return the files that were missing. Raises CommandError if there is no run."""
     all_runs = [(task, read_runs(project, task, seeds)) for task in TASKS]
     if not any(runs.complete for _, runs in all_runs):
         raise CommandError(Messages.NO_RESULTS.format(path=project / "results"))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    reading = "\n".join([_READING.format(mark=bilm_mark()), *(f"- {line}" for line in earlier_weights_lines(all_runs))])
-    parts = [_INTRODUCTION, *summary(project, all_runs, output), reading]
-    weights = output.with_name(f"{output.stem}_weights.png")
-    for task, runs in all_runs:
-        parts += task_part(project, task, runs, output)
-    parts += alternatives_parts(project, output, seeds) + tuned_parts(project, seeds, all_runs)
-    parts += (
-        pace_parts(all_runs) + ablation_parts(project, output, all_runs) + bilm_parts(project) + inside_parts(project)
-    )
-    if plot_mixes(weights, all_runs):
-        parts += [
-            "## The mixes of all tasks",
-            f"The first run of each task.\n\n![weights of the layers]({weights.name})",
-        ]
-    with replacing(output, CommandError) as temporary:
-        temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    for old in output.parent.glob(f"{output.stem}_*.png"):
-        if not any(f"({old.name})" in part for part in parts):  # of a task that has no runs any more
-            old.unlink()
+    with tempfile.TemporaryDirectory() as folder:  # so that a file in results/ which can't be used changes no plot
+        draft = Path(folder) / output.name
+        draft.write_text("\n\n".join(page_parts(project, draft, seeds, all_runs)) + "\n", encoding="utf-8")
+        output.parent.mkdir(parents=True, exist_ok=True)
+        for file in sorted(Path(folder).iterdir()):  # the page first
+            with replacing(output.with_name(file.name), CommandError) as temporary:
+                shutil.copyfile(file, temporary)
+        for old in output.parent.glob(f"{output.stem}_*.png"):
+            if not draft.with_name(old.name).exists():  # of a task that has no runs any more
+                old.unlink()
     return [path for _, runs in all_runs for path in runs.missing]
 
 

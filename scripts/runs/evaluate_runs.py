@@ -24,9 +24,10 @@ from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.tasks.shared.given_spans import build_given_spans
 
 from ..shared.command import run_command
+from ..shared.measurement import write_record
 from ..shared.messages import Messages
 from .experiments import Task, folder_of, result_of
-from .facts_of_runs import megabytes, parameters, write_record
+from .facts_of_runs import megabytes, parameters
 from .train_runs import networks_of, seeds_of, task_of
 
 

@@ -22,9 +22,9 @@ from spacy.tokens import Doc, DocBin
 from spacy_elmo.errors import CommandError
 
 from ..shared.command import run_command
+from ..shared.measurement import commit_of, machine, write_record
 from ..shared.messages import Messages
 from .experiments import folder_of, speed_of
-from .facts_of_runs import commit_of, machine, write_record
 from .train_runs import task_of
 
 _SEED = 0

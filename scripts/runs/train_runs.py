@@ -28,11 +28,12 @@ from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing
 
 from ..shared.command import run_command
+from ..shared.measurement import commit_of, machine, write_record
 from ..shared.messages import Messages
 from .ablations import ABLATIONS
 from .corpus_shares import write_share
 from .experiments import ALTERNATIVES, TASKS, Task, config_of, folder_of
-from .facts_of_runs import bilm_of, commit_of, machine, write_record
+from .facts_of_runs import bilm_of
 from .network_configs import network_config
 from .tuned_tasks import TUNED_TASKS
 

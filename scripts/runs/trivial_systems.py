@@ -29,10 +29,10 @@ from spacy_elmo.tasks.roles.annotations import annotate as annotate_roles
 from spacy_elmo.tasks.roles.scorer import score_roles
 
 from ..shared.command import run_command
+from ..shared.measurement import write_record
 from ..shared.messages import Messages
 from .evaluate_runs import numbers_in
 from .experiments import Task, trivial_of
-from .facts_of_runs import write_record
 from .train_runs import task_of
 
 _PRONOUN = re.compile(

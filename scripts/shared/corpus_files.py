@@ -1,4 +1,4 @@
-"""Reads lines and writes docs, for the scripts that convert corpora."""
+"""Which corpora several scripts measure on; reads lines and writes docs for the scripts that convert corpora."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats.atomic import replacing
 
 from .messages import Messages
+
+TAGGED = ("corpus/tagger/en_ewt-ud-train.spacy", "corpus/tagger/en_ewt-ud-dev.spacy")  # for training and for scoring
 
 
 def read_lines(path: Path) -> list[str]:

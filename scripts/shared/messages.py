@@ -88,6 +88,7 @@ class Messages:
         "The text {got!r} is no file. Expected one with a sentence a line, words separated by blanks: name "
         "it with --vars.{option} FILE."
     )
+    TEXT_LINES = "{path}: lines that can't be used: {bad:,}. The first one: {first}. Correct or remove them."
     EMBEDDING = "the embedding is {got!r}. Expected one of {expected}."
     EMBEDDING_RESULT = "{path}: can't be used ({reason}). Expected what train_embedding.py writes: run it again."
     SPEEDS = "no networks. Expected TASK/NETWORK, like ner/elmo, or several of them separated by blanks."

@@ -13,7 +13,7 @@ from spacy.tokens import Doc, DocBin
 from scripts.bilms import measure_bilms
 from scripts.bilms.measure_bilms import TWEETS, main
 from scripts.bilms.measures import bilm_result_of, perplexity, tag_accuracies
-from scripts.inside.inside_runs import TAGGED
+from scripts.shared.corpus_files import TAGGED
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.checksums import sha256_of
 from spacy_elmo.pretraining.model.language_model import LanguageModel
@@ -79,6 +79,14 @@ def test_a_text_that_is_missing(folder: Path) -> None:
         with pytest.raises(CommandError, match=rf"is no file.*name it with --vars\.{option} FILE"):
             main([NAME], *map(Path, texts))
     assert not (folder / "results").exists()
+
+
+def test_a_line_that_cannot_be_used() -> None:
+    Path("text.txt").write_bytes(TEXT.encode() + b"\xff\n")
+    number = len(TEXT.splitlines()) + 1
+    expected = rf"text\.txt: lines that can't be used: 1\. The first one: .*line {number}: "
+    with pytest.raises(CommandError, match=expected):
+        perplexity(LanguageModel.load("files"), Path("text.txt"))
 
 
 def test_names_and_corpora(folder: Path) -> None:

@@ -8,25 +8,9 @@ from typing import Any
 
 import pytest
 
-from scripts.inside import inside_runs
-from scripts.inside.inside_runs import COMMANDS, Measurement, main
-from scripts.shared import elmo_command
+from scripts.inside.inside_runs import COMMANDS, main
+from scripts.shared import elmo_command, measurement
 from spacy_elmo.errors import CommandError
-
-
-def test_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([100.0, 190.0])
-    monkeypatch.setattr(inside_runs.time, "perf_counter", lambda: next(times))
-    monkeypatch.setattr(inside_runs, "commit_of", lambda project: "abc123")
-    monkeypatch.setattr(inside_runs, "machine", lambda: "a processor")
-    Measurement().write(tmp_path / "new" / "x.json", "a command", {"a": 1})
-    assert json.loads((tmp_path / "new" / "x.json").read_text(encoding="utf-8")) == {
-        "command": "a command",
-        "commit": "abc123",
-        "machine": "a processor",
-        "minutes": 1.5,
-        "result": {"a": 1},
-    }
 
 
 def test_what_a_command_prints_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +22,7 @@ def test_what_a_command_prints_is_written(tmp_path: Path, monkeypatch: pytest.Mo
         return subprocess.CompletedProcess(command, 0, '{"layers": []}')
 
     monkeypatch.setattr(elmo_command.subprocess, "run", run)
-    monkeypatch.setattr(inside_runs, "commit_of", lambda project: "")
+    monkeypatch.setattr(measurement, "commit_of", lambda project: "")
     main(["probe_tag"])
     result = json.loads((tmp_path / "results/inside/probe_tag.json").read_text(encoding="utf-8"))
     assert result["result"] == {"layers": []}

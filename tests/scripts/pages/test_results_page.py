@@ -142,6 +142,18 @@ def test_damaged_results(project: Path, text: str) -> None:
     assert not (project / "docs").exists()
 
 
+def test_results_that_are_read_last(project: Path) -> None:
+    output = project / "docs" / "results.md"
+    write_results(project, output, (0, 1, 2))
+    before = {path: path.read_bytes() for path in output.parent.iterdir()}
+    add_run(project, "ner/elmo", dict.fromkeys(("ents_f", "ents_p", "ents_r"), 0.9))
+    (project / "results/bilms").mkdir()
+    (project / "results/bilms/bits.json").write_text("{")
+    with pytest.raises(CommandError, match=r"bits\.json: can't be used"):
+        write_results(project, output, (0, 1, 2))
+    assert {path: path.read_bytes() for path in output.parent.iterdir()} == before
+
+
 def test_measures_are_spacys() -> None:
     keys = {measure.key for task in TASKS for measure in task.measures}
     scored: dict[str, Any] = {}
