@@ -79,10 +79,13 @@ def check_new_run(
     training: settings of the softmax and of frozen_tokens.
     output: folder of the run.
 
-    Raises ElmoError as `check_paths` and `check_start` do, or if the file of the words can't be used.
+    Raises ElmoError as `check_paths` and `check_start` do, or if the file of the words or those of paths.init can't be
+        used.
     """
     check_paths(paths, output)
     check_start(options, paths, training, most_words(paths, vocabulary))
+    if paths.init is not None:
+        _trained(paths.init, options)  # its weights are read again after the text was prepared, which may take hours
 
 
 def check_start(options: BiLMOptions, paths: PathSettings, training: TrainingSettings, n_words: int) -> None:
@@ -168,12 +171,19 @@ def starting_model(
         _reset(softmax, vocabulary, generator)
         return LanguageModel(bilm, softmax, vocabulary)
     _reset(softmax, vocabulary, generator)
-    if has_softmax(paths.init):
-        before = LanguageModel.load(paths.init, untrusted=True)
-        _copy_rows(softmax, vocabulary, before)
-        return LanguageModel(before.bilm, softmax, vocabulary)
-    weights = read_weights(bilm_folder(paths.init) / WEIGHTS, options, untrusted=not is_embedded(paths.init))
-    return LanguageModel(BiLM.from_arrays(options, weights), softmax, vocabulary)
+    trained = _trained(paths.init, options)
+    if isinstance(trained, BiLM):
+        return LanguageModel(trained, softmax, vocabulary)
+    _copy_rows(softmax, vocabulary, trained)
+    return LanguageModel(trained.bilm, softmax, vocabulary)
+
+
+def _trained(init: str, options: BiLMOptions) -> BiLM | LanguageModel:
+    """Return the biLM of paths.init, with its softmax if it has one. Raises ElmoError if its files can't be used."""
+    if has_softmax(init):
+        return LanguageModel.load(init, untrusted=True)
+    weights = read_weights(bilm_folder(init) / WEIGHTS, options, untrusted=not is_embedded(init))
+    return BiLM.from_arrays(options, weights)
 
 
 def _output_layer(options: BiLMOptions, softmax: SoftmaxSettings, vocabulary: Vocabulary) -> OutputLayer:

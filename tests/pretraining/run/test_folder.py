@@ -15,7 +15,7 @@ from bilm_package import install_bilm, uninstall_all
 from small_run import OPTIONS, config_of, with_paths, write_text
 from small_run import run as run_of
 
-from spacy_elmo.errors import SettingsError
+from spacy_elmo.errors import SettingsError, WeightsError
 from spacy_elmo.modules.softmax.full import Softmax
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.run.folder import has_checkpoint, open_run, reopen_run
@@ -70,6 +70,15 @@ def test_what_is_kept_of_words_and_weights(given: PretrainConfig, text: Path, tm
 def test_a_start_that_can_not_be_is_refused_before_anything_is_written(given: PretrainConfig, tmp_path: Path) -> None:
     (tmp_path / "init" / "softmax.hdf5").unlink()
     with pytest.raises(SettingsError, match=r"there is no softmax\.hdf5"):
+        run_of(given, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["weights.hdf5", "softmax.hdf5"])
+def test_a_damaged_start_is_refused_at_once(given: PretrainConfig, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "init" / name
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(WeightsError, match=name):
         run_of(given, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
