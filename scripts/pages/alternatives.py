@@ -13,7 +13,9 @@ from .results_tables import values_of
 from .run_files import read_runs, understood
 
 TASK = TASKS[0]  # which ALTERNATIVES has further networks of
-_OTHERS = {"vectors": "floret", "pretrained": "spacy_pretrain", "short_bilm": "short_bilm"}  # and their embeddings
+VECTORS, BOTH = "vectors", "vectors_elmo"
+_OTHERS = {VECTORS: "floret", "pretrained": "spacy_pretrain", "short_bilm": "short_bilm"}  # and their embeddings
+_SPEED_OF = {"pretrained": BASELINE, "short_bilm": ELMO}  # their networks differ in the weights alone
 # worked out from en_mini's README: 4.5 hours on two cores and 2.75 on one, without the GPU's minutes; 142, 22, 48 and
 # 130 million tokens, and 600 million on the GPU
 _EN_MINI = (705.0, 942_000_000)
@@ -23,6 +25,7 @@ _EN_MIDI = (None, 450_000_000)  # on a GPU alone
 class Alternative(NamedTuple):
     """A network and what it costs.
 
+    name: of the network.
     title: of the network.
     training: minutes of a core in which its embedding was trained (None: none), and words read meanwhile; None: it has
         no embedding, or they were not recorded.
@@ -31,6 +34,7 @@ class Alternative(NamedTuple):
     words_per_second: on two threads; None: not measured.
     """
 
+    name: str
     title: str
     training: tuple[float | None, int] | None
     scores: list[float]
@@ -41,14 +45,14 @@ class Alternative(NamedTuple):
 def read_alternatives(project: Path, seeds: Sequence[int]) -> list[Alternative]:
     """Return the networks that have runs; the first one has no embedding. Raises CommandError for a damaged file."""
     found, trained = [], {ELMO: _EN_MINI, MIDI: _EN_MIDI}
-    for name in (BASELINE, *_OTHERS, ELMO, MIDI):
+    for name in (BASELINE, *_OTHERS, ELMO, BOTH, MIDI):
         task = ALTERNATIVES if name in ALTERNATIVES.networks else TASK
         runs = read_runs(project, task, seeds).of(name)
         if runs:
             training = _training(project, _OTHERS[name]) if name in _OTHERS else trained.get(name)
-            speed = words_per_second(speed_of(project, task.name, name))
+            speed = words_per_second(speed_of(project, TASK.name, _SPEED_OF.get(name, name)))
             title = task.networks[name].title
-            found.append(Alternative(title, training, values_of(runs, task), runs[0].megabytes, speed))
+            found.append(Alternative(name, title, training, values_of(runs, task), runs[0].megabytes, speed))
     return found
 
 

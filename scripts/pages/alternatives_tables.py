@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..runs.experiments import ALTERNATIVES, ELMO, MIDI
-from .alternatives import TASK, Alternative, read_alternatives
+from ..runs.experiments import ALTERNATIVES, ELMO
+from .alternatives import TASK, VECTORS, Alternative, read_alternatives
 from .results_plots import plot_costs
 from .results_tables import error_cut, source_lines, spread, table
 from .run_files import read_runs
 
 _TEXT = """\
-What you could train on your own text in place of ELMo: static vectors (floret; spaCy keeps them frozen), the first
+What you could train on your own text in place of ELMo: static vectors (floret; spaCy keeps them frozen), initial
 weights of x (`spacy pretrain`; they are tuned with the component), or a biLM of the embedded one's sizes. Each had
 about half an hour of one core, with the settings of its documentation, and read the first text of the embedded biLM:
 Wikipedia of 2015. `spacy pretrain` had numpy multiply its matrices; without that it would have read less. The biLM of
@@ -24,9 +25,10 @@ cores counts as 120. The embedded biLM also had 7 minutes of a GPU, in which it 
 `en_midi` had 9 minutes of a GPU, and read 450 million words. Words read are each program's own count, with
 repetitions.
 
-The corpus is Broad Twitter, and x is the same in all rows. x alone, x with static vectors, [x; ELMo] and the same with
-`en_midi` are the runs of its section above. Words per second were measured with two threads, the networks in turns,
-ELMo's cache off. Thinc multiplies matrices with one thread."""
+The corpus is Broad Twitter, and x is the same in all rows, but for the vectors. All networks but those of `spacy
+pretrain` and the half-hour biLM are the runs of its section above. Words per second were measured with two threads,
+the networks in turns, ELMo's caches off. Thinc multiplies matrices with one thread. `spacy pretrain` changes the
+weights of x alone, and the half-hour biLM those of [x; ELMo], so they have the speeds of these."""
 
 
 def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> list[str]:
@@ -46,29 +48,50 @@ def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> lis
         source_lines("alternatives", own),
         _TEXT,
         costs(found),
-        best(found),
+        advice(found),
         picture,
     ]
 
 
-def best(found: Sequence[Alternative]) -> str:
-    """Return which network has the best scores, and what to take for a corpus like this."""
-    name, larger, elmo = TASK.measures[0].name, TASK.networks[MIDI].title, TASK.networks[ELMO].title
+def advice(found: Sequence[Alternative]) -> str:
+    """Return which network has the best scores, how vectors and ELMo compare, and what to take for such a corpus."""
+    name, networks = TASK.measures[0].name, {one.name: one for one in found}
     first = _best(found)
-    lines = [f"The best mean {name} of these is that of {first.title}."]
-    if first.title == larger:
-        first = _best([one for one in found if one.title != larger])
-        lines.append(f"Of the others, {first.title} has the best one.")
-    if first.title != elmo:
-        lines.append(
-            f"So for a corpus like this take {first.title}, unless it may be as large and as slow as `en_midi`. ELMo "
-            "can stand beside static vectors; the section of this corpus has both together."
-        )
+    lines = [f"The best mean {name} is that of {first.title}."]
+    vectors, elmo = networks.get(VECTORS), networks.get(ELMO)
+    if vectors is not None and elmo is not None:
+        lines.append(_compared(vectors, elmo))
+        speeds = (vectors.words_per_second, elmo.words_per_second)
+        if speeds[0] and speeds[1] and not (_apart(vectors, elmo) and _best([vectors, elmo]) is elmo):
+            times = f"{speeds[0] / speeds[1]:.1f} times as many words a second"
+            lines.append(f"So if speed counts, take {vectors.title}, which reads {times}.")
+    lines.append("If the score counts, take the best one. The tables at the top of this page compare other tasks.")
     return " ".join(lines)
 
 
+def _compared(one: Alternative, other: Alternative) -> str:
+    """Return which of two networks is better, if other seeds would hardly change that."""
+    better, worse = sorted((one, other), key=_mean, reverse=True)
+    points = f"{100 * (_mean(better) - _mean(worse)):.1f} points"
+    if _apart(one, other):
+        return f"{better.title} is {points} better than {worse.title}."
+    return f"Between {one.title} and {other.title} the difference, {points}, is no larger than that between seeds."
+
+
+def _apart(one: Alternative, other: Alternative) -> bool:
+    """Return whether two means differ by more than twice the standard error of their difference over seeds."""
+    if min(len(one.scores), len(other.scores)) < 2:
+        return False
+    error = math.sqrt(sum(statistics.variance(of.scores) / len(of.scores) for of in (one, other)))
+    return abs(_mean(one) - _mean(other)) > 2 * error
+
+
+def _mean(one: Alternative) -> float:
+    return statistics.mean(one.scores)
+
+
 def _best(found: Sequence[Alternative]) -> Alternative:
-    return max(found, key=lambda one: statistics.mean(one.scores))
+    return max(found, key=_mean)
 
 
 def costs(found: Sequence[Alternative]) -> str:

@@ -22,15 +22,16 @@ _PROBES = {
     "probe_ent": ("entities, Broad Twitter", "f1"),
 }
 _PAPER = {"probe_tag": ("97.3", "96.8"), "senses": ("67.4", "69.0")}  # first and second LSTM layer
-_HEAD = ["question", "without a layer", "layer 0", "layer 1", "layer 2", "mean", "the paper's layer 1", "layer 2"]
+_LAYERS = ["layer 0", "layer 1", "layer 2", "mean"]
+_HEAD = ["question", "without a layer", *_LAYERS, "the paper's layer 1", "the paper's layer 2"]
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 _READING = """\
 What each layer of `en_mini` tells, as in section 5.3 of the paper. Layer 0 sees the characters of a word alone; 1 and 2
-are the LSTM layers. Tags and entities: a linear classifier on each frozen layer, % of the tokens of the development
-part that are right; entities: F1 of the labels other than `O`, token by token. Senses: the nearest mean vector in
-SemCor, F1 over all test sets. "Without a layer": the most frequent label of the word, or its first sense. The paper's
-figures are for the fine tags of the Penn Treebank, and for other test sets of senses.
+are the LSTM layers. Tags: the accuracy, in %, of a linear classifier on each frozen layer, on the development part.
+Entities: the same, but F1 of the labels other than `O`, token by token. Senses: the nearest mean vector in SemCor, F1
+over all test sets. "Without a layer": the most frequent label of the word, or its first sense. The paper's figures are
+for the fine tags of the Penn Treebank, and for other test sets of senses.
 [Inside the biLM](inside.md) says more."""
 _NEIGHBOURS = """\
 Ten ambiguous words, each in two sentences. Words and sentences were chosen before any neighbour was looked at. The
@@ -55,7 +56,7 @@ def inside_parts(project: Path) -> list[str]:
         if rows := layer_rows(there):
             parts += [table(_HEAD, rows), finding(rows)]
         if random := random_rows(there):
-            parts += ["The same network with random weights:", table([_HEAD[0], *_HEAD[2:-2]], random)]
+            parts += ["The same network with random weights:", table([_HEAD[0], *_LAYERS], random)]
         if "senses" in there:
             parts += ["Word senses, F1 in %, for each test set:", senses_table(there["senses"]["result"])]
         if "neighbours" in there:
@@ -119,12 +120,13 @@ def random_rows(results: dict[str, dict[str, Any]]) -> list[list[str]]:
 
 def finding(rows: Iterable[Sequence[str]]) -> str:
     """Return which LSTM layer is the better one for each question. rows: as of `layer_rows`."""
-    better = []
+    better: dict[str, list[str]] = {"Layer 1 is better": [], "Layer 2 is better": [], "Layers 1 and 2 are alike": []}
+    first, second, alike = better.values()
     for row in rows:
-        first, second = float(row[3]), float(row[4])
-        better.append(f"{row[0]}: {'both' if first == second else 'the first' if first > second else 'the second'}")
-    paper = "In the paper, the first is better for tags and the second for senses."
-    return f"The better LSTM layer for {'; for '.join(better)}. {paper}"
+        difference = float(row[3]) - float(row[4])
+        (alike if difference == 0 else first if difference > 0 else second).append(row[0])
+    lines = [f"{what} for {'; '.join(names)}." for what, names in better.items() if names]
+    return " ".join([*lines, "In the paper, layer 1 is better for tags, and layer 2 for senses."])
 
 
 def senses_table(result: dict[str, Any]) -> str:

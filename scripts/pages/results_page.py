@@ -27,6 +27,7 @@ from .bilm_tables import bilm_parts
 from .inside_tables import inside_parts
 from .results_plots import has_scores, plot_mixes, plot_scores, plot_summary
 from .results_tables import (
+    DAGGER,
     OF_BILMS,
     WITH_VECTORS,
     beside_table,
@@ -39,35 +40,48 @@ from .results_tables import (
 )
 from .run_files import AllRuns, Runs, read_runs
 from .summary_lines import earlier_weights_lines, summary_lines
+from .task_notes import DATA
 from .tuned_tables import tuned_parts
 
 _INTRODUCTION = """\
 # Results
 
-What the embedded biLM `en_mini` brings to spaCy's components and to those of this package. "x alone" is a component's
-network on word features of its own; in "[x; ELMo]" a mix of the biLM's layers is beside these features. Within a task,
-the networks differ only in what their names say. The paper's figures are of its own biLM, which has 17 times the
-parameters, and of larger training sets. Lines on how to read the page follow the first tables."""
+What the embedded [biLM](glossary.md) `en_mini` brings to spaCy's components and to those of this package. "x alone" is
+a component's usual network, which gets features of each word's form. "[x; ELMo]" is the same network, which also gets a
+learned mix of the biLM's layers. All runs of a task have the same settings. The paper's figures are of its own biLM,
+which has 17 times the parameters, and of larger training sets. "How to read this page" is below the first tables."""
 
-_WITH_VECTORS = "The same measures with static vectors, on the tasks on which they were tried:"
+_WITH_VECTORS = """\
+The same measures with [static vectors](#what-you-would-take-instead) in x. {daggers}"""
+_DAGGERS = f"{DAGGER}: the two networks with ELMo had different weights of `en_mini`, so do not compare them."
 _OF_BILMS = """\
-The same measures with the larger biLM [`en_midi`](pretraining.md#how-en_midi-was-trained), on the tasks on which it was
-tried. The settings are those of `en_mini`. These runs were made without the compiled loops, and some were scored
-without them, so their minutes and words per second below are no measure of its speed:"""
+The same measures with the larger biLM [`en_midi`](pretraining.md#how-en_midi-was-trained). The settings are those of
+`en_mini`. These runs were made without the compiled loops, and some were scored without them, so their minutes and
+words per second in the sections of the tasks are no measure of its speed:"""
 
 _READING = """\
-How to read this page, which `python -m spacy project run results` writes from the files in `results/`:
+How to read this page, which `python -m spacy project run results .` writes from the files in `results/`:
 
 - Of each training, the weights with the best score on the development part were scored once on the test part.
-- Static vectors: floret's, trained for half an hour of one core; see "What you would take instead".
-- Deviation: the standard deviation of a sample.
-- Error cut: the share of the baseline's errors that is gone, 1 - (1 - F) / (1 - F of the baseline), of the means.
-- Trained parameters: of all components but the biLM, which is frozen.
+- ±: the sample standard deviation over the runs of a network. It does not tell how much another test part would change.
+- Error cut: the share of the errors of x alone that is gone, (E of x alone - E) / E of x alone. E is 100 minus the mean
+  score.
 - The weights of `en_mini` are named by the first digits of their SHA-256; those of the package have {mark}.
-- Minutes are those of the shortest run, words per second those of the fastest one, since runs were made on machines of
-  different speed; one thread, while the machine did other work. Take them as rough sizes. Minutes include the times in
-  which a run was paused. Words per second in "What you would take instead" were measured side by side.
+- One biLM of random weights serves all seeds.
+- Trained parameters: of all components but the biLM, which is frozen.
+- Minutes are those of the shortest run, and include pauses. Words per second are those of the fastest run. Runs had one
+  thread, on machines of different speed that did other work, so take both as rough sizes. Words per second in "What you
+  would take instead" were measured side by side.
+- What the mixes learned: the softmax weights of layers 0, 1 and 2, whose sum is 1, and the factor gamma. "Input" is
+  before the component's encoder, "output" after it.
+- The networks with static vectors need `python -m spacy project run embedding_floret . --vars.text FILE` first. FILE is
+  `wikipedia_en_2015`, the first text that `en_mini` read: see [its training](pretraining.md#how-en_mini-was-trained).
 - The summary, "How soon" and "The mixes of all tasks" are made of the runs in the other sections."""
+
+
+_MIXES = """\
+Which layers each task and place takes, as Figure 2 of the paper: a row for each mix of the first run, a column for each
+layer, darker for a larger weight."""
 
 
 def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:
@@ -79,9 +93,11 @@ def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:
     picture = f"![share of the errors that ELMo removes]({plot.name})"
     lines = "\n".join(f"- {line}" for line in summary_lines(project, all_runs))
     parts = [picture, lines, summary_table(all_runs)]
-    for networks, what in ((WITH_VECTORS, _WITH_VECTORS), (OF_BILMS, _OF_BILMS)):
-        if beside := beside_table(all_runs, networks):
-            parts += [what, beside]
+    if beside := beside_table(all_runs, WITH_VECTORS):
+        daggers = _DAGGERS if DAGGER in beside else ""
+        parts += [_WITH_VECTORS.format(daggers=daggers).rstrip(), beside]
+    if beside := beside_table(all_runs, OF_BILMS):
+        parts += [_OF_BILMS, beside]
     return parts
 
 
@@ -91,7 +107,8 @@ def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
     if not runs.complete:
         return [*parts, "There was no run of this task when this page was written."]
     networks = [name for name in task.networks if runs.of(name)]
-    parts += [source_lines(task.name, runs, networks), f"Settings tried on the development part: {task.tried}"]
+    parts += [f"Data: {DATA[task.name]}", source_lines(task.name, runs, networks)]
+    parts += [f"Settings tried on the development part: {task.tried}"]
     parts += [scores_table(task, runs), costs_table(task, runs)]
     if has_scores(runs):
         plot = output.with_name(f"{output.stem}_{task.name}.png")
@@ -117,7 +134,7 @@ def page_parts(project: Path, output: Path, seeds: Sequence[int], all_runs: AllR
     weights = output.with_name(f"{output.stem}_weights.png")
     if plot_mixes(weights, all_runs):
         picture = f"![weights of the layers]({weights.name})"
-        parts += ["## The mixes of all tasks", f"The first run of each task.\n\n{picture}"]
+        parts += ["## The mixes of all tasks", f"{_MIXES}\n\n{picture}"]
     return parts
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -52,10 +53,15 @@ def plot_scores(path: Path, task: Task, runs: Runs) -> None:
         axes.plot([x - 0.25, x + 0.25], [statistics.mean(values)] * 2, color="0.3")
         axes.plot([x] * len(values), values, "o", alpha=0.7)
     axes.set(title=task.title, ylabel=f"test {task.measures[0].name}, %", xlim=(-0.5, len(names) - 0.5))
-    axes.set_xticks(range(len(names)), [task.networks[name].title.replace(" with ", "\nwith ") for name in names])
+    axes.set_xticks(range(len(names)), [_wrapped(task.networks[name].title) for name in names])
     axes.grid(axis="y", alpha=0.3)
     figure.savefig(path, dpi=_DPI)
     plt.close(figure)
+
+
+def _wrapped(title: str) -> str:
+    """Return the title of a network in short lines."""
+    return "\n".join(textwrap.wrap(title, 16))
 
 
 def plot_shares(path: Path, task: Task, runs: Runs) -> None:
@@ -66,7 +72,7 @@ def plot_shares(path: Path, task: Task, runs: Runs) -> None:
     figure, axes = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
     for name in (BASELINE, ELMO):
         scores = {share: values_of(runs.of(share_name(name, share)), task) for share in (*SHARES, 100)}
-        points = [(share, 100 * value) for share, values in scores.items() for value in values]
+        points = [(share, 100 * statistics.mean(values)) for share, values in scores.items() if values]
         axes.plot([share for share, _ in points], [score for _, score in points], "o-", label=NETWORKS[name].title)
     axes.set_xscale("log")
     axes.set_xticks([*SHARES, 100], [str(share) for share in (*SHARES, 100)])
@@ -83,12 +89,14 @@ def plot_costs(path: Path, task: Task, found: Sequence[Alternative]) -> None:
     figure, both = plt.subplots(1, 2, figsize=(9.6, 3.8), sharey=True, layout="constrained")
     costs: dict[str, list[float | None]] = {
         "MB on disk": [one.megabytes for one in found],
-        "words per second": [one.words_per_second for one in found],
+        "words per second, two threads": [one.words_per_second for one in found],
     }
     for axes, (name, values) in zip(both, costs.items()):
         for number, (one, value) in enumerate(zip(found, values)):
             if value is not None:
-                axes.plot(value, 100 * statistics.mean(one.scores), "o", color=f"C{number}", label=one.title)
+                axes.plot(
+                    value, 100 * statistics.mean(one.scores), "o", color=f"C{number}", label=one.title.replace("`", "")
+                )
         axes.set_xlim(0, 1.1 * max((value for value in values if value is not None), default=1))
         axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel(name)

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..runs.experiments import BASELINE, ELMO, MIDI, NETWORKS, Task
 from ..runs.facts_of_runs import bilm_mark
 from .run_files import AllRuns, Run, Runs
+from .task_notes import PAPER_TASKS
 
 WITH_VECTORS = {"vectors": "vectors", ELMO: "ELMo", "vectors_elmo": "both"}
+DAGGER = "†"
 OF_BILMS = {ELMO: "en_mini", MIDI: "en_midi"}
 
 
@@ -62,7 +64,7 @@ def summary_table(all_runs: AllRuns) -> str:
         if cut is not None:
             base, elmo = (values_of(runs.of(network), task) for network in (BASELINE, ELMO))
             means = [f"{100 * statistics.mean(values):.1f}" for values in (base, elmo)]
-            paper = "" if task.paper is None else f"{task.paper:.1f} %"
+            paper = "" if task.paper is None else f"{task.paper:.1f} %, {PAPER_TASKS[task.name]}"
             seeds = str(len(elmo)) if len(base) == len(elmo) else f"{len(base)} and {len(elmo)}"
             rows.append([task.title, task.measures[0].name, *means, f"{100 * cut:.1f} %", paper, seeds])
     head = [
@@ -71,7 +73,7 @@ def summary_table(all_runs: AllRuns) -> str:
         NETWORKS[BASELINE].title,
         NETWORKS[ELMO].title,
         "error cut",
-        "the paper's",
+        "the paper's cut",
         "runs of each",
     ]
     return table(head, rows)
@@ -79,6 +81,8 @@ def summary_table(all_runs: AllRuns) -> str:
 
 def beside_table(all_runs: AllRuns, networks: Mapping[str, str]) -> str:
     """Return a table of the tasks on which all these networks were tried: means of the test part, and error cuts.
+
+    A task has a dagger if the networks had different weights of `en_mini`.
 
     networks: what the cut of each is called, by the network's name.
 
@@ -91,10 +95,16 @@ def beside_table(all_runs: AllRuns, networks: Mapping[str, str]) -> str:
             cuts = [cut_of(task, runs, network) for network in networks]
             row = [f"{100 * statistics.mean(of_network):.1f}" for of_network in values]
             row += ["" if cut is None else f"{100 * cut:.1f} %" for cut in cuts]
-            rows.append([task.title, *row, ", ".join(str(len(of_network)) for of_network in values)])
+            title = task.title if of_same_weights(runs, networks) else f"{task.title} {DAGGER}"
+            rows.append([title, *row, ", ".join(str(len(of_network)) for of_network in values)])
     titles = [NETWORKS[network].title for network in (BASELINE, *networks)]
     head = ["task", *titles, *(f"cut: {name}" for name in networks.values()), "runs of each"]
     return table(head, rows) if rows else ""
+
+
+def of_same_weights(runs: Runs, networks: Iterable[str]) -> bool:
+    """Return whether all runs of these networks that read `en_mini` had the same weights of it."""
+    return len({run.bilm for network in networks for run in runs.of(network)} - {""}) <= 1
 
 
 def scores_table(task: Task, runs: Runs) -> str:
@@ -147,7 +157,7 @@ def mixes_table(runs: Runs) -> str:
 def source_lines(workflow: str, runs: Runs, networks: Sequence[str] = ()) -> str:
     """Return the command that makes runs, and at which commits, on which machines and with which weights it did.
 
-    networks: that the command is told; empty: it needs not be told.
+    networks: that the command is told; empty: it need not be told.
     """
     commits = ", ".join(sorted({run.commit for run in runs.complete if run.commit}))
     machines = "; ".join(sorted({run.machine for run in runs.complete}))

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..runs.experiments import BASELINE, ELMO, NETWORKS, TASKS, Task, speed_of
 from .ablation_tables import Pace, least_shares, pace_of
 from .alternatives import words_per_second
-from .results_tables import WITH_VECTORS, cut_of, with_earlier_weights
+from .results_tables import WITH_VECTORS, cut_of, of_same_weights, with_earlier_weights
 from .run_files import AllRuns
 
 
@@ -20,7 +20,7 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
     least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
     lines = [f"Errors that ELMo removes: {mean:.0f} % on average, from {_named(least)} to {_named(most)}."]
     lines += _random_line(all_runs) + _vectors_line(all_runs)
-    lines += _learning_line(project, all_runs)
+    lines += _learning_lines(project, all_runs)
     task = TASKS[0]
     speeds = [words_per_second(speed_of(project, task.name, network)) for network in (BASELINE, ELMO)]
     if speeds[0] and speeds[1]:
@@ -40,21 +40,22 @@ def earlier_weights_lines(all_runs: AllRuns) -> list[str]:
     return lines
 
 
-def _learning_line(project: Path, all_runs: AllRuns) -> list[str]:
+def _learning_lines(project: Path, all_runs: AllRuns) -> list[str]:
     """Return how soon, and from how little, [x; ELMo] is as good as x alone; nothing if that was not recorded."""
-    parts = []
+    lines = []
     paces = [(task, pace) for task, runs in all_runs if (pace := pace_of(runs)) is not None]
     if paces:
-        parts.append(
-            "Updates that [x; ELMo] takes to reach the best score of x alone, as a share of those that x alone takes: "
-            f"{_paces(paces)}."
+        lines.append(
+            "Updates: [x; ELMo] reaches the best score of x alone on the development part after a share of its "
+            f"updates: {_paces(paces)}."
         )
     if shares := least_shares(project, all_runs):
         listed = ", ".join(_named((task, share / 100)) for task, share in shares)
-        parts.append(
-            f"Training part with which [x; ELMo] is as good as x alone with all of it: {listed}; one run of each share."
+        lines.append(
+            "Training data: [x; ELMo] is as good with a share of the training part as x alone with all of it: "
+            f"{listed}; one run of each share, on the development part."
         )
-    return [" ".join(parts)] if parts else []
+    return lines
 
 
 def _random_line(all_runs: AllRuns) -> list[str]:
@@ -66,23 +67,35 @@ def _random_line(all_runs: AllRuns) -> list[str]:
     least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
     ends = " to ".join(f"{_difference(cut)} ({task.title})" for task, cut in (least, most))
     return [
-        f"A biLM of the same sizes with random weights, in place of ELMo, on {len(cuts)} of the tasks: "
-        f"{_difference(mean)} than x alone on average, from {ends}."
+        f"Control: compared with x alone, a biLM of random weights leaves {_difference(mean)} on average"
+        f"{_of(len(cuts), all_runs)}, from {ends}."
     ]
 
 
 def _vectors_line(all_runs: AllRuns) -> list[str]:
-    """Return what static vectors bring beside ELMo; nothing if no task has runs of all these networks."""
-    cuts = [[cut_of(task, runs, network) for network in WITH_VECTORS] for task, runs in all_runs]
-    complete = [[cut for cut in of_task if cut is not None] for of_task in cuts if None not in of_task]
-    if not complete:
+    """Return what static vectors bring beside ELMo; nothing if no task has runs of all these networks.
+
+    Tasks on which the networks had different weights of `en_mini` are left out.
+    """
+    same = [(task, runs) for task, runs in all_runs if of_same_weights(runs, WITH_VECTORS)]
+    cuts = [(task, [cut_of(task, runs, network) for network in WITH_VECTORS]) for task, runs in same]
+    found = [(task, [cut for cut in of_task if cut is not None]) for task, of_task in cuts if None not in of_task]
+    if not found:
         return []
-    vectors, elmo, both = (100 * statistics.mean(of_network) for of_network in zip(*complete))
-    return [
-        "Static vectors (floret) of Wikipedia of 2015, the first text of `en_mini`, on "
-        f"{len(complete)} of the tasks: on average they remove "
+    vectors, elmo, both = (100 * statistics.mean(of_network) for of_network in zip(*(of_task for _, of_task in found)))
+    line = (
+        f"Static vectors (floret) of Wikipedia, in x: on average{_of(len(found), all_runs)}, they remove "
         f"{vectors:.0f} % of the errors, ELMo {elmo:.0f} %, and both together {both:.0f} %."
-    ]
+    )
+    ahead = [task.title for task, (alone, beside, _) in found if alone > beside]
+    return [f"{line} Alone, they are ahead of ELMo on {'; '.join(ahead)}." if ahead else line]
+
+
+def _of(number: int, all_runs: AllRuns) -> str:
+    """Return of how many tasks a mean is; "" if it is of all that have runs."""
+    if number == sum(bool(runs.complete) for _, runs in all_runs):
+        return ""
+    return f" over {number} task{'s' * (number > 1)}"
 
 
 def _difference(cut: float) -> str:

@@ -28,8 +28,8 @@ frozen, and [x; tuned], which is [x; ELMo] with them, was trained as before. The
 perplexity fell, the accuracy on SNLI's development part rose by 0.6 points, and that on SST stayed about the same.
 
 Perplexities are those of the forward direction on the development part, from the zero state, by a softmax over 50,000
-words. All other words count as `<UNK>`, which a tuned biLM soon expects if there are many; "of known words" leaves them
-out. The paper's are for CoNLL-2003, SST, SNLI and SQuAD's contexts."""
+words. All other words count as `<UNK>`. If there are many of these, a tuned biLM soon learns to predict them; "of known
+words" leaves them out. The paper's are for CoNLL-2003, SST, SNLI and SQuAD's contexts."""
 
 _SCORES = "Scores of the test part in %, means over the runs, and the same measure on the development part:"
 
@@ -74,7 +74,7 @@ def tuned_parts(project: Path, seeds: Sequence[int], all_runs: AllRuns) -> list[
     if rows:
         head = ["task", "measure", "x alone", "[x; ELMo]", "[x; tuned]", "error cut, ELMo", "error cut, tuned"]
         head += ["development part, [x; ELMo]", "development part, [x; tuned]", "runs of each network"]
-        parts += [_SCORES, table(head, rows), source_lines("tuned", Runs(all_tuned, []))]
+        parts += [_SCORES, table(head, rows), f"The runs: {source_lines('tuned', Runs(all_tuned, []))}"]
     return parts
 
 

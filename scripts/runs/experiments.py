@@ -96,7 +96,7 @@ class Task(NamedTuple):
     given: tuple[str, ...] = ()
     paper: float | None = None
     networks: Mapping[str, Network] = NETWORKS
-    tried: str = "no others, for either network."
+    tried: str = "none but those of the configs."
 
 
 _TRIED_NER = (
@@ -120,7 +120,7 @@ def _ner(name: str, title: str, paper: float | None, more: Mapping[str, Any] = {
         config="ner",
         settings={} if name == "ner" else {f"paths.{part}": path for part, path in parts.items()} | dict(more),
         paper=paper,
-        tried=_TRIED_NER if name == "ner" else "none; they are those of Broad Twitter.",
+        tried=_TRIED_NER if name == "ner" else "none; the settings are those of Broad Twitter.",
     )
 
 
@@ -196,7 +196,7 @@ TASKS = (
 ALTERNATIVES = TASKS[0]._replace(
     name="alternatives",
     networks={
-        "pretrained": Network("x begun by `spacy pretrain`", elmo=False, pretrained=True),
+        "pretrained": Network("x initialised by `spacy pretrain`", elmo=False, pretrained=True),
         "short_bilm": other_bilm("[x; a biLM of half an hour]", "assets/short_bilm"),
     },
 )

@@ -1,7 +1,7 @@
 """Measure how many words a second the first run of networks annotates, on two threads.
 
-The networks take turns, so that what else the machine does slows all of them alike. ELMo's cache is off, because each
-round has the same docs.
+The networks take turns, so that what else the machine does slows all of them alike. ELMo's caches are off, those of
+sentences and of words, because each round has the same docs.
 
     OMP_NUM_THREADS=2 python -m scripts.runs.speed_of_runs "ner/baseline ner/elmo"
 """
@@ -35,7 +35,7 @@ def load(folder: Path) -> Language:
     nlp = spacy.load(folder)
     if "elmo" not in nlp.pipe_names:
         return nlp
-    return spacy.load(folder, config={"components.elmo.cache_mb": 0})
+    return spacy.load(folder, config={"components.elmo.cache_mb": 0, "components.elmo.model.cached_words": 0})
 
 
 def words_per_second(nlp: Language, corpus: Path) -> float:

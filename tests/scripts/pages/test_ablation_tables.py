@@ -44,6 +44,20 @@ def test_ablations(tmp_path: Path) -> None:
     assert "EWT" not in page  # no runs of it
 
 
+def test_seeds_of_elmo(tmp_path: Path) -> None:
+    """80, 82 and 81 of ELMo: mean 81, deviation 1. A run differs from such a mean by sqrt(1 + 1 / 3) deviations."""
+    for name, score in SCORES.items():
+        add_run(tmp_path, name, {}, tests={"dev": entities(score)})
+    for seed, score in ((1, 0.82), (2, 0.81)):
+        add_run(tmp_path, "ablations_newswire/elmo", {}, seed, tests={"dev": entities(score)})
+    page = "\n\n".join(ablation_parts(tmp_path, tmp_path / "results.md"))
+    assert "| x alone | 70.0 | 50.0 | 50.0 | -11.0 | 7 |" in page
+    assert "| [x; ELMo], mean of 3 runs | 81.0 | 50.0 | 50.0 |  | 7 |" in page
+    assert "A difference of less than 2.3 says nothing" in page
+    assert "(The 3 runs of [x; ELMo] have a deviation of 1.00.)" in page
+    assert "| 100 % | 70.0 | 81.0 |" in page
+
+
 def test_the_least_share(tmp_path: Path) -> None:
     """x alone that is trained to its end counts, which has 0.74 in the mean: more than after 2,000 updates."""
     for name, score in SCORES.items():

@@ -43,11 +43,11 @@ def test_figures(project: Path) -> None:
     add_run(project, "ner_newswire/baseline", entities, dev=entities)
     missing = write_results(project, output, (0, 1, 2))
     page = output.read_text(encoding="utf-8")
-    assert "| Entities, Broad Twitter | F1 | 62.0 | 71.0 | 23.7 % | 21.0 % | 3 |" in page
+    assert "| Entities, Broad Twitter | F1 | 62.0 | 71.0 | 23.7 % | 21.0 %, CoNLL-2003 | 3 |" in page
     assert "- Errors that ELMo removes: 24 % on average, from 24 % (Entities, Broad Twitter) to" in page
-    assert "with random weights, in place of ELMo, on 1 of the tasks: 8 % fewer errors than x alone on average" in page
+    assert "a biLM of random weights leaves 8 % fewer errors on average over 1 task, from" in page
     assert "as a share of that of x alone: 40 % (Entities, Broad Twitter)." in page
-    assert "x alone with all of it: 3 % (Entities, Worldwide Newswire); one run of each share." in page
+    assert "x alone with all of it: 3 % (Entities, Worldwide Newswire); one run of each share, on" in page
     assert '`python -m spacy project run ner . --vars.networks "baseline elmo random"`; commit' in page
     assert "| F1 | x alone | 62.00 ± 2.00 (60.00 to 64.00) |  | 3 |" in page
     assert f"| F1 | [x; ELMo] | 71.00 ± {math.sqrt(3):.2f} (70.00 to 73.00) | 23.7 % | 3 |" in page
@@ -109,8 +109,26 @@ def test_static_vectors(project: Path) -> None:
     cells = "62.0 | 67.0 | 71.0 | 76.0 | 13.2 % | 23.7 % | 36.8 % | 3, 1, 3, 1"
     assert f"| Entities, Broad Twitter | {cells} |" in page
     assert page.count("| 3, 1, 3, 1 |") == 1
-    line = "on 1 of the tasks: on average they remove 13 % of the errors, ELMo 24 %, and both together 37 %."
-    assert f"first text of `en_mini`, {line}" in page
+    line = "over 1 task, they remove 13 % of the errors, ELMo 24 %, and both together 37 %."
+    assert f"- Static vectors (floret) of Wikipedia, in x: on average {line}\n" in page
+    add_run(project, "ner/vectors", dict.fromkeys(("ents_f", "ents_p", "ents_r"), 0.75))
+    write_results(project, project / "docs/results.md", (0, 1, 2))
+    page = (project / "docs/results.md").read_text(encoding="utf-8")
+    assert "Alone, they are ahead of ELMo on Entities, Broad Twitter.\n" in page
+
+
+@pytest.mark.slow
+def test_weights_that_differ(project: Path) -> None:
+    """Then vectors with and without ELMo can't be compared."""
+    for network, bilm in (("vectors", ""), ("vectors_elmo", "0123456789ab")):
+        add_run(project, f"ner/{network}", dict.fromkeys(("ents_f", "ents_p", "ents_r"), 0.7), bilm=bilm)
+    for seed, value in enumerate(ELMO):
+        add_run(project, "ner/elmo", dict.fromkeys(("ents_f", "ents_p", "ents_r"), value), seed, bilm="ba9876543210")
+    write_results(project, project / "docs/results.md", (0, 1, 2))
+    page = (project / "docs/results.md").read_text(encoding="utf-8")
+    assert "| Entities, Broad Twitter † | 62.0 | 70.0 | 71.0 | 70.0 |" in page
+    assert "†: the two networks with ELMo had different weights" in page
+    assert "- Static vectors" not in page
 
 
 @pytest.mark.slow
@@ -120,7 +138,7 @@ def test_random_weights_that_change_nothing(project: Path) -> None:
     write_results(project, project / "docs/results.md", (0, 1, 2))
     page = (project / "docs/results.md").read_text(encoding="utf-8")
     ends = "from as many errors (Entities, WNUT-17) to 8 % fewer errors (Entities, Broad Twitter)."
-    assert f"on 2 of the tasks: 4 % fewer errors than x alone on average, {ends}" in page
+    assert f"a biLM of random weights leaves 4 % fewer errors on average over 2 tasks, {ends}" in page
 
 
 def test_of_one_run_no_deviation() -> None:
