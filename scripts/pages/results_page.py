@@ -25,6 +25,7 @@ from .ablation_tables import ablation_parts, pace_parts
 from .alternatives_tables import alternatives_parts
 from .bilm_tables import bilm_parts
 from .inside_tables import inside_parts
+from .read_tables import read_parts
 from .results_plots import has_scores, plot_mixes, plot_scores, plot_summary
 from .results_tables import (
     DAGGER,
@@ -114,6 +115,7 @@ def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
         plot = output.with_name(f"{output.stem}_{task.name}.png")
         plot_scores(plot, task, runs)
         parts.append(f"![{task.title}]({plot.name})")
+    parts += read_parts(project, task)
     if mixes := mixes_table(runs):
         parts += ["What the mixes learned, means over the runs:", mixes]
     if runs.missing:

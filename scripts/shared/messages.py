@@ -101,6 +101,7 @@ class Messages:
     BITS_TEXT = "{path}: {got} sentences. Expected {expected} or more: name a longer text with --vars.wikipedia FILE."
     CORPUS_MISSING = "{path}: no such file. Expected a corpus of the project: run its steps assets and convert first."
     BILM_RESULT = "{path}: can't be used ({reason}). Expected what `project run bilms` or `bits` writes: run it again."
+    READ_RESULT = "{path}: can't be used ({reason}). Expected what read_paragraphs.py writes: run it again."
     NO_RUNS = "{path}: no trained run in it. Expected NETWORK/seed-N with a run.json: train first."
     RESULT = "{path}: can't be used ({reason}). Expected what evaluate_runs.py writes: delete it and evaluate again."
     NO_RESULTS = "{path}: no results in it. Expected TASK/NETWORK/seed-N.json: train and evaluate first."

@@ -1,0 +1,47 @@
+"""Part of docs/results.md: the answers in paragraphs that `en_mini` has read, and in the others."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..runs.experiments import BASELINE, ELMO, Task
+from ..runs.read_paragraphs import TASK, read_paragraphs_of
+from ..shared.messages import Messages
+from .results_tables import error_cut, percent, table
+from .run_files import understood
+
+_PARTS = {"read": "that it has read", "others": "that it has not read"}
+
+
+def read_parts(project: Path, task: Task) -> list[str]:
+    """Return the paragraphs for a task; none if the task is another one, or without results.
+
+    Raises CommandError if the file can't be used.
+    """
+    path = read_paragraphs_of(project)
+    if task.name != TASK or not path.exists():
+        return []
+    key = task.measures[0].key
+    with understood(path, Messages.READ_RESULT):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        result = data["result"]
+        rows = [_row(name, result["questions"][part], result["scores"], part, key) for part, name in _PARTS.items()]
+        text = (
+            f"Of the {result['paragraphs']} paragraphs of the test part, `en_mini` has read {result['read']}, without "
+            "the questions: they are in its text of Wikipedia. The same runs, scored on the questions of these "
+            f"paragraphs and on the others (`{data['command']}`; commit {data['commit']}):"
+        )
+    head = ["paragraphs", "questions", *(task.networks[name].title for name in (BASELINE, ELMO)), "error cut"]
+    return [text, table(head, rows)]
+
+
+def _row(
+    name: str, questions: int, scores: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]], part: str, key: str
+) -> list[str]:
+    base, elmo = ([run[key] for run in scores[network][part]] for network in (BASELINE, ELMO))
+    cut = error_cut(base, elmo)
+    means = [percent(statistics.mean(values)) for values in (base, elmo)]
+    return [name, f"{questions:,}", *means, "" if cut is None else f"{100 * cut:.1f} %"]
