@@ -18,8 +18,8 @@ from ..inference.engine import Engine
 from ..inference.frozen import FrozenBiLM
 from ..inference.word_vectors import CACHED_WORDS
 from ..models.bilm_bytes import fingerprint_of
-from ..models.language import card_language
 from ..modules import Arrays
+from ..modules.card_language import card_language
 from ..modules.loading import files_of, load_arrays
 from ..modules.precision import Precision, dtype_of
 from ..pipeline.saved import is_pipeline, load_tokenizer, pipeline_weights

@@ -7,7 +7,7 @@ from ...errors import CheckpointError
 from ...formats.atomic import replacing, writing
 from ...formats.text.sources import name_of
 from ..model.files import CARD
-from .facts import CardFacts, TextFacts
+from .facts import CardFacts, RunFacts, TextFacts
 
 _USE = """\
 import spacy
@@ -31,7 +31,7 @@ def write_card(folder: Path, facts: CardFacts) -> None:
 
 def card(facts: CardFacts) -> str:
     """Return the text of a model card, in Markdown. facts: what it tells."""
-    language = facts.language
+    language = facts.language or (facts.run.init.language if facts.run.init else None)
     parts = [
         "# A biLM",
         "Trained with spacy-elmo, a plugin for spaCy. Its files can be used wherever ELMo's official ones can.",
@@ -60,13 +60,28 @@ def _model(facts: CardFacts) -> dict[str, str]:
         "vectors": f"{options.layers} layers of {options.width}",
         "parameters": f"{run.parameters:,}, without the softmax",
         "vocabulary": f"{run.words:,} words to predict, `<S>`, `</S>` and `<UNK>` included",
-        "language": facts.language or "not told; words were separated by blanks",
+        **_init(facts.run),
+        "language": facts.language or _told_language(facts.run),
         "tokens seen": f"{facts.tokens:,} of one direction, `</S>` counted: {facts.epochs:.2f} epochs in "
         f"{facts.step:,} updates",
         "time": f"{facts.seconds / 3600:.2f} hours, processes: {run.processes}",
         "files": "`options.json` and `weights.hdf5` in the official format; `softmax.hdf5` and `vocabulary.txt`",
         "versions": versions,
     }
+
+
+def _init(run: RunFacts) -> dict[str, str]:
+    if run.init is None:
+        return {}
+    weights = "" if run.init.sha256 is None else f", SHA-256 of its weights {run.init.sha256}"
+    return {"tuned from": f"`{name_of(run.init.name)}`{weights}. What it had read and its licence are in its own card"}
+
+
+def _told_language(run: RunFacts) -> str:
+    """Return what is known of the language if the text was not split by a tokenizer."""
+    if run.init is None or run.init.language is None:
+        return "not told; words were separated by blanks"
+    return f"{run.init.language}, that of the biLM it was tuned from; words were separated by blanks"
 
 
 def _perplexity(facts: CardFacts) -> str:

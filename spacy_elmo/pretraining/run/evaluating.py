@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...errors import CheckpointError, Errors, WeightsError
+from ...errors import CheckpointError, Errors, SettingsError, WeightsError
 from ...formats.readers import readers_told
-from ..model.files import BEST, LAST
+from ...modules.card_language import card_language
+from ..model.files import BEST, LAST, OPTIONS, bilm_folder
 from ..model.language_model import LanguageModel
 from ..scoring import Score, score_text
 from ..settings.sections import PathSettings
@@ -18,7 +19,7 @@ from ..text.word_shares import cut_share, unknown_share
 from ..training.trainer import Trainer
 from .card import write_card
 from .curve import CURVE, draw_curve
-from .facts import CardFacts, RunFacts, TextFacts
+from .facts import CardFacts, InitFacts, RunFacts, TextFacts
 from .folder import CHECKPOINTS, Run
 from .metrics import METRICS, EvaluationRow, append_row, read_metrics
 from .reporting import Reporter
@@ -61,7 +62,15 @@ def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
         options.max_characters,
         cut_share(run.train, options.max_characters),
         unknown_share(run.heldout, run.vocabulary),
+        None if paths.init is None else InitFacts(paths.init, run.init, _language_of(paths.init)),
     )
+
+
+def _language_of(init: str) -> str | None:
+    try:
+        return card_language(str(bilm_folder(init) / OPTIONS))
+    except SettingsError:  # a biLM whose download or package was removed after the run began
+        return None
 
 
 class Evaluator:

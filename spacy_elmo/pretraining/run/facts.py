@@ -30,6 +30,19 @@ class TextFacts:
     bad: Sequence[BadLine] = ()
 
 
+class InitFacts(NamedTuple):
+    """The biLM that a run tunes.
+
+    name: paths.init.
+    sha256: of its weights; None if run.json has none.
+    language: that its model card names; None if it names none.
+    """
+
+    name: str
+    sha256: str | None
+    language: str | None
+
+
 class RunFacts(NamedTuple):
     """What is known about a run at its start.
 
@@ -44,6 +57,7 @@ class RunFacts(NamedTuple):
     max_characters: positions per word of the biLM, two more than the bytes that it reads.
     cut_share: share of the training text's words with more bytes than that.
     heldout_unknown: share of the held-out text's words that are not in the vocabulary.
+    init: the biLM that it tunes; None for one that begins with random weights.
     """
 
     train: TextFacts
@@ -58,6 +72,7 @@ class RunFacts(NamedTuple):
     max_characters: int = MAX_CHARACTERS
     cut_share: float = 0.0
     heldout_unknown: float = 0.0
+    init: InitFacts | None = None
 
 
 class CardFacts(NamedTuple):

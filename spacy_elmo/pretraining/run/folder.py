@@ -19,7 +19,7 @@ from ..text.preparing import prepare
 from ..text.vocabulary import Vocabulary
 from .checkpoint import Checkpoints
 from .starting import find_vocabulary
-from .texts import check_digests, digests
+from .texts import INIT, check_digests, digests
 
 _MOST_BYTES = 2**24  # of run.json, which has about 2,000
 CONFIG, CHECKPOINTS = "config.cfg", "checkpoints"
@@ -47,6 +47,7 @@ class Run(NamedTuple):
     vocabulary: the words to predict.
     identity: SHA-256 of the settings and texts of the run; each of its checkpoints holds it.
     resumed: whether the run has a checkpoint, from which its weights are read.
+    init: SHA-256 of the weights of paths.init; None if it is not set.
     """
 
     train: PreparedCorpus
@@ -54,6 +55,7 @@ class Run(NamedTuple):
     vocabulary: Vocabulary
     identity: str
     resumed: bool
+    init: str | None
 
 
 def has_checkpoint(output: Path) -> bool:
@@ -86,7 +88,7 @@ def open_run(config: PretrainConfig, output: Path) -> Run:
         with replacing(path, SettingsError) as temporary, writing(path, SettingsError):
             temporary.write_text(json.dumps({"settings": _settings(config), "texts": texts}, indent=2), encoding="utf8")
     write_config(config, output / CONFIG)
-    return Run(train, heldout, vocabulary, _identity(path), recorded is not None)
+    return Run(train, heldout, vocabulary, _identity(path), recorded is not None, _init(path))
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
@@ -103,6 +105,11 @@ def _identity(path: Path) -> str:
     return hashlib.sha256(json.dumps(_read(path), sort_keys=True).encode()).hexdigest()
 
 
+def _init(path: Path) -> str | None:
+    digest = _read(path)["texts"].get(INIT)  # runs of earlier versions do not have it
+    return None if digest is None else str(digest)
+
+
 def reopen_run(config: PretrainConfig, output: Path) -> Run:
     """Return what `open_run` returned in the first process of a run, for its other processes.
 
@@ -112,7 +119,8 @@ def reopen_run(config: PretrainConfig, output: Path) -> Run:
     Raises ElmoError if a file can't be read.
     """
     train, heldout = _cut(config, PreparedCorpus.open(output / "corpus"), output)
-    return Run(train, heldout, Vocabulary.read(output / WORDS), _identity(output / RUN), has_checkpoint(output))
+    path = output / RUN
+    return Run(train, heldout, Vocabulary.read(output / WORDS), _identity(path), has_checkpoint(output), _init(path))
 
 
 def _corpora(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:

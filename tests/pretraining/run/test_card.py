@@ -13,6 +13,7 @@ from thinc.api import Config
 
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.pretraining.run.card import card, write_card
+from spacy_elmo.pretraining.run.facts import InitFacts
 from spacy_elmo.pretraining.settings.config_file import to_config
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "random_a"
@@ -33,6 +34,22 @@ def test_sizes_and_training() -> None:
     assert found["tokens seen"].endswith("2.50 epochs in 11 updates")
     assert found["time"] == "2.50 hours, processes: 2"
     assert re.fullmatch(r"spacy-elmo \d+\.\S+, torch \d+\.\S+", found["versions"])
+
+
+def test_a_tuned_bilm() -> None:
+    tuned = RUN._replace(init=InitFacts("/home/someone/model", SHA256, "de"))
+    text = card(FACTS._replace(run=tuned))
+    found = rows(text)
+    assert found["tuned from"].startswith(f"`model`, SHA-256 of its weights {SHA256}. ")
+    assert found["language"] == "en"  # that of the tokenizer
+    assert 'spacy.blank("en")' in text
+    text = card(FACTS._replace(run=tuned, language=None))
+    assert rows(text)["language"] == "de, that of the biLM it was tuned from; words were separated by blanks"
+    assert 'spacy.blank("de")' in text
+    text = card(FACTS._replace(run=RUN._replace(init=InitFacts("en_mini", None, None)), language=None))
+    assert rows(text)["tuned from"].startswith("`en_mini`. ")
+    assert rows(text)["language"].startswith("not told;")
+    assert "tuned from" not in rows(card(FACTS))
 
 
 def test_perplexities() -> None:

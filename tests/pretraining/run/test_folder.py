@@ -61,6 +61,7 @@ def test_what_is_kept_of_words_and_weights(given: PretrainConfig, text: Path, tm
     weights = hashlib.sha256((tmp_path / "init" / "weights.hdf5").read_bytes()).hexdigest()
     texts = kept(begun(given, tmp_path / "out"))
     assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (words, words, weights)
+    assert open_run(given, tmp_path / "out").init == reopen_run(given, tmp_path / "out").init == weights
     output = begun(config_of(text), tmp_path / "plain")
     built = hashlib.sha256((output / "vocabulary.txt").read_bytes()).hexdigest()
     texts = kept(output)
