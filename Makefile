@@ -86,4 +86,5 @@ $(VENV)/installed-release: $(VENV)/installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) out build dist docs/_build *.egg-info
+	rm -rf $(VENV) build dist docs/_build *.egg-info
+	rm -f out/vectors.hdf5 out/senses.png  # of make run; out may also have a pipeline that was trained

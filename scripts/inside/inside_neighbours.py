@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spacy_elmo import ElmoEmbedder, WordIndex, build_index
+from spacy_elmo.errors import CommandError
 from spacy_elmo.neighbours.word_index import Neighbour
 
 from ..shared.command import run_command
 from ..shared.measurement import Measurement
+from ..shared.messages import Messages
 from .inside_runs import inside_result_of
 
 WORDS = Path(__file__).with_name("ambiguous_words.tsv")
@@ -103,6 +105,9 @@ def find(words: Iterable[Ambiguous], corpora: Iterable[Path], embedder: ElmoEmbe
 
 def main() -> None:
     """Write results/inside/neighbours.json."""
+    for path in CORPORA:
+        if not path.is_file():
+            raise CommandError(Messages.CORPUS_MISSING.format(path=path))
     measurement = Measurement()
     found = find(read_words(WORDS), CORPORA, ElmoEmbedder("en_mini"))
     measurement.write(inside_result_of(Path(), "neighbours"), "python -m scripts.inside.inside_neighbours", found)

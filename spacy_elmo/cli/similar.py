@@ -11,11 +11,12 @@ from ..errors import CommandError, Errors
 from ..formats.sentences import listed, read_lines
 from ..formats.unpacking import PACKED
 from ..modules.loading import EMBEDDED, can_name_bilm
+from ..pipeline.saved import is_pipeline
 from .shared.console import escaped, print_json, quoted, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import open_text, source_of
 from .shared.occurrences import Occurrence, find_occurrences, reader_of
-from .shared.options import Code, Json, PipeName
+from .shared.options import Code, Json, PipeName, TextLanguage
 from .shared.printer import msg
 from .shared.ranking import most_alike
 
@@ -23,7 +24,9 @@ WIDEST = 120  # characters of a column
 _OTHER_KINDS = (".jsonl", ".conllu", ".spacy")
 
 
-def read_occurrences(model: str, pipe: str | None, text: Path, word: str, ignore_case: bool) -> list[Occurrence]:
+def read_occurrences(
+    model: str, pipe: str | None, text: Path, word: str, ignore_case: bool, lang: str | None
+) -> list[Occurrence]:
     """Return all occurrences of a word in a text, in order.
 
     model: saved pipeline, folder of a biLM, or the name of a biLM.
@@ -31,6 +34,7 @@ def read_occurrences(model: str, pipe: str | None, text: Path, word: str, ignore
     text: one sentence a line; - is standard input.
     word: as it is in the text.
     ignore_case: whether upper and lower case count as equal.
+    lang: language of the tokenizer that splits the text for a biLM; None: it is split at blanks.
 
     Raises ElmoError if the model or the text can't be read, if the text's name is that of another kind of file, or if
     there are fewer than two occurrences.
@@ -45,14 +49,15 @@ def read_occurrences(model: str, pipe: str | None, text: Path, word: str, ignore
         occurrences = list(
             find_occurrences(
                 read_lines(file, source),
-                reader_of(model, pipe),
+                reader_of(model, pipe, lang),
                 lambda other: other == word or (ignore_case and other.lower() == wanted),
             )
         )
+    split = "" if lang or is_pipeline(model) else Errors.SIMILAR_SPLIT
     if not occurrences:
-        raise CommandError(Errors.SIMILAR_MISSING.format(source=source, word=word))
+        raise CommandError(Errors.SIMILAR_MISSING.format(source=source, word=word, split=split))
     if len(occurrences) == 1:
-        raise CommandError(Errors.SIMILAR_ONCE.format(source=source, word=word, line=occurrences[0].line))
+        raise CommandError(Errors.SIMILAR_ONCE.format(source=source, word=word, line=occurrences[0].line, split=split))
     return occurrences
 
 
@@ -95,7 +100,7 @@ def ranked(query: Occurrence, others: list[Occurrence], top: int) -> dict[int, l
 def show(query: Occurrence, n: int, layers: dict[int, list[tuple[float, Occurrence]]]) -> None:
     """Print a table for each layer. n: number of occurrences that were compared."""
     msg.text(escaped(f"line {query.line}: {query.marked()}"))
-    msg.text(f"compared with {n:,} other occurrences, by the cosine of their vectors")
+    msg.text(f"compared with {n:,} other occurrence{'s' * (n > 1)}, by the cosine of their vectors")
     if 0 not in layers:
         msg.text("layer 0 is left out: it sees the word alone, so it is the same for all occurrences")
     for layer, results in layers.items():
@@ -129,7 +134,7 @@ def similar(
         Path | None,
         typer.Argument(
             metavar="TEXT",
-            help="Text: one sentence a line; - is stdin. A biLM splits it at blanks",
+            help="Text: one sentence a line; - is stdin",
             show_default=False,
         ),
     ] = None,
@@ -141,6 +146,7 @@ def similar(
     ] = None,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="Occurrences shown for each layer")] = 5,
     ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Accept the word in upper and lower case")] = False,
+    lang: TextLanguage = None,
     pipe: PipeName = None,
     code: Code = None,
     as_json: Json = False,
@@ -156,7 +162,7 @@ def similar(
             name = quoted(Path(model))
             given = (name, "TEXT") if can_name_bilm(model) else (EMBEDDED, name)
             raise CommandError(Errors.SIMILAR_ALONE.format(got=model, model=given[0], text=given[1]))
-        occurrences = read_occurrences(model, pipe, text, word, ignore_case)
+        occurrences = read_occurrences(model, pipe, text, word, ignore_case, lang)
         query = occurrences.pop(choose_query(occurrences, sentence, source_of(text), word))
     layers = ranked(query, occurrences, top)
     if as_json:

@@ -118,13 +118,21 @@ class CommandMessages:
     )
     SIMILAR_MISSING = (
         "{source}: the word {word!r} does not occur. Expected a token of the text, exactly as it is written there: "
-        "change --word, or add --ignore-case. A biLM splits a text at blanks, so a word is one with the punctuation at "
-        "its end; a saved pipeline splits it with its tokenizer."
+        "change --word, or add --ignore-case.{split}"
     )
     SIMILAR_ONCE = (
         "{source}: the word {word!r} occurs once, in line {line}. Expected two occurrences or more, to compare: change "
-        "--word, add --ignore-case, or give more text."
+        "--word, add --ignore-case, or give more text.{split}"
     )
+    SIMILAR_SPLIT = (
+        " Without --lang, a biLM splits a text at blanks, so a word is one with the punctuation at its end: --lang en "
+        "splits it with spaCy's English tokenizer."
+    )
+    SIMILAR_LANGUAGE = (
+        "--lang is {got!r}, and {model} is a saved pipeline, which splits text with its own tokenizer. Expected --lang "
+        "with a biLM alone: leave it out."
+    )
+    SIMILAR_UNUSABLE = "line {line}: {reason}. Expected text that the tokenizer can split: correct or remove the line."
     SIMILAR_LINE = "{source}: --sentence is {got}, but that line has no {word!r}. Expected one of the lines {lines}."
     VECTORS_KEY = "the key {got} can't name a dataset: {reason}. Use another key, or none: then a number is used."
     VECTORS_KEY_TWICE = "{path}: the key {got} was written before. Expected each key once: change it, or use none."

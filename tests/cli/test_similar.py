@@ -180,6 +180,28 @@ def test_pipeline(text: Path, tmp_path: Path) -> None:
     assert "--pipe is 'x'" in run(tmp_path / "saved", text, "--word", "bank", "--pipe", "x", code=1)
 
 
+def test_the_tokenizer_of_a_language(tmp_path: Path) -> None:
+    """bank? and bank, are the word with punctuation if the text is split at blanks."""
+    path = tmp_path / "text.txt"
+    path.write_text("Where is the bank? The bank, of course.\nA bank .\n", encoding="utf8")
+    found = json.loads(run("en_mini", path, "--word", "bank", "--lang", "en", "--json"))
+    assert (found["query"]["line"], found["query"]["place"], found["others"]) == (1, 3, 2)
+    words = [token.text for token in spacy.blank("en")("Where is the bank? The bank, of course.")]
+    vectors = ElmoEmbedder("en_mini").embed_batch([words, ["A", "bank", "."]])
+    one, other = vectors[0][2, 3], vectors[1][2, 1]
+    cosine = one @ other / np.sqrt((one @ one) * (other @ other))
+    (last,) = [layer for layer in found["layers"] if layer["layer"] == 2]
+    (of_line_2,) = [each for each in last["occurrences"] if each["line"] == 2]
+    assert of_line_2["cosine"] == pytest.approx(float(cosine), abs=1e-5)
+    pipeline = tmp_path / "pipeline"
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    nlp.to_disk(pipeline)
+    told = run(pipeline, path, "--word", "bank", "--lang", "en", code=1)
+    assert "splits text with its own tokenizer" in told
+    assert "--lang" not in run(pipeline, path, "--word", "lake", code=1)
+
+
 def test_the_folder_of_a_run(text: Path, tmp_path: Path) -> None:
     shutil.copytree(GOLDEN, tmp_path / "run" / "model-best")
     (tmp_path / "run" / "config.cfg").write_text("")
@@ -201,7 +223,9 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
     shutil.copy(GOLDEN / "options.json", tmp_path / "half")
     for arguments, part in (
         (("en_mini", text, "--word", "lake"), "the word 'lake' does not occur"),
-        (("en_mini", text, "--word", "lake"), "A biLM splits a text at blanks"),
+        (("en_mini", text, "--word", "lake"), "Without --lang, a biLM splits a text at blanks"),
+        (("en_mini", text, "--word", "river"), "--lang en splits it"),
+        (("en_mini", text, "--word", "bank", "--lang", "zz"), "zz"),
         (("en_mini", text, "--word", "river"), "occurs once, in line 1"),
         (
             ("en_mini", text, "--word", "bank", "--sentence", 4),

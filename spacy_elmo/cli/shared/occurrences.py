@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from ...allennlp.embedder import ElmoEmbedder
 from ...errors import CommandError, Errors
+from ...formats.text.lines import Unusable
+from ...formats.text.splitting import splitter
 from ...modules import BiLM, load_bilm
 from ...modules.loading import EMBEDDED, files_of
 from ...pipeline.saved import is_pipeline, load_pipe
@@ -32,21 +34,24 @@ class Reader(Protocol):
 
 
 class BiLMReader:
-    """Splits lines at blanks, and embeds the words with a biLM.
+    """Splits lines at blanks or with a spaCy tokenizer, and embeds the words with a biLM.
 
     bilm: the biLM.
+    language: of the tokenizer; None: lines are split at blanks.
+
+    Raises CorpusError if spaCy does not know the language.
     """
 
-    def __init__(self, bilm: BiLM) -> None:
-        self.embedder = ElmoEmbedder.from_bilm(bilm)
+    def __init__(self, bilm: BiLM, language: str | None) -> None:
+        self.embedder, self.split = ElmoEmbedder.from_bilm(bilm), splitter(language)
 
     def words(self, line: str) -> list[str]:
         """Return the words of a line. line: its text."""
-        return line.split()
+        return self.split(line)
 
     def layers(self, lines: list[str]) -> list[Layers]:
         """Return the vectors of all words, *Shape:* (layers, words, width) for each line. lines: their texts."""
-        return self.embedder.embed_batch([line.split() for line in lines])
+        return self.embedder.embed_batch([self.split(line) for line in lines])
 
 
 class PipelineReader:
@@ -71,22 +76,25 @@ class PipelineReader:
         return [np.asarray(self.pipe.model.ops.to_numpy(layers), np.float32) for layers in embedded]
 
 
-def reader_of(model: str, pipe: str | None = None) -> Reader:
+def reader_of(model: str, pipe: str | None = None, language: str | None = None) -> Reader:
     """Return what reads and embeds lines with a model.
 
     model: saved pipeline (folder or package), folder of a biLM or of a pretraining run, or the name of a biLM.
     pipe: name of the elmo pipe if the pipeline has several.
+    language: of the spaCy tokenizer that splits lines for a biLM; None: they are split at blanks.
 
-    Raises ElmoError if the model can't be read, or if a biLM is combined with `pipe`.
+    Raises ElmoError if the model can't be read, or if a biLM is combined with `pipe`, or a pipeline with `language`.
     """
     files = [path for path in files_of(model) if path is not None]
     if not is_pipeline(model) and all(Path(path).is_file() for path in files):  # en_mini needs none
         if pipe is not None:
             raise CommandError(Errors.PIPE_ALONE.format(got=pipe))
-        return BiLMReader(load_bilm(*files))
+        return BiLMReader(load_bilm(*files), language)
     folder = Path(model)
     if folder.is_file() or (folder.is_dir() and not (folder / "config.cfg").is_file()):
         raise CommandError(Errors.SIMILAR_MODEL.format(path=folder, embedded=EMBEDDED))
+    if language is not None:
+        raise CommandError(Errors.SIMILAR_LANGUAGE.format(got=language, model=model))
     return PipelineReader(model, pipe)
 
 
@@ -140,10 +148,15 @@ def find_occurrences(
     lines: number and text of each line. Empty lines are skipped.
     reader: splits and embeds the lines.
     is_word: whether a word is the one that is searched for.
+
+    Raises CommandError if a line can't be split into words.
     """
     batch: list[tuple[int, str, list[str]]] = []
     for number, line in lines:
-        words = reader.words(line) if line else []
+        try:
+            words = reader.words(line) if line else []
+        except Unusable as error:
+            raise CommandError(Errors.SIMILAR_UNUSABLE.format(line=number, reason=error)) from error
         if any(map(is_word, words)):
             batch.append((number, line, words))
         if len(batch) == BATCH:

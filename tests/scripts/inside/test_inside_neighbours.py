@@ -6,8 +6,9 @@ import pytest
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from scripts.inside.inside_neighbours import WORDS, Ambiguous, excerpt, find, read_words
+from scripts.inside.inside_neighbours import WORDS, Ambiguous, excerpt, find, main, read_words
 from spacy_elmo import ElmoEmbedder
+from spacy_elmo.errors import CommandError
 from spacy_elmo.neighbours.word_index import Neighbour
 
 
@@ -49,3 +50,9 @@ def test_find(tmp_path: Path) -> None:
     assert money["neighbours"][0]["number"] == 2
     assert money["neighbours"][0]["word"] == "bank"
     assert money["neighbours"][0]["after"] == ["lent", "us"]
+
+
+def test_without_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CommandError, match=r"en_ewt-ud-train\.spacy: no such file"):
+        main()
