@@ -19,6 +19,7 @@ from spacy_elmo import ElmoEmbedder, WordIndex, build_index
 from spacy_elmo.errors import CommandError
 from spacy_elmo.neighbours.word_index import Neighbour
 
+from ..runs.facts_of_runs import bilm_mark
 from ..shared.command import run_command
 from ..shared.measurement import Measurement
 from ..shared.messages import Messages
@@ -110,7 +111,8 @@ def main() -> None:
             raise CommandError(Messages.CORPUS_MISSING.format(path=path))
     measurement = Measurement()
     found = find(read_words(WORDS), CORPORA, ElmoEmbedder("en_mini"))
-    measurement.write(inside_result_of(Path(), "neighbours"), "python -m scripts.inside.inside_neighbours", found)
+    command = "python -m scripts.inside.inside_neighbours"
+    measurement.write(inside_result_of(Path(), "neighbours"), command, found, bilm=bilm_mark())
 
 
 if __name__ == "__main__":

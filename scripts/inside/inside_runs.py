@@ -11,6 +11,7 @@ from pathlib import Path
 
 from spacy_elmo.errors import CommandError
 
+from ..runs.facts_of_runs import bilm_mark
 from ..shared.command import run_command
 from ..shared.corpus_files import TAGGED
 from ..shared.elmo_command import run_elmo
@@ -43,7 +44,7 @@ def main(names: list[str]) -> None:
         measurement = Measurement()
         result = json.loads(run_elmo(*arguments, output=True))
         command = shlex.join(["python", "-m", "spacy", "elmo", *arguments])
-        measurement.write(inside_result_of(Path(), name), command, result)
+        measurement.write(inside_result_of(Path(), name), command, result, bilm=bilm_mark())
 
 
 if __name__ == "__main__":

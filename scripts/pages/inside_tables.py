@@ -76,20 +76,21 @@ def _read(path: Path) -> dict[str, Any] | None:
         return None
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        return {name: data[name] for name in ("command", "commit", "machine", "minutes", "result")}
+        return {name: data[name] for name in ("command", "commit", "machine", "bilm", "minutes", "result")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CommandError(Messages.INSIDE_RESULT.format(path=path, reason=repr(error))) from error
 
 
 def _source(results: dict[str, dict[str, Any]]) -> str:
     facts = {
-        name: sorted({str(data[name]) for data in results.values() if data[name]}) for name in ("commit", "machine")
+        name: sorted({str(data[name]) for data in results.values() if data[name]})
+        for name in ("commit", "machine", "bilm")
     }
     minutes = sum(data["minutes"] for data in results.values())
     commits = ", ".join(facts["commit"]) or "unknown"
     return (
         f"`python -m spacy project run inside .`; commit {commits}; {'; '.join(facts['machine'])}; "
-        f"{minutes:.0f} minutes in all, while the machine did other work."
+        f"`en_mini` {', '.join(facts['bilm'])}; {minutes:.0f} minutes in all, while the machine did other work."
     )
 
 

@@ -73,10 +73,9 @@ def overrides_for(seed: int, more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fingerprint(config: Config) -> str:
-    """Return the MD5 of a run's settings and of all files that they name, the embedded biLM included."""
-    text = config.to_str()
-    digest = hashlib.md5(text.encode())
-    embedded = bilms.paths("en_mini") if "spacy-elmo.BiLM.v1" in text else ()
+    """Return the MD5 of a run's settings and of all files that they name, and of the embedded biLM if it is read."""
+    digest = hashlib.md5(config.to_str().encode())
+    embedded = bilms.paths("en_mini") if bilm_of(config) else ()
     for path in [*sorted(_files(config)), *embedded]:
         digest.update(get_checksum(path).encode())
     return digest.hexdigest()

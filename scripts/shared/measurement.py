@@ -23,14 +23,15 @@ class Measurement:
         self._facts = {"commit": commit_of(Path()), "machine": machine()}
         self._begin = time.perf_counter()
 
-    def write(self, path: Path, command: str, result: Any) -> None:
+    def write(self, path: Path, command: str, result: Any, **more: str) -> None:
         """Write a result to a file.
 
         command: that gave it, as a user types it.
         result: that can be JSON.
+        more: facts that stand beside it.
         """
         minutes = round((time.perf_counter() - self._begin) / 60, 1)
-        write_record(path, {"command": command, **self._facts, "minutes": minutes, "result": result})
+        write_record(path, {"command": command, **self._facts, **more, "minutes": minutes, "result": result})
         print(f"{path}: written")
 
 

@@ -11,7 +11,7 @@ from scripts.pages.inside_tables import JUDGED, finding, inside_parts, neighbour
 from spacy_elmo.errors import CommandError
 
 ROOT = Path(__file__).parents[3]
-FACTS = {"command": "x", "commit": "abc123", "machine": "a processor", "minutes": 1.4}
+FACTS = {"command": "x", "commit": "abc123", "machine": "a processor", "bilm": "0123456789ab", "minutes": 1.4}
 
 
 def layers(*values: tuple[float, float]) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def test_probes_and_senses(tmp_path: Path) -> None:
 
     add(tmp_path, "senses", {"tests": [{"test": "corpus/senses/a.tsv"} | senses(0.3)], "all": senses(0.4)})
     page = "\n\n".join(inside_parts(tmp_path))
-    assert "commit abc123; a processor; 4 minutes in all" in page
+    assert "commit abc123; a processor; `en_mini` 0123456789ab; 4 minutes in all" in page
     assert "| fine tags (XPOS), UD English EWT | 50.0 | 60.0 | 90.0 | 80.0 | 85.0 | 97.3 | 96.8 |" in page
     assert "| entities, Broad Twitter | 25.0 | 30.0 | 45.0 | 40.0 | 42.5 |  |  |" in page
     assert "| entities, Broad Twitter | 5.0 | 10.0 | 15.0 | 20.0 |" in page  # random weights
