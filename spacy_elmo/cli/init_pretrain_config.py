@@ -167,8 +167,8 @@ def softmax_note(init: str | None) -> str | None:
     if init is None or has_softmax(init):
         return None
     return (
-        f"{no_softmax(init)} This config has training.frozen_tokens set already. These tokens are part of the run, so "
-        "as many fewer train the biLM."
+        f"{no_softmax(init)} This config sets training.frozen_tokens. These tokens are part of the run, so as many "
+        "fewer train the biLM. To tune it with all tokens, get its softmax and write the config again, with --force."
     )
 
 

@@ -10,6 +10,7 @@ from spacy.cli._util import import_code
 
 from ..errors import CommandError, Errors
 from ..pipeline.mixes import LearnedMix, learned_mixes
+from ..pipeline.saved import not_loaded
 from .shared.console import escaped, print_json, show_all
 from .shared.errors import printing_errors
 from .shared.options import Code, Json
@@ -22,8 +23,7 @@ def read_mixes(pipeline: str) -> list[LearnedMix]:
     try:
         nlp = spacy.load(pipeline)
     except Exception as error:  # damaged files raise EOFError, KeyError, TokenError and more
-        reason = str(error) or type(error).__name__
-        raise CommandError(Errors.PIPE_LOAD.format(pipeline=pipeline, reason=reason)) from error
+        raise not_loaded(pipeline, error) from error
     mixes = learned_mixes(nlp)
     if not mixes:
         got = ", ".join(nlp.component_names) or "(none)"

@@ -86,6 +86,11 @@ class CommandMessages:
         "{pipeline}: can't be loaded ({reason}). Expected the folder of a saved spaCy pipeline, or the name of an "
         "installed one."
     )
+    PIPE_OF_TRAINING = "{folder}: the folder that spacy train wrote pipelines to. Expected one of them: give {best}."
+    PIPE_IS_BILM = (
+        "{got}: the name of a biLM. Expected a saved pipeline, such as the model-best that spacy train writes: give "
+        "its folder or package."
+    )
     PIPE_NONE = (
         "{pipeline}: no elmo pipe; the pipeline has {got}. Expected one: give another pipeline, or add the pipe with "
         'nlp.add_pipe("elmo") and save it.'

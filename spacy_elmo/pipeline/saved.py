@@ -37,11 +37,25 @@ def _is_package(name: str) -> bool:
         return False
 
 
+def not_loaded(pipeline: str, error: Exception) -> CommandError:
+    """Return the error that says why a saved pipeline can't be loaded.
+
+    pipeline: what the user typed.
+    error: what spaCy raised.
+    """
+    best = Path(pipeline) / "model-best"
+    if (best / "config.cfg").is_file():
+        return CommandError(Errors.PIPE_OF_TRAINING.format(folder=pipeline, best=best))
+    if not Path(pipeline).exists() and (pipeline == EMBEDDED or is_named(pipeline)):
+        return CommandError(Errors.PIPE_IS_BILM.format(got=pipeline))
+    return CommandError(Errors.PIPE_LOAD.format(pipeline=pipeline, reason=str(error) or type(error).__name__))
+
+
 def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
     try:
         nlp = spacy.load(pipeline)
     except Exception as error:  # a damaged folder fails anywhere in spaCy
-        raise CommandError(Errors.PIPE_LOAD.format(pipeline=pipeline, reason=error)) from error
+        raise not_loaded(pipeline, error) from error
     pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, ElmoPipe)}
     if not pipes:
         raise CommandError(Errors.PIPE_NONE.format(pipeline=pipeline, got=", ".join(nlp.pipe_names) or "no pipes"))
@@ -60,7 +74,7 @@ def load_tokenizer(pipeline: str) -> Language:
         meta = util.get_model_meta(folder)
         return spacy.load(pipeline, exclude=[*meta["pipeline"], *meta.get("disabled", [])])
     except Exception as error:  # a damaged folder fails anywhere in spaCy
-        raise CommandError(Errors.PIPE_LOAD.format(pipeline=pipeline, reason=error)) from error
+        raise not_loaded(pipeline, error) from error
 
 
 def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPipe]:

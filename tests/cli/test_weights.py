@@ -276,3 +276,13 @@ def test_a_plot_has_room_for_long_names(tmp_path: Path) -> None:
     mix = LearnedMix(component="x" * 70, place="input", source="elmo", weights=[0.2, 0.3, 0.5], w=[0.0] * 3, gamma=1.0)
     plot_weights([mix], tmp_path / "weights.png")
     plot_weights([mix] * 14, tmp_path / "more.png")
+
+
+def test_what_is_no_pipeline(tmp_path: Path) -> None:
+    trained = tmp_path / "out" / "model-best"
+    trained.parent.mkdir()
+    spacy.blank("en").to_disk(trained)
+    told = " ".join(run(trained.parent, code=1).split())
+    assert "the folder that spacy train wrote pipelines to. Expected one of them: give" in told
+    for name in ("en_mini", "original"):
+        assert f"{name}: the name of a biLM. Expected a saved pipeline" in " ".join(run(name, code=1).split())
