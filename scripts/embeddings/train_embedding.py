@@ -37,7 +37,6 @@ def main(embedding: str, text: Path) -> None:
     if not text.is_file():
         raise CommandError(Messages.TEXT.format(got=str(text), option="text"))
     record = embedding_of(Path(), embedding)
-    record.unlink(missing_ok=True)  # it belongs to the weights that are replaced
     begin = time.perf_counter()
     words = EMBEDDINGS[embedding](text)
     minutes = (time.perf_counter() - begin) / 60

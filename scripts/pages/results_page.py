@@ -14,9 +14,10 @@ from typing import Annotated
 import typer
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.atomic import replacing
+from spacy_elmo.formats.atomic import replacing, writing
 
-from ..runs.experiments import TASKS, Task
+from ..runs.ablations import ABLATIONS
+from ..runs.experiments import ALTERNATIVES, TASKS, Task
 from ..runs.facts_of_runs import bilm_mark
 from ..runs.train_runs import seeds_of
 from ..shared.command import run_command
@@ -39,7 +40,7 @@ from .results_tables import (
     source_lines,
     summary_table,
 )
-from .run_files import AllRuns, Runs, read_runs
+from .run_files import AllRuns, Runs, read_runs, refuse_copies
 from .summary_lines import earlier_weights_lines, summary_lines
 from .task_notes import DATA
 from .tuned_tables import tuned_parts
@@ -145,16 +146,19 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     all_runs = [(task, read_runs(project, task, seeds)) for task in TASKS]
     if not any(runs.complete for _, runs in all_runs):
         raise CommandError(Messages.NO_RESULTS.format(path=project / "results"))
-    with tempfile.TemporaryDirectory() as folder:  # so that a file in results/ which can't be used changes no plot
+    refuse_copies(all_runs)
+    # so that a file in results/ which can't be used changes no plot
+    with writing(output, CommandError), tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / output.name
         draft.write_text("\n\n".join(page_parts(project, draft, seeds, all_runs)) + "\n", encoding="utf-8")
         output.parent.mkdir(parents=True, exist_ok=True)
         for file in sorted(Path(folder).iterdir()):  # the page first
             with replacing(output.with_name(file.name), CommandError) as temporary:
                 shutil.copyfile(file, temporary)
-        for old in output.parent.glob(f"{output.stem}_*.png"):
-            if not draft.with_name(old.name).exists():  # of a task that has no runs any more
-                old.unlink()
+        for task in (*TASKS, *ABLATIONS, ALTERNATIVES):
+            plot = f"{output.stem}_{task.name}.png"
+            if not draft.with_name(plot).exists():  # of a task that has no runs any more
+                output.with_name(plot).unlink(missing_ok=True)
     return [path for _, runs in all_runs for path in runs.missing]
 
 

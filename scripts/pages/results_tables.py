@@ -147,7 +147,7 @@ def mixes_table(runs: Runs) -> str:
     elmo = runs.of(ELMO)
     rows = []
     for number, mix in enumerate(elmo[0].mixes if elmo else ()):
-        of_runs = [run.mixes[number] for run in elmo]
+        of_runs = [run.mixes[number] for run in elmo if number < len(run.mixes)]
         weights = [statistics.mean(layer) for layer in zip(*(one.weights for one in of_runs))]
         gamma = statistics.mean(one.gamma for one in of_runs)
         rows.append([mix.component, mix.place, ", ".join(f"{weight:.3f}" for weight in weights), f"{gamma:.3f}"])

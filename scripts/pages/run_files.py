@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,7 @@ class Run(NamedTuple):
     bilm: mark of the weights of `en_mini`; "" without it.
     mixes: what the scalar mixes learned.
     curve: updates and score on the development part at each evaluation; empty for runs that did not write it.
+    fingerprint: of its settings, its seed among them, and of the files that it read.
     """
 
     network: str
@@ -48,9 +50,11 @@ class Run(NamedTuple):
     bilm: str
     mixes: list[LearnedMix]
     curve: list[tuple[int, float]]
+    fingerprint: str
 
 
-_READ = ("network", "seed", "tests", "mixes", "curve")  # those that are not copied as they are
+_READ = ("network", "seed", "dev", "tests", "mixes", "curve")  # those that are not copied as they are
+_TEXTS = ("commit", "machine", "bilm", "fingerprint")
 
 
 class Runs(NamedTuple):
@@ -95,17 +99,40 @@ def understood(path: Path, message: str = Messages.RESULT) -> Iterator[None]:
     """Turn what goes wrong in reading a file into a CommandError. message: with its path and the reason."""
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise CommandError(message.format(path=path, reason=repr(error))) from error
+
+
+def refuse_copies(all_runs: AllRuns) -> None:
+    """Raise CommandError if two results are those of one run: by a copy, several runs would seem to agree."""
+    known: dict[str, str] = {}
+    for task, runs in all_runs:
+        for run in runs.complete:
+            name = f"{task.name}/{run.network}/seed-{run.seed}"
+            if (other := known.setdefault(run.fingerprint, name)) != name:
+                raise CommandError(Messages.RESULT_TWICE.format(got=name, other=other))
 
 
 def _read(path: Path, task: Task, network: str, seed: int) -> Run:
     with understood(path):
         data = json.loads(path.read_text(encoding="utf-8"))
         facts = {name: data[name] for name in Run._fields if name not in _READ}
+        for name, value in facts.items():
+            if not isinstance(value, str) if name in _TEXTS else not 0 <= float(value) < math.inf:
+                raise ValueError(f"{name} is {value!r}")
+        dev = {one.key: _score(data["dev"][one.key]) for one in task.measures if one.key in data["dev"]}
         mixes = [LearnedMix(**mix) for mix in data["mixes"]]
-        curve = [(int(updates), float(score)) for updates, score in data.get("curve", [])]
-        return Run(network=network, seed=seed, tests=_tests(data, task), mixes=mixes, curve=curve, **facts)
+        if not all(math.isfinite(value) for mix in mixes for value in (*mix.weights, mix.gamma)):
+            raise ValueError("a mix has weights or a gamma that are not finite")
+        curve = [(int(updates), _score(score)) for updates, score in data.get("curve", [])]
+        return Run(network=network, seed=seed, dev=dev, tests=_tests(data, task), mixes=mixes, curve=curve, **facts)
+
+
+def _score(value: Any) -> float:
+    number = float(value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"a score is {number}, not between 0 and 1")
+    return number
 
 
 def _trivial(path: Path, task: Task) -> tuple[str, dict[str, dict[str, float]]]:
@@ -118,4 +145,4 @@ def _trivial(path: Path, task: Task) -> tuple[str, dict[str, dict[str, float]]]:
 
 def _tests(data: dict[str, Any], task: Task) -> dict[str, dict[str, float]]:
     """Return the task's measures on each of its test files."""
-    return {name: {one.key: float(data["tests"][name][one.key]) for one in task.measures} for name in task.tests}
+    return {name: {one.key: _score(data["tests"][name][one.key]) for one in task.measures} for name in task.tests}

@@ -28,14 +28,20 @@ from ..shared.measurement import write_record
 from ..shared.messages import Messages
 from .experiments import Task, folder_of, result_of
 from .facts_of_runs import megabytes, parameters
-from .train_runs import networks_of, seeds_of, task_of
+from .train_runs import networks_of, read_run, seeds_of, task_of
 
 
 def scores_on(nlp: Language, corpus: Path, task: Task) -> dict[str, float]:
-    """Return the scores of a pipeline on a file of docs that are numbers, "speed" in words per second among them."""
+    """Return the scores of a pipeline on a file of docs that are numbers, "speed" in words per second among them.
+
+    Raises CommandError if the file has no docs.
+    """
     augmenter = build_given_spans(list(task.given)) if task.given else None
     docs = Corpus(corpus, gold_preproc=task.gold_preproc, augmenter=augmenter)
-    return numbers_in(nlp.evaluate(list(docs(nlp))))
+    examples = list(docs(nlp))
+    if not examples:
+        raise CommandError(Messages.NO_DOCS.format(path=corpus))
+    return numbers_in(nlp.evaluate(examples))
 
 
 def numbers_in(scores: dict[str, Any]) -> dict[str, float]:
@@ -94,7 +100,7 @@ def main(
             if not (folder / "run.json").is_file():
                 continue
             found += 1
-            run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            run = read_run(folder / "run.json")
             if is_scored(target, run):
                 print(f"{target}: scored before")
                 continue

@@ -41,11 +41,17 @@ _LOG = "log.jsonl"
 
 
 def seeds_of(text: str) -> list[int]:
-    """Return the seeds in a text, which are separated by blanks. Raises CommandError if it has anything else."""
+    """Return the seeds in a text, which are separated by blanks.
+
+    Raises CommandError if it has anything else, or one of them twice.
+    """
     seeds = text.split()
     if not seeds or not all(seed.isdecimal() for seed in seeds):
         raise CommandError(Messages.SEEDS.format(got=text))
-    return [int(seed) for seed in seeds]
+    numbers = [int(seed) for seed in seeds]
+    if len(set(numbers)) < len(numbers):
+        raise CommandError(Messages.SEED_TWICE.format(got=text))
+    return numbers
 
 
 def task_of(name: str, expected: Sequence[Task] = (*TASKS, ALTERNATIVES, *ABLATIONS, *TUNED_TASKS)) -> Task:
@@ -108,14 +114,29 @@ def write_config(project: Path, task: Task, name: str) -> Path:
     return path
 
 
+def read_run(path: Path) -> dict[str, Any]:
+    """Return what training wrote to run.json. Raises CommandError if the file is damaged."""
+    try:
+        run: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not {"fingerprint", "commit", "machine", "seconds", "dev"} <= run.keys() or not float(run["seconds"]) >= 0:
+            raise ValueError("an entry is missing")
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise CommandError(Messages.RUN.format(path=path, reason=repr(error))) from error
+    return run
+
+
 def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id: int) -> None:
     """Run `spacy train` and write run.json. run.json is written last. Raises CommandError if training fails."""
     config = load_config(config_path, dict(overrides), interpolate=True)
     mark = fingerprint(config)
     record = output / "run.json"
-    if record.is_file() and json.loads(record.read_text(encoding="utf-8"))["fingerprint"] == mark:
+    if record.is_file() and (output / "model-best").is_dir() and read_run(record)["fingerprint"] == mark:
         print(f"{output}: trained before from the same settings and files")
         return
+    earlier = output.with_name(f"{output.name}.earlier")
+    if record.is_file():  # a training that fails takes nothing away
+        shutil.rmtree(earlier, ignore_errors=True)
+        output.rename(earlier)
     shutil.rmtree(output, ignore_errors=True)
     command = [sys.executable, "-m", "spacy", "train", str(config_path), "--output", str(output)]
     command += ["--gpu-id", str(gpu_id)]
@@ -125,6 +146,9 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
         command += [f"--{name}", value if isinstance(value, str) else json.dumps(value)]
     begin = time.perf_counter()
     if subprocess.run(command, check=False).returncode:
+        if earlier.exists():
+            shutil.rmtree(output, ignore_errors=True)
+            earlier.rename(output)
         raise CommandError(Messages.TRAIN_FAILED.format(output=output, command=" ".join(command)))
     seconds = time.perf_counter() - begin
     meta = json.loads((output / "model-best" / "meta.json").read_text(encoding="utf-8"))
@@ -132,6 +156,7 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
     run = {"fingerprint": mark, "seconds": round(seconds, 1), "gpu_id": gpu_id, **where, "dev": meta["performance"]}
     run["curve"] = curve(output / _LOG)
     write_record(record, run)
+    shutil.rmtree(earlier, ignore_errors=True)
     print(f"{output}: {seconds / 60:.1f} minutes")
 
 

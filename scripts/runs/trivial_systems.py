@@ -136,12 +136,23 @@ SYSTEMS = {
 
 
 def scores_of(system: TrivialSystem, task: Task, train: Path) -> dict[str, dict[str, float]]:
-    """Return the scores on each of the task's test files. train: its training part."""
+    """Return the scores on each of the task's test files. train: its training part.
+
+    Raises CommandError if a file has no docs.
+    """
     nlp = spacy.blank("en")
-    solve = system.prepare(example.reference for example in Corpus(train)(nlp))
+    for corpus in (train, *map(Path, task.tests.values())):
+        if not corpus.is_file():
+            raise CommandError(Messages.CORPUS_MISSING.format(path=corpus))
+    known = [example.reference for example in Corpus(train)(nlp)]
+    if not known:
+        raise CommandError(Messages.NO_DOCS.format(path=train))
+    solve = system.prepare(known)
     scores = {}
     for name, path in task.tests.items():
         examples = [Example(_solved(solve, example.reference), example.reference) for example in Corpus(path)(nlp)]
+        if not examples:
+            raise CommandError(Messages.NO_DOCS.format(path=path))
         scores[name] = numbers_in(system.score(examples))
     return scores
 

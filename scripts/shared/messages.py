@@ -102,7 +102,11 @@ class Messages:
     CORPUS_MISSING = "{path}: no such file. Expected a corpus of the project: run its steps assets and convert first."
     BILM_RESULT = "{path}: can't be used ({reason}). Expected what `project run bilms` or `bits` writes: run it again."
     READ_RESULT = "{path}: can't be used ({reason}). Expected what read_paragraphs.py writes: run it again."
+    RUN = "{path}: can't be used ({reason}). Expected what train_runs.py writes: delete its folder and train again."
+    NO_DOCS = "{path}: no docs. Expected a test part to score: convert the corpus again."
+    SEED_TWICE = "the seeds are {got!r}. Expected each once: a run that is counted twice would make means of one run."
     NO_RUNS = "{path}: no trained run in it. Expected NETWORK/seed-N with a run.json: train first."
+    RESULT_TWICE = "results/{got}.json is the result of results/{other}.json. Expected one of its own: evaluate again."
     RESULT = "{path}: can't be used ({reason}). Expected what evaluate_runs.py writes: delete it and evaluate again."
     NO_RESULTS = "{path}: no results in it. Expected TASK/NETWORK/seed-N.json: train and evaluate first."
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ..errors import Errors, WeightsError, shown
 from ..formats.options import BiLMOptions
 from ..formats.text.splitting import Tokenizer, blank
 from ..formats.truncated import too_long
@@ -123,9 +124,14 @@ class EmbeddingBiLM:
         """Yield the number of each sentence and its layers, *Shape:* (layers, tokens, width), in any order.
 
         sentences: lists of words.
+
+        Raises WeightsError if a value is not finite.
         """
         for batch in token_batches([len(sentence) for sentence in sentences], MAX_TOKENS):
-            yield from zip(batch, self._engine.run([sentences[i] for i in batch]))
+            for i, layers in zip(batch, self._engine.run([sentences[i] for i in batch])):
+                if not np.isfinite(layers).all():
+                    raise WeightsError(Errors.LAYERS_NOT_FINITE.format(words=shown(" ".join(sentences[i]))))
+                yield i, layers
 
     def cut_words(self, words: Sequence[str]) -> int:
         """Return how many words have more bytes than the biLM reads."""

@@ -42,6 +42,10 @@ class LanguageModelMessages:
         "{path}: the folder of a pretraining run that has not written model-best yet. Expected one that has been "
         "evaluated once: wait, or lower evaluation.every."
     )
+    LAYERS_NOT_FINITE = (
+        "the biLM gives values that are NaN or infinite for the sentence {words}. Expected finite ones: its weights "
+        "are damaged, or too large. Get its files again."
+    )
     MODEL_NO_SOFTMAX = (
         "{folder}: no softmax.hdf5, so this biLM predicts no words. That of the official biLM original is a file of "
         "its own: docs/pretraining.md tells where. For another biLM fit one by tuning: python -m spacy elmo pretrain, "

@@ -129,6 +129,14 @@ class TrainingMessages:
         "{path}: not a checkpoint of this run ({problems}). Delete it to start from the beginning, or put the right "
         "one there."
     )
+    RUN_FOREIGN = (
+        "{folder}: holds {got}, but no run.json, so it is not the folder of a run, which would replace these files. "
+        "Expected a new folder, or that of a run: give another one."
+    )
+    RESTART_OTHER = (
+        "{folder}: holds files, but no run.json, so it is not the folder of a run. Expected one for --restart, which "
+        "renames it: leave the option out, or give another folder."
+    )
     RUN_UNREADABLE = (
         "{path}: can't be read ({reason}). It says what this run was started with: put the complete file there. To "
         "start a new run, give another output folder, or add --restart, which keeps the earlier run under another name."

@@ -184,6 +184,7 @@ def test_restart_keeps_what_was_there(stub: Loop, monkeypatch: pytest.MonkeyPatc
     assert "is kept" not in run("run.cfg", "out", "--restart")  # nothing was there
     for number in (1, 2):
         Path("out").mkdir()
+        Path("out", "run.json").touch()
         Path("out", "checkpoint").write_text(str(number), encoding="utf8")
         assert f"the earlier run is kept in out.{number}" in run("run.cfg", "out", "--restart")
         assert not Path("out").exists()
@@ -192,6 +193,8 @@ def test_restart_keeps_what_was_there(stub: Loop, monkeypatch: pytest.MonkeyPatc
     run("run.cfg", "out", "--restart")  # empty
     assert not Path("out.3").exists()
     Path("out", "checkpoint").touch()
+    assert "it is not the folder of a run" in run("run.cfg", "out", "--restart", code=1)
+    Path("out", "run.json").touch()
     run("run.cfg", "out", "--restart", "--training.streams", "0", code=1)  # refused: it stays
     run("run.cfg", "out", "--restart", "--paths.train", "no.txt", code=1)
     bilm = ("--paths.init", str(Path(__file__).parents[1] / "golden" / "random_a"))
@@ -204,6 +207,7 @@ def test_restart_keeps_what_was_there(stub: Loop, monkeypatch: pytest.MonkeyPatc
 def test_restart_of_the_folder_one_is_in(stub: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (".", str(Path("..", "out", "sub", ".."))):
         Path("out", "sub").mkdir(parents=True)
+        Path("out", "run.json").touch()
         with monkeypatch.context() as patch:
             patch.chdir("out")
             run("../run.cfg", name, "--restart", "--paths.train", "../a.txt")

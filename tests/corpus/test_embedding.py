@@ -22,7 +22,7 @@ from spacy_elmo.corpus import embed
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.manifest import LOCK, MANIFEST, SKIPPED, Manifest, ShardFacts
 from spacy_elmo.corpus.writers.parquet import ParquetFile
-from spacy_elmo.errors import CorpusError, NotEmbeddedError, SettingsError, VectorsError
+from spacy_elmo.errors import CorpusError, NotEmbeddedError, SettingsError, VectorsError, WeightsError
 from spacy_elmo.modules.precision import has_bfloat16
 from spacy_elmo.pipeline.attributes import layers_of, mean_vector, token_vector, vectors_of
 
@@ -461,3 +461,15 @@ def test_kills_in_the_middle(tmp_path: Path, workers: str) -> None:
     subprocess.run(command, check=True, env=environment)
     assert 0 < n_done < len([*tmp_path.glob("out/shards/part*")])
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_values_that_are_not_finite(text: Path, tmp_path: Path) -> None:
+    """Finite weights may be so large that the vectors are not. Then no format is written."""
+    shutil.copytree(GOLDEN, tmp_path / "bilm")
+    with h5py.File(tmp_path / "bilm" / "weights.hdf5", "r+") as file:
+        for name in ("CNN_proj/W_proj", "CNN_proj/b_proj"):
+            file[name][...] = 3e38
+    for name in ("out.hdf5", "out.npy"):
+        with pytest.raises((WeightsError, VectorsError), match="NaN"):
+            embed(text, tmp_path / name, bilm=str(tmp_path / "bilm"), lang="en")
+        assert not (tmp_path / name).exists()

@@ -8,7 +8,7 @@ from typing import Any
 def add_run(project: Path, name: str, scores: dict[str, Any], seed: int = 0, **more: Any) -> None:
     """Write the result of a run. name: of task and network, TASK/NETWORK. scores: of its test part."""
     result = {
-        "fingerprint": "x",
+        "fingerprint": f"{name}/{seed}",
         "commit": "abc123",
         "machine": "a processor, 2 cores",
         "bilm": "",

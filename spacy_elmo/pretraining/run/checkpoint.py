@@ -18,6 +18,7 @@ from ...formats.atomic import replacing, writing
 from ...formats.hdf5_storage import check_storage
 
 Array = npt.NDArray[Any]
+CHECKPOINTS = "checkpoints"  # the folder of them in that of a run
 _NAME = re.compile(r"step-(\d{9}|[1-9]\d{9,})\.h5")
 _TEMPORARY = ".step-*." + "[0-9a-f]" * 32 + ".tmp"  # names of temporary files of formats/atomic.py
 _TITLE = b"spacy-elmo checkpoint, SHA-256 of what follows: "

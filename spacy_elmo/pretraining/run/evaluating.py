@@ -18,9 +18,10 @@ from ..text.prepared import PreparedCorpus
 from ..text.word_shares import cut_share, unknown_share
 from ..training.trainer import Trainer
 from .card import write_card
+from .checkpoint import CHECKPOINTS
 from .curve import CURVE, draw_curve
 from .facts import CardFacts, InitFacts, RunFacts, TextFacts
-from .folder import CHECKPOINTS, Run
+from .folder import Run
 from .metrics import METRICS, EvaluationRow, append_row, read_metrics
 from .reporting import Reporter
 from .stopping import Stop

@@ -17,12 +17,12 @@ from ..settings.config_file import write_config
 from ..text.prepared import PreparedCorpus
 from ..text.preparing import prepare
 from ..text.vocabulary import Vocabulary
-from .checkpoint import Checkpoints
+from .checkpoint import CHECKPOINTS, Checkpoints
+from .output import CONFIG, TRAIN_TEXT
 from .starting import find_vocabulary
 from .texts import INIT, check_digests, digests
 
 _MOST_BYTES = 2**24  # of run.json, which has about 2,000
-CONFIG, CHECKPOINTS = "config.cfg", "checkpoints"
 # Settings that may change before a run is resumed. With any other change its checkpoints would not fit.
 CHANGEABLE = (
     "paths.",
@@ -118,13 +118,13 @@ def reopen_run(config: PretrainConfig, output: Path) -> Run:
 
     Raises ElmoError if a file can't be read.
     """
-    train, heldout = _cut(config, PreparedCorpus.open(output / "corpus"), output)
+    train, heldout = _cut(config, PreparedCorpus.open(output / TRAIN_TEXT), output)
     path = output / RUN
     return Run(train, heldout, Vocabulary.read(output / WORDS), _identity(path), has_checkpoint(output), _init(path))
 
 
 def _corpora(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
-    train = prepare(config.paths.train, output / "corpus", config.corpus.language, output)
+    train = prepare(config.paths.train, output / TRAIN_TEXT, config.corpus.language, output)
     if config.paths.heldout is not None:
         prepare(config.paths.heldout, output / "heldout", config.corpus.language, output)
     return _cut(config, train, output)
@@ -145,7 +145,7 @@ def _earlier_texts(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus
             continue
         if old != new:
             raise SettingsError(Errors.RUN_TEXT.format(source=source, old=_described(old), new=_described(new)))
-    return _cut(config, PreparedCorpus.open(output / "corpus"), output)
+    return _cut(config, PreparedCorpus.open(output / TRAIN_TEXT), output)
 
 
 def _described(sizes: list[int]) -> str:

@@ -20,9 +20,9 @@ from ..text.read_ahead import check_readers
 from ..training.allocation import enough_memory, reuse_memory
 from ..training.distributed import Group, processes
 from ..training.trainer import Trainer
-from .checkpoint import Checkpoints, from_text
+from .checkpoint import CHECKPOINTS, Checkpoints, from_text
 from .evaluating import CardContext, Evaluator, facts_of
-from .folder import CHECKPOINTS, Run, has_checkpoint, open_run, reopen_run
+from .folder import Run, has_checkpoint, open_run, reopen_run
 from .metrics import METRICS, cut_back
 from .progress import Progress
 from .reporting import Reporter

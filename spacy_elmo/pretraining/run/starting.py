@@ -22,6 +22,7 @@ from ..settings.sections import PathSettings, SoftmaxSettings, TrainingSettings,
 from ..text.prepared import PreparedCorpus
 from ..text.vocabulary import Vocabulary, count_words, least_count
 from ..text.vocabulary_file import SPECIAL, UNKNOWN, read_words
+from .output import refuse_foreign
 
 
 def find_vocabulary(paths: PathSettings, settings: VocabularySettings, corpus: PreparedCorpus) -> Vocabulary:
@@ -79,9 +80,10 @@ def check_new_run(
     training: settings of the softmax and of frozen_tokens.
     output: folder of the run.
 
-    Raises ElmoError as `check_paths` and `check_start` do, or if the file of the words or those of paths.init can't be
-        used.
+    Raises ElmoError as `refuse_foreign`, `check_paths` and `check_start` do, or if the file of the words or those of
+        paths.init can't be used.
     """
+    refuse_foreign(output)
     check_paths(paths, output)
     check_start(options, paths, training, most_words(paths, vocabulary))
     if paths.init is not None:

@@ -75,6 +75,15 @@ def test_a_start_that_can_not_be_is_refused_before_anything_is_written(given: Pr
     assert not (tmp_path / "out").exists()
 
 
+def test_a_biLM_is_not_replaced(given: PretrainConfig, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in (tmp_path / "init").iterdir()}
+    with pytest.raises(
+        SettingsError, match=r"init: holds options\.json, weights\.hdf5, softmax\.hdf5, but no run\.json"
+    ):
+        run_of(given, tmp_path / "init")
+    assert {path: path.read_bytes() for path in (tmp_path / "init").iterdir()} == before
+
+
 @pytest.mark.parametrize("name", ["weights.hdf5", "softmax.hdf5"])
 def test_a_damaged_start_is_refused_at_once(given: PretrainConfig, tmp_path: Path, name: str) -> None:
     path = tmp_path / "init" / name

@@ -29,3 +29,18 @@ def test_what_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embe
         with pytest.raises(CommandError, match=message):
             train_embedding.main(embedding, text)
     assert not any(tmp_path.iterdir())
+
+
+def test_a_failure_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(text: Path) -> int:
+        raise CommandError("no")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(train_embedding, "EMBEDDINGS", {"floret": fail})
+    (tmp_path / "text.txt").touch()
+    record = tmp_path / "results" / "embeddings" / "floret.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("earlier")
+    with pytest.raises(CommandError, match="no"):
+        train_embedding.main("floret", Path("text.txt"))
+    assert record.read_text() == "earlier"

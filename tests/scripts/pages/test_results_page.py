@@ -1,6 +1,8 @@
 """docs/results.md: its figures against those worked out by hand, and what it says if runs are missing."""
 
+import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +154,37 @@ def test_no_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "docs").exists()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"tests": {"test": {"ents_f": null, "ents_p": 0, "ents_r": 0}}}', "{}"])
+def test_a_copied_result(project: Path) -> None:
+    folder = project / "results" / "ner"
+    shutil.copy(folder / "elmo" / "seed-0.json", folder / "baseline" / "seed-1.json")
+    with pytest.raises(CommandError, match=r"ner/elmo/seed-0\.json is the result of results/ner/baseline/seed-1\.json"):
+        write_results(project, project / "docs/results.md", (0, 1, 2))
+    assert not (project / "docs").exists()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"minutes": "x"}, {"words_per_second": -1}, {"megabytes": math.inf}, {"commit": 5}, {"dev": {"ents_f": 93}}],
+)
+def test_impossible_values(project: Path, changed: dict[str, Any]) -> None:
+    path = project / "results/ner/elmo/seed-0.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    with pytest.raises(CommandError, match=r"elmo/seed-0\.json.*evaluate again"):
+        write_results(project, project / "docs/results.md", (0, 1, 2))
+
+
+def test_pictures_of_others_stay(project: Path) -> None:
+    (project / "docs").mkdir()
+    for name in ("results_cat.png", "results_roles.png"):
+        (project / "docs" / name).touch()
+    write_results(project, project / "docs/results.md", (0, 1, 2))
+    assert (project / "docs/results_cat.png").exists()
+    assert not (project / "docs/results_roles.png").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"tests": {"test": {"ents_f": null, "ents_p": 0, "ents_r": 0}}}', "{}", "NaN"]
+)
 def test_damaged_results(project: Path, text: str) -> None:
     (project / "results/ner/elmo/seed-0.json").write_text(text)
     with pytest.raises(CommandError, match=r"elmo/seed-0\.json.*evaluate again"):

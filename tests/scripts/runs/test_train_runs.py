@@ -8,7 +8,7 @@ from spacy.util import load_config
 
 from scripts.runs import train_runs
 from scripts.runs.experiments import TASKS
-from scripts.runs.train_runs import curve, fingerprint, networks_of, overrides_for, seeds_of
+from scripts.runs.train_runs import curve, fingerprint, networks_of, overrides_for, read_run, seeds_of
 from spacy_elmo.errors import CommandError
 
 CONFIG = """
@@ -42,6 +42,9 @@ def test_seeds() -> None:
     assert seeds_of(" 0 12  3") == [0, 12, 3]
     for text in ("", "0,1", "-1", "one"):
         with pytest.raises(CommandError, match="--seeds"):
+            seeds_of(text)
+    for text in ("0 1 0", "00 0"):
+        with pytest.raises(CommandError, match="Expected each once"):
             seeds_of(text)
     assert overrides_for(3, {"a.b": 1}) == {"a.b": 1, "system.seed": 3, "training.seed": 3}
 
@@ -80,9 +83,20 @@ def test_a_trained_run_stays_and_a_failed_one_says_so(config_path: Path, tmp_pat
     output = tmp_path / "seed-0"
     output.mkdir()
     mark = fingerprint(load_config(config_path, {"training.seed": 0}, interpolate=True))
-    (output / "run.json").write_text(json.dumps({"fingerprint": mark}))
+    (output / "model-best").mkdir()
+    run = {"fingerprint": mark, "seconds": 1.0, "commit": "", "machine": "", "dev": {}}
+    (output / "run.json").write_text(json.dumps(run))
     train_runs.train(config_path, output, {"training.seed": 0}, -1)
     assert (output / "run.json").exists()
     with pytest.raises(CommandError, match="training failed"):  # the config has no pipeline, and another seed is new
         train_runs.train(config_path, output, {"training.seed": 1}, -1)
-    assert not (output / "run.json").exists()
+    assert json.loads((output / "run.json").read_text()) == run  # what was there is there again
+    assert (output / "model-best").is_dir()
+    assert [path.name for path in output.parent.glob("seed-*")] == ["seed-0"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"fingerprint": 1}'])
+def test_a_damaged_record(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(CommandError, match=r"run\.json: can't be used.*train again"):
+        read_run(tmp_path / "run.json")
