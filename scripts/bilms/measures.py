@@ -51,12 +51,14 @@ def perplexity(model: LanguageModel, text: Path, limit: int | None = None) -> di
     text: a sentence a line, words separated by blanks, or a .spacy file.
     limit: number of sentences that are read, the first ones; None: all.
 
-    Raises ElmoError if the text can't be read, or has a line that can't be used.
+    Raises ElmoError if the text can't be read, has a line that can't be used, or fewer sentences than `limit`.
     """
     report = Report()
     sentences = list(islice(read_sentences(text, None, report), limit))
     if report.n_bad:
         raise CommandError(Messages.TEXT_LINES.format(path=text, bad=report.n_bad, first=report.bad[0]))
+    if limit is not None and len(sentences) < limit:
+        raise CommandError(Messages.NOVELS_TEXT.format(path=text, got=len(sentences), expected=limit))
     score = score_text(model, sentences)
     return {
         "sentences": score.sentences,

@@ -91,7 +91,14 @@ def convert(path: Path, wordnet: WordNet, counts: dict[bool, int]) -> Iterator[s
 
 def main(index: Path, folder: Path, sources: list[Path]) -> None:
     """Convert SOURCES to files of the same names in FOLDER, with WordNet's INDEX, its file index.sense."""
+    names = [source.name for source in sources]
+    for source in sources:
+        target = folder / source.name
+        if source.name == FIRST or names.count(source.name) > 1 or target.resolve() == source.resolve():
+            raise CorpusError(Messages.SENSES_TARGET.format(path=source, target=target))
     wordnet = read_wordnet(index)
+    if not wordnet.first:
+        raise CorpusError(Messages.SENSES_EMPTY.format(path=index))
     folder.mkdir(parents=True, exist_ok=True)
     first = ["\t".join([*lemma, key]) for lemma, key in wordnet.first.items()]
     write_lines(folder / FIRST, first)

@@ -98,9 +98,15 @@ class Messages:
     TUNED_RESULT = "{path}: can't be used ({reason}). Expected what tune_bilm.py writes: run it again."
     INSIDE_RESULT = "{path}: can't be used ({reason}). Expected what `project run inside` writes: run it again."
     BILM = "the biLM is {got!r}. Expected one of {expected}, which the project ships."
+    NOVELS_TEXT = "{path}: {got} sentences. Expected {expected} or more: name a longer text with --vars.novels FILE."
     BITS_TEXT = "{path}: {got} sentences. Expected {expected} or more: name a longer text with --vars.wikipedia FILE."
     CORPUS_MISSING = "{path}: no such file. Expected a corpus of the project: run its steps assets and convert first."
     BILM_RESULT = "{path}: can't be used ({reason}). Expected what `project run bilms` or `bits` writes: run it again."
+    SENSES_TARGET = (
+        "{path}: its conversion would be written to {target}, which is the file itself, the list of first senses or "
+        "the conversion of another file. Expected files with names of their own, and another folder."
+    )
+    SENSES_EMPTY = "{path}: no senses. Expected WordNet's file index.sense."
     READ_RESULT = "{path}: can't be used ({reason}). Expected what read_paragraphs.py writes: run it again."
     RUN = "{path}: can't be used ({reason}). Expected what train_runs.py writes: delete its folder and train again."
     NO_DOCS = "{path}: no docs. Expected a test part to score: convert the corpus again."

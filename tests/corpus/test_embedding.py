@@ -469,7 +469,7 @@ def test_values_that_are_not_finite(text: Path, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "bilm" / "weights.hdf5", "r+") as file:
         for name in ("CNN_proj/W_proj", "CNN_proj/b_proj"):
             file[name][...] = 3e38
-    for name in ("out.hdf5", "out.npy"):
+    for name in ("out.hdf5", "out.spacy"):
         with pytest.raises((WeightsError, VectorsError), match="NaN"):
             embed(text, tmp_path / name, bilm=str(tmp_path / "bilm"), lang="en")
         assert not (tmp_path / name).exists()

@@ -89,6 +89,12 @@ def test_a_line_that_cannot_be_used() -> None:
         perplexity(LanguageModel.load("files"), Path("text.txt"))
 
 
+def test_a_text_that_is_too_short() -> None:
+    Path("text.txt").write_text("the dog\nsat .\n", encoding="utf8")
+    with pytest.raises(CommandError, match=r"text\.txt: 2 sentences\. Expected 3 or more"):
+        perplexity(LanguageModel.load("files"), Path("text.txt"), 3)
+
+
 def test_names_and_corpora(folder: Path) -> None:
     with pytest.raises(CommandError, match=r"the biLM is 'files'\. Expected one of en_mini, en_midi"):
         main([NAME, "files"], Path("text.txt"), Path("text.txt"))

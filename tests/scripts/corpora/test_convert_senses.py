@@ -57,3 +57,20 @@ def test_bad_files(tmp_path: Path) -> None:
         with pytest.raises(CorpusError, match=r"test\.tsv, line 1: got"):
             main(index, tmp_path / "senses", [source])
     assert not (tmp_path / "senses" / "test.tsv").exists()
+
+
+def test_nothing_is_replaced_by_a_conversion(tmp_path: Path) -> None:
+    index, other = tmp_path / "index.sense", tmp_path / "other"
+    index.write_text(INDEX, encoding="utf8")
+    other.mkdir()
+    for path in (tmp_path / "test.tsv", tmp_path / "first_senses.tsv", other / "test.tsv"):
+        path.write_text(SOURCE, encoding="utf8")
+    test = tmp_path / "test.tsv"
+    for folder, sources in ((tmp_path, [test]), (other, [tmp_path / "first_senses.tsv"]), (other, [test] * 2)):
+        with pytest.raises(CorpusError, match="Expected files with names of their own"):
+            main(index, folder, sources)
+    assert test.read_text(encoding="utf8") == SOURCE
+    index.write_text("")
+    with pytest.raises(CorpusError, match=r"index\.sense: no senses"):
+        main(index, tmp_path / "senses", [test])
+    assert not (tmp_path / "senses").exists()
