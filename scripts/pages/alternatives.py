@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from typing import NamedTuple
 from ..runs.experiments import ALTERNATIVES, BASELINE, ELMO, MIDI, TASKS, embedding_of, speed_of
 from ..shared.messages import Messages
 from .results_tables import values_of
-from .run_files import read_runs, understood
+from .run_files import read_json, read_runs, understood
 
 TASK = TASKS[0]  # which ALTERNATIVES has further networks of
 VECTORS, BOTH = "vectors", "vectors_elmo"
@@ -61,7 +60,7 @@ def words_per_second(path: Path) -> int | None:
     if not path.exists():
         return None
     with understood(path, Messages.SPEED_RESULT):
-        return int(json.loads(path.read_text(encoding="utf-8"))["words_per_second"])
+        return int(read_json(path)["words_per_second"])
 
 
 def _training(project: Path, embedding: str) -> tuple[float, int] | None:
@@ -69,5 +68,5 @@ def _training(project: Path, embedding: str) -> tuple[float, int] | None:
     if not path.exists():
         return None
     with understood(path, Messages.EMBEDDING_RESULT):
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         return float(data["minutes"]), int(data["words"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from ..bilms.measure_bits import EMBEDDED, SENTENCES
 from ..bilms.measures import bilm_result_of
 from ..shared.messages import Messages
 from .results_tables import percent, table
-from .run_files import understood
+from .run_files import read_record, understood
 
 _BITS = "bits"
 _TEXTS = {"wikipedia": "Wikipedia", "novels": "novels", "newswire": "newswire", "tweets": "tweets"}
@@ -34,25 +33,17 @@ layer's vectors, as a share of their norm, over {EMBEDDED} sentences of held-out
 
 def bilm_parts(project: Path) -> list[str]:
     """Return the paragraphs of the section; none without results. Raises CommandError if a file can't be used."""
-    found = {name: _read(bilm_result_of(project, name)) for name in (*BILMS, _BITS)}
+    names = (*BILMS, _BITS)
+    found = {name: read_record(bilm_result_of(project, name), Messages.BILM_RESULT) or {} for name in names}
     parts = ["## The biLMs"] if any(found.values()) else []
     measured = {name: found[name] for name in BILMS if found[name]}
     if measured:
-        with understood(bilm_result_of(project, ""), Messages.BILM_RESULT):
+        with understood(bilm_result_of(project, " or ".join(measured)), Messages.BILM_RESULT):
             parts += ["\n".join(map(_source, measured.values())), _READING, bilms_table(measured)]
     if bits := found[_BITS]:
         with understood(bilm_result_of(project, _BITS), Messages.BILM_RESULT):
             parts += ["### Fewer bits", _source(bits), _BITS_READING, bits_table(bits["result"])]
     return parts
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return a record, {} without one. Raises CommandError if it can't be used."""
-    if not path.exists():
-        return {}
-    with understood(path, Messages.BILM_RESULT):
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return {name: data[name] for name in ("command", "commit", "machine", "minutes", "result")}
 
 
 def _source(record: Mapping[str, Any]) -> str:

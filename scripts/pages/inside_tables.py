@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.errors import CommandError
-
 from ..inside.inside_runs import inside_result_of
 from ..shared.messages import Messages
 from .results_tables import percent, table
+from .run_files import read_record, understood
 
 JUDGED = Path(__file__).parents[1] / "inside" / "judged_neighbours.tsv"
 _PROBES = {
@@ -47,12 +45,13 @@ right; for {both} of the {words} words the first neighbour is right in both sent
 
 def inside_parts(project: Path) -> list[str]:
     """Return the paragraphs of the section; none without results. Raises CommandError if a file can't be used."""
-    found = {name: _read(inside_result_of(project, name)) for name in (*_PROBES, "senses", "neighbours")}
+    names = (*_PROBES, "senses", "neighbours")
+    found = {name: read_record(inside_result_of(project, name), Messages.INSIDE_RESULT, "bilm") for name in names}
     there = {name: data for name, data in found.items() if data is not None}
     if not there:
         return []
     parts = ["## Inside the biLM", _source(there), _READING]
-    try:
+    with understood(project / "results" / "inside", Messages.INSIDE_RESULT):
         if rows := layer_rows(there):
             parts += [table(_HEAD, rows), finding(rows)]
         if random := random_rows(there):
@@ -62,23 +61,10 @@ def inside_parts(project: Path) -> list[str]:
         if "neighbours" in there:
             parts.append("### Neighbours in context")
             parts += neighbour_parts(there["neighbours"]["result"], read_verdicts(JUDGED))
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        path = project / "results" / "inside"
-        raise CommandError(Messages.INSIDE_RESULT.format(path=path, reason=repr(error))) from error
     if missing := [name for name in found if name not in there]:
         listed = ", ".join(f"`{inside_result_of(Path(), name).as_posix()}`" for name in missing)
         parts.append(f"Missing when this page was written: {listed}.")
     return parts
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return {name: data[name] for name in ("command", "commit", "machine", "bilm", "minutes", "result")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CommandError(Messages.INSIDE_RESULT.format(path=path, reason=repr(error))) from error
 
 
 def _source(results: dict[str, dict[str, Any]]) -> str:

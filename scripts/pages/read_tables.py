@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from ..runs.experiments import BASELINE, ELMO, Task
 from ..runs.read_paragraphs import TASK, read_paragraphs_of
 from ..shared.messages import Messages
 from .results_tables import error_cut, percent, table
-from .run_files import understood
+from .run_files import read_json, understood
 
 _PARTS = {"read": "that it has read", "others": "that it has not read"}
 
@@ -26,7 +25,7 @@ def read_parts(project: Path, task: Task) -> list[str]:
         return []
     key = task.measures[0].key
     with understood(path, Messages.READ_RESULT):
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         result = data["result"]
         rows = [_row(name, result["questions"][part], result["scores"], part, key) for part, name in _PARTS.items()]
         text = (

@@ -99,8 +99,35 @@ def understood(path: Path, message: str = Messages.RESULT) -> Iterator[None]:
     """Turn what goes wrong in reading a file into a CommandError. message: with its path and the reason."""
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise CommandError(message.format(path=path, reason=repr(error))) from error
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file says. Raises ValueError for what is not JSON, and for numbers that are not finite."""
+
+    def refuse(name: str) -> float:
+        raise ValueError(f"a number is {name}")
+
+    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+
+
+def read_record(path: Path, message: str, *more: str) -> dict[str, Any] | None:
+    """Return what a measurement wrote to a file; None without it.
+
+    message: of the error, with the path and the reason.
+    more: entries beside those of all measurements.
+
+    Raises CommandError if the file can't be used.
+    """
+    if not path.exists():
+        return None
+    with understood(path, message):
+        data = read_json(path)
+        record = {name: data[name] for name in ("command", "commit", "machine", "minutes", "result", *more)}
+        if not float(record["minutes"]) >= 0:
+            raise ValueError(f"minutes is {record['minutes']!r}")
+        return record
 
 
 def refuse_copies(all_runs: AllRuns) -> None:
@@ -115,7 +142,7 @@ def refuse_copies(all_runs: AllRuns) -> None:
 
 def _read(path: Path, task: Task, network: str, seed: int) -> Run:
     with understood(path):
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         facts = {name: data[name] for name in Run._fields if name not in _READ}
         for name, value in facts.items():
             if not isinstance(value, str) if name in _TEXTS else not 0 <= float(value) < math.inf:
@@ -139,7 +166,7 @@ def _trivial(path: Path, task: Task) -> tuple[str, dict[str, dict[str, float]]]:
     if not path.exists():
         return "", {}
     with understood(path):
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         return str(data["what"]), _tests(data, task)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from ..runs.experiments import BASELINE, ELMO, TASKS, Task
 from ..runs.tuned_tasks import TUNED, TUNED_TASKS, tuned_result
 from ..shared.messages import Messages
 from .results_tables import error_cut, source_lines, table, values_of
-from .run_files import AllRuns, Run, Runs, read_runs, understood
+from .run_files import AllRuns, Run, Runs, read_json, read_runs, understood
 
 # Table 7 of Peters et al. 2018: forward perplexity before and after; of contexts for SQuAD, of CoNLL-2003 for entities
 _PAPER = {
@@ -83,7 +82,7 @@ def read_tuning(path: Path) -> Tuning | None:
     if not path.exists():
         return None
     with understood(path, Messages.TUNED_RESULT):
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         for side in ("before", "after"):
             float(data[side]["forward"]), float(data[side]["without_unknown"]["forward"])
         source = f"commit {data['commit']}; {data['machine']}; `en_mini` {data['bilm']}"
