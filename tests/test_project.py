@@ -99,9 +99,7 @@ def test_assets() -> None:
 
 @pytest.mark.parametrize(
     "task",
-    sorted(
-        {*PROJECT["workflows"]} - {"evidence", "inside", "ablations", "alternatives", "tuned", "bilms", "bits", "read"}
-    ),
+    sorted({*PROJECT["workflows"]} - OTHER_WORKFLOWS),
 )
 def test_a_task_gets_its_own_files(task: str) -> None:
     """The folders that a step gets are those that it makes; two corpora come from scripts of their own."""

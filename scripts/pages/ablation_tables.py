@@ -11,17 +11,18 @@ from typing import NamedTuple
 from ..runs.ablations import ABLATIONS, CHANGES, SHARES, UPDATES, share_name
 from ..runs.experiments import BASELINE, ELMO, NETWORKS, Task
 from .results_plots import plot_shares
-from .results_tables import source_lines, table, values_of
+from .results_tables import source_lines, student, table, values_of
 from .run_files import AllRuns, Run, Runs, read_runs
 
 _ONE_SEED = (0,)
 _SEEDS = (0, 1, 2)  # of [x; ELMo], from which the differences are; the others have one run
 _INTRODUCTION = f"""\
-- One run of each network, of {UPDATES:,} updates; of [x; ELMo] the mean of the runs that the table names.
+- One run of each network, of {UPDATES:,} updates. Of [x; ELMo] there may be more; then its row is the mean of them.
 - Each score is that of a run's best evaluation on the development part, because the test part is not for choosing. So
   the scores are a little too good.
-- Difference: of the first measure, from [x; ELMo] of the same table. Another seed changes a score too, so a small
-  difference says nothing; below each table stands how small.
+- Difference: of the first measure, from [x; ELMo] of the same table. Another seed changes a score too. If there are
+  several runs of [x; ELMo], the line below the table tells how much. Else that was not measured, and differences of one
+  or two points say nothing.
 - A mix learns both gamma and the weights of the layers, or neither. To see what gamma alone brings, compare the mean of
   the layers without gamma with an l2 of 50, which nearly gives the mean.
 - The l2 is 0 if a row names none. The loss of a component in spaCy is a sum over the batch, and the paper's a mean over
@@ -29,8 +30,8 @@ _INTRODUCTION = f"""\
 _NOTES = {
     "ablations_newswire": "An update sees as many words of a small share as of all. So a small share is read more "
     "often: 114 times at 1 %, and 1.1 times at 100 %.",
-    "ablations_ewt": "The parsers also learn labels that occur once (`min_action_freq` is 1), which the task above "
-    "leaves out.",
+    "ablations_ewt": "The parsers also learn labels that occur once (`min_action_freq` is 1), the task "
+    "above leaves out those of fewer than 30 words.",
 }
 
 
@@ -58,7 +59,7 @@ def ablation_parts(project: Path, output: Path, all_runs: AllRuns = ()) -> list[
     """
     parts = []
     for task in ABLATIONS:
-        runs = read_runs(project, task, _SEEDS)
+        runs = _of_one_biLM(read_runs(project, task, _SEEDS))
         if runs.complete:
             parts += [f"### {task.title}", source_lines("ablations", runs)]
             if any(runs.of(name) for name in CHANGES):
@@ -69,6 +70,12 @@ def ablation_parts(project: Path, output: Path, all_runs: AllRuns = ()) -> list[
                 parts += [shares_table(task, runs), *_to_the_end(task, all_runs), _NOTES[task.name]]
                 parts.append(f"![shares of the training part]({plot.name})")
     return ["## One change at a time", _INTRODUCTION, *parts] if parts else []
+
+
+def _of_one_biLM(runs: Runs) -> Runs:
+    """Leave out the further runs of [x; ELMo] that had other weights of `en_mini` than the first one."""
+    mark = {run.bilm for run in runs.of(ELMO)[:1]}
+    return runs._replace(complete=[run for run in runs.complete if run.network != ELMO or run.bilm in mark])
 
 
 def changes_table(task: Task, runs: Runs) -> str:
@@ -89,15 +96,16 @@ def changes_table(task: Task, runs: Runs) -> str:
 
 
 def _doubt(task: Task, elmo: Sequence[Run]) -> list[str]:
-    """Return how small a difference says nothing: twice the deviation between a run and the mean of those of ELMo."""
+    """Return how large a difference must be to say something: Student's t-test of one run against those of ELMo."""
     values = values_of(elmo, task)
     if len(values) < 2:
         return []
     deviation = statistics.stdev(values)
-    least = 200 * deviation * math.sqrt(1 + 1 / len(values))
+    least = 100 * student(len(values) - 1) * deviation * math.sqrt(1 + 1 / len(values))
     return [
-        f"A difference of less than {least:.1f} says nothing: it is twice the deviation to be expected of a run with "
-        f"another seed. (The {len(values)} runs of [x; ELMo] have a deviation of {100 * deviation:.2f}.)"
+        f"A difference of less than {least:.1f} says nothing: one run with another seed would differ by that much in "
+        f"one of twenty cases. (The {len(values)} runs of [x; ELMo] have a deviation of {100 * deviation:.2f}; that of "
+        "the other networks is taken to be the same.)"
     ]
 
 

@@ -49,6 +49,8 @@ def read_alternatives(project: Path, seeds: Sequence[int]) -> list[Alternative]:
         runs = read_runs(project, task, seeds).of(name)
         if runs:
             training = _training(project, _OTHERS[name]) if name in _OTHERS else trained.get(name)
+            if name == BOTH and (floret := _training(project, _OTHERS[VECTORS])) is not None:
+                training = (floret[0] + _EN_MINI[0], floret[1] + _EN_MINI[1])
             speed = words_per_second(speed_of(project, TASK.name, _SPEED_OF.get(name, name)))
             title = task.networks[name].title
             found.append(Alternative(name, title, training, values_of(runs, task), runs[0].megabytes, speed))

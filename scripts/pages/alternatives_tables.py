@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from ..runs.experiments import ALTERNATIVES, ELMO
 from .alternatives import TASK, VECTORS, Alternative, read_alternatives
 from .results_plots import plot_costs
-from .results_tables import error_cut, source_lines, spread, table
+from .results_tables import apart, error_cut, source_lines, spread, table
 from .run_files import read_runs
 
 _TEXT = """\
@@ -45,7 +44,7 @@ def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> lis
     picture = f"![{TASK.measures[0].name} against size and speed]({plot.name})"
     return [
         "## What you would take instead",
-        source_lines("alternatives", own),
+        source_lines("alternatives", own, options="--vars.text FILE"),
         _TEXT,
         costs(found),
         advice(found),
@@ -62,28 +61,23 @@ def advice(found: Sequence[Alternative]) -> str:
     if vectors is not None and elmo is not None:
         lines.append(_compared(vectors, elmo))
         speeds = (vectors.words_per_second, elmo.words_per_second)
-        if speeds[0] and speeds[1] and not (_apart(vectors, elmo) and _best([vectors, elmo]) is elmo):
-            times = f"{speeds[0] / speeds[1]:.1f} times as many words a second"
+        if speeds[0] and speeds[1] and not (apart(vectors.scores, elmo.scores) and _best([vectors, elmo]) is elmo):
+            times = f"{speeds[0] / speeds[1]:.1f} times as many words a second as {elmo.title}"
             lines.append(f"So if speed counts, take {vectors.title}, which reads {times}.")
     lines.append("If the score counts, take the best one. The tables at the top of this page compare other tasks.")
     return " ".join(lines)
 
 
 def _compared(one: Alternative, other: Alternative) -> str:
-    """Return which of two networks is better, if other seeds would hardly change that."""
+    """Return which of two networks is better, if that is hardly due to the seeds."""
     better, worse = sorted((one, other), key=_mean, reverse=True)
     points = f"{100 * (_mean(better) - _mean(worse)):.1f} points"
-    if _apart(one, other):
+    differ = apart(one.scores, other.scores)
+    if differ is None:
+        return f"There are too few runs to compare {one.title} and {other.title}."
+    if differ:
         return f"{better.title} is {points} better than {worse.title}."
-    return f"Between {one.title} and {other.title} the difference, {points}, is no larger than that between seeds."
-
-
-def _apart(one: Alternative, other: Alternative) -> bool:
-    """Return whether two means differ by more than twice the standard error of their difference over seeds."""
-    if min(len(one.scores), len(other.scores)) < 2:
-        return False
-    error = math.sqrt(sum(statistics.variance(of.scores) / len(of.scores) for of in (one, other)))
-    return abs(_mean(one) - _mean(other)) > 2 * error
+    return f"{better.title} is {points} better than {worse.title}, which may be due to the seeds."
 
 
 def _mean(one: Alternative) -> float:

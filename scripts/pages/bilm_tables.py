@@ -38,7 +38,7 @@ def bilm_parts(project: Path) -> list[str]:
     parts = ["## The biLMs"] if any(found.values()) else []
     measured = {name: found[name] for name in BILMS if found[name]}
     if measured:
-        with understood(bilm_result_of(project, " or ".join(measured)), Messages.BILM_RESULT):
+        with understood(project / "results" / "bilms", Messages.BILM_RESULT):
             parts += ["\n".join(map(_source, measured.values())), _READING, bilms_table(measured)]
     if bits := found[_BITS]:
         with understood(bilm_result_of(project, _BITS), Messages.BILM_RESULT):

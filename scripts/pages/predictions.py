@@ -110,7 +110,8 @@ def write_predictions(project: Path, output: Path) -> None:
     """Write the page of the tasks that have a run on [x; ELMo]. Raises CommandError if none has one."""
     parts = [_INTRODUCTION]
     for task, (title, predict) in PARTS.items():
-        models = sorted((project / "training" / task / ELMO).glob("seed-*/model-best"))
+        runs = sorted((project / "training" / task / ELMO).glob("seed-*/run.json"))
+        models = [run.parent / "model-best" for run in runs]
         if models:
             parts += [f"## {title}", "\n".join(predict(spacy.load(models[0])))]
     if len(parts) == 1:

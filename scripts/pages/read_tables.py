@@ -10,13 +10,15 @@ from ..runs.experiments import BASELINE, ELMO, Task
 from ..runs.read_paragraphs import TASK, read_paragraphs_of
 from ..shared.messages import Messages
 from .results_tables import error_cut, percent, table
-from .run_files import read_json, understood
+from .run_files import Runs, read_json, understood
 
 _PARTS = {"read": "that it has read", "others": "that it has not read"}
 
 
-def read_parts(project: Path, task: Task) -> list[str]:
+def read_parts(project: Path, task: Task, runs: Runs) -> list[str]:
     """Return the paragraphs for a task; none if the task is another one, or without results.
+
+    runs: of the task.
 
     Raises CommandError if the file can't be used.
     """
@@ -27,7 +29,11 @@ def read_parts(project: Path, task: Task) -> list[str]:
     with understood(path, Messages.READ_RESULT):
         data = read_json(path)
         result = data["result"]
-        rows = [_row(name, result["questions"][part], result["scores"], part, key) for part, name in _PARTS.items()]
+        for network in (BASELINE, ELMO):
+            if result["runs"][network] != [run.fingerprint for run in runs.of(network)]:
+                raise ValueError(f"it has other runs of {network} than results/{TASK}")
+        parts = [part for part in _PARTS if result["questions"][part]]
+        rows = [_row(_PARTS[part], result["questions"][part], result["scores"], part, key) for part in parts]
         text = (
             f"Of the {result['paragraphs']} paragraphs of the test part, `en_mini` has read {result['read']}, without "
             "the questions: they are in its text of Wikipedia. The same runs, scored on the questions of these "

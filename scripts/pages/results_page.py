@@ -20,6 +20,7 @@ from ..runs.ablations import ABLATIONS
 from ..runs.experiments import ALTERNATIVES, TASKS, Task
 from ..runs.facts_of_runs import bilm_mark
 from ..runs.train_runs import seeds_of
+from ..runs.tuned_tasks import TUNED_TASKS
 from ..shared.command import run_command
 from ..shared.messages import Messages
 from .ablation_tables import ablation_parts, pace_parts
@@ -50,7 +51,8 @@ _INTRODUCTION = """\
 
 What the embedded [biLM](glossary.md) `en_mini` brings to spaCy's components and to those of this package. "x alone" is
 a component's usual network, which gets features of each word's form. "[x; ELMo]" is the same network, which also gets a
-learned mix of the biLM's layers. All runs of a task have the same settings. The paper's figures are of its own biLM,
+learned mix of the biLM's layers. Within a task the networks differ only in what their
+names say. The paper's figures are of its own biLM,
 which has 17 times the parameters, and of larger training sets. "How to read this page" is below the first tables."""
 
 _WITH_VECTORS = """\
@@ -116,7 +118,7 @@ def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
         plot = output.with_name(f"{output.stem}_{task.name}.png")
         plot_scores(plot, task, runs)
         parts.append(f"![{task.title}]({plot.name})")
-    parts += read_parts(project, task)
+    parts += read_parts(project, task, runs)
     if mixes := mixes_table(runs):
         parts += ["What the mixes learned, means over the runs:", mixes]
     if runs.missing:
@@ -146,17 +148,20 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     all_runs = [(task, read_runs(project, task, seeds)) for task in TASKS]
     if not any(runs.complete for _, runs in all_runs):
         raise CommandError(Messages.NO_RESULTS.format(path=project / "results"))
-    refuse_copies(all_runs)
+    more = [*ABLATIONS, ALTERNATIVES, *TUNED_TASKS]
+    refuse_copies([*all_runs, *((task, read_runs(project, task, seeds)) for task in more)])
     # so that a file in results/ which can't be used changes no plot
-    with writing(output, CommandError), tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / output.name
         draft.write_text("\n\n".join(page_parts(project, draft, seeds, all_runs)) + "\n", encoding="utf-8")
-        output.parent.mkdir(parents=True, exist_ok=True)
+        with writing(output, CommandError):
+            output.parent.mkdir(parents=True, exist_ok=True)
         for file in sorted(Path(folder).iterdir()):  # the page first
-            with replacing(output.with_name(file.name), CommandError) as temporary:
+            target = output.with_name(file.name)
+            with replacing(target, CommandError) as temporary, writing(target, CommandError):
                 shutil.copyfile(file, temporary)
-        for task in (*TASKS, *ABLATIONS, ALTERNATIVES):
-            plot = f"{output.stem}_{task.name}.png"
+        for name in (*(task.name for task in (*TASKS, *ABLATIONS, ALTERNATIVES)), "summary", "weights"):
+            plot = f"{output.stem}_{name}.png"
             if not draft.with_name(plot).exists():  # of a task that has no runs any more
                 output.with_name(plot).unlink(missing_ok=True)
     return [path for _, runs in all_runs for path in runs.missing]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -39,6 +40,29 @@ def error_cut(baseline: Sequence[float], values: Sequence[float]) -> float | Non
     """Return how much smaller the mean error is than the baseline's: 1 - (1 - F) / (1 - F of the baseline)."""
     left = 1 - statistics.mean(baseline) if baseline else 0.0
     return 1 - (1 - statistics.mean(values)) / left if left else None
+
+
+# Student's t by degrees of freedom, two-sided, 5 %; for more than five, that of five
+_STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57}
+
+
+def student(freedom: int) -> float:
+    """Return how many standard errors a difference must have, to be due to chance in one of twenty cases.
+
+    freedom: degrees of freedom, 1 or more.
+    """
+    return _STUDENT[min(freedom, max(_STUDENT))]
+
+
+def apart(one: Sequence[float], other: Sequence[float]) -> bool | None:
+    """Return whether the means of two networks differ by more than seeds make likely: Student's t-test, 5 %.
+
+    None if there are too few runs to tell.
+    """
+    if min(len(one), len(other)) < 2:
+        return None
+    error = math.sqrt(sum(statistics.variance(values) / len(values) for values in (one, other)))
+    return abs(statistics.mean(one) - statistics.mean(other)) > student(len(one) + len(other) - 2) * error
 
 
 def cut_of(task: Task, runs: Runs, network: str = ELMO, than: str = BASELINE) -> float | None:
@@ -146,22 +170,24 @@ def mixes_table(runs: Runs) -> str:
     """Return a table of the mixes of [x; ELMo], means over the runs: softmax weights and gamma. "" without mixes."""
     elmo = runs.of(ELMO)
     rows = []
-    for number, mix in enumerate(elmo[0].mixes if elmo else ()):
-        of_runs = [run.mixes[number] for run in elmo if number < len(run.mixes)]
+    for mix in elmo[0].mixes if elmo else ():
+        of_runs = [one for run in elmo for one in run.mixes if (one.component, one.place) == (mix.component, mix.place)]
         weights = [statistics.mean(layer) for layer in zip(*(one.weights for one in of_runs))]
         gamma = statistics.mean(one.gamma for one in of_runs)
         rows.append([mix.component, mix.place, ", ".join(f"{weight:.3f}" for weight in weights), f"{gamma:.3f}"])
     return table(["component", "place", "weights of the layers, from 0 on", "gamma"], rows) if rows else ""
 
 
-def source_lines(workflow: str, runs: Runs, networks: Sequence[str] = ()) -> str:
+def source_lines(workflow: str, runs: Runs, networks: Sequence[str] = (), options: str = "") -> str:
     """Return the command that makes runs, and at which commits, on which machines and with which weights it did.
 
     networks: that the command is told; empty: it need not be told.
+    options: further ones of the command.
     """
     commits = ", ".join(sorted({run.commit for run in runs.complete if run.commit}))
     machines = "; ".join(sorted({run.machine for run in runs.complete}))
     option = f' --vars.networks "{" ".join(networks)}"' if networks else ""
+    option += f" {options}" if options else ""
     line = f"`python -m spacy project run {workflow} .{option}`; commit {commits or 'unknown'}; {machines}"
     marks = sorted({run.bilm for run in runs.complete if run.bilm})
     return f"{line}; `en_mini` {', '.join(marks)}." if marks else f"{line}."

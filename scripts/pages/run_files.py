@@ -125,7 +125,7 @@ def read_record(path: Path, message: str, *more: str) -> dict[str, Any] | None:
     with understood(path, message):
         data = read_json(path)
         record = {name: data[name] for name in ("command", "commit", "machine", "minutes", "result", *more)}
-        if not float(record["minutes"]) >= 0:
+        if not _is_amount(record["minutes"]):
             raise ValueError(f"minutes is {record['minutes']!r}")
         return record
 
@@ -145,7 +145,7 @@ def _read(path: Path, task: Task, network: str, seed: int) -> Run:
         data = read_json(path)
         facts = {name: data[name] for name in Run._fields if name not in _READ}
         for name, value in facts.items():
-            if not isinstance(value, str) if name in _TEXTS else not 0 <= float(value) < math.inf:
+            if not (isinstance(value, str) if name in _TEXTS else _is_amount(value)):
                 raise ValueError(f"{name} is {value!r}")
         dev = {one.key: _score(data["dev"][one.key]) for one in task.measures if one.key in data["dev"]}
         mixes = [LearnedMix(**mix) for mix in data["mixes"]]
@@ -153,6 +153,10 @@ def _read(path: Path, task: Task, network: str, seed: int) -> Run:
             raise ValueError("a mix has weights or a gamma that are not finite")
         curve = [(int(updates), _score(score)) for updates, score in data.get("curve", [])]
         return Run(network=network, seed=seed, dev=dev, tests=_tests(data, task), mixes=mixes, curve=curve, **facts)
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < math.inf
 
 
 def _score(value: Any) -> float:

@@ -46,8 +46,8 @@ def _learning_lines(project: Path, all_runs: AllRuns) -> list[str]:
     paces = [(task, pace) for task, runs in all_runs if (pace := pace_of(runs)) is not None]
     if paces:
         lines.append(
-            "Updates: [x; ELMo] reaches the best score of x alone on the development part after a share of its "
-            f"updates: {_paces(paces)}."
+            "Updates: [x; ELMo] reaches the best score of x alone on the development part after this share of the "
+            f"updates that x alone takes: {_paces(paces)}."
         )
     if shares := least_shares(project, all_runs):
         listed = ", ".join(_named((task, share / 100)) for task, share in shares)
@@ -88,7 +88,7 @@ def _vectors_line(all_runs: AllRuns) -> list[str]:
         f"{vectors:.0f} % of the errors, ELMo {elmo:.0f} %, and both together {both:.0f} %."
     )
     ahead = [task.title for task, (alone, beside, _) in found if alone > beside]
-    return [f"{line} Alone, they are ahead of ELMo on {'; '.join(ahead)}." if ahead else line]
+    return [f"{line} Alone, they have the higher mean on {'; '.join(ahead)}." if ahead else line]
 
 
 def _of(number: int, all_runs: AllRuns) -> str:

@@ -16,7 +16,7 @@ DATA = {
     f"(559,550 words) for training, 1,466 for development, 1,591 for the test. {_NER}",
     "tagger": "Universal Dependencies, English Web Treebank. 12,544 sentences (204,577 words) for training, 2,001 for "
     "development, 2,077 for the test. Words and sentences are those of the corpus. UAS and LAS leave out punctuation, "
-    "as spaCy's scorer does. Errors of all kinds are relative to x alone.",
+    "as spaCy's scorer does.",
     "textcat": "SST-5: sentences of film reviews in five classes. 8,544 sentences (163,566 words) for training, 1,101 "
     "for development, 2,210 for the test. Phrases are not used. By its size alone, the test part gives an accuracy of "
     "43 % a standard error of 1.1 points.",
@@ -26,7 +26,7 @@ DATA = {
     "development, 10 for the test. `en_mini` has read ten of the novels: eight of the training part, one of the "
     "development part, and one of the test part, *Bleak House*.",
     "entailment": "SNLI, but trained on little of it: 18,657 pairs of the development parts of SNLI and MultiNLI "
-    "(555,198 words), a thirtieth of SNLI's training part, which the paper used. 1,000 other pairs of SNLI's "
+    "(555,198 words). The paper used SNLI's training part, 30 times as many pairs. 1,000 other pairs of SNLI's "
     "development part for development, SNLI's test part (9,824 pairs) for the test, and the test part of SICK (4,927 "
     "pairs), of which nothing was used for training.",
     "answers": "questions of SQuAD 1.1, but a tenth of them: 8,150 for training, 894 for development. The test is the "

@@ -18,6 +18,7 @@ import typer
 from spacy.cli._util import setup_gpu
 from spacy.language import Language
 from spacy.training import Corpus
+from weasel.util import get_checksum  # type: ignore[import-untyped]
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.pipeline.mixes import learned_mixes
@@ -61,13 +62,27 @@ def facts_of_training(run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def is_scored(target: Path, run: dict[str, Any]) -> bool:
-    """Return whether a file is the result of this training, and not of another one with the same settings."""
+def test_files_of(task: Task) -> dict[str, str]:
+    """Return the MD5 of each test file of a task that is there."""
+    return {name: get_checksum(path) for name, path in task.tests.items() if Path(path).is_file()}
+
+
+def is_scored(target: Path, run: dict[str, Any], test_files: dict[str, str]) -> bool:
+    """Return whether a file is the result of this training and these test files.
+
+    The training may be another one with the same settings.
+
+    test_files: as of `test_files_of`.
+    """
     if not target.is_file():
         return False
     facts = facts_of_training(run)
-    result = json.loads(target.read_text(encoding="utf-8"))
-    return {name: result.get(name) for name in facts} == facts
+    try:
+        result = json.loads(target.read_text(encoding="utf-8"))
+        files = result.get("test_files", test_files)  # results of before they were recorded have none
+    except (OSError, ValueError, AttributeError, RecursionError):  # it is damaged
+        return False
+    return {name: result.get(name) for name in facts} == facts and files == test_files
 
 
 def measure(task: Task, folder: Path, run: dict[str, Any]) -> dict[str, Any]:
@@ -80,6 +95,7 @@ def measure(task: Task, folder: Path, run: dict[str, Any]) -> dict[str, Any]:
         "megabytes": round(megabytes(folder / "model-best"), 1),
         "words_per_second": round(next(iter(tests.values()))["speed"]),
         "tests": tests,
+        "test_files": test_files_of(task),
         "curve": run.get("curve", []),
         "mixes": [mix.to_dict() for mix in learned_mixes(nlp)],
     }
@@ -101,7 +117,7 @@ def main(
                 continue
             found += 1
             run = read_run(folder / "run.json")
-            if is_scored(target, run):
+            if is_scored(target, run, test_files_of(chosen)):
                 print(f"{target}: scored before")
                 continue
             result = measure(chosen, folder, run)

@@ -9,9 +9,10 @@ told apart. The runs must have been trained.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import spacy
 import typer
@@ -26,9 +27,9 @@ from ..shared.measurement import Measurement
 from ..shared.messages import Messages
 from .evaluate_runs import numbers_in
 from .experiments import folder_of
-from .train_runs import networks_of, seeds_of, task_of
+from .train_runs import networks_of, read_run, seeds_of, task_of
 
-TASK = "answers"
+TASK, PARTS = "answers", ("read", "others")
 _WIDTH = 8  # words of a fragment: two texts seldom share one by chance
 _LEAST = 0.1  # share of the fragments of a paragraph that was read; of XQuAD, nearly all have none or more than half
 _WORD = re.compile(r"\w+")  # so that it does not matter how a text was split into words
@@ -73,34 +74,44 @@ def main(
     seeds: Annotated[str, typer.Option(help="Separated by blanks")] = "0 1 2",
 ) -> None:
     """Write results/read/answers.json: how many paragraphs were read, and the scores on these and on the others."""
-    task, project = task_of(TASK), Path()
-    folders = {
-        name: {seed: folder_of(project, TASK, name, seed) / "model-best" for seed in seeds_of(seeds)}
-        for name in networks_of(networks, task)
-    }
-    for folder in (folder for of_network in folders.values() for folder in of_network.values()):
-        if not folder.is_dir():
-            raise CommandError(Messages.NO_RUNS.format(path=folder))
+    task, project, numbers = task_of(TASK), Path(), seeds_of(seeds)
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for name in networks_of(networks, task):
+        folders = [folder_of(project, TASK, name, seed) for seed in numbers]
+        for folder in folders:
+            if not (folder / "run.json").is_file():
+                raise CommandError(Messages.NO_RUNS.format(path=folder))
+        runs[name] = [{"folder": folder, **read_run(folder / "run.json")} for folder in folders]
     measurement = Measurement()
     corpus = Path(task.tests["test"])
     if not corpus.is_file():
         raise CommandError(Messages.CORPUS_MISSING.format(path=corpus))
-    paragraphs = {paragraph_of(example.reference) for example in Corpus(corpus)(spacy.blank("en"))}
+    docs = [example.reference for example in Corpus(corpus)(spacy.blank("en"))]
+    paragraphs = set(map(paragraph_of, docs))
     read = read_ones(paragraphs, texts)
-    scores: dict[str, dict[str, list[dict[str, float]]]] = {}
-    for name, of_network in folders.items():
-        scores[name] = {"read": [], "others": []}
-        for folder in of_network.values():
-            nlp = spacy.load(folder)
-            parts: dict[str, list[Example]] = {"read": [], "others": []}
-            for example in Corpus(corpus)(nlp):
-                parts["read" if paragraph_of(example.reference) in read else "others"].append(example)
-            for part, examples in parts.items():
-                scores[name][part].append(numbers_in(nlp.evaluate(examples)) if examples else {})
-    result = {"paragraphs": len(paragraphs), "read": len(read), "scores": scores}
-    result |= {"questions": {part: len(examples) for part, examples in parts.items()}}
-    command = f'python -m scripts.runs.read_paragraphs {" ".join(map(str, texts))} --networks "{networks}"'
+    in_read = [paragraph_of(doc) in read for doc in docs]
+    scores = {
+        name: [_scores(run["folder"], corpus, in_read) for run in of_network] for name, of_network in runs.items()
+    }
+    result = {
+        "paragraphs": len(paragraphs),
+        "read": len(read),
+        "questions": {"read": sum(in_read), "others": len(docs) - sum(in_read)},
+        "runs": {name: [run["fingerprint"] for run in of_network] for name, of_network in runs.items()},
+        "scores": {name: {part: [one[part] for one in of] for part in PARTS} for name, of in scores.items()},
+    }
+    options = ["--networks", networks, "--seeds", seeds]
+    command = shlex.join(["python", "-m", "scripts.runs.read_paragraphs", *map(str, texts), *options])
     measurement.write(read_paragraphs_of(project), command, result)
+
+
+def _scores(folder: Path, corpus: Path, in_read: Sequence[bool]) -> dict[str, dict[str, float]]:
+    """Return the scores of a run on the questions of each part; {} for a part without any."""
+    nlp = spacy.load(folder / "model-best")
+    parts: dict[str, list[Example]] = {part: [] for part in PARTS}
+    for example, was_read in zip(Corpus(corpus)(nlp), in_read, strict=True):
+        parts["read" if was_read else "others"].append(example)
+    return {part: numbers_in(nlp.evaluate(examples)) if examples else {} for part, examples in parts.items()}
 
 
 if __name__ == "__main__":

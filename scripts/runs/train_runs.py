@@ -118,8 +118,10 @@ def read_run(path: Path) -> dict[str, Any]:
     """Return what training wrote to run.json. Raises CommandError if the file is damaged."""
     try:
         run: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if not {"fingerprint", "commit", "machine", "seconds", "dev"} <= run.keys() or not float(run["seconds"]) >= 0:
-            raise ValueError("an entry is missing")
+        if missing := {"fingerprint", "commit", "machine", "seconds", "dev"} - run.keys():
+            raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
+        if not float(run["seconds"]) >= 0:
+            raise ValueError(f"seconds is {run['seconds']}")
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise CommandError(Messages.RUN.format(path=path, reason=repr(error))) from error
     return run
@@ -133,7 +135,7 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
     if record.is_file() and (output / "model-best").is_dir() and read_run(record)["fingerprint"] == mark:
         print(f"{output}: trained before from the same settings and files")
         return
-    earlier = output.with_name(f"{output.name}.earlier")
+    earlier = output.with_name(f".{output.name}.earlier")
     if record.is_file():  # a training that fails takes nothing away
         shutil.rmtree(earlier, ignore_errors=True)
         output.rename(earlier)
@@ -145,17 +147,20 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
     for name, value in {**overrides, **log}.items():
         command += [f"--{name}", value if isinstance(value, str) else json.dumps(value)]
     begin = time.perf_counter()
-    if subprocess.run(command, check=False).returncode:
+    try:
+        if subprocess.run(command, check=False).returncode:
+            raise CommandError(Messages.TRAIN_FAILED.format(output=output, command=" ".join(command)))
+        seconds = time.perf_counter() - begin
+        meta = json.loads((output / "model-best" / "meta.json").read_text(encoding="utf-8"))
+        where = {"commit": commit_of(Path()), "machine": machine(), "bilm": bilm_of(config)}
+        run = {"fingerprint": mark, "seconds": round(seconds, 1), "gpu_id": gpu_id, **where, "dev": meta["performance"]}
+        run["curve"] = curve(output / _LOG)
+        write_record(record, run)
+    except BaseException:  # Ctrl-C and SIGTERM too
         if earlier.exists():
             shutil.rmtree(output, ignore_errors=True)
             earlier.rename(output)
-        raise CommandError(Messages.TRAIN_FAILED.format(output=output, command=" ".join(command)))
-    seconds = time.perf_counter() - begin
-    meta = json.loads((output / "model-best" / "meta.json").read_text(encoding="utf-8"))
-    where = {"commit": commit_of(Path()), "machine": machine(), "bilm": bilm_of(config)}
-    run = {"fingerprint": mark, "seconds": round(seconds, 1), "gpu_id": gpu_id, **where, "dev": meta["performance"]}
-    run["curve"] = curve(output / _LOG)
-    write_record(record, run)
+        raise
     shutil.rmtree(earlier, ignore_errors=True)
     print(f"{output}: {seconds / 60:.1f} minutes")
 

@@ -19,10 +19,12 @@ def run_command(function: Callable[..., None], **settings: Any) -> None:
 
     settings: of Click's context.
     """
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command(context_settings=settings)(function)
     try:
         app()
     except ElmoError as error:
         sys.exit(f"✘ {error}")
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -51,6 +51,7 @@ def read_occurrences(
                 read_lines(file, source),
                 reader_of(model, pipe, lang),
                 lambda other: other == word or (ignore_case and other.lower() == wanted),
+                source,
             )
         )
     split = "" if lang or is_pipeline(model) else Errors.SIMILAR_SPLIT

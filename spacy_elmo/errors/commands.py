@@ -135,9 +135,9 @@ class CommandMessages:
     )
     SIMILAR_LANGUAGE = (
         "--lang is {got!r}, and {model} is a saved pipeline, which splits text with its own tokenizer. Expected --lang "
-        "with a biLM alone: leave it out."
+        "only with a biLM: leave it out."
     )
-    SIMILAR_UNUSABLE = "line {line}: {reason}. Expected text that the tokenizer can split: correct or remove the line."
+    SIMILAR_UNUSABLE = "{source}, line {line}: {reason}. Expected text that the tokenizer can split: correct it."
     SIMILAR_LINE = "{source}: --sentence is {got}, but that line has no {word!r}. Expected one of the lines {lines}."
     VECTORS_KEY = "the key {got} can't name a dataset: {reason}. Use another key, or none: then a number is used."
     VECTORS_KEY_TWICE = "{path}: the key {got} was written before. Expected each key once: change it, or use none."

@@ -130,8 +130,8 @@ class TrainingMessages:
         "one there."
     )
     RUN_FOREIGN = (
-        "{folder}: holds {got}, but no run.json, so it is not the folder of a run, which would replace these files. "
-        "Expected a new folder, or that of a run: give another one."
+        "{folder}: holds {got}, but no run.json, so it is not the folder of a run, which would replace these files "
+        "or be mixed up with them. Expected a new folder, or that of a run: give another one."
     )
     RESTART_OTHER = (
         "{folder}: holds files, but no run.json, so it is not the folder of a run. Expected one for --restart, which "

@@ -199,6 +199,7 @@ def test_the_tokenizer_of_a_language(tmp_path: Path) -> None:
     nlp.to_disk(pipeline)
     told = run(pipeline, path, "--word", "bank", "--lang", "en", code=1)
     assert "splits text with its own tokenizer" in told
+    assert "can't be loaded" in run(tmp_path / "gone", path, "--word", "bank", "--lang", "en", code=1)
     assert "--lang" not in run(pipeline, path, "--word", "lake", code=1)
 
 

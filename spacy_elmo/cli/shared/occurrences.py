@@ -93,7 +93,7 @@ def reader_of(model: str, pipe: str | None = None, language: str | None = None) 
     folder = Path(model)
     if folder.is_file() or (folder.is_dir() and not (folder / "config.cfg").is_file()):
         raise CommandError(Errors.SIMILAR_MODEL.format(path=folder, embedded=EMBEDDED))
-    if language is not None:
+    if language is not None and is_pipeline(model):
         raise CommandError(Errors.SIMILAR_LANGUAGE.format(got=language, model=model))
     return PipelineReader(model, pipe)
 
@@ -141,13 +141,14 @@ class Occurrence(NamedTuple):
 
 
 def find_occurrences(
-    lines: Iterable[tuple[int, str]], reader: Reader, is_word: Callable[[str], bool]
+    lines: Iterable[tuple[int, str]], reader: Reader, is_word: Callable[[str], bool], source: str
 ) -> Iterator[Occurrence]:
     """Yield all occurrences of a word, in order. Only lines that have one are embedded.
 
     lines: number and text of each line. Empty lines are skipped.
     reader: splits and embeds the lines.
     is_word: whether a word is the one that is searched for.
+    source: name of the text in messages.
 
     Raises CommandError if a line can't be split into words.
     """
@@ -156,7 +157,7 @@ def find_occurrences(
         try:
             words = reader.words(line) if line else []
         except Unusable as error:
-            raise CommandError(Errors.SIMILAR_UNUSABLE.format(line=number, reason=error)) from error
+            raise CommandError(Errors.SIMILAR_UNUSABLE.format(source=source, line=number, reason=error)) from error
         if any(map(is_word, words)):
             batch.append((number, line, words))
         if len(batch) == BATCH:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...errors import CheckpointError, Errors, SettingsError, WeightsError
+from ...errors import CheckpointError, ElmoError, Errors, WeightsError
 from ...formats.readers import readers_told
 from ...modules.card_language import card_language
 from ..model.files import BEST, LAST, OPTIONS, bilm_folder
@@ -70,7 +70,7 @@ def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
 def _language_of(init: str) -> str | None:
     try:
         return card_language(str(bilm_folder(init) / OPTIONS))
-    except SettingsError:  # a biLM whose download or package was removed after the run began
+    except ElmoError:  # a biLM whose files were removed after the run began
         return None
 
 

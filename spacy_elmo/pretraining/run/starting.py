@@ -22,6 +22,7 @@ from ..settings.sections import PathSettings, SoftmaxSettings, TrainingSettings,
 from ..text.prepared import PreparedCorpus
 from ..text.vocabulary import Vocabulary, count_words, least_count
 from ..text.vocabulary_file import SPECIAL, UNKNOWN, read_words
+from ..training.allocation import enough_memory
 from .output import refuse_foreign
 
 
@@ -87,7 +88,8 @@ def check_new_run(
     check_paths(paths, output)
     check_start(options, paths, training, most_words(paths, vocabulary))
     if paths.init is not None:
-        _trained(paths.init, options)  # its weights are read again after the text was prepared, which may take hours
+        with enough_memory(training):
+            _trained(paths.init, options)  # read again after the text was prepared, which may take hours
 
 
 def check_start(options: BiLMOptions, paths: PathSettings, training: TrainingSettings, n_words: int) -> None:

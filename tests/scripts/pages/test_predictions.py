@@ -61,6 +61,7 @@ def test_every_sentence_question_and_pair_is_there(tmp_path: Path) -> None:
         folder = tmp_path / "training" / task / "elmo" / "seed-0"
         folder.mkdir(parents=True)
         nlp.to_disk(folder / "model-best")
+        (folder / "run.json").touch()
     write_predictions(tmp_path, tmp_path / "predictions.md")
     page = (tmp_path / "predictions.md").read_text(encoding="utf-8")
     lines = page.splitlines()

@@ -116,7 +116,7 @@ def test_static_vectors(project: Path) -> None:
     add_run(project, "ner/vectors", dict.fromkeys(("ents_f", "ents_p", "ents_r"), 0.75))
     write_results(project, project / "docs/results.md", (0, 1, 2))
     page = (project / "docs/results.md").read_text(encoding="utf-8")
-    assert "Alone, they are ahead of ELMo on Entities, Broad Twitter.\n" in page
+    assert "Alone, they have the higher mean on Entities, Broad Twitter.\n" in page
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Which runs are scored: those that have no result, or the result of another training."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,30 @@ def test_a_run_that_was_trained_anew_is_scored_anew(changed: dict[str, object], 
     expected = facts_of_training(RUN | changed)
     result = json.loads(Path("results/ner/elmo/seed-0.json").read_text())
     assert {name: result[name] for name in expected} == expected
+
+
+def test_another_test_part(scored: list[str]) -> None:
+    """What was scored on is a part of the result, unless it was not recorded."""
+    write_run()
+    Path("corpus/ner").mkdir(parents=True)
+    Path("corpus/ner/test.spacy").write_bytes(b"a")
+    main("ner")
+    result = Path("results/ner/elmo/seed-0.json")
+    recorded = json.loads(result.read_text()) | {"test_files": {"test": hashlib.md5(b"a").hexdigest()}}
+    result.write_text(json.dumps(recorded))
+    main("ner")
+    assert len(scored) == 1
+    Path("corpus/ner/test.spacy").write_bytes(b"b")
+    main("ner")
+    assert len(scored) == 2
+
+
+def test_a_damaged_result_is_made_again(scored: list[str]) -> None:
+    write_run()
+    main("ner")
+    Path("results/ner/elmo/seed-0.json").write_text("{")
+    main("ner")
+    assert len(scored) == 2
 
 
 def test_nothing_was_trained(scored: list[str]) -> None:

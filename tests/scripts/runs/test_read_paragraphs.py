@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 import spacy
+from run_results import add_run
 from spacy.tokens import DocBin
 from spacy.training import Example
 
 from scripts.pages.read_tables import read_parts
+from scripts.pages.run_files import read_runs
 from scripts.runs.experiments import TASKS, folder_of
 from scripts.runs.read_paragraphs import fragments, main, read_ones, read_paragraphs_of
 from spacy_elmo.errors import CommandError
@@ -51,13 +53,18 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder = folder_of(Path(), "answers", network, 0)
         folder.mkdir(parents=True)
         nlp.to_disk(folder / "model-best")
+        run = {"fingerprint": network, "seconds": 1.0, "commit": "", "machine": "", "dev": {}}
+        (folder / "run.json").write_text(json.dumps(run))
     Path("text.txt").write_text(READ, encoding="utf8")
     return tmp_path
 
 
 def test_scores(project: Path) -> None:
     main([Path("text.txt")], seeds="0")
-    result = json.loads(read_paragraphs_of(project).read_text(encoding="utf-8"))["result"]
+    record = json.loads(read_paragraphs_of(project).read_text(encoding="utf-8"))
+    assert record["command"].endswith("read_paragraphs text.txt --networks 'baseline elmo' --seeds 0")
+    result = record["result"]
+    assert result["runs"] == {"baseline": ["baseline"], "elmo": ["elmo"]}
     assert (result["paragraphs"], result["read"]) == (2, 1)
     assert result["questions"] == {"read": 2, "others": 1}
     for part, docs in (("read", slice(0, 2)), ("others", slice(2, 3))):
@@ -78,15 +85,25 @@ def test_table(tmp_path: Path) -> None:
     better = {"read": [{"answers_f1": 0.7}], "others": [{"answers_f1": 0.65}]}
     result = {"paragraphs": 9, "read": 4, "questions": {"read": 1234, "others": 7}}
     result["scores"] = {"baseline": scores, "elmo": better}
-    path.write_text(json.dumps({"command": "a command", "commit": "abc123", "result": result}), encoding="utf-8")
-    text, rows = read_parts(tmp_path, ANSWERS)
+    result["runs"] = {"baseline": ["answers/baseline/0", "answers/baseline/1"], "elmo": ["answers/elmo/0"]}
+    for network, count in (("baseline", 2), ("elmo", 1)):
+        for seed in range(count):
+            add_run(tmp_path, f"answers/{network}", {"answers_f1": 0.5, "answers_em": 0.5}, seed)
+    runs = read_runs(tmp_path, ANSWERS, (0, 1))
+    record = {"command": "a command", "commit": "abc123", "result": result}
+    path.write_text(json.dumps(record), encoding="utf-8")
+    text, rows = read_parts(tmp_path, ANSWERS, runs)
     assert text.startswith("Of the 9 paragraphs of the test part, `en_mini` has read 4,")
     assert "| that it has read | 1,234 | 60.0 | 70.0 | 25.0 % |" in rows
     assert "| that it has not read | 7 | 30.0 | 65.0 | 50.0 % |" in rows
-    assert read_parts(tmp_path, TASKS[0]) == []
+    assert read_parts(tmp_path, TASKS[0], runs) == []
+    path.write_text(json.dumps(record | {"result": result | {"questions": {"read": 0, "others": 7}}}))
+    assert "that it has read" not in read_parts(tmp_path, ANSWERS, runs)[1]
+    with pytest.raises(CommandError, match=r"answers\.json: can't be used.*other runs of baseline"):
+        read_parts(tmp_path, ANSWERS, read_runs(tmp_path, ANSWERS, (0,)))
     path.write_text("{}")
     with pytest.raises(CommandError, match=r"answers\.json: can't be used.*run it again"):
-        read_parts(tmp_path, ANSWERS)
+        read_parts(tmp_path, ANSWERS, runs)
 
 
 def test_what_is_missing(project: Path) -> None:

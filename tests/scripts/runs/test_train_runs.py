@@ -79,7 +79,9 @@ def test_fingerprint(config_path: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_a_trained_run_stays_and_a_failed_one_says_so(config_path: Path, tmp_path: Path) -> None:
+def test_a_trained_run_stays_and_a_failed_one_says_so(
+    config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     output = tmp_path / "seed-0"
     output.mkdir()
     mark = fingerprint(load_config(config_path, {"training.seed": 0}, interpolate=True))
@@ -92,7 +94,16 @@ def test_a_trained_run_stays_and_a_failed_one_says_so(config_path: Path, tmp_pat
         train_runs.train(config_path, output, {"training.seed": 1}, -1)
     assert json.loads((output / "run.json").read_text()) == run  # what was there is there again
     assert (output / "model-best").is_dir()
-    assert [path.name for path in output.parent.glob("seed-*")] == ["seed-0"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["seed-0"]
+
+    def stop(*arguments: object, **settings: object) -> None:
+        output.mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train_runs.subprocess, "run", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train_runs.train(config_path, output, {"training.seed": 1}, -1)
+    assert (output / "model-best").is_dir()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"fingerprint": 1}'])
