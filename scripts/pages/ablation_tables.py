@@ -30,8 +30,8 @@ _INTRODUCTION = f"""\
 _NOTES = {
     "ablations_newswire": "An update sees as many words of a small share as of all. So a small share is read more "
     "often: 114 times at 1 %, and 1.1 times at 100 %.",
-    "ablations_ewt": "The parsers also learn labels that occur once (`min_action_freq` is 1), the task "
-    "above leaves out those of fewer than 30 words.",
+    "ablations_ewt": "The parsers also learn labels that occur once (`min_action_freq` is 1); the task above leaves "
+    "out those that occur fewer than 30 times.",
 }
 
 
