@@ -73,22 +73,31 @@ def _random_line(all_runs: AllRuns) -> list[str]:
 
 
 def _vectors_line(all_runs: AllRuns) -> list[str]:
-    """Return what static vectors bring beside ELMo; nothing if no task has runs of all these networks.
+    """Return what static vectors bring in place of ELMo, and beside it; nothing if no task has runs of them.
 
-    Tasks on which the networks had different weights of `en_mini` are left out.
+    Beside it: without the tasks on which the networks had different weights of `en_mini`.
     """
-    same = [(task, runs) for task, runs in all_runs if of_same_weights(runs, WITH_VECTORS)]
-    cuts = [(task, [cut_of(task, runs, network) for network in WITH_VECTORS]) for task, runs in same]
-    found = [(task, [cut for cut in of_task if cut is not None]) for task, of_task in cuts if None not in of_task]
+    cuts = [(task, cut_of(task, runs, "vectors"), cut_of(task, runs)) for task, runs in all_runs]
+    found = [(task, vectors, elmo) for task, vectors, elmo in cuts if vectors is not None and elmo is not None]
     if not found:
         return []
-    vectors, elmo, both = (100 * statistics.mean(of_network) for of_network in zip(*(of_task for _, of_task in found)))
+    means = [statistics.mean(column) for column in zip(*((vectors, elmo) for _, vectors, elmo in found))]
     line = (
-        f"Static vectors (floret) of Wikipedia, in x: on average{_of(len(found), all_runs)}, they remove "
-        f"{vectors:.0f} % of the errors, ELMo {elmo:.0f} %, and both together {both:.0f} %."
+        f"Static vectors (floret) of Wikipedia, in x, remove {100 * means[0]:.0f} % of the errors on average"
+        f"{_of(len(found), all_runs)}, and ELMo {100 * means[1]:.0f} %."
     )
-    ahead = [task.title for task, (alone, beside, _) in found if alone > beside]
-    return [f"{line} Alone, they have the higher mean on {'; '.join(ahead)}." if ahead else line]
+    if ahead := [task.title for task, vectors, elmo in found if vectors > elmo]:
+        line += f" They have the higher mean on {'; '.join(ahead)}."
+    same = [(task, runs) for task, runs in all_runs if of_same_weights(runs, WITH_VECTORS)]
+    of_tasks = [[cut_of(task, runs, network) for network in WITH_VECTORS] for task, runs in same]
+    complete = [[cut for cut in of_task if cut is not None] for of_task in of_tasks if None not in of_task]
+    if complete:
+        elmo, both = (100 * statistics.mean(of_network) for of_network in list(zip(*complete))[1:])
+        line += f" Both together remove {both:.0f} %"
+        if len(complete) < len(found):
+            line += f"{_of(len(complete), all_runs)}, on which ELMo alone removes {elmo:.0f} %"
+        line += "."
+    return [line]
 
 
 def _of(number: int, all_runs: AllRuns) -> str:
