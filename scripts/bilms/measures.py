@@ -58,7 +58,7 @@ def perplexity(model: LanguageModel, text: Path, limit: int | None = None) -> di
     if report.n_bad:
         raise CommandError(Messages.TEXT_LINES.format(path=text, bad=report.n_bad, first=report.bad[0]))
     if limit is not None and len(sentences) < limit:
-        raise CommandError(Messages.NOVELS_TEXT.format(path=text, got=len(sentences), expected=limit))
+        raise CommandError(Messages.TEXT_SHORT.format(path=text, got=len(sentences), expected=limit))
     score = score_text(model, sentences)
     return {
         "sentences": score.sentences,

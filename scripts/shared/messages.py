@@ -98,8 +98,7 @@ class Messages:
     TUNED_RESULT = "{path}: can't be used ({reason}). Expected what tune_bilm.py writes: run it again."
     INSIDE_RESULT = "{path}: can't be used ({reason}). Expected what `project run inside` writes: run it again."
     BILM = "the biLM is {got!r}. Expected one of {expected}, which the project ships."
-    NOVELS_TEXT = "{path}: {got} sentences. Expected {expected} or more: name a longer text with --vars.novels FILE."
-    BITS_TEXT = "{path}: {got} sentences. Expected {expected} or more: name a longer text with --vars.wikipedia FILE."
+    TEXT_SHORT = "{path}: {got} sentences. Expected {expected} or more: name a longer text."
     CORPUS_MISSING = "{path}: no such file. Expected a corpus of the project: run its steps assets and convert first."
     BILM_RESULT = "{path}: can't be used ({reason}). Expected what `project run bilms` or `bits` writes: run it again."
     SENSES_TARGET = (
