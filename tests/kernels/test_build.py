@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -44,10 +43,12 @@ def test_nothing_is_compiled_for_the_machine_that_builds_it(project: Path) -> No
         pytest.skip("the options of GNU compilers")
     # the build's own output has each compiler call with all its options
     code = "import runpy, sys; sys.argv = ['setup.py', '-v', 'build_ext']; runpy.run_path('setup.py')"
-    done = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "CC": "true"}  # the calls are enough
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=project, env=environment, capture_output=True, text=True, check=False
+    )
     calls = [line for line in (done.stdout + done.stderr).splitlines() if " -c " in line]
-    if shutil.which("cc") is not None:
-        assert calls
+    assert calls
     assert not [call for call in calls if "=native" in call or "-mavx" in call]
 
 

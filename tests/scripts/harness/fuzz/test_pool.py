@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import sys
 import time
@@ -31,6 +32,7 @@ def load(folder: Path) -> None:
     if kind == 2:
         raise KeyError("not this package's")
     if kind == 3:
+        faulthandler.disable()  # or the abort prints pages among pytest's lines
         os.abort()
     if kind == 4:
         while True:
