@@ -68,6 +68,7 @@ def as_dict(
         "labels": len(probes.labels),
         "train_tokens": probes.train_tokens,
         "dev_tokens": probes.dev_tokens,
+        "dev_tokens_with_unknown_labels": probes.unknown_tokens,
         "majority": majority._asdict(),
         "layers": [
             {"layer": key} | {name: scores[i]._asdict() for name, scores in found.items()} for i, key in enumerate(keys)
@@ -88,6 +89,9 @@ def show(attribute: str, probes: Probes, majority: Score, found: dict[str, list[
     titles = {TRAINED: "biLM", RANDOM: "random weights"}
     header = ["% right", *(text for name in found for text in (titles[name], "F1")[: len(frequent)])]
     msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * (len(header) - 1)), max_col=_WIDEST)
+    if probes.unknown_tokens:
+        tokens = f"{probes.unknown_tokens:,} of the tokens to score"
+        msg.warn(f"{tokens} have a label that the training part lacks, so they count as wrong")
     if majority.f1 is not None:
         msg.text("F1: of the labels other than O, token by token")
 

@@ -13,6 +13,7 @@ from ..analysis.senses.inventory import FirstSenses, SenseInventory
 from ..analysis.senses.scores import SenseScore
 from ..analysis.senses.vectors import instance_vectors
 from ..corpus.bilm import BiLMChoice
+from ..errors import CommandError, Errors
 from ..modules.loading import EMBEDDED
 from .shared.bilms import bilm_of
 from .shared.console import escaped, print_json, show_all
@@ -22,6 +23,13 @@ from .shared.printer import msg
 from .shared.progress import shown_bar
 
 _WIDEST = 40  # characters of a column
+
+
+def refuse_twice(tests: list[Path]) -> None:
+    """Raise CommandError if a file is among the test sets twice."""
+    for i, path in enumerate(tests):
+        if any(path.exists() and other.exists() and path.samefile(other) for other in tests[:i]):
+            raise CommandError(Errors.SENSES_TWICE.format(path=path))
 
 
 def find_senses(
@@ -141,6 +149,7 @@ def wsd(
     import_code(code)
     with printing_errors():
         choice = bilm_of(model, None, None, None, pipe, "cpu", "float32")
+        refuse_twice(tests)
         training, *sets = map(read_senses, [train, *tests])
         inventory, results = find_senses(training, sets, first_senses, choice)
     listed = first_senses is not None

@@ -23,9 +23,13 @@ class AnalysisMessages:
         "all tokens of the training part have the same value of the attribute {attribute}: {got}. Expected two "
         "different labels or more: change --attr, or give another corpus."
     )
+    PROBE_UNKNOWN_LABELS = (
+        "no token of the part that is scored has a label of the training part: it has {got}, and the training part has "
+        "{known}. Expected the same set of labels: change --attr, or give another corpus."
+    )
+    PROBE_LINE = "{source}, the sentence at line {line}: {reason}. Correct or remove it."
 
     # Word senses
-    PROBE_LINE = "{source}, the sentence at line {line}: {reason}. Correct or remove it."
     SENSES_LINE = "{source}, line {line}: {reason}. Expected text in UTF-8: correct or remove the line."
     SENSES_COLUMNS = (
         "{source}, line {line}: {got}. Expected a word, its lemma, its part of speech and its senses, divided by tabs, "
@@ -34,6 +38,10 @@ class AnalysisMessages:
     SENSES_LEMMA = (
         "{source}, line {line}: a sense without {missing}. Expected one, because senses are looked up by lemma and "
         "part of speech."
+    )
+    SENSES_TWICE = (
+        "{path} is given twice as a test set. Expected each file once, because the last column counts all their words: "
+        "leave one out."
     )
     SENSES_NONE = "{source}: no word with a sense. Expected one or more: give another corpus."
     FIRST_SENSES_COLUMNS = (

@@ -52,6 +52,7 @@ def test_json(corpora: tuple[Path, Path]) -> None:
         "labels": 2,
         "train_tokens": 120,
         "dev_tokens": 40,
+        "dev_tokens_with_unknown_labels": 0,
         "majority": {"accuracy": 1.0, "f1": 1.0},
     }
     assert [row["layer"] for row in layers] == [0, 1, 2, "mean"]
@@ -63,6 +64,14 @@ def test_f1_in_the_table(corpora: tuple[Path, Path]) -> None:
     assert "80 tokens to train on, 40 to score" in output
     assert "most frequent label of the word 100.0 100.0" in output
     assert "F1: of the labels other than O" in output
+
+
+def test_labels_that_the_training_part_lacks(corpora: tuple[Path, Path]) -> None:
+    docs = DocBin().from_disk(corpora[1])
+    docs.add(Doc(Vocab(), words=["so"], tags=["R"]))
+    docs.to_disk(corpora[1])
+    output = run("elmo", "probe", *corpora, "--attr", "tag", "--model", GOLDEN)
+    assert "1 of the tokens to score have a label that the training part lacks, so they count as wrong" in output
 
 
 def test_refusals(corpora: tuple[Path, Path], tmp_path: Path) -> None:

@@ -27,7 +27,9 @@ class Probes:
     attribute: name of the labels.
     iterations: of L-BFGS.
 
-    `labels` are those of the training part, in the order in which they come. Raises CorpusError if there is only one.
+    `unknown_tokens` is how many tokens of the part that is scored have a label that the training part lacks. No
+    classifier finds these. `labels` are those of the training part, in the order in which they come. Raises CorpusError
+    if there is only one, or if none of them is in the part that is scored.
     """
 
     def __init__(self, train: LabelledCorpus, dev: LabelledCorpus, attribute: str, iterations: int) -> None:
@@ -42,6 +44,10 @@ class Probes:
         numbers = {label: i for i, label in enumerate(self.labels)}
         self._numbers = torch.tensor([numbers[label] for label in train.labels if label])
         self._gold = [label for label in dev.labels if label]
+        self.unknown_tokens = sum(label not in numbers for label in self._gold)
+        if self.unknown_tokens == len(self._gold):
+            found = [shown(list(dict.fromkeys(labels))) for labels in (self._gold, self.labels)]
+            raise CorpusError(Errors.PROBE_UNKNOWN_LABELS.format(got=found[0], known=found[1]))
 
     @property
     def train_tokens(self) -> int:

@@ -37,6 +37,7 @@ def test_probes() -> None:
     """
     probes = Probes(TRAIN, DEV, "dep", 100)
     assert (probes.labels, probes.train_tokens, probes.dev_tokens) == (["F", "N"], 6, 3)
+    assert probes.unknown_tokens == 1
     assert probes.majority() == Score(0, None)
     scores = list(probes.run(BILM, lambda tokens: None))
     assert scores[:2] == [Score(0, None), Score(2 / 3, None)]
@@ -55,6 +56,12 @@ def test_one_label() -> None:
     corpus = LabelledCorpus([["a", "b"]], ["X", ""])
     with pytest.raises(CorpusError, match="the same value of the attribute 'tag': 'X'"):
         Probes(corpus, corpus, "tag", 100)
+
+
+def test_no_label_in_common() -> None:
+    dev = LabelledCorpus([["x", "y"]], ["Z", ""])
+    with pytest.raises(CorpusError, match=r"it has \['Z'\], and the training part has \['F', 'N'\]"):
+        Probes(TRAIN, dev, "dep", 100)
 
 
 def test_a_corpus_whose_words_all_have_labels() -> None:
