@@ -22,29 +22,27 @@ from spacy_elmo.pretraining.model.language_model import LanguageModel
 from ..shared.command import run_command
 from ..shared.measurement import Measurement
 from ..shared.messages import Messages
-from .measures import bilm_result_of, check_corpora, check_text, perplexity, tag_accuracies
+from .measures import Text, bilm_result_of, check_corpora, check_text, perplexity, read_text, tag_accuracies
 
 BILMS = ("en_mini", "en_midi")
 NOVELS = 3000  # sentences that are read of the novels, the first ones
 NEWSWIRE, TWEETS = Path("corpus/ner_newswire/dev.spacy"), Path("corpus/ner/dev.spacy")
 
 
-def measure(bilm: str, model: LanguageModel, wikipedia: Path, novels: Path) -> dict[str, Any]:
-    """Return what docs/results.md tells of a biLM. Raises ElmoError if a text can't be read.
+def measure(bilm: str, model: LanguageModel, texts: dict[str, Text]) -> dict[str, Any]:
+    """Return what docs/results.md tells of a biLM.
 
     bilm: its name.
     model: the biLM with its softmax.
-    wikipedia, novels: texts that it has not read, a sentence a line, words separated by blanks.
+    texts: that it has not read, by their names.
     """
     folder = bilm_folder(bilm)
     files = [folder / WEIGHTS, (softmax_folder(bilm) or folder) / SOFTMAX]
-    texts = {"wikipedia": (wikipedia, None), "novels": (novels, NOVELS)}
-    texts |= {"newswire": (NEWSWIRE, None), "tweets": (TWEETS, None)}
     return {
         "weights": sha256_of(folder / WEIGHTS)[:12],
         "parameters": model.bilm.options.n_parameters,
         "bytes": {file.name: file.stat().st_size for file in files},
-        "perplexities": {name: perplexity(model, text, limit) for name, (text, limit) in texts.items()},
+        "perplexities": {name: perplexity(model, text) for name, text in texts.items()},
         "tags": tag_accuracies(bilm),
     }
 
@@ -61,12 +59,14 @@ def main(
     check_text(wikipedia, "wikipedia")
     check_text(novels, "novels")
     check_corpora((NEWSWIRE, TWEETS))
+    texts = {"wikipedia": read_text(wikipedia), "novels": read_text(novels, NOVELS)}
+    texts |= {"newswire": read_text(NEWSWIRE), "tweets": read_text(TWEETS)}
     models = {bilm: LanguageModel.load(bilm) for bilm in bilms}  # all of them before the first one takes minutes
     for bilm, model in models.items():
         measurement = Measurement()
         options = ["--wikipedia", str(wikipedia), "--novels", str(novels)]
         command = shlex.join(["python", "-m", "scripts.bilms.measure_bilms", bilm, *options])
-        measurement.write(bilm_result_of(Path(), bilm), command, measure(bilm, model, wikipedia, novels))
+        measurement.write(bilm_result_of(Path(), bilm), command, measure(bilm, model, texts))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from __future__ import annotations
 import shlex
 import tempfile
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,11 +21,10 @@ from spacy_elmo.formats.checksums import sha256_of
 from spacy_elmo.pretraining.model.files import OPTIONS, SOFTMAX, WEIGHTS
 from spacy_elmo.pretraining.model.language_model import LanguageModel
 from spacy_elmo.pretraining.model.pack import pack
-from spacy_elmo.pretraining.text.reading import Report, read_sentences
 
 from ..shared.command import run_command
 from ..shared.measurement import Measurement
-from .measures import bilm_result_of, check_corpora, check_text, perplexity, tag_accuracies
+from .measures import Text, bilm_result_of, check_corpora, check_text, perplexity, read_text, tag_accuracies
 
 DEFAULT_BITS = 10  # of the mantissas, by elmo pack
 STEP_BITS = (8, 6, 5, 4)
@@ -48,13 +46,12 @@ def layer_changes(before: Path, after: Path, sentences: Sequence[Sequence[str]])
     return [float(np.linalg.norm(new - old) / np.linalg.norm(old)) for old, new in zip(*both)]
 
 
-def measure_copy(model: Path, bits: int | None, wikipedia: Path, sentences: Sequence[Sequence[str]]) -> dict[str, Any]:
+def measure_copy(model: Path, bits: int | None, text: Text) -> dict[str, Any]:
     """Pack a biLM into a temporary folder, and return what the copy has become. Raises ElmoError if that fails.
 
     model: its folder, with its softmax.
     bits: as in `pack`; None: mantissas of 10 bits.
-    wikipedia: the text whose perplexity is measured.
-    sentences: whose vectors are compared.
+    text: whose perplexity is measured. The vectors of its first sentences are compared.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "packed")
@@ -62,8 +59,8 @@ def measure_copy(model: Path, bits: int | None, wikipedia: Path, sentences: Sequ
         return {
             "setting": f"--mantissa-bits {DEFAULT_BITS}" if bits is None else f"--bits {bits}",
             "bytes": {file: packed.sizes[file][1] for file in (WEIGHTS, SOFTMAX)},
-            "layer_changes": layer_changes(model, folder, sentences),
-            "perplexity": perplexity(LanguageModel.load(folder), wikipedia, SENTENCES)["perplexity"],
+            "layer_changes": layer_changes(model, folder, text.sentences[:EMBEDDED]),
+            "perplexity": perplexity(LanguageModel.load(folder), text)["perplexity"],
             "tags": tag_accuracies(str(folder)),
         }
 
@@ -75,15 +72,14 @@ def main(
     """Write results/bilms/bits.json."""
     check_text(wikipedia, "wikipedia")
     check_corpora()
-    whole = LanguageModel.load(model)
+    whole, text = LanguageModel.load(model), read_text(wikipedia, SENTENCES)
     measurement = Measurement()
-    sentences = list(islice(read_sentences(wikipedia, None, Report()), EMBEDDED))
     result = {
         "weights": sha256_of(model / WEIGHTS)[:12],
         "bytes": {file: (model / file).stat().st_size for file in (WEIGHTS, SOFTMAX)},
-        "perplexity": perplexity(whole, wikipedia, SENTENCES)["perplexity"],
+        "perplexity": perplexity(whole, text)["perplexity"],
         "tags": tag_accuracies(str(model)),
-        "copies": [measure_copy(model, bits, wikipedia, sentences) for bits in (None, *STEP_BITS)],
+        "copies": [measure_copy(model, bits, text) for bits in (None, *STEP_BITS)],
     }
     command = shlex.join(["python", "-m", "scripts.bilms.measure_bits", str(model), "--wikipedia", str(wikipedia)])
     measurement.write(bilm_result_of(Path(), "bits"), command, result)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.pretraining.model.language_model import LanguageModel
@@ -16,6 +16,15 @@ from spacy_elmo.pretraining.text.reading import Report, read_sentences
 from ..shared.corpus_files import TAGGED
 from ..shared.elmo_command import run_elmo
 from ..shared.messages import Messages
+
+_BAD_SHARE = 0.01  # of a text's lines, which may be left out: one tweet of Broad Twitter has words with blanks
+
+
+class Text(NamedTuple):
+    """The sentences of a text, as words, and how many of its lines can't be used and are left out."""
+
+    sentences: list[list[str]]
+    left_out: int
 
 
 def bilm_result_of(project: Path, name: str) -> Path:
@@ -44,24 +53,33 @@ def check_corpora(paths: Iterable[Path] = ()) -> None:
             raise CommandError(Messages.CORPUS_MISSING.format(path=path))
 
 
-def perplexity(model: LanguageModel, text: Path, limit: int | None = None) -> dict[str, Any]:
+def read_text(path: Path, limit: int | None = None) -> Text:
+    """Read a text whose perplexity is measured.
+
+    path: a sentence a line, words separated by blanks, or a .spacy file.
+    limit: number of sentences that are read, the first ones; None: all.
+
+    Raises ElmoError if the text can't be read, if more than one line in a hundred can't be used, or if it has fewer
+    sentences than `limit`.
+    """
+    report = Report()
+    sentences = list(islice(read_sentences(path, None, report), limit))
+    if report.n_bad > _BAD_SHARE * len(sentences):
+        raise CommandError(Messages.TEXT_LINES.format(path=path, bad=report.n_bad, first=report.bad[0]))
+    if limit is not None and len(sentences) < limit:
+        raise CommandError(Messages.TEXT_SHORT.format(path=path, got=len(sentences), expected=limit))
+    return Text(sentences, report.n_bad)
+
+
+def perplexity(model: LanguageModel, text: Text) -> dict[str, Any]:
     """Return the perplexities of a text from the zero state, with and without `<UNK>`, and the text's size.
 
     model: the biLM with its softmax.
-    text: a sentence a line, words separated by blanks, or a .spacy file.
-    limit: number of sentences that are read, the first ones; None: all.
-
-    Raises ElmoError if the text can't be read, has a line that can't be used, or fewer sentences than `limit`.
     """
-    report = Report()
-    sentences = list(islice(read_sentences(text, None, report), limit))
-    if report.n_bad:
-        raise CommandError(Messages.TEXT_LINES.format(path=text, bad=report.n_bad, first=report.bad[0]))
-    if limit is not None and len(sentences) < limit:
-        raise CommandError(Messages.TEXT_SHORT.format(path=text, got=len(sentences), expected=limit))
-    score = score_text(model, sentences)
+    score = score_text(model, text.sentences)
     return {
         "sentences": score.sentences,
+        "left_out": text.left_out,
         "tokens": score.tokens,
         "unknown_share": score.unknown_share,
         "perplexity": score.perplexities.mean,

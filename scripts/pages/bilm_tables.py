@@ -22,8 +22,9 @@ _MEAN = "the mean of the layers"
 _READING = f"""\
 Perplexity from the zero state, by a softmax over the 50,000 words of `en_mini`; all other words count as `<UNK>`. It is
 exp of the mean loss of both directions. The biLMs have not read these texts: the held-out articles of Wikipedia, the
-first {NOVELS:,} held-out sentences of novels, and the development parts of Worldwide Newswire and Broad Twitter. Tags:
-what a linear classifier of the universal tags of UD English EWT gets right on the development part, in %."""
+first {NOVELS:,} held-out sentences of novels, and the development parts of Worldwide Newswire and Broad Twitter, of
+which a tweet is left out because its words have blanks. Tags: what a linear classifier of the universal tags of UD
+English EWT gets right on the development part, in %."""
 _BITS_READING = f"""\
 The biLM of which `en_mini` was made, as it was trained, and its copies by
 [`elmo pack`](pretraining.md#a-smaller-file). `en_mini` is the copy with `--bits 8`. Change: the norm of the change of a

@@ -12,7 +12,7 @@ from spacy.tokens import Doc, DocBin
 
 from scripts.bilms import measure_bilms
 from scripts.bilms.measure_bilms import TWEETS, main
-from scripts.bilms.measures import bilm_result_of, perplexity, tag_accuracies
+from scripts.bilms.measures import bilm_result_of, perplexity, read_text, tag_accuracies
 from scripts.shared.corpus_files import TAGGED
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.checksums import sha256_of
@@ -67,7 +67,7 @@ def test_a_packages_bilm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_part_of_a_text() -> None:
     Path("text.txt").write_text("the unheard dog\nsat .\n" + TEXT, encoding="utf8")
     model = LanguageModel.load("files")
-    found = perplexity(model, Path("text.txt"), 2)
+    found = perplexity(model, read_text(Path("text.txt"), 2))
     assert found["sentences"] == 2
     assert found["perplexity"] == pytest.approx(evaluated("text.txt", "--sentences", "2"), rel=1e-6)
     assert found["unknown_share"] == pytest.approx(1 / 5)
@@ -81,18 +81,29 @@ def test_a_text_that_is_missing(folder: Path) -> None:
     assert not (folder / "results").exists()
 
 
+def test_one_bad_line_in_a_hundred_is_left_out() -> None:
+    docs = [Doc(spacy.blank("en").vocab, words=words) for words in [["the", "dog"]] * 100 + [["ke s", "re y"]]]
+    DocBin(docs=docs).to_disk("tweets.spacy")
+    text = read_text(Path("tweets.spacy"))
+    assert (text.sentences, text.left_out) == ([["the", "dog"]] * 100, 1)
+    assert perplexity(LanguageModel.load("files"), text)["left_out"] == 1
+    DocBin(docs=docs[2:]).to_disk("tweets.spacy")
+    with pytest.raises(CommandError, match=r"lines that can't be used: 1\."):
+        read_text(Path("tweets.spacy"))
+
+
 def test_a_line_that_cannot_be_used() -> None:
     Path("text.txt").write_bytes(TEXT.encode() + b"\xff\n")
     number = len(TEXT.splitlines()) + 1
     expected = rf"text\.txt: lines that can't be used: 1\. The first one: .*line {number}: "
     with pytest.raises(CommandError, match=expected):
-        perplexity(LanguageModel.load("files"), Path("text.txt"))
+        read_text(Path("text.txt"))
 
 
 def test_a_text_that_is_too_short() -> None:
     Path("text.txt").write_text("the dog\nsat .\n", encoding="utf8")
     with pytest.raises(CommandError, match=r"text\.txt: 2 sentences\. Expected 3 or more"):
-        perplexity(LanguageModel.load("files"), Path("text.txt"), 3)
+        read_text(Path("text.txt"), 3)
 
 
 def test_names_and_corpora(folder: Path) -> None:
