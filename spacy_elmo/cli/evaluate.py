@@ -65,7 +65,7 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="MODEL",
-            help="Folder of a biLM with its softmax, like model-best in the folder of a pretraining run, or its name",
+            help="Folder of a biLM with its softmax, of a pretraining run (for its model-best), or its name",
         ),
     ],
     text: Annotated[

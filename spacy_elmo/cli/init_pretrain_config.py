@@ -56,8 +56,6 @@ def config_text(
     for path in (train, heldout, init):
         if path is not None and "${" in path:
             raise CommandError(Errors.INIT_DOLLAR.format(path=path, got="${"))
-    if init is not None:
-        bilm_folder(init)  # refuses the folder of a run, which has a softmax in its folders only
     splitter(language)  # so that a language which spaCy does not know is refused now
     paths = PathSettings(_LATER if train is None else train, heldout, init=init)
     if init is None:
@@ -188,7 +186,13 @@ def init_pretrain_config(
             "well; left out: mini"
         ),
     ] = None,
-    init: Annotated[str | None, typer.Option(help="biLM to tune: its folder, or its name", metavar="MODEL")] = None,
+    init: Annotated[
+        str | None,
+        typer.Option(
+            help="biLM to tune: its folder, that of a pretraining run (for its model-best), or its name",
+            metavar="MODEL",
+        ),
+    ] = None,
     force: Force = False,
     language: OldLanguage = None,
 ) -> None:
@@ -202,7 +206,7 @@ def init_pretrain_config(
             refuse_existing(output_file, force)
             refuse_texts(output_file, train, heldout)
             if init is not None and Path(init).is_dir():
-                refuse_inputs(output_file, list(Path(init).iterdir()))
+                refuse_inputs(output_file, [*Path(init).iterdir(), *bilm_folder(init).iterdir()])
         if init is not None:
             check_init(init)
         text, message, counted = config_text(size, train, heldout, lang or language, init)

@@ -40,7 +40,7 @@ def pack(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="Folder of a biLM, like model-best in the folder of a pretraining run, or official files; or its name",
+            help="Folder of a biLM, or of a pretraining run (for its model-best), or its name",
         ),
     ],
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write")],

@@ -10,7 +10,7 @@ from spacy.cli._util import parse_config_overrides
 from ..errors import CheckpointError, CommandError, ElmoError, Errors, OtherProcessError
 from ..formats.folders.lock import folder_lock
 from ..pretraining.run import loop
-from ..pretraining.run.output import refuse_other_folder
+from ..pretraining.run.output import refuse_other_folder, refuse_own_inputs
 from ..pretraining.run.reporting import Reporter
 from ..pretraining.run.starting import check_new_run
 from ..pretraining.settings.config_file import read_config
@@ -110,6 +110,7 @@ def pretrain(
         if restart and first:
             # before anything is moved
             refuse_other_folder(output)
+            refuse_own_inputs(output, settings.paths)
             check_new_run(settings.bilm, settings.paths, settings.vocabulary, settings.training, output)
             renamed = move_aside(output)
             if renamed is not None:

@@ -37,7 +37,6 @@ class LanguageModelMessages:
         "spacy elmo pretrain wrote: {expected}."
     )
     MODEL_FILES = "{folder}: {missing} missing. Expected the folder of a biLM with its softmax: {expected}."
-    MODEL_OF_RUN = "{folder}: the folder of a pretraining run. Expected that of a model: give {best}."
     MODEL_OF_NEW_RUN = (
         "{path}: the folder of a pretraining run that has not written model-best yet. Expected one that has been "
         "evaluated once: wait, or lower evaluation.every."

@@ -137,6 +137,10 @@ class TrainingMessages:
         "{folder}: holds files, but no run.json, so it is not the folder of a run. Expected one for --restart, which "
         "renames it: leave the option out, or give another folder."
     )
+    RESTART_INPUT = (
+        "paths.{name} is {got!r}, which is in {folder}, the folder that --restart renames. Expected a path outside: "
+        "leave the option out, or give another folder for the run."
+    )
     RUN_UNREADABLE = (
         "{path}: can't be read ({reason}). It says what this run was started with: put the complete file there. To "
         "start a new run, give another output folder, or add --restart, which keeps the earlier run under another name."

@@ -44,6 +44,12 @@ def can_name_bilm(name: File) -> bool:
     return os.fspath(name) == EMBEDDED or is_named(name) or Path(name).is_dir()
 
 
+def best_of_run(folder: Path) -> Path:
+    """Return the model-best in the folder of a pretraining run; of another folder itself."""
+    best = folder / BEST
+    return best if not (folder / OPTIONS).exists() and (best / OPTIONS).exists() else folder
+
+
 def files_of(bilm: File) -> tuple[str | None, str | None]:
     """Return the options.json and the weights.hdf5 of a biLM that is named by one setting. They may be missing.
 
@@ -56,9 +62,7 @@ def files_of(bilm: File) -> tuple[str | None, str | None]:
     """
     if os.fspath(bilm) == EMBEDDED and not Path(bilm).is_dir():
         return None, None
-    folder = folder_named(bilm) if is_named(bilm) else Path(bilm)
-    if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
-        folder = folder / BEST
+    folder = folder_named(bilm) if is_named(bilm) else best_of_run(Path(bilm))
     return str(folder / OPTIONS), str(folder / WEIGHTS)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+import torch
 from embedded_case import model_of
 from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo.pretraining.model.language_model import LanguageModel
 
 
 @pytest.fixture
@@ -19,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
     for name in ("config.cfg", "run.json", "vocabulary.txt"):
         (tmp_path / "mine" / name).write_text("", encoding="utf8")
     model_of().save(tmp_path / "mine" / "model-best")
-    (tmp_path / "text.txt").write_text("the cat sat\n", encoding="utf8")
+    (tmp_path / "text.txt").write_text("the cat sat\nthe dog sat\n", encoding="utf8")
     return tmp_path / "mine"
 
 
@@ -50,17 +53,28 @@ def test_others_before_the_first_evaluation(folder: Path, tmp_path: Path, model:
     assert not (tmp_path / "new").exists()
 
 
-def test_others_name_its_best_model(folder: Path, tmp_path: Path) -> None:
-    expected = f"give {folder / 'model-best'}"
-    for arguments in (("evaluate", folder, tmp_path / "text.txt"), ("pack", folder, tmp_path / "packed")):
-        assert expected.replace(" ", "") in run(*arguments, code=1).replace(" ", "")
-    config = tmp_path / "tune.cfg"
-    written = ("init-pretrain-config", config, "--train", tmp_path / "text.txt", "--init")
-    output = run(*written, folder, code=1)
-    assert expected.replace(" ", "") in output.replace(" ", "")
-    assert "there is no softmax" not in output
-    assert not config.exists()
-    run(*written, folder / "model-best")
-    output = run("pretrain", config, tmp_path / "out", "--paths.init", folder, code=1)
-    assert expected.replace(" ", "") in output.replace(" ", "")
-    assert not (tmp_path / "out").exists()
+def test_others_take_its_best_model(folder: Path, tmp_path: Path) -> None:
+    best, text = folder / "model-best", tmp_path / "text.txt"
+    scores = [json.loads(run("evaluate", model, text, "--json")) for model in (folder, best)]
+    assert scores[0]["zero_state"] == scores[1]["zero_state"]
+    for model, packed in ((folder, "one"), (best, "two")):
+        run("pack", model, tmp_path / packed)
+    for name in ("weights.hdf5", "softmax.hdf5"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_tuning_begins_with_its_best_model(folder: Path, tmp_path: Path) -> None:
+    config, output = tmp_path / "tune.cfg", tmp_path / "out"
+    run("init-pretrain-config", config, "--train", tmp_path / "text.txt", "--init", folder)
+    run("pretrain", config, output, "--training.total_tokens", "8", "--training.optimizer.learning_rate", "1e-30")
+    before, after = LanguageModel.load(folder), LanguageModel.load(output)
+    assert before.words == after.words
+    for name, values in before.bilm.state_dict().items():
+        assert torch.equal(values, after.bilm.state_dict()[name]), name
+
+
+def test_a_config_replaces_no_file_of_a_model(folder: Path, tmp_path: Path) -> None:
+    text, best = tmp_path / "text.txt", folder / "model-best" / "options.json"
+    for path in (best, folder / "config.cfg"):
+        written = ("init-pretrain-config", path, "--train", text, "--init", folder, "--force")
+        assert "the file to read and the file to write are the same" in run(*written, code=1)

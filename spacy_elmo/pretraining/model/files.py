@@ -6,7 +6,7 @@ from pathlib import Path
 from ...errors import ElmoError, Errors, SettingsError, WeightsError
 from ...formats.named.bilms import folder_named, is_hidden, is_named
 from ...modules.loading import BEST as BEST
-from ...modules.loading import EMBEDDED, embedded_files
+from ...modules.loading import EMBEDDED, best_of_run, embedded_files
 from ...modules.loading import OPTIONS as OPTIONS
 from ...modules.loading import WEIGHTS as WEIGHTS
 from ...modules.naming import no_bilm
@@ -31,18 +31,16 @@ def is_embedded(model: str | os.PathLike[str]) -> bool:
 def bilm_folder(model: str | os.PathLike[str]) -> Path:
     """Return the folder of a model's options.json and weights.hdf5. It may be missing.
 
-    model: a folder, en_mini for the embedded biLM, or the name of a published one or of one in a package.
+    model: a folder, that of a run for its model-best, en_mini for the embedded biLM, or the name of a published one or
+        of one in a package.
 
-    Raises WeightsError if it is the folder of a run, which has models in its folders, SettingsError if another file or
-    folder hides the biLM of this name, and ElmoError as `folder_named` does.
+    Raises SettingsError if another file or folder hides the biLM of this name, and ElmoError as `folder_named` does.
     """
     if is_embedded(model):
         return Path(embedded_files()[0]).parent
     if is_named(model):
         return folder_named(model)
-    folder = Path(model)
-    if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
-        raise WeightsError(Errors.MODEL_OF_RUN.format(folder=folder, best=folder / BEST))
+    folder = best_of_run(Path(model))
     if is_hidden(model) and not (folder / OPTIONS).exists():
         raise no_bilm(model)
     return folder
@@ -61,15 +59,15 @@ def refuse_new_run(folder: Path) -> None:
 def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
     """Return the folder of a model's softmax.hdf5 and vocabulary.txt.
 
-    model: a folder, en_mini for the embedded biLM, whose softmax is in a package of its own, or the name of a published
-        biLM or of one in a package, whose softmax is beside the biLM.
+    model: a folder, that of a run for its model-best, en_mini for the embedded biLM, whose softmax is in a package of
+        its own, or the name of a published biLM or of one in a package, whose softmax is beside the biLM.
 
     Returns None if the package with the softmax of en_mini is not installed.
     Raises WeightsError if that package does not belong to the embedded biLM, and ElmoError as `folder_named` does.
     """
     if is_embedded(model):
         return package_folder(EMBEDDED, Path(embedded_files()[1]))
-    return folder_named(model) if is_named(model) else Path(model)
+    return folder_named(model) if is_named(model) else best_of_run(Path(model))
 
 
 def has_softmax(model: str | os.PathLike[str]) -> bool:
