@@ -14,7 +14,7 @@ import spacy
 import torch
 from spacy.tokens import Doc
 
-from ..common.arguments import add_common, count, parser_of
+from ..common.arguments import add_common, count, parser_of, text_file
 from ..memory.resident import resident_mb
 
 QUESTION = ["When", "did", "the", "war", "end", "?"]
@@ -52,11 +52,13 @@ def found(doc: Doc, component: str) -> int:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("pipeline", type=Path, help="a trained pipeline with " + ", ".join(FOUND))
-    parser.add_argument("--text", type=Path, required=True, help="words separated by blanks")
+    parser.add_argument("--text", type=text_file, required=True, help="words separated by blanks")
     parser.add_argument("--words", type=count, default=100_000, help="of the doc")
     add_common(parser, "threads")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    if not (args.pipeline / "meta.json").is_file():
+        raise SystemExit(f"{args.pipeline} is no folder of a pipeline. Expected one: python -m spacy project run roles")
     nlp = spacy.load(args.pipeline)
     component = next((name for name in FOUND if nlp.has_pipe(name)), None)
     if component is None:

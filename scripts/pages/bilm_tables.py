@@ -22,9 +22,8 @@ _MEAN = "the mean of the layers"
 _READING = f"""\
 Perplexity from the zero state, by a softmax over the 50,000 words of `en_mini`; all other words count as `<UNK>`. It is
 exp of the mean loss of both directions. The biLMs have not read these texts: the held-out articles of Wikipedia, the
-first {NOVELS:,} held-out sentences of novels, and the development parts of Worldwide Newswire and Broad Twitter, of
-which a tweet is left out because its words have blanks. Tags: what a linear classifier of the universal tags of UD
-English EWT gets right on the development part, in %."""
+first {NOVELS:,} held-out sentences of novels, and the development parts of Worldwide Newswire and Broad Twitter.
+Tags: what a linear classifier of the universal tags of UD English EWT gets right on the development part, in %."""
 _BITS_READING = f"""\
 The biLM of which `en_mini` was made, as it was trained, and its copies by
 [`elmo pack`](pretraining.md#a-smaller-file). `en_mini` is the copy with `--bits 8`. Change: the norm of the change of a
@@ -40,7 +39,7 @@ def bilm_parts(project: Path) -> list[str]:
     measured = {name: found[name] for name in BILMS if found[name]}
     if measured:
         with understood(project / "results" / "bilms", Messages.BILM_RESULT):
-            parts += ["\n".join(map(_source, measured.values())), _READING, bilms_table(measured)]
+            parts += ["\n".join(map(_source, measured.values())), _READING + _left_out(measured), bilms_table(measured)]
     if bits := found[_BITS]:
         with understood(bilm_result_of(project, _BITS), Messages.BILM_RESULT):
             parts += ["### Fewer bits", _source(bits), _BITS_READING, bits_table(bits["result"])]
@@ -50,6 +49,16 @@ def bilm_parts(project: Path) -> list[str]:
 def _source(record: Mapping[str, Any]) -> str:
     facts = [f"`{record['command']}`", f"commit {record['commit'] or 'unknown'}", record["machine"]]
     return f"- {'; '.join(facts)}; {float(record['minutes']):.0f} minutes, while the machine did other work."
+
+
+def _left_out(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what to say of sentences that no perplexity counts."""
+    counts: dict[str, int] = {}
+    for record in records.values():
+        for name, text in record["result"]["perplexities"].items():
+            counts[_TEXTS[name]] = max(counts.get(_TEXTS[name], 0), int(text.get("left_out", 0)))
+    told = ", ".join(f"{n} of {name}" for name, n in counts.items() if n)
+    return f" Sentences left out, because a word of theirs is empty or has blanks: {told}." if told else ""
 
 
 def bilms_table(records: Mapping[str, Mapping[str, Any]]) -> str:

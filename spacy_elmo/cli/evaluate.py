@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from ..errors import CommandError, Errors
+from ..errors import Errors
 from ..formats.text.sources import find_files, refuse_inside
-from ..pretraining.model.files import FILES, bilm_folder, softmax_folder
+from ..pretraining.model.files import FILES, folders_of
 from ..pretraining.model.language_model import LanguageModel
 from ..pretraining.scoring import STREAMS, Evaluation, evaluate_text
 from ..pretraining.text.reading import Report
@@ -19,19 +19,16 @@ from .shared.console import escaped, print_json, show_all
 from .shared.errors import printing_errors
 from .shared.inputs import STANDARD_INPUT, sentences_in
 from .shared.options import Json, OldLanguage, TextLanguage
-from .shared.outputs import STANDARD_OUTPUT, refuse_inputs
+from .shared.outputs import STANDARD_OUTPUT, refuse_in_model, refuse_inputs
 from .shared.printer import msg
 from .views.evaluation import Subject, as_dict, print_table, write_scores
 
 
 def check_scores_file(path: Path, model: Path, text: Path) -> None:
     """Raise ElmoError if the file is one of the model or the text, or is inside their folders."""
-    folders = {bilm_folder(model), softmax_folder(model) or model}
     texts = [] if text == STANDARD_INPUT else find_files(text)
-    refuse_inputs(path, [*(folder / name for folder in folders for name in FILES), *texts])
-    for folder in folders:
-        if path.resolve().is_relative_to(folder.resolve()):
-            raise CommandError(Errors.SCORE_INSIDE.format(path=path, folder=folder))
+    refuse_inputs(path, [*(folder / name for folder in folders_of(model) for name in FILES), *texts])
+    refuse_in_model(path, model)
     if text != STANDARD_INPUT:
         refuse_inside(text, path)
 
@@ -41,7 +38,7 @@ def read_and_evaluate(
 ) -> tuple[Subject, Evaluation]:
     """Score a text with a model.
 
-    model: folder of a biLM with its softmax, or a name.
+    model: folder of a biLM with its softmax, or of a pretraining run, or a name.
     text: a file, a folder or a pattern; - is standard input.
     language: of the spaCy tokenizer; None: words are separated by blanks.
     limit: number of sentences that are read, the first ones; None: all.

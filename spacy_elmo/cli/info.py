@@ -18,7 +18,7 @@ from ..formats.contents.untrusted import is_hdf5
 from ..formats.contents.untrusted import kind_of as hdf5_kind_of
 from ..formats.named.bilms import folder_named, is_named
 from ..formats.options import BiLMOptions, read_contents
-from ..modules.loading import EMBEDDED, embedded_files
+from ..modules.loading import EMBEDDED, best_of_run, embedded_files
 from ..pipeline.saved import is_pipeline, pipeline_bilms
 from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
 from .shared.console import escaped
@@ -100,6 +100,7 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
         elif (path / "config.cfg").is_file():
             problems += show_pipeline(name)
             continue
+        path = best_of_run(path)
         files = [path / "options.json", path / "weights.hdf5"]
         if any(file.exists() for file in files):
             models.append([*files, *softmax_of(str(path), problems)])

@@ -13,7 +13,6 @@ from ..modules.softmax.adaptive import AdaptiveSoftmax
 from ..pretraining.model.files import (
     SOFTMAX,
     WORDS,
-    bilm_folder,
     has_softmax,
     is_embedded,
     no_softmax,
@@ -32,7 +31,7 @@ from ..pretraining.text.vocabulary_file import read_words
 from .shared.console import escaped, quoted, show_all
 from .shared.errors import printing_errors
 from .shared.options import Force, OldLanguage, TextLanguage
-from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_inputs, write_text
+from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_in_model, write_text
 from .shared.printer import msg
 
 _FROZEN = 2_000_000  # tokens that fit a new softmax (docs/pretraining.md), if the run is long enough
@@ -48,7 +47,7 @@ def config_text(
     train: the training text; None: paths.train is null.
     heldout: the held-out text; None: a part of the training text.
     language: of the spaCy tokenizer; None: words are separated by blanks.
-    init: a biLM to tune, a folder or a name; None: random weights.
+    init: a biLM to tune, a folder (of a run too) or a name; None: random weights.
 
     Raises ElmoError if a path can't stand in a config, if the language is unknown, if both `size` and `init` are set,
     or if the words of `init` can't be read.
@@ -205,10 +204,10 @@ def init_pretrain_config(
         if output_file != STANDARD_OUTPUT:
             refuse_existing(output_file, force)
             refuse_texts(output_file, train, heldout)
-            if init is not None and Path(init).is_dir():
-                refuse_inputs(output_file, [*Path(init).iterdir(), *bilm_folder(init).iterdir()])
         if init is not None:
             check_init(init)
+            if output_file != STANDARD_OUTPUT and output_file.exists():
+                refuse_in_model(output_file, init)
         text, message, counted = config_text(size, train, heldout, lang or language, init)
         note = softmax_note(init)
         if output_file == STANDARD_OUTPUT:

@@ -1,16 +1,18 @@
 """`elmo pretrain`: train a biLM, or resume a run."""
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from spacy.cli._util import parse_config_overrides
 
-from ..errors import CheckpointError, CommandError, ElmoError, Errors, OtherProcessError
+from ..errors import CheckpointError, CommandError, ElmoError, Errors, OtherProcessError, SettingsError
 from ..formats.folders.lock import folder_lock
 from ..pretraining.run import loop
-from ..pretraining.run.output import refuse_other_folder, refuse_own_inputs
+from ..pretraining.run.output import refuse_other_folder
 from ..pretraining.run.reporting import Reporter
 from ..pretraining.run.starting import check_new_run
 from ..pretraining.settings.config_file import read_config
@@ -45,16 +47,33 @@ def _as_written(value: Any) -> Any:
     return float(f"{value:.15g}") if isinstance(value, float) else value
 
 
-def move_aside(output: Path) -> Path | None:
+def move_aside(output: Path, check: Callable[[], None]) -> Path | None:
     """Rename a folder to the first free name of OUT.1, OUT.2 ...
 
+    check: raises ElmoError if a new run can't start in `output`. It is called before and after: if the run misses
+        something then, the folder gets its name back.
+
     Returns the new path; None if the folder is missing or empty.
-    Raises CommandError if it is a file, CheckpointError if a run is active in it.
+    Raises ElmoError as `check` does, CommandError if it is a file, CheckpointError if a run is active in it,
+        SettingsError if the new run would read something that is in the folder.
     """
+    check()
     if output.is_file():
         raise CommandError(Errors.RESTART_FILE.format(path=output))
     if not output.exists() or not any(output.iterdir()):
         return None
+    renamed = _renamed(output)
+    try:
+        check()
+    except BaseException as error:
+        renamed.rename(output)
+        if isinstance(error, ElmoError):
+            raise SettingsError(Errors.RESTART_INPUT.format(folder=output, reason=error)) from error
+        raise
+    return renamed
+
+
+def _renamed(output: Path) -> Path:
     number = 1
     while (renamed := output.parent / f"{output.name}.{number}").exists():
         number += 1
@@ -108,11 +127,9 @@ def pretrain(
     reporter = ConsoleReporter(restart=restart, language=settings.corpus.language) if first else Reporter()
     try:
         if restart and first:
-            # before anything is moved
             refuse_other_folder(output)
-            refuse_own_inputs(output, settings.paths)
-            check_new_run(settings.bilm, settings.paths, settings.vocabulary, settings.training, output)
-            renamed = move_aside(output)
+            parts = (settings.bilm, settings.paths, settings.vocabulary, settings.training)
+            renamed = move_aside(output, partial(check_new_run, *parts, output))
             if renamed is not None:
                 reporter.message(f"the earlier run is kept in {renamed}")
         outcome = loop.pretrain(settings, output, reporter)

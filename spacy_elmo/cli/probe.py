@@ -90,8 +90,9 @@ def show(attribute: str, probes: Probes, majority: Score, found: dict[str, list[
     header = ["% right", *(text for name in found for text in (titles[name], "F1")[: len(frequent)])]
     msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * (len(header) - 1)), max_col=_WIDEST)
     if probes.unknown_tokens:
-        tokens = f"{probes.unknown_tokens:,} of the tokens to score"
-        msg.warn(f"{tokens} have a label that the training part lacks, so they count as wrong")
+        msg.warn(
+            f"tokens to score whose label the training part lacks, so they count as wrong: {probes.unknown_tokens:,}"
+        )
     if majority.f1 is not None:
         msg.text("F1: of the labels other than O, token by token")
 

@@ -1,5 +1,6 @@
 """`elmo wsd`: word senses by the nearest neighbour, layer by layer."""
 
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,10 +27,10 @@ _WIDEST = 40  # characters of a column
 
 
 def refuse_twice(tests: list[Path]) -> None:
-    """Raise CommandError if a file is among the test sets twice."""
-    for i, path in enumerate(tests):
-        if any(path.exists() and other.exists() and path.samefile(other) for other in tests[:i]):
-            raise CommandError(Errors.SENSES_TWICE.format(path=path))
+    """Raise CommandError if a file is among the test sets twice. All of them have been read."""
+    for first, second in combinations(tests, 2):
+        if first.exists() and second.exists() and first.samefile(second):
+            raise CommandError(Errors.SENSES_TWICE.format(first=first, second=second))
 
 
 def find_senses(
@@ -149,8 +150,8 @@ def wsd(
     import_code(code)
     with printing_errors():
         choice = bilm_of(model, None, None, None, pipe, "cpu", "float32")
-        refuse_twice(tests)
         training, *sets = map(read_senses, [train, *tests])
+        refuse_twice(tests)
         inventory, results = find_senses(training, sets, first_senses, choice)
     listed = first_senses is not None
     if as_json:

@@ -40,8 +40,8 @@ class AnalysisMessages:
         "part of speech."
     )
     SENSES_TWICE = (
-        "{path} is given twice as a test set. Expected each file once, because the last column counts all their words: "
-        "leave one out."
+        "the test sets {first} and {second} are the same file. Expected each file once, because the last column counts "
+        "the words of all: leave one out."
     )
     SENSES_NONE = "{source}: no word with a sense. Expected one or more: give another corpus."
     FIRST_SENSES_COLUMNS = (

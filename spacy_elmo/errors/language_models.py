@@ -33,13 +33,17 @@ class LanguageModelMessages:
 
     # Folders
     MODEL_FOLDER = (
-        "{folder}: no such folder. Expected the folder of a biLM with its softmax, like model-best in a folder that "
-        "spacy elmo pretrain wrote: {expected}."
+        "{folder}: no such folder. Expected the folder of a biLM with its softmax ({expected}), or that of a "
+        "pretraining run."
     )
     MODEL_FILES = "{folder}: {missing} missing. Expected the folder of a biLM with its softmax: {expected}."
     MODEL_OF_NEW_RUN = (
         "{path}: the folder of a pretraining run that has not written model-best yet. Expected one that has been "
         "evaluated once: wait, or lower evaluation.every."
+    )
+    MODEL_HOLDS_OUTPUT = (
+        "{path}: the file to write is in {folder}, which is the folder of the model, or that of the run that made it. "
+        "Expected a place outside: give another name."
     )
     LAYERS_NOT_FINITE = (
         "the biLM gives values that are NaN or infinite for the sentence {words}. Expected finite ones: its weights "
@@ -83,6 +87,7 @@ class LanguageModelMessages:
         "model: change OUT."
     )
     PACK_EXISTS = "{path}: exists. Give another folder, or add --force to replace the biLM in it."
+    PACK_RUN = "{path}: the folder of a pretraining run. Expected a folder of its own for the packed model: change OUT."
     PACK_FILE = "{path}: a file. Expected the name of a folder: change OUT."
     PACK_STOPPED = "stopped. Nothing was written to {path}."
 
@@ -92,9 +97,6 @@ class LanguageModelMessages:
     SCORE_NOT_FINITE = (
         "the loss of a sentence is not finite: the biLM or its softmax holds values that are too large. Get the files "
         "again, or train again with a lower learning rate."
-    )
-    SCORE_INSIDE = (
-        "--per-sentence is {path}, which is in {folder}, the folder of the model. Expected the name of a file outside."
     )
     SCORE_COPY = (
         "{folder}: the temporary copy of the text can't be written ({reason}). Make room there, or set the "

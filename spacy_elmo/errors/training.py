@@ -138,8 +138,8 @@ class TrainingMessages:
         "renames it: leave the option out, or give another folder."
     )
     RESTART_INPUT = (
-        "paths.{name} is {got!r}, which is in {folder}, the folder that --restart renames. Expected a path outside: "
-        "leave the option out, or give another folder for the run."
+        "{folder}: --restart would rename it, but the new run reads something that is in it: {reason} Nothing was "
+        "changed. Give another folder for the new run, or paths outside of this one."
     )
     RUN_UNREADABLE = (
         "{path}: can't be read ({reason}). It says what this run was started with: put the complete file there. To "

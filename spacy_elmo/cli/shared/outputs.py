@@ -1,9 +1,11 @@
 """Checks and writes the output files of commands."""
 
+import os
 from pathlib import Path
 
 from ...errors import CommandError, Errors
 from ...formats.atomic import is_output, replacing, writing
+from ...pretraining.model.files import folders_of
 
 STANDARD_OUTPUT = Path("-")
 _EXPECTED = "the name of a file to write"
@@ -15,6 +17,16 @@ def refuse_inputs(output: Path, inputs: list[Path]) -> None:
         if path.exists() and output.exists() and output.samefile(path):
             raise CommandError(Errors.EMBED_SAME.format(path=output))
     _refuse_special(output)
+
+
+def refuse_in_model(output: Path, model: str | os.PathLike[str]) -> None:
+    """Raise ElmoError if a file to write is in a folder of a biLM or of its run.
+
+    model: a folder, or the name of a biLM.
+    """
+    for folder in folders_of(model):
+        if Path(os.path.realpath(output)).is_relative_to(folder):
+            raise CommandError(Errors.MODEL_HOLDS_OUTPUT.format(path=output, folder=folder))
 
 
 def refuse_stream(output: Path) -> None:

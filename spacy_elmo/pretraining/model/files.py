@@ -70,6 +70,15 @@ def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
     return folder_named(model) if is_named(model) else best_of_run(Path(model))
 
 
+def folders_of(model: str | os.PathLike[str]) -> set[Path]:
+    """Return the folders in which a model's files are: of the biLM, of its softmax, and of the run that wrote them.
+
+    model: as in `softmax_folder`, which also tells the errors.
+    """
+    folders = {Path(os.path.realpath(folder)) for folder in (bilm_folder(model), softmax_folder(model)) if folder}
+    return folders | {folder.parent for folder in folders if (folder.parent / RUN).is_file()}
+
+
 def has_softmax(model: str | os.PathLike[str]) -> bool:
     """Return whether a model has a softmax.
 

@@ -70,7 +70,8 @@ class LanguageModel:
     def load(cls, model: str | os.PathLike[str], *, untrusted: bool = False) -> "LanguageModel":
         """Read options.json, weights.hdf5, softmax.hdf5, vocabulary.txt, and vocabulary.counts.npy if it exists.
 
-        model: the folder, or a name such as en_mini, the embedded biLM, whose softmax is in a package of its own.
+        model: the folder, also of a run, or a name such as en_mini, the embedded biLM, whose softmax is in a package of
+            its own.
         untrusted: whether a process of its own reads the HDF5 files of a folder (see `read_weights`).
 
         Raises ElmoError, which names the file that is missing or damaged.

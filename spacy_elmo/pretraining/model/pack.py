@@ -22,6 +22,7 @@ from .files import (
     COUNTS,
     FILES,
     OPTIONS,
+    RUN,
     SOFTMAX,
     WEIGHTS,
     WORDS,
@@ -76,12 +77,13 @@ def pack(
 
     The files use HDF5's own filters shuffle and gzip. AllenNLP and bilm-tf read them through h5py, which undoes both.
 
-    model: a folder with options.json and weights.hdf5, or a name. softmax.hdf5, vocabulary.txt, its counts and
-        README.md are copied too if they exist.
+    model: a folder with options.json and weights.hdf5, or of a pretraining run, or a name. softmax.hdf5,
+        vocabulary.txt, its counts and README.md are copied too if they exist.
     output: the folder to write.
     mantissa_bits: bits of the weights' mantissas, from 1 to 23; 23 changes nothing.
     softmax: type of the softmax: "float16", "float32" (not rounded) or "none" (left out).
-    force: whether to replace a biLM in `output`. Without it `output` must be new or empty.
+    force: whether to replace a biLM in `output`, but not in the folder of a run. Without it `output` must be new or
+        empty.
     bits: bits of the matrices and of the softmax's, from 2 to 16 (see `round_to_steps`); biases and the character
         embedding are rounded to `mantissa_bits`. None: `mantissa_bits` for all weights.
 
@@ -168,6 +170,8 @@ def _check_output(folder: Path, output: Path, force: bool) -> None:
         raise CommandError(Errors.PACK_FILE.format(path=output))
     if output.exists() and folder.exists() and output.samefile(folder):
         raise CommandError(Errors.PACK_SAME.format(path=output))
+    if (output / RUN).is_file():  # a biLM in it would hide the model-best of the run
+        raise CommandError(Errors.PACK_RUN.format(path=output))
     if output.exists() and any(output.iterdir()) and not force:
         raise CommandError(Errors.PACK_EXISTS.format(path=output))
 

@@ -1,11 +1,9 @@
 """The names in the output folder of a run, and what may be there before it: nothing that the run would replace."""
 
-from dataclasses import fields
 from pathlib import Path
 
 from ...errors import Errors, SettingsError
 from ..model.files import BEST, COUNTS, FILES, LAST, RUN
-from ..settings.sections import PathSettings
 from ..text.prepared_meta import META
 from .checkpoint import CHECKPOINTS
 from .curve import CURVE
@@ -41,17 +39,3 @@ def refuse_other_folder(output: Path) -> None:
     """
     if output.is_dir() and not is_run(output) and any(not path.name.startswith(".") for path in output.iterdir()):
         raise SettingsError(Errors.RESTART_OTHER.format(folder=output))
-
-
-def refuse_own_inputs(output: Path, paths: PathSettings) -> None:
-    """Raise SettingsError if what a run reads is in its folder: after a restart has renamed that, it would be missing.
-
-    output: folder of the run.
-    paths: of the texts, the vocabulary and the biLM.
-    """
-    for field in fields(paths):
-        value = getattr(paths, field.name)
-        if value is None or (field.name == "init" and not Path(value).exists()):  # the name of a biLM
-            continue
-        if Path(value).resolve().is_relative_to(output.resolve()):
-            raise SettingsError(Errors.RESTART_INPUT.format(name=field.name, got=str(value), folder=output))

@@ -8,14 +8,24 @@ import torch
 from ...errors import CorpusError, Errors, SettingsError
 from ...formats.named.bilms import is_hidden, is_named
 from ...formats.options import BiLMOptions, read_options
-from ...formats.text.sources import find_files
+from ...formats.text.sources import find_files, refuse_inside
 from ...formats.weights.hdf5 import read_weights
 from ...modules import BiLM
 from ...modules.naming import no_bilm
 from ...modules.softmax.adaptive import AdaptiveSoftmax, check_cutoffs
 from ...modules.softmax.full import Softmax
 from ...modules.softmax.output_layer import OutputLayer
-from ..model.files import OPTIONS, WEIGHTS, WORDS, bilm_folder, has_softmax, is_embedded, no_softmax, softmax_folder
+from ..model.files import (
+    OPTIONS,
+    WEIGHTS,
+    WORDS,
+    bilm_folder,
+    has_softmax,
+    is_embedded,
+    no_softmax,
+    refuse_new_run,
+    softmax_folder,
+)
 from ..model.language_model import LanguageModel
 from ..settings.checks import refuse
 from ..settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
@@ -126,6 +136,7 @@ def check_paths(paths: PathSettings, output: Path) -> None:
         try:
             if source is not None:
                 find_files(source, output)
+                refuse_inside(source, output, output)
         except CorpusError as error:
             raise CorpusError(Errors.CONFIG_SOURCE.format(name=name, error=error)) from error
     if paths.vocabulary is not None and not Path(paths.vocabulary).is_file():
@@ -135,11 +146,12 @@ def check_paths(paths: PathSettings, output: Path) -> None:
 
 
 def check_init(init: str) -> None:
-    """Raise SettingsError if there is no biLM to tune. init: paths.init, a folder or a name."""
+    """Raise ElmoError if there is no biLM to tune. init: paths.init, a folder or a name."""
     if is_hidden(init) and not Path(init).is_dir():
         raise no_bilm(init)
+    refuse_new_run(bilm_folder(init))
     if not (Path(init).is_dir() or is_embedded(init) or is_named(init)):
-        refuse("paths.init", init, "a folder that is there, with options.json and weights.hdf5, or a biLM's name")
+        refuse("paths.init", init, "a folder that is there, of a biLM or of a pretraining run, or a biLM's name")
 
 
 def empty_model(options: BiLMOptions, softmax: SoftmaxSettings, vocabulary: Vocabulary) -> LanguageModel:

@@ -16,7 +16,7 @@ from ...formats.atomic import replacing, writing
 from ...formats.options import BiLMOptions, read_options
 from ...formats.options_checks import KEYS
 from ...formats.text.sources import name_of
-from ..model.files import OPTIONS, bilm_folder
+from ..model.files import OPTIONS, bilm_folder, refuse_new_run
 from .checks import refuse
 from .config import PretrainConfig
 from .config_limits import MOST_BYTES, check_limits
@@ -201,4 +201,6 @@ def _bilm(tree: Tree) -> BiLMOptions:
     init = tree["paths"].get("init") if isinstance(tree["paths"], dict) else None
     if not isinstance(init, str):
         raise SettingsError(Errors.CONFIG_NO_BILM)
-    return read_options(bilm_folder(init) / OPTIONS)
+    folder = bilm_folder(init)
+    refuse_new_run(folder)
+    return read_options(folder / OPTIONS)

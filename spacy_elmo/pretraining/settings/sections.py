@@ -36,7 +36,7 @@ class PathSettings(Section):
         default=None,
         metadata=text(optional=True)
         | help_text(
-            "biLM to go on from, with softmax and vocabulary if it has them: folder or name; null: random weights"
+            "biLM to go on from, with softmax and vocabulary if it has them: folder, run or name; null: random weights"
         ),
     )
 
