@@ -110,6 +110,18 @@ def test_no_biLM_is_packed_into_a_run(folder: Path, tmp_path: Path, model: str) 
     assert files_below(folder) == before
 
 
+def test_an_output_whose_links_loop(folder: Path, tmp_path: Path) -> None:
+    loop, text = tmp_path / "loop", tmp_path / "text.txt"
+    loop.symlink_to("loop")
+    for arguments in (
+        ("evaluate", folder, text, "--per-sentence", loop),
+        ("init-pretrain-config", loop, "--train", text),
+        ("vocab", text, loop),
+    ):
+        assert "can't be written (its symbolic links form a loop)" in run(*arguments, code=1)
+    assert loop.is_symlink()
+
+
 def restart(folder: Path, *more: str | Path, code: int = 0) -> str:
     """Restart a run in `folder`, of a config that tunes nothing yet."""
     config = folder.parent / "run.cfg"

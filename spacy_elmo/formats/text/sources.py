@@ -80,7 +80,7 @@ def refuse_inside(
     output: a folder whose files do not belong to a pattern; see `find_files`.
     """
     with _usable(source):
-        root, resolved = Path(source).resolve(), Path(target).resolve()
+        root, resolved = (Path(os.path.realpath(path)) for path in (source, target))  # resolve() fails if links loop
         inside = resolved.is_relative_to(root)
         if not inside and glob.has_magic(str(source)):
             inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))
