@@ -53,11 +53,9 @@ def _source(record: Mapping[str, Any]) -> str:
 
 def _left_out(records: Mapping[str, Mapping[str, Any]]) -> str:
     """Return what to say of sentences that no perplexity counts."""
-    counts: dict[str, int] = {}
-    for record in records.values():
-        for name, text in record["result"]["perplexities"].items():
-            counts[_TEXTS[name]] = max(counts.get(_TEXTS[name], 0), int(text.get("left_out", 0)))
-    told = ", ".join(f"{n} of {name}" for name, n in counts.items() if n)
+    texts = [record["result"]["perplexities"] for record in records.values()]
+    counts = {title: max(int(text[name].get("left_out", 0)) for text in texts) for name, title in _TEXTS.items()}
+    told = ", ".join(f"{n} of {title}" for title, n in counts.items() if n)
     return f" Sentences left out, because a word of theirs is empty or has blanks: {told}." if told else ""
 
 

@@ -123,7 +123,7 @@ def test_an_output_whose_links_loop(folder: Path, tmp_path: Path) -> None:
 
 
 def restart(folder: Path, *more: str | Path, code: int = 0) -> str:
-    """Restart a run in `folder`, of a config that tunes nothing yet."""
+    """Begin a run anew in `folder`, of a small biLM with random weights."""
     config = folder.parent / "run.cfg"
     run("init-pretrain-config", config, "--size", "tiny", "--train", folder.parent / "text.txt", "--force")
     small = "--bilm.lstm.dim 8 --bilm.lstm.projection_dim 4 --bilm.char_cnn.filters [[1,4]] --training.total_tokens 8"

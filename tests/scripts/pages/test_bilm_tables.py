@@ -46,6 +46,16 @@ def test_both_bilms(tmp_path: Path) -> None:
     assert "| tags, the mean of the layers | 94.0 | 94.0 |" in page
 
 
+def test_sentences_that_are_left_out(tmp_path: Path) -> None:
+    """A record from before they were counted has none."""
+    counted = result()
+    counted["perplexities"]["tweets"]["left_out"] = 2
+    add(tmp_path, "en_mini", result())
+    assert "left out" not in "\n".join(bilm_parts(tmp_path))
+    add(tmp_path, "en_midi", counted)
+    assert "because a word of theirs is empty or has blanks: 2 of tweets." in "\n".join(bilm_parts(tmp_path))
+
+
 def test_fewer_bits(tmp_path: Path) -> None:
     copy = {"setting": "--bits 8", "bytes": BYTES, "layer_changes": [0.0163, 0.0235, 0.0275], "perplexity": 61.5}
     whole = {"weights": "0123", "bytes": {name: 3 * size for name, size in BYTES.items()}, "perplexity": 61.4}
