@@ -27,6 +27,7 @@ from .ablation_tables import ablation_parts, pace_parts
 from .alternatives_tables import alternatives_parts
 from .bilm_tables import bilm_parts
 from .inside_tables import inside_parts
+from .learning_tables import learning_parts
 from .read_tables import read_parts
 from .results_plots import has_scores, plot_mixes, plot_scores, plot_summary
 from .results_tables import (
@@ -88,6 +89,21 @@ Which layers each task and place takes, as Figure 2 of the paper: a row for each
 layer, darker for a larger weight."""
 
 
+_ELSEWHERE = """\
+## Figures on other pages
+
+This page tells what ELMo brings, and what its biLMs know. These pages have the other figures, each with its command:
+
+- [Performance](performance.md): words per second beside other programs, memory, and what bfloat16 costs.
+- [Exactness](exactness.md): how closely the vectors agree with those of AllenNLP and bilm-tf, and with each other.
+- [Scale](scale.md): the hours and the storage that a very large corpus takes.
+- [Reliability](reliability.md): what was measured with damaged files, killed processes and long runs.
+- [Pretraining](pretraining.md): the speed of training, and the sizes, optimizers and small texts that were tried.
+- [Training on ELMo](training.md): some settings on the development parts, and the time and memory of training.
+- [The paper's other tasks](tasks.md): time and memory for long docs.
+- [Predictions](predictions.md): what trained components say about ten sentences."""
+
+
 def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:
     """Return the paragraphs of the summary, and draw its plot beside the output."""
     if all(cut_of(task, runs) is None for task, runs in all_runs):
@@ -135,12 +151,12 @@ def page_parts(project: Path, output: Path, seeds: Sequence[int], all_runs: AllR
         parts += task_part(project, task, runs, output)
     parts += alternatives_parts(project, output, seeds) + tuned_parts(project, seeds, all_runs)
     parts += pace_parts(all_runs) + ablation_parts(project, output, all_runs)
-    parts += bilm_parts(project) + inside_parts(project)
+    parts += bilm_parts(project) + learning_parts(project, output) + inside_parts(project)
     weights = output.with_name(f"{output.stem}_weights.png")
     if plot_mixes(weights, all_runs):
         picture = f"![weights of the layers]({weights.name})"
         parts += ["## The mixes of all tasks", f"{_MIXES}\n\n{picture}"]
-    return parts
+    return [*parts, _ELSEWHERE]
 
 
 def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Path]:
@@ -160,7 +176,7 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
             target = output.with_name(file.name)
             with replacing(target, CommandError) as temporary, writing(target, CommandError):
                 shutil.copyfile(file, temporary)
-        for name in (*(task.name for task in (*TASKS, *ABLATIONS, ALTERNATIVES)), "summary", "weights"):
+        for name in (*(task.name for task in (*TASKS, *ABLATIONS, ALTERNATIVES)), "summary", "weights", "pretraining"):
             plot = f"{output.stem}_{name}.png"
             if not draft.with_name(plot).exists():  # of a task that has no runs any more
                 output.with_name(plot).unlink(missing_ok=True)

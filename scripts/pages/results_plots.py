@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib
 
@@ -21,8 +22,28 @@ from .run_files import AllRuns, Run, Runs
 
 matplotlib.use("Agg")  # draws without a display; must be chosen before pyplot is imported
 from matplotlib import pyplot as plt
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 _DPI = 120
+
+
+class LearningRun(NamedTuple):
+    """The evaluations of a run of pretraining.
+
+    bilm: which the run has made.
+    title: of the run.
+    machine: on which it ran.
+    minutes: that it took.
+    before: tokens that the biLM had read in earlier runs.
+    points: tokens read in this run, and perplexity, for each evaluation.
+    """
+
+    bilm: str
+    title: str
+    machine: str
+    minutes: float
+    before: int
+    points: list[tuple[int, float]]
 
 
 def plot_summary(path: Path, all_runs: AllRuns) -> None:
@@ -103,6 +124,32 @@ def plot_costs(path: Path, task: Task, found: Sequence[Alternative]) -> None:
         axes.grid(alpha=0.3)
     both[0].set_ylabel(f"test {task.measures[0].name}, %")
     figure.legend(*both[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
+    figure.savefig(path, dpi=_DPI)
+    plt.close(figure)
+
+
+def plot_learning(path: Path, runs: Sequence[LearningRun]) -> None:
+    """Plot perplexity over the tokens that a biLM has read in all its runs.
+
+    A line for each run, a colour for each biLM.
+    """
+    figure, axes = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
+    colors = {bilm: f"C{number}" for number, bilm in enumerate(dict.fromkeys(run.bilm for run in runs))}
+    for run in runs:
+        millions = [(run.before + tokens) / 1e6 for tokens, _ in run.points]
+        perplexities = [perplexity for _, perplexity in run.points]
+        axes.plot(millions, perplexities, ".-", color=colors[run.bilm])
+        place = (millions[-1], perplexities[-1])
+        axes.annotate(run.title, place, xytext=(0, -11), textcoords="offset points", ha="center", fontsize=8)
+    for bilm, color in colors.items():
+        axes.plot([], [], ".-", color=color, label=bilm)
+    axes.set(xlabel="million tokens that the biLM has read", ylabel="perplexity", yscale="log")
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=10))  # a logarithmic scale has too few marks between 50 and 150
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter("{x:.0f}")
+    axes.margins(y=0.1)
+    axes.grid(alpha=0.3)
+    axes.legend()
     figure.savefig(path, dpi=_DPI)
     plt.close(figure)
 

@@ -100,6 +100,8 @@ class Messages:
     BILM = "the biLM is {got!r}. Expected one of {expected}, which the project ships."
     TEXT_SHORT = "{path}: {got} sentences. Expected {expected} or more: name a longer text."
     CORPUS_MISSING = "{path}: no such file. Expected a corpus of the project: run its steps assets and convert first."
+    LEARNING = "{path}: can't be used ({reason}). Expected what record_run.py writes: run it again."
+    PRETRAINED = "{run}: its {name} can't be used ({reason}). Expected the folder of a run of pretrain."
     BILM_RESULT = "{path}: can't be used ({reason}). Expected what `project run bilms` or `bits` writes: run it again."
     SENSES_TARGET = (
         "{path}: its conversion would be written to {target}, which is the file itself, the list of first senses or "
