@@ -15,13 +15,12 @@ import typer
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.strict.strict_json import parse_json
+from spacy_elmo.pretraining.model.files import RUN
 from spacy_elmo.pretraining.run.metrics import METRICS, read_metrics
 
 from ..shared.command import run_command
 from ..shared.measurement import write_record
 from ..shared.messages import Messages
-
-RUN = "run.json"
 
 
 def learning_folder(project: Path) -> Path:

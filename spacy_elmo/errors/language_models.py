@@ -38,8 +38,8 @@ class LanguageModelMessages:
     )
     MODEL_FILES = "{folder}: {missing} missing. Expected the folder of a biLM with its softmax: {expected}."
     MODEL_OF_NEW_RUN = (
-        "{path}: the folder of a pretraining run that has not written model-best yet. Expected one that has been "
-        "evaluated once: wait, or lower evaluation.every."
+        "{path}: the folder of a pretraining run that has not written all of model-best yet. Expected one that has "
+        "been evaluated once: wait, resume the run if it has ended, or lower evaluation.every."
     )
     MODEL_HOLDS_OUTPUT = (
         "{path}: the file to write is in {folder}, which is the folder of the model, or that of the run that made it. "

@@ -421,7 +421,7 @@ def test_models_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for name in ("run", "new"):
         Path(name, "run.json").touch()
     for model, message in (
-        ("new", "has not written model-best yet"),
+        ("new", "has not written all of model-best yet"),
         ("gone", "'gone' names no biLM: there is no such folder"),
         ("original", "was not downloaded"),
     ):

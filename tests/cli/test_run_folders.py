@@ -40,7 +40,7 @@ def test_info_tells_of_its_best_model(folder: Path) -> None:
 
 def test_info_before_the_first_evaluation(folder: Path) -> None:
     (folder / "model-best").rename(folder / "other")
-    assert "has not written model-best yet" in run("info", folder, code=1)
+    assert "has not written all of model-best yet" in run("info", folder, code=1)
 
 
 @pytest.mark.parametrize("model", [".", "model-best", "model-last"])
@@ -55,7 +55,7 @@ def test_others_before_the_first_evaluation(folder: Path, tmp_path: Path, model:
         ("pretrain", tmp_path / "tune.cfg", new),
     ):
         output = run(*arguments, code=1)
-        assert "has not written model-best yet" in output
+        assert "has not written all of model-best yet" in output
         assert "lower evaluation.every" in output
     assert not new.exists()
 
