@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..runs.ablations import ABLATIONS, CHANGES, SHARES, UPDATES, share_name
 from ..runs.experiments import BASELINE, ELMO, NETWORKS, Task
 from .results_plots import plot_shares
-from .results_tables import source_lines, student, table, values_of
+from .results_tables import anchor_of, source_lines, student, table, values_of, with_earlier_weights
 from .run_files import AllRuns, Run, Runs, read_runs
 
 _ONE_SEED = (0,)
@@ -21,16 +21,16 @@ _INTRODUCTION = f"""\
 - Each score is that of a run's best evaluation on the development part, because the test part is not for choosing. So
   the scores are a little too good.
 - Difference: of the first measure, from [x; ELMo] of the same table. Another seed changes a score too. If there are
-  several runs of [x; ELMo], the line below the table tells how much. Else that was not measured, and differences of one
-  or two points say nothing.
+  several runs of [x; ELMo], the line below the table tells how much. Else that was not measured here.
 - A mix learns both gamma and the weights of the layers, or neither. To see what gamma alone brings, compare the mean of
   the layers without gamma with an l2 of 50, which nearly gives the mean.
 - The l2 is 0 if a row names none. The loss of a component in spaCy is a sum over the batch, and the paper's a mean over
   examples. So an l2 of 0.001 is weaker here than the paper's lambda of 0.001."""
+_SHARES = "Shares of the training part. The scores, in %, are those of the development part again:"
 _NOTES = {
     "ablations_newswire": "An update sees as many words of a small share as of all. So a small share is read more "
     "often: 114 times at 1 %, and 1.1 times at 100 %.",
-    "ablations_ewt": "The parsers also learn labels that occur once (`min_action_freq` is 1); the task above leaves "
+    "ablations_ewt": "The parsers also learn labels that occur once (`min_action_freq` is 1); the task itself leaves "
     "out those that occur fewer than 30 times.",
 }
 
@@ -67,9 +67,17 @@ def ablation_parts(project: Path, output: Path, all_runs: AllRuns = ()) -> list[
             if any(runs.of(share_name(ELMO, share)) for share in SHARES):
                 plot = output.with_name(f"{output.stem}_{task.name}.png")
                 plot_shares(plot, task, runs)
-                parts += [shares_table(task, runs), *_to_the_end(task, all_runs), _NOTES[task.name]]
+                parts += [_SHARES, shares_table(task, runs), *_to_the_end(task, all_runs), _NOTES[task.name]]
                 parts.append(f"![shares of the training part]({plot.name})")
     return ["## One change at a time", _INTRODUCTION, *parts] if parts else []
+
+
+def with_earlier_ablations(project: Path) -> bool:
+    """Return whether [x; ELMo] of these tables had other weights of `en_mini` than those of the package.
+
+    Raises CommandError if a result can't be used.
+    """
+    return any(with_earlier_weights([(task, read_runs(project, task, _ONE_SEED))], ELMO) for task in ABLATIONS)
 
 
 def _of_one_biLM(runs: Runs) -> Runs:
@@ -92,20 +100,21 @@ def changes_table(task: Task, runs: Runs) -> str:
                 difference = f"{100 * (own - statistics.mean(elmo)):+.1f}"
             minutes = min(run.minutes for run in of_network)
             rows.append([title, *_scores(task, of_network), difference, f"{minutes:.0f}"])
-    return table(["network", *(measure.name for measure in task.measures), "difference", "minutes"], rows)
+    return table(["network", *(f"{measure.name}, %" for measure in task.measures), "difference", "minutes"], rows)
 
 
 def _doubt(task: Task, elmo: Sequence[Run]) -> list[str]:
-    """Return how large a difference must be to say something: Student's t-test of one run against those of ELMo."""
+    """Return how large a difference must be, by Student's t-test: of one run from those of ELMo, and of two runs."""
     values = values_of(elmo, task)
     if len(values) < 2:
         return []
     deviation = statistics.stdev(values)
-    least = 100 * student(len(values) - 1) * deviation * math.sqrt(1 + 1 / len(values))
+    least, of_two = (100 * student(len(values) - 1) * deviation * math.sqrt(1 + 1 / n) for n in (len(values), 1))
     return [
-        f"A difference of less than {least:.1f} says nothing: one run with another seed would differ by that much in "
-        f"one of twenty cases. (The {len(values)} runs of [x; ELMo] have a deviation of {100 * deviation:.2f}; that of "
-        "the other networks is taken to be the same.)"
+        f"A difference of less than {least:.1f} can't be told from chance by these runs: one run with another seed "
+        f"would differ by that much in one of twenty cases. Two other rows must differ by {of_two:.1f}. (The "
+        f"{len(values)} runs of [x; ELMo] have a deviation of {100 * deviation:.2f}; that of the other networks is "
+        "taken to be the same.)"
     ]
 
 
@@ -160,7 +169,8 @@ def _to_the_end(task: Task, all_runs: AllRuns) -> list[str]:
     return [
         f"These runs end after {UPDATES:,} updates, before the networks have learned all that is in a large share. If "
         f"they are trained to their ends on the whole part, x alone has {100 * alone:.1f}, and [x; ELMo] "
-        f"{100 * elmo:.1f} (means over the runs of the task above, development part)."
+        f"{100 * elmo:.1f} (development part; means over the runs of [the task](#{anchor_of(task.title)}), whose "
+        "section names their weights of `en_mini`)."
     ]
 
 
@@ -180,7 +190,7 @@ def pace_parts(all_runs: AllRuns) -> list[str]:
         "some tasks are missing, or have fewer runs. In the paper, semantic roles took 486 epochs without ELMo and 10 "
         "with it."
     )
-    return ["## How soon", text, table(["task", "x alone", "[x; ELMo]", "reached in"], rows)]
+    return ["## How soon", text, table(["task", "updates, x alone", "updates, [x; ELMo]", "reached in"], rows)]
 
 
 def updates_until(curve: Sequence[tuple[int, float]], score: float) -> int | None:

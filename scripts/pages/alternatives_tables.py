@@ -25,9 +25,9 @@ cores counts as 120. The embedded biLM also had 7 minutes of a GPU, in which it 
 repetitions.
 
 The corpus is Broad Twitter, and x is the same in all rows, but for the vectors. All networks but those of `spacy
-pretrain` and the half-hour biLM are the runs of its section above. Words per second were measured with two threads,
-the networks in turns, ELMo's caches off. Thinc multiplies matrices with one thread. `spacy pretrain` changes the
-weights of x alone, and the half-hour biLM those of [x; ELMo], so they have the speeds of these."""
+pretrain` and the half-hour biLM are the runs of [Broad Twitter](#entities-broad-twitter). Words per second were
+measured with two threads, the networks in turns, ELMo's caches off. Thinc multiplies matrices with one thread. `spacy
+pretrain` changes the weights of x alone, and the half-hour biLM those of [x; ELMo], so their speeds are the same."""
 
 
 def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> list[str]:

@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..bilms.measure_bilms import BILMS
-from ..bilms.record_run import learning_folder
+from ..bilms.record_run import learning_result_of
 from ..shared.messages import Messages
 from .results_plots import LearningRun, plot_learning
 from .results_tables import table
-from .run_files import read_json, understood
+from .run_files import is_amount, read_json, understood
 
 _READING = """\
-Perplexity of 1,000 held-out sentences of Wikipedia during the runs that made the biLMs, from the zero state, by a
-softmax over the same 50,000 words. Tokens are those of one direction; `</S>` counts as one. Each run of `en_mini`
-begins with the weights of the run before, and the learning rate falls to 0 at the end of each run. In runs 4 and 5,
-and in that of `en_midi`, an average of the last weights is scored.
-[Pretraining](pretraining.md#how-en_mini-was-trained) has the commands and texts. Of runs 1 and 4 rounded figures were
-kept, of runs 2 and 3 the last one. `python -m scripts.bilms.record_run` keeps all evaluations of a run."""
+Perplexity during the runs that made the biLMs: of 1,000 sentences that are spread over the held-out text of Wikipedia,
+from the zero state, by a softmax over the same 50,000 words. The section above has those of all 20,000 sentences and of
+the first 1,000, for the biLMs as they are shipped. Tokens are those of one direction; `</S>` counts as one. A run
+begins with the weights of the biLM's run before it, and ends at a learning rate of 0. "Averaged": an average of the
+last weights was scored. If only a few figures of a run were kept, the picture has only these.
+[Pretraining](pretraining.md#how-en_mini-was-trained) has the commands and tells what the texts are.
+`python -m scripts.bilms.record_run` keeps the evaluations of a run."""
+_TEXTS = ("bilm", "title", "text", "machine")
 
 
 def learning_parts(project: Path, output: Path) -> list[str]:
@@ -31,25 +33,30 @@ def learning_parts(project: Path, output: Path) -> list[str]:
         return []
     plot = output.with_name(f"{output.stem}_pretraining.png")
     plot_learning(plot, runs)
-    return ["### How they learned", _READING, learning_table(runs), f"![perplexity against tokens]({plot.name})"]
+    return ["## How the biLMs learned", _READING, learning_table(runs), f"![perplexity against tokens]({plot.name})"]
 
 
 def read_learning(project: Path) -> list[LearningRun]:
-    """Return the runs on record: those of `en_mini` first, then by the names of their files.
+    """Return the runs on record: those of `en_mini` first, each biLM's in their order.
 
     Raises CommandError if a file can't be used.
     """
     runs = []
-    for path in sorted(learning_folder(project).glob("*.json")):
+    for path in sorted(learning_result_of(project, "any").parent.glob("*.json")):
         with understood(path, Messages.LEARNING):
             data = read_json(path)
             points = [(int(tokens), float(perplexity)) for tokens, perplexity in data["evaluations"]]
-            bilm, title, machine = (data[name] for name in ("bilm", "title", "machine"))
-            if not points or not all(isinstance(text, str) for text in (bilm, title, machine)):
-                raise ValueError("no evaluations, or a name that is no text")
-            minutes, before = float(data["minutes"]), int(data["tokens_before"])
-            runs.append(LearningRun(bilm, title, machine, minutes, before, points))
-    return sorted(runs, key=lambda run: (*BILMS, run.bilm).index(run.bilm))
+            numbers = [data["minutes"], data["tokens_before"], *(number for point in points for number in point)]
+            if (
+                not points
+                or not all(isinstance(data[name], str) for name in _TEXTS)
+                or not all(map(is_amount, numbers))
+            ):
+                raise ValueError("no evaluations, a name that is no text, or a number that is negative or infinite")
+            bilm, title, text, machine = (data[name] for name in _TEXTS)
+            minutes, before, averaged = data["minutes"], data["tokens_before"], data["averaged"] is True
+            runs.append(LearningRun(bilm, title, text, machine, minutes, before, averaged, points))
+    return sorted(runs, key=lambda run: ((*BILMS, run.bilm).index(run.bilm), run.bilm, run.before))
 
 
 def learning_table(runs: Sequence[LearningRun]) -> str:
@@ -58,5 +65,7 @@ def learning_table(runs: Sequence[LearningRun]) -> str:
     for run in runs:
         tokens, perplexity = run.points[-1]
         numbers = [f"{run.before / 1e6:,.0f}", f"{tokens / 1e6:,.0f}", f"{run.minutes:,.0f}", f"{perplexity:.1f}"]
-        rows.append([f"`{run.bilm}`, {run.title}", *numbers, run.machine])
-    return table(["run", "million tokens before it", "in it", "minutes", "perplexity at its end", "machine"], rows)
+        averaged = "yes" if run.averaged else "no"
+        rows.append([f"`{run.bilm}`, {run.title}", run.text, *numbers, averaged, run.machine])
+    numbers = ["million tokens read before", "million tokens read in this run", "minutes", "perplexity at its end"]
+    return table(["run", "text", *numbers, "averaged", "machine"], rows)

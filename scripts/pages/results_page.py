@@ -17,7 +17,7 @@ from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing, writing
 
 from ..runs.ablations import ABLATIONS
-from ..runs.experiments import ALTERNATIVES, TASKS, Task
+from ..runs.experiments import ALTERNATIVES, ELMO, MIDI, TASKS, Task
 from ..runs.facts_of_runs import bilm_mark
 from ..runs.train_runs import seeds_of
 from ..runs.tuned_tasks import TUNED_TASKS
@@ -34,6 +34,7 @@ from .results_tables import (
     DAGGER,
     OF_BILMS,
     WITH_VECTORS,
+    apart_line,
     beside_table,
     costs_table,
     cut_of,
@@ -52,10 +53,11 @@ _INTRODUCTION = """\
 
 What the embedded [biLM](glossary.md) `en_mini` brings to spaCy's components and to those of this package. "x alone" is
 a component's usual network, which gets features of each word's form. "[x; ELMo]" is the same network, which also gets a
-learned mix of the biLM's layers. Within a task, the networks differ only in what their names say. The paper's figures
-are of its own biLM, which has 17 times the parameters, and of larger training sets. "How to read this page" is below
-the first tables."""
+learned mix of the biLM's layers. Within a task, the networks differ only in what their names say, and in the weights of
+`en_mini` if a † says so. The paper's figures are of its own biLM, which has 17 times the parameters, and of larger
+training sets. "How to read this page" is below the first tables."""
 
+_SUMMARY = "Scores of the test part, in %; means over the runs:"
 _WITH_VECTORS = """\
 The same measures with [static vectors](#what-you-would-take-instead) in x. {daggers}"""
 _DAGGERS = f"{DAGGER}: the two networks with ELMo had different weights of `en_mini`, so do not compare them."
@@ -81,9 +83,13 @@ How to read this page, which `python -m spacy project run results .` writes from
   before the component's encoder, "output" after it.
 - The networks with static vectors need `python -m spacy project run embedding_floret . --vars.text FILE` first. FILE is
   `wikipedia_en_2015`, the first text that `en_mini` read: see [its training](pretraining.md#how-en_mini-was-trained).
+- Static vectors are those of [floret](https://github.com/explosion/floret): fastText's, with which spaCy makes a vector
+  for any word. LAS and UAS: the share of words that get the right head, with its label or without. MUC, B-cubed,
+  CEAF-phi4 and LEA are [measures of coreference](tasks.md#coreference).
 - The summary, "How soon" and "The mixes of all tasks" are made of the runs in the other sections."""
 
 
+_COSTS = "What each network takes (the top of this page says how it was measured):"
 _MIXES = """\
 Which layers each task and place takes, as Figure 2 of the paper: a row for each mix of the first run, a column for each
 layer, darker for a larger weight."""
@@ -112,12 +118,14 @@ def summary(project: Path, all_runs: AllRuns, output: Path) -> list[str]:
     plot_summary(plot, all_runs)
     picture = f"![share of the errors that ELMo removes]({plot.name})"
     lines = "\n".join(f"- {line}" for line in summary_lines(project, all_runs))
-    parts = [picture, lines, summary_table(all_runs)]
+    parts = [picture, lines, _SUMMARY, summary_table(all_runs)]
     if beside := beside_table(all_runs, WITH_VECTORS):
         daggers = _DAGGERS if DAGGER in beside else ""
         parts += [_WITH_VECTORS.format(daggers=daggers).rstrip(), beside]
     if beside := beside_table(all_runs, OF_BILMS):
         parts += [_OF_BILMS, beside]
+        if line := apart_line(all_runs, ELMO, MIDI):
+            parts.append(line)
     return parts
 
 
@@ -129,7 +137,7 @@ def task_part(project: Path, task: Task, runs: Runs, output: Path) -> list[str]:
     networks = [name for name in task.networks if runs.of(name)]
     parts += [f"Data: {DATA[task.name]}", source_lines(task.name, runs, networks)]
     parts += [f"Settings tried on the development part: {task.tried}"]
-    parts += [scores_table(task, runs), costs_table(task, runs)]
+    parts += [scores_table(task, runs), _COSTS, costs_table(task, runs)]
     if has_scores(runs):
         plot = output.with_name(f"{output.stem}_{task.name}.png")
         plot_scores(plot, task, runs)

@@ -32,17 +32,21 @@ class LearningRun(NamedTuple):
 
     bilm: which the run has made.
     title: of the run.
+    text: that it read.
     machine: on which it ran.
     minutes: that it took.
     before: tokens that the biLM had read in earlier runs.
+    averaged: whether an average of its weights was scored.
     points: tokens read in this run, and perplexity, for each evaluation.
     """
 
     bilm: str
     title: str
+    text: str
     machine: str
     minutes: float
     before: int
+    averaged: bool
     points: list[tuple[int, float]]
 
 
@@ -131,19 +135,23 @@ def plot_costs(path: Path, task: Task, found: Sequence[Alternative]) -> None:
 def plot_learning(path: Path, runs: Sequence[LearningRun]) -> None:
     """Plot perplexity over the tokens that a biLM has read in all its runs.
 
-    A line for each run, a colour for each biLM.
+    A line for each run, a colour for each biLM. A dotted line leads from the end of a run to the next one.
     """
     figure, axes = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
     colors = {bilm: f"C{number}" for number, bilm in enumerate(dict.fromkeys(run.bilm for run in runs))}
+    ends: dict[str, tuple[float, float]] = {}
     for run in runs:
         millions = [(run.before + tokens) / 1e6 for tokens, _ in run.points]
         perplexities = [perplexity for _, perplexity in run.points]
         axes.plot(millions, perplexities, ".-", color=colors[run.bilm])
         place = (millions[-1], perplexities[-1])
+        if run.bilm in ends:
+            axes.plot(*zip(ends[run.bilm], (millions[0], perplexities[0])), ":", color=colors[run.bilm])
+        ends[run.bilm] = place
         axes.annotate(run.title, place, xytext=(0, -11), textcoords="offset points", ha="center", fontsize=8)
     for bilm, color in colors.items():
         axes.plot([], [], ".-", color=color, label=bilm)
-    axes.set(xlabel="million tokens that the biLM has read", ylabel="perplexity", yscale="log")
+    axes.set(xlabel="million tokens that the biLM has read", ylabel="perplexity, held-out Wikipedia", yscale="log")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=10))  # a logarithmic scale has too few marks between 50 and 150
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter("{x:.0f}")

@@ -22,6 +22,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
 
 
+def anchor_of(title: str) -> str:
+    """Return the anchor of a heading, as GitHub and Sphinx name it."""
+    kept = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
+    return kept.replace(" ", "-")
+
+
 def percent(share: float) -> str:
     """Return a share as a number of percent. share: between 0 and 1."""
     return f"{100 * share:.1f}"
@@ -124,6 +130,23 @@ def beside_table(all_runs: AllRuns, networks: Mapping[str, str]) -> str:
     titles = [NETWORKS[network].title for network in (BASELINE, *networks)]
     head = ["task", *titles, *(f"cut: {name}" for name in networks.values()), "runs of each"]
     return table(head, rows) if rows else ""
+
+
+def apart_line(all_runs: AllRuns, one: str, other: str) -> str:
+    """Return on which tasks two networks differ by more than seeds make likely; "" without tasks that tell."""
+    found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    for task, runs in all_runs:
+        values = [values_of(runs.of(network), task) for network in (one, other)]
+        if all(values):
+            found[apart(*values)].append(task.title)
+    if not found[True] and not found[False]:
+        return ""
+    titles = f"{NETWORKS[one].title} and {NETWORKS[other].title}"
+    likely = f"{titles} differ by more than seeds make likely (Student's t-test, 5 %) on"
+    parts = [f"{likely} {'; '.join(found[True]) or 'no task'}."]
+    parts += [f"They do not on {'; '.join(found[False])}."] if found[False] else []
+    parts += [f"There are too few runs to tell on {'; '.join(found[None])}."] if found[None] else []
+    return " ".join(parts)
 
 
 def of_same_weights(runs: Runs, networks: Iterable[str]) -> bool:

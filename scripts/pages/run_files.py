@@ -125,7 +125,7 @@ def read_record(path: Path, message: str, *more: str) -> dict[str, Any] | None:
     with understood(path, message):
         data = read_json(path)
         record = {name: data[name] for name in ("command", "commit", "machine", "minutes", "result", *more)}
-        if not _is_amount(record["minutes"]):
+        if not is_amount(record["minutes"]):
             raise ValueError(f"minutes is {record['minutes']!r}")
         return record
 
@@ -145,7 +145,7 @@ def _read(path: Path, task: Task, network: str, seed: int) -> Run:
         data = read_json(path)
         facts = {name: data[name] for name in Run._fields if name not in _READ}
         for name, value in facts.items():
-            if not (isinstance(value, str) if name in _TEXTS else _is_amount(value)):
+            if not (isinstance(value, str) if name in _TEXTS else is_amount(value)):
                 raise ValueError(f"{name} is {value!r}")
         dev = {one.key: _score(data["dev"][one.key]) for one in task.measures if one.key in data["dev"]}
         mixes = [LearnedMix(**mix) for mix in data["mixes"]]
@@ -155,7 +155,8 @@ def _read(path: Path, task: Task, network: str, seed: int) -> Run:
         return Run(network=network, seed=seed, dev=dev, tests=_tests(data, task), mixes=mixes, curve=curve, **facts)
 
 
-def _is_amount(value: object) -> bool:
+def is_amount(value: object) -> bool:
+    """Return whether a value is a finite number, and not negative."""
     return isinstance(value, int | float) and 0 <= value < math.inf
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..runs.experiments import BASELINE, ELMO, NETWORKS, TASKS, Task, speed_of
-from .ablation_tables import Pace, least_shares, pace_of
+from .ablation_tables import Pace, least_shares, pace_of, with_earlier_ablations
 from .alternatives import words_per_second
 from .results_tables import WITH_VECTORS, cut_of, of_same_weights, with_earlier_weights
 from .run_files import AllRuns
@@ -51,9 +51,10 @@ def _learning_lines(project: Path, all_runs: AllRuns) -> list[str]:
         )
     if shares := least_shares(project, all_runs):
         listed = ", ".join(_named((task, share / 100)) for task, share in shares)
+        weights = ", with earlier weights of `en_mini`" if with_earlier_ablations(project) else ""
         lines.append(
             "Training data: [x; ELMo] is as good with a share of the training part as x alone with all of it: "
-            f"{listed}; one run of each share, on the development part."
+            f"{listed}; one run of each share, on the development part{weights}."
         )
     return lines
 

@@ -28,7 +28,7 @@ perplexity fell, the accuracy on SNLI's development part rose by 0.6 points, and
 
 Perplexities are those of the forward direction on the development part, from the zero state, by a softmax over 50,000
 words. All other words count as `<UNK>`. If there are many of these, a tuned biLM soon learns to predict them; "of known
-words" leaves them out. The paper's are for CoNLL-2003, SST, SNLI and SQuAD's contexts."""
+words" leaves them out. The paper's are of other words, and for entities of CoNLL-2003: compare only the changes."""
 
 _SCORES = "Scores of the test part in %, means over the runs, and the same measure on the development part:"
 

@@ -100,8 +100,11 @@ class Messages:
     BILM = "the biLM is {got!r}. Expected one of {expected}, which the project ships."
     TEXT_SHORT = "{path}: {got} sentences. Expected {expected} or more: name a longer text."
     CORPUS_MISSING = "{path}: no such file. Expected a corpus of the project: run its steps assets and convert first."
-    LEARNING = "{path}: can't be used ({reason}). Expected what record_run.py writes: run it again."
+    LEARNING = "{path}: can't be used ({reason}). Expected what record_run.py writes."
     PRETRAINED = "{run}: its {name} can't be used ({reason}). Expected the folder of a run of pretrain."
+    RECORD_NAME = "NAME is {got!r}. Expected the name of a new file without folders: {path} exists, or is elsewhere."
+    TOKENS_BEFORE = "{run}: it began from another biLM. Expected --before, the tokens that this biLM had read."
+    EVALUATIONS = "{path}: no evaluations, or one that is infinite. Expected those of a run that has ended well."
     BILM_RESULT = "{path}: can't be used ({reason}). Expected what `project run bilms` or `bits` writes: run it again."
     SENSES_TARGET = (
         "{path}: its conversion would be written to {target}, which is the file itself, the list of first senses or "

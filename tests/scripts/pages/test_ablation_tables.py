@@ -5,9 +5,17 @@ from pathlib import Path
 import pytest
 from run_results import add_run
 
-from scripts.pages.ablation_tables import ablation_parts, least_shares, pace_of, pace_parts, updates_until
+from scripts.pages.ablation_tables import (
+    ablation_parts,
+    least_shares,
+    pace_of,
+    pace_parts,
+    updates_until,
+    with_earlier_ablations,
+)
 from scripts.pages.run_files import read_runs
 from scripts.runs.experiments import TASKS
+from scripts.runs.facts_of_runs import bilm_mark
 
 SCORES = {
     "ablations_newswire/baseline": 0.70,
@@ -56,8 +64,9 @@ def test_seeds_of_elmo(tmp_path: Path) -> None:
     page = "\n\n".join(ablation_parts(tmp_path, tmp_path / "results.md"))
     assert "| x alone | 70.0 | 50.0 | 50.0 | -11.0 | 7 |" in page
     assert "| [x; ELMo], mean of 3 runs | 81.0 | 50.0 | 50.0 |  | 7 |" in page
-    assert "A difference of less than 5.0 says nothing" in page
+    assert "A difference of less than 5.0 can't be told from chance" in page
     assert "(The 3 runs of [x; ELMo] have a deviation of 1.00; that of" in page
+    assert "Two other rows must differ by 6.1." in page  # sqrt(2) deviations
     assert "| 100 % | 70.0 | 81.0 |" in page
     add_run(tmp_path, "ablations_newswire/elmo", {}, 2, tests={"dev": entities(0.81)}, bilm="0123456789ab")
     page = "\n\n".join(ablation_parts(tmp_path, tmp_path / "results.md"))
@@ -79,7 +88,14 @@ def test_the_least_share(tmp_path: Path) -> None:
     add_run(tmp_path, "ablations_newswire/elmo_10", {}, tests={"dev": entities(0.74)})
     assert least_shares(tmp_path, all_runs)[0][1] == 10
     page = "\n".join(ablation_parts(tmp_path, tmp_path / "results.md", all_runs))
-    assert "on the whole part, x alone has 74.0, and [x; ELMo] 90.0 (means" in page
+    assert "on the whole part, x alone has 74.0, and [x; ELMo] 90.0 (development part; means" in page
+
+
+def test_earlier_weights(tmp_path: Path) -> None:
+    add_run(tmp_path, "ablations_newswire/elmo", {}, tests={"dev": entities(0.8)}, bilm=bilm_mark())
+    assert not with_earlier_ablations(tmp_path)
+    add_run(tmp_path, "ablations_newswire/elmo", {}, tests={"dev": entities(0.8)}, bilm="0123456789ab")
+    assert with_earlier_ablations(tmp_path)
 
 
 def test_no_ablations(tmp_path: Path) -> None:
