@@ -53,9 +53,9 @@ _INTRODUCTION = """\
 
 What the embedded [biLM](glossary.md) `en_mini` brings to spaCy's components and to those of this package. "x alone" is
 a component's usual network, which gets features of each word's form. "[x; ELMo]" is the same network, which also gets a
-learned mix of the biLM's layers. Within a task, the networks differ only in what their names say, and in the weights of
-`en_mini` if a † says so. The paper's figures are of its own biLM, which has 17 times the parameters, and of larger
-training sets. "How to read this page" is below the first tables."""
+learned mix of the biLM's layers. Within a task, the networks differ only in what their names say. The paper's figures
+are of its own biLM, which has 17 times the parameters, and of larger training sets. "How to read this page" is below
+the first tables."""
 
 _SUMMARY = "Scores of the test part, in %; means over the runs:"
 _WITH_VECTORS = """\
