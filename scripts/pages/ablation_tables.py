@@ -1,4 +1,4 @@
-"""Parts of docs/results.md: single changes of [x; ELMo], shares of the training part, and how soon ELMo learns."""
+"""Part of docs/results.md: single changes of [x; ELMo], and shares of the training part."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ from typing import NamedTuple
 
 from ..runs.ablations import ABLATIONS, CHANGES, SHARES, UPDATES, share_name
 from ..runs.experiments import BASELINE, ELMO, NETWORKS, Task
+from .figures import mean_percent, percent, student
 from .results_plots import plot_shares
-from .results_tables import anchor_of, source_lines, student, table, values_of, with_earlier_weights
+from .results_tables import anchor_of, source_lines, table, values_of, with_earlier_weights
 from .run_files import AllRuns, Run, Runs, read_runs
 
 _ONE_SEED = (0,)
-_SEEDS = (0, 1, 2)  # of [x; ELMo], from which the differences are; the others have one run
 _INTRODUCTION = f"""\
+- [x; ELMo] has ELMo at the input of the encoder, and for newswire at its output too. It learns gamma and the weights of
+  the layers, without an l2 and without a layer norm. The biLM is frozen. Each other network differs in what it is named
+  for.
 - One run of each network, of {UPDATES:,} updates. Of [x; ELMo] there may be more; then its row is the mean of them.
 - Each score is that of a run's best evaluation on the development part, because the test part is not for choosing. So
   the scores are a little too good.
 - Difference: of the first measure, from [x; ELMo] of the same table. Another seed changes a score too. If there are
-  several runs of [x; ELMo], the line below the table tells how much. Else that was not measured here.
+  several runs of [x; ELMo], the line above the table tells how much.
 - A mix learns both gamma and the weights of the layers, or neither. To see what gamma alone brings, compare the mean of
   the layers without gamma with an l2 of 50, which nearly gives the mean.
-- The l2 is 0 if a row names none. The loss of a component in spaCy is a sum over the batch, and the paper's a mean over
-  examples. So an l2 of 0.001 is weaker here than the paper's lambda of 0.001."""
+- The loss of a component in spaCy is a sum over the batch, and the paper's a mean over examples. So an l2 of 0.001 is
+  weaker here than the paper's lambda of 0.001. The same strength is the paper's lambda times the number of examples in
+  a batch."""
 _SHARES = "Shares of the training part. The scores, in %, are those of the development part again:"
 _NOTES = {
     "ablations_newswire": "An update sees as many words of a small share as of all. So a small share is read more "
@@ -35,35 +39,36 @@ _NOTES = {
 }
 
 
-class Pace(NamedTuple):
-    """How soon two networks learn, in updates, as means over runs.
+class LeastShare(NamedTuple):
+    """With how little of the training part ELMo is as good as x alone with all of it.
 
-    alone: until x alone has its best score on the development part.
-    elmo: until [x; ELMo] has reached that score; None: in no run.
-    reached: number of the runs in which it did. Both means are over these, if there are any.
-    runs: number of all.
+    task: one of `ablations.py`.
+    share: of the training part, in %.
+    elmo: the score of [x; ELMo] with it, of one run; between 0 and 1.
+    alone: the mean score of x alone with all of it.
     """
 
+    task: Task
+    share: int
+    elmo: float
     alone: float
-    elmo: float | None
-    reached: int
-    runs: int
 
 
-def ablation_parts(project: Path, output: Path, all_runs: AllRuns = ()) -> list[str]:
+def ablation_parts(project: Path, output: Path, seeds: Sequence[int], all_runs: AllRuns = ()) -> list[str]:
     """Return the paragraphs on the tasks of `ablations.py` that have runs, and draw their plots beside the output.
 
+    seeds: of [x; ELMo], from which the differences are; the other networks have one run.
     all_runs: of the tasks that they are like.
 
     Raises CommandError if a result can't be used.
     """
     parts = []
     for task in ABLATIONS:
-        runs = _of_one_biLM(read_runs(project, task, _SEEDS))
+        runs = _of_one_biLM(read_runs(project, task, seeds))
         if runs.complete:
             parts += [f"### {task.title}", source_lines("ablations", runs)]
             if any(runs.of(name) for name in CHANGES):
-                parts += [changes_table(task, runs), *_doubt(task, runs.of(ELMO))]
+                parts += [*_doubt(task, runs), changes_table(task, runs)]
             if any(runs.of(share_name(ELMO, share)) for share in SHARES):
                 plot = output.with_name(f"{output.stem}_{task.name}.png")
                 plot_shares(plot, task, runs)
@@ -103,18 +108,28 @@ def changes_table(task: Task, runs: Runs) -> str:
     return table(["network", *(f"{measure.name}, %" for measure in task.measures), "difference", "minutes"], rows)
 
 
-def _doubt(task: Task, elmo: Sequence[Run]) -> list[str]:
-    """Return how large a difference must be, by Student's t-test: of one run from those of ELMo, and of two runs."""
-    values = values_of(elmo, task)
+def _doubt(task: Task, runs: Runs) -> list[str]:
+    """Return which networks differ from [x; ELMo] by more than seeds make likely, by Student's t-test.
+
+    The deviation of each network is taken to be that of the runs of [x; ELMo].
+    """
+    values = values_of(runs.of(ELMO), task)
     if len(values) < 2:
-        return []
+        return ["One run of [x; ELMo]: how much another seed changes a score was not measured for this table."]
     deviation = statistics.stdev(values)
     least, of_two = (100 * student(len(values) - 1) * deviation * math.sqrt(1 + 1 / n) for n in (len(values), 1))
+    changed = {name: values_of(runs.of(name), task) for name in (BASELINE, *CHANGES)}
+    far = [
+        task.networks[name].title
+        for name, own in changed.items()
+        if own and 100 * abs(statistics.mean(own) - statistics.mean(values)) >= least
+    ]
+    apart = "these networks differ" if len(far) > 1 else "this network differs"
+    verdict = f"Only {apart} from [x; ELMo] by more: {'; '.join(far)}." if far else "No network differs by more."
     return [
-        f"A difference of less than {least:.1f} can't be told from chance by these runs: one run with another seed "
-        f"would differ by that much in one of twenty cases. Two other rows must differ by {of_two:.1f}. (The "
-        f"{len(values)} runs of [x; ELMo] have a deviation of {100 * deviation:.2f}; that of the other networks is "
-        "taken to be the same.)"
+        f"The {len(values)} runs of [x; ELMo] have a deviation of {100 * deviation:.2f}; that of the other networks is "
+        f"taken to be the same. Then another seed alone makes one run differ from their mean by {least:.1f} or more in "
+        f"one of twenty cases, and two single runs by {of_two:.1f}. {verdict}"
     ]
 
 
@@ -124,7 +139,7 @@ def shares_table(task: Task, runs: Runs) -> str:
     for share in (*SHARES, 100):
         values = [values_of(runs.of(share_name(name, share)), task) for name in (BASELINE, ELMO)]
         if any(values):
-            rows.append([f"{share} %", *(f"{100 * statistics.mean(value):.1f}" if value else "" for value in values)])
+            rows.append([f"{share} %", *map(mean_percent, values)])
     return table(
         ["training part", *(f"{NETWORKS[name].title}, {task.measures[0].name}" for name in (BASELINE, ELMO))], rows
     )
@@ -144,10 +159,10 @@ def trained_to_the_end(task: Task, all_runs: AllRuns, network: str) -> float | N
     return statistics.mean(scores) if scores else None
 
 
-def least_shares(project: Path, all_runs: AllRuns) -> list[tuple[Task, int]]:
+def least_shares(project: Path, all_runs: AllRuns) -> list[LeastShare]:
     """Return, for each task, the least share of the training part with which ELMo is as good as x alone with all of it.
 
-    In %. x alone is trained to its end. Tasks without such a share, or without the runs, are left out.
+    x alone is trained to its end. Tasks without such a share, or without the runs, are left out.
 
     Raises CommandError if a result can't be used.
     """
@@ -157,7 +172,7 @@ def least_shares(project: Path, all_runs: AllRuns) -> list[tuple[Task, int]]:
         for share in (*SHARES, 100):
             values = values_of(runs.of(share_name(ELMO, share)), task)
             if alone is not None and values and values[0] >= alone:
-                found.append((task, share))
+                found.append(LeastShare(task, share, values[0], alone))
                 break
     return found
 
@@ -168,56 +183,13 @@ def _to_the_end(task: Task, all_runs: AllRuns) -> list[str]:
         return []
     return [
         f"These runs end after {UPDATES:,} updates, before the networks have learned all that is in a large share. If "
-        f"they are trained to their ends on the whole part, x alone has {100 * alone:.1f}, and [x; ELMo] "
-        f"{100 * elmo:.1f} (development part; means over the runs of [the task](#{anchor_of(task.title)}), whose "
+        f"they are trained to their ends on the whole part, x alone has {percent(alone)}, and [x; ELMo] "
+        f"{percent(elmo)} (development part; means over the runs of [the task](#{anchor_of(task.title)}), whose "
         "section names their weights of `en_mini`)."
     ]
-
-
-def pace_parts(all_runs: AllRuns) -> list[str]:
-    """Return the paragraphs on how many updates x alone needs for its best score, and ELMo for the same one."""
-    rows = []
-    for task, runs in all_runs:
-        if (pace := pace_of(runs)) is not None:
-            soon = "never" if pace.elmo is None else f"{pace.elmo:,.0f}"
-            rows.append([task.title, f"{pace.alone:,.0f}", soon, f"{pace.reached} of {pace.runs}"])
-    if not rows:
-        return []
-    text = (
-        "Updates until x alone has its best score on the development part, and until [x; ELMo] has reached that score; "
-        "means over the runs in which it did. The score is the one by which training keeps the best weights; for UD "
-        "English EWT it is a weighted mean of tags, morphology and dependencies. The early runs did not record it: "
-        "some tasks are missing, or have fewer runs. In the paper, semantic roles took 486 epochs without ELMo and 10 "
-        "with it."
-    )
-    return ["## How soon", text, table(["task", "updates, x alone", "updates, [x; ELMo]", "reached in"], rows)]
-
-
-def updates_until(curve: Sequence[tuple[int, float]], score: float) -> int | None:
-    """Return the first number of updates at which a score is reached, None if it never is."""
-    return next((updates for updates, reached in curve if reached >= score), None)
-
-
-def pace_of(runs: Runs) -> Pace | None:
-    """Return how soon the two main networks learn, None without runs that recorded it.
-
-    It is None too if x alone was never better than before its first update.
-    """
-    elmo = {run.seed: run.curve for run in runs.of(ELMO) if run.curve}
-    both = [run for run in runs.of(BASELINE) if run.curve and run.seed in elmo]
-    if not both:
-        return None
-    bests = [max(run.curve, key=lambda point: point[1]) for run in both]  # the first one of the best
-    found = [updates_until(elmo[run.seed], best) for run, (_, best) in zip(both, bests)]
-    pairs = [(alone, soon) for (alone, _), soon in zip(bests, found) if soon is not None]
-    if not pairs:
-        return Pace(statistics.mean(alone for alone, _ in bests), None, 0, len(both))
-    alone, soon = (statistics.mean(column) for column in zip(*pairs))
-    return Pace(alone, soon, len(pairs), len(both)) if alone else None
 
 
 def _scores(task: Task, runs: Sequence[Run]) -> list[str]:
     """Return the mean of each measure over runs."""
     test = next(iter(task.tests))
-    means = [statistics.mean(run.tests[test][measure.key] for run in runs) for measure in task.measures]
-    return [f"{100 * mean:.1f}" for mean in means]
+    return [mean_percent([run.tests[test][measure.key] for run in runs]) for measure in task.measures]

@@ -7,27 +7,27 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..runs.experiments import ALTERNATIVES, ELMO
-from .alternatives import TASK, VECTORS, Alternative, read_alternatives
+from .alternatives import SHORT, TASK, VECTORS, Alternative, read_alternatives, sources
+from .figures import apart, error_cut, shown_cut, spread
 from .results_plots import plot_costs
-from .results_tables import apart, error_cut, source_lines, spread, table
+from .results_tables import ALL_TASKS, anchor_of, source_lines, table
 from .run_files import read_runs
 
 _TEXT = """\
 What you could train on your own text in place of ELMo: static vectors (floret; spaCy keeps them frozen), initial
-weights of x (`spacy pretrain`; they are tuned with the component), or a biLM of the embedded one's sizes. Each had
-about half an hour of one core, with the settings of its documentation, and read the first text of the embedded biLM:
-Wikipedia of 2015. `spacy pretrain` had numpy multiply its matrices; without that it would have read less. The biLM of
-half an hour had AdamW at 0.004, the default at that time. Its minutes contain the evaluation at its end, which took
-eight of them. The minutes and words of the embedded biLM are the sums of those in its model card: it was trained on
-another machine too, and has also read Wikipedia of 2018 and novels. Minutes are those of one core: an hour of two
-cores counts as 120. The embedded biLM also had 7 minutes of a GPU, in which it read 600 million of its words.
-`en_midi` had 9 minutes of a GPU, and read 450 million words. Words read are each program's own count, with
-repetitions.
+weights of x (`spacy pretrain`; they are tuned with the component, as its documentation says), or a biLM of half an
+hour. Each had about half an hour of one core, with the settings of its documentation, and read the first text
+of the embedded biLM: Wikipedia of 2015. `spacy pretrain` had numpy multiply its matrices; without that it would have
+read less. The biLM of half an hour had LSTM 1024 and AdamW, the defaults of that time; its minutes contain the evaluation
+at its end. The minutes and words of the embedded biLM are the sums of [its runs](#how-the-bilms-learned): it has also read
+Wikipedia of 2018 and novels. Minutes are those of one core: an hour of two cores counts as 120. The embedded biLM also
+had 7 minutes of a GPU, in which it read 600 million of its words. `en_midi` had 9 minutes of a GPU and none of a core.
+Words read are each program's own count, with repetitions.
 
 The corpus is Broad Twitter, and x is the same in all rows, but for the vectors. All networks but those of `spacy
 pretrain` and the half-hour biLM are the runs of [Broad Twitter](#entities-broad-twitter). Words per second were
-measured with two threads, the networks in turns, ELMo's caches off. Thinc multiplies matrices with one thread. `spacy
-pretrain` changes the weights of x alone, and the half-hour biLM those of [x; ELMo], so their speeds are the same."""
+measured with two threads, the networks in turns, ELMo's caches off. Thinc multiplies matrices with one thread, so the
+second thread helps ELMo alone. `spacy pretrain` changes the weights of x alone, so its speed is the same."""
 
 
 def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> list[str]:
@@ -44,7 +44,7 @@ def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> lis
     picture = f"![{TASK.measures[0].name} against size and speed]({plot.name})"
     return [
         "## What you would take instead",
-        source_lines("alternatives", own, options="--vars.text FILE"),
+        " ".join([source_lines("alternatives", own, options="--vars.text FILE"), *sources(project)]),
         _TEXT,
         costs(found),
         advice(found),
@@ -55,16 +55,21 @@ def alternatives_parts(project: Path, output: Path, seeds: Sequence[int]) -> lis
 def advice(found: Sequence[Alternative]) -> str:
     """Return which network has the best scores, how vectors and ELMo compare, and what to take for such a corpus."""
     name, networks = TASK.measures[0].name, {one.name: one for one in found}
-    first = _best(found)
+    first, *others = sorted(found, key=_mean, reverse=True)
     lines = [f"The best mean {name} is that of {first.title}."]
-    vectors, elmo = networks.get(VECTORS), networks.get(ELMO)
+    if alike := [one.title for one in others if apart(first.scores, one.scores) is False]:
+        lines.append(f"The seeds alone may put it before {' and '.join(alike)}.")
+    lines.append(f"If the score counts, take {'one of these' if alike else 'it'}.")
+    vectors, elmo, short = (networks.get(one) for one in (VECTORS, ELMO, SHORT))
     if vectors is not None and elmo is not None:
         lines.append(_compared(vectors, elmo))
         speeds = (vectors.words_per_second, elmo.words_per_second)
-        if speeds[0] and speeds[1] and not (apart(vectors.scores, elmo.scores) and _best([vectors, elmo]) is elmo):
+        if speeds[0] and speeds[1] and not (apart(vectors.scores, elmo.scores) and _mean(elmo) > _mean(vectors)):
             times = f"{speeds[0] / speeds[1]:.1f} times as many words a second as {elmo.title}"
             lines.append(f"So if speed counts, take {vectors.title}, which reads {times}.")
-    lines.append("If the score counts, take the best one. The tables at the top of this page compare other tasks.")
+    if vectors is not None and short is not None:
+        lines.append(f"For a text of your own and half an hour: {_compared(vectors, short)}")
+    lines.append(f"The tables of [all tasks](#{anchor_of(ALL_TASKS)}) compare the others.")
     return " ".join(lines)
 
 
@@ -84,23 +89,19 @@ def _mean(one: Alternative) -> float:
     return statistics.mean(one.scores)
 
 
-def _best(found: Sequence[Alternative]) -> Alternative:
-    return max(found, key=_mean)
-
-
 def costs(found: Sequence[Alternative]) -> str:
     """Return a table with a row for each network. found: the first one is what the error cuts are relative to."""
     rows = []
     for one in found:
         minutes, words = one.training or (None, None)
-        cut = error_cut(found[0].scores, one.scores)
+        cut = None if one is found[0] else error_cut(found[0].scores, one.scores)
         rows.append(
             [
                 one.title,
-                "" if minutes is None else f"{minutes:,.0f}",
+                f"{minutes:,.0f}" if minutes else "",
                 "" if words is None else f"{words / 1e6:,.0f}",
                 spread(one.scores),
-                "" if cut is None or one is found[0] else f"{100 * cut:.1f} %",
+                shown_cut(cut),
                 f"{one.megabytes:.1f}",
                 "" if one.words_per_second is None else f"{one.words_per_second:,}",
             ]

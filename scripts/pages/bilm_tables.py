@@ -12,7 +12,8 @@ from ..bilms.measure_bilms import BILMS, NOVELS
 from ..bilms.measure_bits import EMBEDDED, SENTENCES
 from ..bilms.measures import bilm_result_of
 from ..shared.messages import Messages
-from .results_tables import percent, table
+from .figures import percent
+from .results_tables import table
 from .run_files import read_record, understood
 
 _BITS = "bits"

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..bilms.measure_bilms import BILMS
-from ..bilms.record_run import learning_result_of
-from ..shared.messages import Messages
-from .results_plots import LearningRun, plot_learning
+from .learning_runs import LearningRun, read_learning
+from .results_plots import plot_learning
 from .results_tables import table
-from .run_files import is_amount, read_json, understood
 
 _READING = """\
 Perplexity during the runs that made the biLMs: of 1,000 sentences that are spread over the held-out text of Wikipedia,
@@ -18,9 +15,8 @@ from the zero state, by a softmax over the same 50,000 words. The section above 
 the first 1,000, for the biLMs as they are shipped. Tokens are those of one direction; `</S>` counts as one. A run
 begins with the weights of the biLM's run before it, and ends at a learning rate of 0. "Averaged": an average of the
 last weights was scored. If only a few figures of a run were kept, the picture has only these.
-[Pretraining](pretraining.md#how-en_mini-was-trained) has the commands and tells what the texts are.
-`python -m scripts.bilms.record_run` keeps the evaluations of a run."""
-_TEXTS = ("bilm", "title", "text", "machine")
+[Pretraining](pretraining.md#how-en_mini-was-trained) has the commands and tells what the texts are; those of runs 2 and
+3 were not kept word for word. `python -m scripts.bilms.record_run` keeps the evaluations of a run."""
 
 
 def learning_parts(project: Path, output: Path) -> list[str]:
@@ -34,29 +30,6 @@ def learning_parts(project: Path, output: Path) -> list[str]:
     plot = output.with_name(f"{output.stem}_pretraining.png")
     plot_learning(plot, runs)
     return ["## How the biLMs learned", _READING, learning_table(runs), f"![perplexity against tokens]({plot.name})"]
-
-
-def read_learning(project: Path) -> list[LearningRun]:
-    """Return the runs on record: those of `en_mini` first, each biLM's in their order.
-
-    Raises CommandError if a file can't be used.
-    """
-    runs = []
-    for path in sorted(learning_result_of(project, "any").parent.glob("*.json")):
-        with understood(path, Messages.LEARNING):
-            data = read_json(path)
-            points = [(int(tokens), float(perplexity)) for tokens, perplexity in data["evaluations"]]
-            numbers = [data["minutes"], data["tokens_before"], *(number for point in points for number in point)]
-            if (
-                not points
-                or not all(isinstance(data[name], str) for name in _TEXTS)
-                or not all(map(is_amount, numbers))
-            ):
-                raise ValueError("no evaluations, a name that is no text, or a number that is negative or infinite")
-            bilm, title, text, machine = (data[name] for name in _TEXTS)
-            minutes, before, averaged = data["minutes"], data["tokens_before"], data["averaged"] is True
-            runs.append(LearningRun(bilm, title, text, machine, minutes, before, averaged, points))
-    return sorted(runs, key=lambda run: ((*BILMS, run.bilm).index(run.bilm), run.bilm, run.before))
 
 
 def learning_table(runs: Sequence[LearningRun]) -> str:

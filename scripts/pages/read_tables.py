@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..runs.experiments import BASELINE, ELMO, Task
 from ..runs.read_paragraphs import TASK, read_paragraphs_of
 from ..shared.messages import Messages
-from .results_tables import error_cut, percent, table
+from .figures import error_cut, mean_percent, shown_cut
+from .results_tables import table
 from .run_files import Runs, read_json, understood
 
 _PARTS = {"read": "that it has read", "others": "that it has not read"}
@@ -36,8 +36,9 @@ def read_parts(project: Path, task: Task, runs: Runs) -> list[str]:
         rows = [_row(_PARTS[part], result["questions"][part], result["scores"], part, key) for part in parts]
         text = (
             f"Of the {result['paragraphs']} paragraphs of the test part, `en_mini` has read {result['read']}, without "
-            "the questions: they are in its text of Wikipedia. The same runs, scored on the questions of these "
-            f"paragraphs and on the others (`{data['command']}`; commit {data['commit']}):"
+            "the questions: a tenth or more of their runs of eight words are in its text of Wikipedia. The same runs, "
+            f"scored on the questions of these paragraphs and on the others (`{data['command']}`; commit "
+            f"{data['commit']}; {data['machine']}; {data['minutes']:.0f} minutes):"
         )
     head = ["paragraphs", "questions", *(task.networks[name].title for name in (BASELINE, ELMO)), "error cut"]
     return [text, table(head, rows)]
@@ -47,6 +48,4 @@ def _row(
     name: str, questions: int, scores: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]], part: str, key: str
 ) -> list[str]:
     base, elmo = ([run[key] for run in scores[network][part]] for network in (BASELINE, ELMO))
-    cut = error_cut(base, elmo)
-    means = [percent(statistics.mean(values)) for values in (base, elmo)]
-    return [name, f"{questions:,}", *means, "" if cut is None else f"{100 * cut:.1f} %"]
+    return [name, f"{questions:,}", mean_percent(base), mean_percent(elmo), shown_cut(error_cut(base, elmo))]

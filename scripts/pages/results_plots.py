@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import matplotlib
 
@@ -17,7 +16,8 @@ from spacy_elmo.pipeline.mixes import LearnedMix
 from ..runs.ablations import SHARES, share_name
 from ..runs.experiments import BASELINE, ELMO, NETWORKS, Task
 from .alternatives import Alternative
-from .results_tables import cut_of, values_of
+from .learning_runs import LearningRun
+from .results_tables import BESIDE_VECTORS, cut_of, values_of
 from .run_files import AllRuns, Run, Runs
 
 matplotlib.use("Agg")  # draws without a display; must be chosen before pyplot is imported
@@ -27,43 +27,33 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 _DPI = 120
 
 
-class LearningRun(NamedTuple):
-    """The evaluations of a run of pretraining.
-
-    bilm: which the run has made.
-    title: of the run.
-    text: that it read.
-    machine: on which it ran.
-    minutes: that it took.
-    before: tokens that the biLM had read in earlier runs.
-    averaged: whether an average of its weights was scored.
-    points: tokens read in this run, and perplexity, for each evaluation.
-    """
-
-    bilm: str
-    title: str
-    text: str
-    machine: str
-    minutes: float
-    before: int
-    averaged: bool
-    points: list[tuple[int, float]]
-
-
 def plot_summary(path: Path, all_runs: AllRuns) -> None:
-    """Plot the error cut of each task that has one as a bar, with a mark at the paper's."""
-    cuts = [(task, 100 * cut) for task, runs in all_runs if (cut := cut_of(task, runs)) is not None]
-    figure, axes = plt.subplots(figsize=(7.6, 1.1 + 0.42 * len(cuts)), layout="constrained")
-    for row, (_, cut) in enumerate(cuts):
-        axes.barh(row, cut, color="tab:blue", height=0.6, label="en_mini" if not row else None)
-        axes.text(0.3, row, f"{cut:.1f}", va="center", fontsize=9, color="white" if cut > 3 else "black")
-    papers = [(row, task.paper) for row, (task, _) in enumerate(cuts) if task.paper is not None]
+    """Plot the error cuts of each task that has them, with a mark at the paper's.
+
+    Two bars: ELMo beside x alone, and beside x with static vectors, as the paper's x had.
+    """
+    rows = [(task, runs) for task, runs in all_runs if cut_of(task, runs) is not None]
+    figure, axes = plt.subplots(figsize=(7.6, 1.3 + 0.5 * len(rows)), layout="constrained")
+    bars = (
+        ("x alone", -0.2, "tab:blue", ELMO, BASELINE),
+        ("x with static vectors", 0.2, "tab:orange", *BESIDE_VECTORS),
+    )
+    for name, shift, color, network, than in bars:
+        cuts = [(row, cut_of(task, runs, network, than)) for row, (task, runs) in enumerate(rows)]
+        found = [(row + shift, 100 * cut) for row, cut in cuts if cut is not None]
+        if found:
+            places, widths = zip(*found)
+            axes.barh(places, widths, color=color, height=0.38, label=f"en_mini beside {name}")
+        for y, cut in found:
+            axes.text(0.3, y, f"{cut:.1f}", va="center", fontsize=8, color="white" if cut > 3 else "black")
+    papers = [(row, task.paper) for row, (task, _) in enumerate(rows) if task.paper is not None]
     for number, (row, paper) in enumerate(papers):
-        axes.plot([paper] * 2, [row - 0.4, row + 0.4], color="black", label=None if number else "the paper's biLM")
-    axes.set_yticks(range(len(cuts)), [task.title for task, _ in cuts])
+        label = None if number else "the paper's biLM, beside GloVe"
+        axes.plot([paper] * 2, [row - 0.45, row + 0.45], color="black", label=label)
+    axes.set_yticks(range(len(rows)), [task.title for task, _ in rows])
     axes.invert_yaxis()
     axes.set(xlabel="share of the errors that ELMo removes, %")
-    figure.legend(loc="outside upper right", ncols=2, fontsize=9)
+    figure.legend(loc="outside upper right", ncols=3, fontsize=9)
     axes.grid(axis="x", alpha=0.3)
     figure.savefig(path, dpi=_DPI)
     plt.close(figure)
@@ -174,8 +164,3 @@ def plot_mixes(path: Path, all_runs: AllRuns) -> bool:
     if rows:
         plot_weights(rows, path)
     return bool(rows)
-
-
-def has_scores(runs: Runs) -> bool:
-    """Return whether there are two networks to compare."""
-    return bool(runs.of(BASELINE)) and len({run.network for run in runs.complete}) > 1

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..runs.experiments import BASELINE, ELMO, MIDI, NETWORKS, Task
 from ..runs.facts_of_runs import bilm_mark
+from .figures import apart, error_cut, mean_percent, shown_cut, spread
 from .run_files import AllRuns, Run, Runs
 from .task_notes import PAPER_TASKS
 
+ALL_TASKS = "All tasks"  # the heading of the tables of all tasks
+BESIDE_VECTORS = ("vectors_elmo", "vectors")  # the two networks that differ in ELMo and both have static vectors
 WITH_VECTORS = {"vectors": "vectors", ELMO: "ELMo", "vectors_elmo": "both"}
 DAGGER = "†"
+_PAIRS = (  # networks that a reader compares
+    (ELMO, BASELINE),
+    (ELMO, "random"),
+    (ELMO, "vectors"),
+    BESIDE_VECTORS,
+    ("vectors_elmo", ELMO),
+    (MIDI, ELMO),
+)
 OF_BILMS = {ELMO: "en_mini", MIDI: "en_midi"}
 
 
@@ -28,56 +38,12 @@ def anchor_of(title: str) -> str:
     return kept.replace(" ", "-")
 
 
-def percent(share: float) -> str:
-    """Return a share as a number of percent. share: between 0 and 1."""
-    return f"{100 * share:.1f}"
-
-
-def spread(values: Sequence[float]) -> str:
-    """Return mean, sample standard deviation and range in percent, as text. values: between 0 and 1."""
-    percents = [100 * value for value in values]
-    mean = f"{statistics.mean(percents):.2f}"
-    if len(percents) == 1:
-        return mean
-    return f"{mean} ± {statistics.stdev(percents):.2f} ({min(percents):.2f} to {max(percents):.2f})"
-
-
-def error_cut(baseline: Sequence[float], values: Sequence[float]) -> float | None:
-    """Return how much smaller the mean error is than the baseline's: 1 - (1 - F) / (1 - F of the baseline)."""
-    left = 1 - statistics.mean(baseline) if baseline else 0.0
-    return 1 - (1 - statistics.mean(values)) / left if left else None
-
-
-# Student's t by degrees of freedom, two-sided, 5 %; for more than five, that of five
-_STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57}
-
-
-def student(freedom: int) -> float:
-    """Return how many standard errors a difference must have, to be due to chance in one of twenty cases.
-
-    freedom: degrees of freedom, 1 or more.
-    """
-    return _STUDENT[min(freedom, max(_STUDENT))]
-
-
-def apart(one: Sequence[float], other: Sequence[float]) -> bool | None:
-    """Return whether the means of two networks differ by more than seeds make likely: Student's t-test, 5 %.
-
-    None if there are too few runs to tell.
-    """
-    if min(len(one), len(other)) < 2:
-        return None
-    error = math.sqrt(sum(statistics.variance(values) / len(values) for values in (one, other)))
-    return abs(statistics.mean(one) - statistics.mean(other)) > student(len(one) + len(other) - 2) * error
-
-
 def cut_of(task: Task, runs: Runs, network: str = ELMO, than: str = BASELINE) -> float | None:
     """Return how much smaller a network's error is than another's, by the task's first measure on its test part.
 
     None without runs of both.
     """
-    base, values = (values_of(runs.of(name), task) for name in (than, network))
-    return error_cut(base, values) if base and values else None
+    return error_cut(*(values_of(runs.of(name), task) for name in (than, network)))
 
 
 def values_of(runs: Sequence[Run], task: Task) -> list[float]:
@@ -92,21 +58,15 @@ def summary_table(all_runs: AllRuns) -> str:
     for task, runs in all_runs:
         cut = cut_of(task, runs)
         if cut is not None:
-            base, elmo = (values_of(runs.of(network), task) for network in (BASELINE, ELMO))
-            means = [f"{100 * statistics.mean(values):.1f}" for values in (base, elmo)]
+            values = [values_of(runs.of(network), task) for network in (BASELINE, ELMO)]
+            beside = shown_cut(cut_of(task, runs, *BESIDE_VECTORS))
             paper = "" if task.paper is None else f"{task.paper:.1f} %, {PAPER_TASKS[task.name]}"
-            seeds = str(len(elmo)) if len(base) == len(elmo) else f"{len(base)} and {len(elmo)}"
-            rows.append([task.title, task.measures[0].name, *means, f"{100 * cut:.1f} %", paper, seeds])
-    head = [
-        "task",
-        "measure",
-        NETWORKS[BASELINE].title,
-        NETWORKS[ELMO].title,
-        "error cut",
-        "the paper's cut",
-        "runs of each",
-    ]
-    return table(head, rows)
+            seeds = ", ".join(str(number) for number in dict.fromkeys(map(len, values)))
+            measure = task.measures[0].name
+            rows.append([task.title, measure, *map(mean_percent, values), shown_cut(cut), beside, paper, seeds])
+    titles = [NETWORKS[network].title for network in (BASELINE, ELMO)]
+    cuts = ["error cut", "error cut, static vectors in both", "the paper's cut, GloVe in both"]
+    return table(["task", "measure", *titles, *cuts, "runs of each"], rows)
 
 
 def beside_table(all_runs: AllRuns, networks: Mapping[str, str]) -> str:
@@ -122,31 +82,61 @@ def beside_table(all_runs: AllRuns, networks: Mapping[str, str]) -> str:
     for task, runs in all_runs:
         values = [values_of(runs.of(network), task) for network in (BASELINE, *networks)]
         if all(values):
-            cuts = [cut_of(task, runs, network) for network in networks]
-            row = [f"{100 * statistics.mean(of_network):.1f}" for of_network in values]
-            row += ["" if cut is None else f"{100 * cut:.1f} %" for cut in cuts]
+            cuts = [shown_cut(cut_of(task, runs, network)) for network in networks]
             title = task.title if of_same_weights(runs, networks) else f"{task.title} {DAGGER}"
-            rows.append([title, *row, ", ".join(str(len(of_network)) for of_network in values)])
+            numbers = ", ".join(str(len(of_network)) for of_network in values)
+            rows.append([title, *map(mean_percent, values), *cuts, numbers])
     titles = [NETWORKS[network].title for network in (BASELINE, *networks)]
     head = ["task", *titles, *(f"cut: {name}" for name in networks.values()), "runs of each"]
     return table(head, rows) if rows else ""
 
 
-def apart_line(all_runs: AllRuns, one: str, other: str) -> str:
-    """Return on which tasks two networks differ by more than seeds make likely; "" without tasks that tell."""
+def apart_line(what: str, pairs: Iterable[tuple[str, Sequence[float], Sequence[float]]]) -> str:
+    """Return which pairs differ by more than seeds make likely; "" if none has enough runs to tell.
+
+    what: the pairs have in common, as in "two networks differ".
+    pairs: a name, and the scores of the runs of two networks.
+    """
     found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
-    for task, runs in all_runs:
-        values = [values_of(runs.of(network), task) for network in (one, other)]
-        if all(values):
-            found[apart(*values)].append(task.title)
+    for name, one, other in pairs:
+        found[apart(one, other)].append(name)
     if not found[True] and not found[False]:
         return ""
-    titles = f"{NETWORKS[one].title} and {NETWORKS[other].title}"
-    likely = f"{titles} differ by more than seeds make likely (Student's t-test, 5 %) on"
-    parts = [f"{likely} {'; '.join(found[True]) or 'no task'}."]
-    parts += [f"They do not on {'; '.join(found[False])}."] if found[False] else []
-    parts += [f"There are too few runs to tell on {'; '.join(found[None])}."] if found[None] else []
-    return " ".join(parts)
+    words = {True: "yes", False: "no", None: "There are too few runs to tell"}
+    answers = [f"{word} for {'; '.join(found[answer])}." for answer, word in words.items() if found[answer]]
+    first, *others = answers
+    others = [other[0].upper() + other[1:] for other in others]
+    return " ".join([f"Whether {what} by more than seeds make likely (Student's t-test, 5 %): {first}", *others])
+
+
+def seeds_lines(task: Task, runs: Runs) -> list[str]:
+    """Return which networks differ by more than seeds make likely, in the first measure: a line for each test file."""
+    lines = []
+    for test in task.tests:
+        measure = task.measures[0]
+        scores = {name: [run.tests[test][measure.key] for run in runs.of(name)] for name in task.networks}
+        pairs = [
+            (f"{task.networks[one].title} and {task.networks[other].title}", scores[one], scores[other])
+            for one, other in _PAIRS
+            if scores.get(one) and scores.get(other)
+        ]
+        shown = measure.name if test == "test" else f"{measure.name}, {test},"
+        if line := apart_line(f"two networks differ in {shown}", pairs):
+            lines.append(line)
+    return lines
+
+
+def ends_line(runs: Runs) -> str:
+    """Return which runs of the main networks were still at their best when they ended; "" if none, or if unknown."""
+    found = []
+    for network in (BASELINE, ELMO):
+        curves = [run.curve for run in runs.of(network) if run.curve]
+        last = sum(max(score for _, score in curve) == curve[-1][1] for curve in curves)
+        if last:
+            found.append(f"{last} of {len(curves)} runs of {NETWORKS[network].title}")
+    if not found:
+        return ""
+    return f"At the last evaluation, {' and '.join(found)} had their best score: they might gain by longer training."
 
 
 def of_same_weights(runs: Runs, networks: Iterable[str]) -> bool:
@@ -168,25 +158,28 @@ def scores_table(task: Task, runs: Runs) -> str:
                 values = [run.tests[test][measure.key] for run in runs.of(name)]
                 if values:
                     cut = error_cut(base, values) if name != BASELINE else None
-                    shown_cut = "" if cut is None else f"{100 * cut:.1f} %"
-                    rows.append([shown, network.title, spread(values), shown_cut, str(len(values))])
+                    rows.append([shown, network.title, spread(values), shown_cut(cut), str(len(values))])
     return table(["measure", "network", "test, %: mean ± deviation (range)", "error cut", "runs"], rows)
 
 
 def costs_table(task: Task, runs: Runs) -> str:
-    """Return a table of what each network costs: minutes of training, weights, size and speed.
+    """Return a table of what each network costs, and at which commits its runs were made.
 
-    Minutes and speed are those of the shortest and of the fastest run: what else a machine does only slows a run down,
-    and some runs may have been made on a slower machine.
+    Minutes of training and words a second are ranges over the runs: machines differ, and do other work.
     """
     rows = []
     for name, network in task.networks.items():
         if of_network := runs.of(name):
-            minutes = min(run.minutes for run in of_network)
-            speed = max(run.words_per_second for run in of_network)
+            minutes, speeds = ([getattr(run, of) for run in of_network] for of in ("minutes", "words_per_second"))
             size = [f"{of_network[0].parameters:,}", f"{of_network[0].megabytes:.1f}"]
-            rows.append([network.title, f"{minutes:.0f}", *size, f"{speed:,}"])
-    return table(["network", "minutes of training", "trained parameters", "MB on disk", "words/s"], rows)
+            commits = ", ".join(sorted({run.commit for run in of_network if run.commit}))
+            rows.append([network.title, _range(minutes), *size, _range(speeds), commits])
+    return table(["network", "minutes of training", "trained parameters", "MB on disk", "words/s", "commits"], rows)
+
+
+def _range(values: Sequence[float]) -> str:
+    ends = [f"{end:,.0f}" for end in (min(values), max(values))]
+    return " to ".join(dict.fromkeys(ends))
 
 
 def mixes_table(runs: Runs) -> str:
@@ -201,17 +194,21 @@ def mixes_table(runs: Runs) -> str:
     return table(["component", "place", "weights of the layers, from 0 on", "gamma"], rows) if rows else ""
 
 
-def source_lines(workflow: str, runs: Runs, networks: Sequence[str] = (), options: str = "") -> str:
+def source_lines(
+    workflow: str, runs: Runs, networks: Sequence[str] = (), options: str = "", with_commits: bool = True
+) -> str:
     """Return the command that makes runs, and at which commits, on which machines and with which weights it did.
 
     networks: that the command is told; empty: it need not be told.
     options: further ones of the command.
+    with_commits: false: a table has them.
     """
     commits = ", ".join(sorted({run.commit for run in runs.complete if run.commit}))
     machines = "; ".join(sorted({run.machine for run in runs.complete}))
     option = f' --vars.networks "{" ".join(networks)}"' if networks else ""
     option += f" {options}" if options else ""
-    line = f"`python -m spacy project run {workflow} .{option}`; commit {commits or 'unknown'}; {machines}"
+    line = f"`python -m spacy project run {workflow} .{option}`; "
+    line += f"commit {commits or 'unknown'}; {machines}" if with_commits else machines
     marks = sorted({run.bilm for run in runs.complete if run.bilm})
     return f"{line}; `en_mini` {', '.join(marks)}." if marks else f"{line}."
 

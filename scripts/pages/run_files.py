@@ -61,7 +61,7 @@ class Runs(NamedTuple):
     """The runs of a task.
 
     complete: those that were measured.
-    missing: files of the others, of the two main networks.
+    missing: files of the others: of the two main networks, and of networks that have some runs.
     trivial: what a system does that learns nothing, and its scores for each of the task's test files; "" and none
         without such a system.
     """
@@ -74,6 +74,10 @@ class Runs(NamedTuple):
         """Return the runs of a network, in the order of seeds."""
         return [run for run in self.complete if run.network == network]
 
+    def comparable(self) -> bool:
+        """Return whether there is another network to compare with x alone."""
+        return bool(self.of(BASELINE)) and len({run.network for run in self.complete}) > 1
+
 
 AllRuns = Sequence[tuple[Task, Runs]]
 
@@ -85,12 +89,11 @@ def read_runs(project: Path, task: Task, seeds: Iterable[int]) -> Runs:
     """
     runs, numbers = Runs([], [], _trivial(trivial_of(project, task.name), task)), list(seeds)
     for network in task.networks:
-        for seed in numbers:
-            path = result_of(project, task.name, network, seed)
-            if path.exists():
-                runs.complete.append(_read(path, task, network, seed))
-            elif network in MAIN:
-                runs.missing.append(path)
+        paths = {seed: result_of(project, task.name, network, seed) for seed in numbers}
+        there = {seed: path for seed, path in paths.items() if path.exists()}
+        runs.complete.extend(_read(path, task, network, seed) for seed, path in there.items())
+        if there or network in MAIN:
+            runs.missing.extend(path for seed, path in paths.items() if seed not in there)
     return runs
 
 

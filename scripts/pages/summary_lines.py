@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
-from ..runs.experiments import BASELINE, ELMO, NETWORKS, TASKS, Task, speed_of
-from .ablation_tables import Pace, least_shares, pace_of, with_earlier_ablations
-from .alternatives import words_per_second
-from .results_tables import WITH_VECTORS, cut_of, of_same_weights, with_earlier_weights
+from ..runs.experiments import BASELINE, ELMO, NETWORKS, TASKS, Task
+from .ablation_tables import least_shares, with_earlier_ablations
+from .alternatives import read_speed
+from .figures import percent
+from .paces import pace_of
+from .results_tables import BESIDE_VECTORS, WITH_VECTORS, cut_of, of_same_weights, with_earlier_weights
 from .run_files import AllRuns
 
 
@@ -17,16 +19,10 @@ def summary_lines(project: Path, all_runs: AllRuns) -> list[str]:
     """Return what the runs say in the main, a line each. A task must have runs of both main networks."""
     cuts = [(task, cut) for task, runs in all_runs if (cut := cut_of(task, runs)) is not None]
     mean = 100 * statistics.mean(cut for _, cut in cuts)
-    least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
-    lines = [f"Errors that ELMo removes: {mean:.0f} % on average, from {_named(least)} to {_named(most)}."]
-    lines += _random_line(all_runs) + _vectors_line(all_runs)
-    lines += _learning_lines(project, all_runs)
-    task = TASKS[0]
-    speeds = [words_per_second(speed_of(project, task.name, network)) for network in (BASELINE, ELMO)]
-    if speeds[0] and speeds[1]:
-        share = _named((task, speeds[1] / speeds[0]))
-        lines.append(f"Speed of [x; ELMo] on two threads, as a share of that of x alone: {share}.")
-    return lines
+    least, most = _ends(cuts)
+    lines = [f"ELMo removes {mean:.0f} % of the errors on average, from {_named(least)} to {_named(most)}."]
+    lines += _vectors_line(all_runs) + _random_line(all_runs) + _learning_line(project, all_runs)
+    return lines + _speed_line(project)
 
 
 def earlier_weights_lines(all_runs: AllRuns) -> list[str]:
@@ -40,23 +36,24 @@ def earlier_weights_lines(all_runs: AllRuns) -> list[str]:
     return lines
 
 
-def _learning_lines(project: Path, all_runs: AllRuns) -> list[str]:
+def _learning_line(project: Path, all_runs: AllRuns) -> list[str]:
     """Return how soon, and from how little, [x; ELMo] is as good as x alone; nothing if that was not recorded."""
-    lines = []
-    paces = [(task, pace) for task, runs in all_runs if (pace := pace_of(runs)) is not None]
+    sentences = []
+    paces = [(task, pace.elmo / pace.alone) for task, runs in all_runs if (pace := pace_of(runs)) and pace.elmo]
     if paces:
-        lines.append(
-            "Updates: [x; ELMo] reaches the best score of x alone on the development part after this share of the "
-            f"updates that x alone takes: {_paces(paces)}."
+        least, most = (f"{100 * share:.0f} %" for _, share in _ends(paces))
+        shares = least if least == most else f"{least} to {most}"
+        line = f"[x; ELMo] reaches the best score of x alone in {shares} of its updates ([how soon](#how-soon))."
+        sentences.append(line)
+    if found := least_shares(project, all_runs):
+        listed = "; ".join(
+            f"with {one.share} % of that of {one.task.title}, [x; ELMo] has {percent(one.elmo)}, and x alone with all "
+            f"of it {percent(one.alone)}"
+            for one in found
         )
-    if shares := least_shares(project, all_runs):
-        listed = ", ".join(_named((task, share / 100)) for task, share in shares)
         weights = ", with earlier weights of `en_mini`" if with_earlier_ablations(project) else ""
-        lines.append(
-            "Training data: [x; ELMo] is as good with a share of the training part as x alone with all of it: "
-            f"{listed}; one run of each share, on the development part{weights}."
-        )
-    return lines
+        sentences.append(f"It needs less of the training part, too: {listed} (the development part; one run{weights}).")
+    return [" ".join(sentences)] if sentences else []
 
 
 def _random_line(all_runs: AllRuns) -> list[str]:
@@ -65,8 +62,7 @@ def _random_line(all_runs: AllRuns) -> list[str]:
     if not cuts:
         return []
     mean = statistics.mean(cut for _, cut in cuts)
-    least, most = (choose(cuts, key=lambda one: one[1]) for choose in (min, max))
-    ends = " to ".join(f"{_difference(cut)} ({task.title})" for task, cut in (least, most))
+    ends = " to ".join(f"{_difference(cut)} ({task.title})" for task, cut in _ends(cuts))
     return [
         f"Control: compared with x alone, a biLM of random weights leaves {_difference(mean)} on average"
         f"{_of(len(cuts), all_runs)}, from {ends}."
@@ -74,31 +70,41 @@ def _random_line(all_runs: AllRuns) -> list[str]:
 
 
 def _vectors_line(all_runs: AllRuns) -> list[str]:
-    """Return what static vectors bring in place of ELMo, and beside it; nothing if no task has runs of them.
+    """Return what static vectors bring in place of ELMo, and what ELMo adds to them; nothing without runs of them.
 
-    Beside it: without the tasks on which the networks had different weights of `en_mini`.
+    What it adds: without the tasks on which the networks had different weights of `en_mini`.
     """
     cuts = [(task, cut_of(task, runs, "vectors"), cut_of(task, runs)) for task, runs in all_runs]
     found = [(task, vectors, elmo) for task, vectors, elmo in cuts if vectors is not None and elmo is not None]
     if not found:
         return []
-    means = [statistics.mean(column) for column in zip(*((vectors, elmo) for _, vectors, elmo in found))]
-    line = (
-        f"Static vectors (floret) of Wikipedia, in x, remove {100 * means[0]:.0f} % of the errors on average"
-        f"{_of(len(found), all_runs)}, and ELMo {100 * means[1]:.0f} %."
-    )
+    mean, over = 100 * statistics.mean(vectors for _, vectors, _ in found), _of(len(found), all_runs)
+    line = f"Static vectors (floret) of Wikipedia, in x, remove {mean:.0f} % of the errors{over}."
     if ahead := [task.title for task, vectors, elmo in found if vectors > elmo]:
         line += f" They have the higher mean on {'; '.join(ahead)}."
     same = [(task, runs) for task, runs in all_runs if of_same_weights(runs, WITH_VECTORS)]
-    of_tasks = [[cut_of(task, runs, network) for network in WITH_VECTORS] for task, runs in same]
-    complete = [[cut for cut in of_task if cut is not None] for of_task in of_tasks if None not in of_task]
-    if complete:
-        elmo, both = (100 * statistics.mean(of_network) for of_network in list(zip(*complete))[1:])
-        line += f" Both together remove {both:.0f} %"
-        if len(complete) < len(found):
-            line += f"{_of(len(complete), all_runs)}, on which ELMo alone removes {elmo:.0f} %"
-        line += "."
+    added = [(task, cut) for task, runs in same if (cut := cut_of(task, runs, *BESIDE_VECTORS)) is not None]
+    if added:
+        mean = 100 * statistics.mean(cut for _, cut in added)
+        least, most = _ends(added)
+        line += (
+            f" ELMo removes {mean:.0f} % of the errors that they leave{_of(len(added), all_runs)}, from "
+            f"{_named(least)} to {_named(most)}. The paper's x had static vectors too."
+        )
     return [line]
+
+
+def _speed_line(project: Path) -> list[str]:
+    """Return how much [x; ELMo] reads in the time of x alone; nothing if that was not measured."""
+    shares = []
+    for task in TASKS:
+        speeds = [read_speed(project, task, network) for network in (BASELINE, ELMO)]
+        if speeds[0] is not None and speeds[1] is not None:
+            shares.append((task, speeds[1].words_per_second / speeds[0].words_per_second))
+    if not shares:
+        return []
+    ends = dict.fromkeys(map(_named, _ends(shares)))
+    return [f"Speed of [x; ELMo], as a share of that of x alone: {' to '.join(ends)}; two threads, without caches."]
 
 
 def _of(number: int, all_runs: AllRuns) -> str:
@@ -114,17 +120,12 @@ def _difference(cut: float) -> str:
     return f"{100 * abs(cut):.0f} % {'fewer' if cut > 0 else 'more'} errors"
 
 
+def _ends(figures: Sequence[tuple[Task, float]]) -> tuple[tuple[Task, float], tuple[Task, float]]:
+    """Return the task with the least figure, and that with the largest one."""
+    least, most = (choose(figures, key=lambda one: one[1]) for choose in (min, max))
+    return least, most
+
+
 def _named(figure: tuple[Task, float]) -> str:
     task, share = figure
     return f"{100 * share:.0f} % ({task.title})"
-
-
-def _paces(paces: Iterable[tuple[Task, Pace]]) -> str:
-    found = []
-    for task, pace in paces:
-        share = f"{100 * pace.elmo / pace.alone:.0f} %" if pace.elmo is not None else "never"
-        runs = "" if pace.reached == pace.runs else f", {pace.reached} of {pace.runs} runs"
-        if pace.runs == 1:
-            runs = ", one run"
-        found.append(f"{share} ({task.title}{runs})")
-    return ", ".join(found)

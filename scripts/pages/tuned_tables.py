@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,8 +9,9 @@ from typing import Any, NamedTuple
 from ..runs.experiments import BASELINE, ELMO, TASKS, Task
 from ..runs.tuned_tasks import TUNED, TUNED_TASKS, tuned_result
 from ..shared.messages import Messages
-from .results_tables import error_cut, source_lines, table, values_of
-from .run_files import AllRuns, Run, Runs, read_json, read_runs, understood
+from .figures import error_cut, mean_percent, shown_cut
+from .results_tables import apart_line, table, values_of
+from .run_files import AllRuns, Run, read_json, read_runs, understood
 
 # Table 7 of Peters et al. 2018: forward perplexity before and after; of contexts for SQuAD, of CoNLL-2003 for entities
 _PAPER = {
@@ -30,7 +30,7 @@ Perplexities are those of the forward direction on the development part, from th
 words. All other words count as `<UNK>`. If there are many of these, a tuned biLM soon learns to predict them; "of known
 words" leaves them out. The paper's are of other words, and for entities of CoNLL-2003: compare only the changes."""
 
-_SCORES = "Scores of the test part in %, means over the runs, and the same measure on the development part:"
+_SCORES = "Scores of the test part in %, means over the runs ({source}), and the same measure on the development part:"
 
 
 class Tuning(NamedTuple):
@@ -63,17 +63,23 @@ def tuned_parts(project: Path, seeds: Sequence[int], all_runs: AllRuns) -> list[
     parts.append(_perplexities(measured))
     untuned = {task.name: runs for task, runs in all_runs}
     rows: list[list[str]] = []
-    all_tuned: list[Run] = []
+    pairs: list[tuple[str, list[float], list[float]]] = []
+    runs_of: set[str] = set()
     for task, tuned in zip(TASKS, TUNED_TASKS):
         of_tuned = read_runs(project, tuned, seeds)
         if of_tuned.complete and task.name in untuned:
             runs = [untuned[task.name].of(BASELINE), untuned[task.name].of(ELMO), of_tuned.of(TUNED)]
             rows.append(_scores(task, runs))
-            all_tuned += of_tuned.complete
+            pairs += [(task.title, values_of(runs[1], task), values_of(runs[2], task))] if runs[1] else []
+            runs_of |= {f"commit {run.commit}; {run.machine}" for run in of_tuned.complete}
     if rows:
         head = ["task", "measure", "x alone", "[x; ELMo]", "[x; tuned]", "error cut, ELMo", "error cut, tuned"]
         head += ["development part, [x; ELMo]", "development part, [x; tuned]", "runs of each network"]
-        parts += [_SCORES, table(head, rows), f"The runs: {source_lines('tuned', Runs(all_tuned, []))}"]
+        parts += [_SCORES.format(source="; ".join(sorted(runs_of))), table(head, rows)]
+        if line := apart_line("[x; ELMo] and [x; tuned] differ on the test part", pairs):
+            parts.append(line)
+    if others := [task.title for task in TASKS if task.name not in measured]:
+        parts.append(f"Not measured when this page was written: {'; '.join(others)}.")
     return parts
 
 
@@ -109,16 +115,12 @@ def _scores(task: Task, runs: Sequence[Sequence[Run]]) -> list[str]:
     tests = [values_of(of, task) for of in runs]
     key = task.measures[0].key
     devs = [[run.dev[key] for run in of if key in run.dev] for of in runs[1:]]
-    cuts = [error_cut(tests[0], values) if values else None for values in tests[1:]]
+    cuts = [error_cut(tests[0], values) for values in tests[1:]]
     return [
         task.title,
         task.measures[0].name,
-        *(_mean(values) for values in tests),
-        *("" if cut is None else f"{100 * cut:.1f} %" for cut in cuts),
-        *(_mean(values) for values in devs),
+        *map(mean_percent, tests),
+        *map(shown_cut, cuts),
+        *map(mean_percent, devs),
         ", ".join(str(len(of)) for of in runs),
     ]
-
-
-def _mean(values: Sequence[float]) -> str:
-    return f"{100 * statistics.mean(values):.1f}" if values else ""

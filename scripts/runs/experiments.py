@@ -96,7 +96,7 @@ class Task(NamedTuple):
     given: tuple[str, ...] = ()
     paper: float | None = None
     networks: Mapping[str, Network] = NETWORKS
-    tried: str = "none but those of the configs."
+    tried: str = "none."
 
 
 _TRIED_NER = (
@@ -171,7 +171,8 @@ TASKS = (
         ),
         {"test": "corpus/coreference/test.spacy"},
         paper=9.8,
-        tried="for ELMo, a mix that begins at gamma 1 with dropout 0.4, which made no difference.",
+        tried="none for x alone. For ELMo, a mix that begins at gamma 1 with a dropout of 0.4. It made no difference: "
+        "58.6 %, and 58.7 % with the config's gamma 3 and dropout 0.2 (after 640 updates).",
     ),
     Task(
         "entailment",
@@ -179,8 +180,9 @@ TASKS = (
         (Measure("cats_acc", "accuracy"), Measure("cats_macro_f", "macro F1")),
         {"test": "corpus/entailment/test.spacy", "SICK": "corpus/entailment/sick_test.spacy"},
         paper=5.8,
-        tried="another batch size and dropout, for both networks; for ELMo, a mix that begins at gamma 1 with "
-        "dropout 0.4.",
+        tried="another batch size and dropout, for both networks. For ELMo, a mix that begins at gamma 1 with a "
+        "dropout of 0.4: it had 61.3 % after 900 updates with seed 0, the config's gamma 3 and dropout 0.2 had 63.8 %, "
+        "and x alone 59.4 % (earlier weights of `en_mini`).",
     ),
     Task(
         "answers",
@@ -188,7 +190,7 @@ TASKS = (
         (Measure("answers_f1", "F1"), Measure("answers_em", "exact match")),
         {"test": "corpus/answers/test.spacy"},
         paper=24.9,
-        tried="another number of epochs, for both networks.",
+        tried="another number of epochs, for both networks. ELMo's mix has the gamma and dropout of entailment.",
     ),
 )
 

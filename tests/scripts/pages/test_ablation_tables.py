@@ -5,14 +5,7 @@ from pathlib import Path
 import pytest
 from run_results import add_run
 
-from scripts.pages.ablation_tables import (
-    ablation_parts,
-    least_shares,
-    pace_of,
-    pace_parts,
-    updates_until,
-    with_earlier_ablations,
-)
+from scripts.pages.ablation_tables import ablation_parts, least_shares, with_earlier_ablations
 from scripts.pages.run_files import read_runs
 from scripts.runs.experiments import TASKS
 from scripts.runs.facts_of_runs import bilm_mark
@@ -36,7 +29,7 @@ def entities(f_score: float) -> dict[str, float]:
 def test_ablations(tmp_path: Path) -> None:
     for name, score in SCORES.items():
         add_run(tmp_path, name, {}, tests={"dev": entities(score)})
-    parts = ablation_parts(tmp_path, tmp_path / "results.md")
+    parts = ablation_parts(tmp_path, tmp_path / "results.md", (0, 1, 2))
     page = "\n\n".join(parts)
     assert page.startswith("## One change at a time")
     assert "2,000 updates" in page
@@ -48,6 +41,7 @@ def test_ablations(tmp_path: Path) -> None:
     assert "| 10 % | 30.0 | 55.0 |" in page
     assert "| 100 % | 70.0 | 80.0 |" in page
     assert "| 3 %" not in page
+    assert "One run of [x; ELMo]: how much another seed changes a score was not measured" in page
     assert (tmp_path / "results_ablations_newswire.png").stat().st_size > 1000
     assert "EWT" not in page  # no runs of it
 
@@ -61,15 +55,16 @@ def test_seeds_of_elmo(tmp_path: Path) -> None:
         add_run(tmp_path, name, {}, tests={"dev": entities(score)})
     for seed, score in ((1, 0.82), (2, 0.81)):
         add_run(tmp_path, "ablations_newswire/elmo", {}, seed, tests={"dev": entities(score)})
-    page = "\n\n".join(ablation_parts(tmp_path, tmp_path / "results.md"))
+    page = "\n\n".join(ablation_parts(tmp_path, tmp_path / "results.md", (0, 1, 2)))
     assert "| x alone | 70.0 | 50.0 | 50.0 | -11.0 | 7 |" in page
     assert "| [x; ELMo], mean of 3 runs | 81.0 | 50.0 | 50.0 |  | 7 |" in page
-    assert "A difference of less than 5.0 can't be told from chance" in page
-    assert "(The 3 runs of [x; ELMo] have a deviation of 1.00; that of" in page
-    assert "Two other rows must differ by 6.1." in page  # sqrt(2) deviations
+    assert "The 3 runs of [x; ELMo] have a deviation of 1.00; that of" in page
+    assert "one run differ from their mean by 5.0 or more" in page
+    assert "two single runs by 6.1." in page  # sqrt(2) deviations
+    assert "Only this network differs from [x; ELMo] by more: x alone." in page
     assert "| 100 % | 70.0 | 81.0 |" in page
     add_run(tmp_path, "ablations_newswire/elmo", {}, 2, tests={"dev": entities(0.81)}, bilm="0123456789ab")
-    page = "\n\n".join(ablation_parts(tmp_path, tmp_path / "results.md"))
+    page = "\n\n".join(ablation_parts(tmp_path, tmp_path / "results.md", (0, 1, 2)))
     assert "| [x; ELMo], mean of 2 runs | 81.0 |" in page  # the third one had other weights
 
 
@@ -83,11 +78,12 @@ def test_the_least_share(tmp_path: Path) -> None:
         add_run(tmp_path, "ner_newswire/baseline", entities(0.1), seed, dev=entities(score))
         add_run(tmp_path, "ner_newswire/elmo", entities(0.1), seed, dev=entities(0.9))
     all_runs = [(newswire, read_runs(tmp_path, newswire, (0, 1)))]
-    ((task, share),) = least_shares(tmp_path, all_runs)
-    assert (task.name, share) == ("ablations_newswire", 100)
+    (one,) = least_shares(tmp_path, all_runs)
+    assert (one.task.name, one.share) == ("ablations_newswire", 100)
+    assert (one.elmo, one.alone) == pytest.approx((0.8, 0.74))
     add_run(tmp_path, "ablations_newswire/elmo_10", {}, tests={"dev": entities(0.74)})
-    assert least_shares(tmp_path, all_runs)[0][1] == 10
-    page = "\n".join(ablation_parts(tmp_path, tmp_path / "results.md", all_runs))
+    assert least_shares(tmp_path, all_runs)[0].share == 10
+    page = "\n".join(ablation_parts(tmp_path, tmp_path / "results.md", (0,), all_runs))
     assert "on the whole part, x alone has 74.0, and [x; ELMo] 90.0 (development part; means" in page
 
 
@@ -99,34 +95,5 @@ def test_earlier_weights(tmp_path: Path) -> None:
 
 
 def test_no_ablations(tmp_path: Path) -> None:
-    assert ablation_parts(tmp_path, tmp_path / "results.md") == []
+    assert ablation_parts(tmp_path, tmp_path / "results.md", (0, 1, 2)) == []
     assert least_shares(tmp_path, []) == []
-
-
-def test_how_soon(tmp_path: Path) -> None:
-    assert updates_until([(0, 0.1), (100, 0.5), (200, 0.6)], 0.5) == 100
-    assert updates_until([(0, 0.1)], 0.5) is None
-    curves = {
-        "baseline": [[(0, 0.0), (100, 0.5), (200, 0.6), (300, 0.6)], [(0, 0.0), (400, 0.7)], [(0, 0.9)]],
-        "elmo": [[(0, 0.0), (100, 0.7)], [(0, 0.0), (100, 0.6), (300, 0.7)], [(0, 0.8)]],  # the last never reaches 0.9
-    }
-    for network, of_seeds in curves.items():
-        for seed, curve in enumerate(of_seeds):
-            add_run(tmp_path, f"ner/{network}", entities(0.5), seed, curve=curve)
-    task = TASKS[0]
-    heading, _, table = pace_parts([(task, read_runs(tmp_path, task, (0, 1, 2)))])
-    assert heading == "## How soon"
-    assert table.splitlines()[-1] == f"| {task.title} | 300 | 200 | 2 of 3 |"  # (200 + 400) / 2 and (100 + 300) / 2
-
-
-def test_runs_without_curves_have_no_pace(tmp_path: Path) -> None:
-    add_run(tmp_path, "ner/baseline", entities(0.5))
-    add_run(tmp_path, "ner/elmo", entities(0.5))
-    assert pace_parts([(TASKS[0], read_runs(tmp_path, TASKS[0], (0,)))]) == []
-
-
-def test_a_network_that_never_improved_has_no_pace(tmp_path: Path) -> None:
-    """spacy train scores the networks once before the first update."""
-    for network in ("baseline", "elmo"):
-        add_run(tmp_path, f"ner/{network}", entities(0.0), curve=[(0, 0.0), (10, 0.0)])
-    assert pace_of(read_runs(tmp_path, TASKS[0], (0,))) is None

@@ -76,19 +76,23 @@ def test_probes_and_senses(tmp_path: Path) -> None:
     assert "|  | a | all |" in page
     assert "| instances | 1,234 | 1,234 |" in page
     assert "| layer 2 | 32.0 | 42.0 |\n| mean of the layers | 33.0 | 43.0 |" in page
-    assert "Layer 1 is better for fine tags (XPOS), UD English EWT; entities, Broad Twitter. Layer 2 is" in page
-    assert "Layer 2 is better for word senses, SemCor. In the paper" in page
+    assert "Layer 1 is better for fine tags (XPOS), UD English EWT (by 10.0); entities, Broad Twitter (by 5.0)." in page
+    assert "Layer 2 is better for word senses, SemCor (by 1.0). In the paper" in page
+    assert "What needs no layer" not in page
     assert "Missing when this page was written: `results/inside/probe_upos.json`, `results/inside/neighbours." in page
 
 
 def test_equal_layers() -> None:
-    assert "Layers 1 and 2 are alike for x. In" in finding([["x", "1.0", "2.0", "3.0", "3.0", "4.0"]])
+    found = finding([["x", "3.1", "2.0", "3.0", "3.0", "4.0"]])
+    assert "Layers 1 and 2 are alike for x. In" in found
+    assert found.endswith("What needs no layer is better than both for x.")
 
 
 def test_neighbours() -> None:
     parts = neighbour_parts(NEIGHBOURS, VERDICTS)
     assert "1,234 words in 99 sentences" in " ".join(parts[0].split())
     assert "Of all 4, 3 are\nright; for 0 of the 1 words" in parts[1]
+    assert "Of the 2 sentences,\n1 have one right neighbour at most." in parts[1]
     _, _, first, second = parts[2].splitlines()
     assert first == (
         "| banks, tank | money | A **bank** lends . | b\\| c **bank** d \\_e<br>b\\| c **lender** d \\_e | 2 of 2 |"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scripts.bilms.record_run import learning_result_of
+from scripts.pages.learning_runs import read_learning, training_of
 from scripts.pages.learning_tables import learning_parts
 from spacy_elmo.errors import CommandError
 
@@ -15,6 +16,7 @@ RECORD = {
     "title": "run 1",
     "text": "a text",
     "machine": "a processor",
+    "command": "python -m spacy elmo pretrain",
     "minutes": 61.7,
     "tokens_before": 0,
     "averaged": False,
@@ -45,6 +47,15 @@ def test_runs(tmp_path: Path) -> None:
     ]
     assert "page_pretraining.png" in parts[-1]
     assert (tmp_path / "page_pretraining.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_minutes_of_a_core(tmp_path: Path) -> None:
+    """Those of a GPU are not counted, its tokens are: (60 * 2 + 30) minutes and 3 * 12.4 million tokens."""
+    machines = (("Xeon, 2 cores", 60), ("EPYC, 1 core", 30), ("NVIDIA H100", 7))
+    for number, (machine, minutes) in enumerate(machines):
+        add(tmp_path, f"run_{number}", machine=machine, minutes=minutes)
+    assert training_of(read_learning(tmp_path), "en_mini") == (150, 37_200_000)
+    assert training_of(read_learning(tmp_path), "en_midi") is None
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,19 @@ def test_figures(project: Path) -> None:
     assert "| Entities, Broad Twitter | F1 | 60.0 | 70.0 | 76.0 | 25.0 % | 40.0 % | 80.0 | 82.0 | 1, 1, 1 |" in page
     assert "commit abc123; a processor; `en_mini` fff." in page
     assert "SST-5 |" not in page  # its text was not read
+    assert "Not measured when this page was written: Entities, WNUT-17; Entities, Worldwide Newswire; Tags" in page
+    assert "Scores of the test part in %, means over the runs (commit abc123; a processor, 2 cores), and" in page
+    assert "Whether" not in page  # there is one run of each
+
+
+def test_several_runs(project: Path) -> None:
+    """Deviations of 1 point, and means that are 1 point apart: which 2.78 * sqrt(2 / 3) = 2.27 points would tell."""
+    for name, mean in (("ner/elmo", 0.70), ("tuned_ner/tuned", 0.71)):
+        for seed in range(3):
+            add_run(project, name, entities(mean + (seed - 1) / 100), seed)
+    page = "\n\n".join(tuned_parts(project, (0, 1, 2), runs_of(project)))
+    line = "Whether [x; ELMo] and [x; tuned] differ on the test part by more than seeds make likely"
+    assert f"{line} (Student's t-test, 5 %): no for Entities, Broad Twitter." in page
 
 
 def test_perplexities_alone(project: Path) -> None:

@@ -90,7 +90,7 @@ def test_table(tmp_path: Path) -> None:
         for seed in range(count):
             add_run(tmp_path, f"answers/{network}", {"answers_f1": 0.5, "answers_em": 0.5}, seed)
     runs = read_runs(tmp_path, ANSWERS, (0, 1))
-    record = {"command": "a command", "commit": "abc123", "result": result}
+    record = {"command": "a command", "commit": "abc123", "machine": "a", "minutes": 2.4, "result": result}
     path.write_text(json.dumps(record), encoding="utf-8")
     text, rows = read_parts(tmp_path, ANSWERS, runs)
     assert text.startswith("Of the 9 paragraphs of the test part, `en_mini` has read 4,")

@@ -1,0 +1,66 @@
+"""Figures of docs/results.md: means, error cuts, and whether seeds alone can tell two networks apart."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+# Student's t by degrees of freedom, two-sided, 5 %; for more than ten, that of ten
+_STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23}
+
+
+def percent(share: float) -> str:
+    """Return a share as a number of percent. share: between 0 and 1."""
+    return f"{100 * share:.1f}"
+
+
+def mean_percent(values: Sequence[float]) -> str:
+    """Return the mean of shares as a number of percent; "" without values."""
+    return percent(statistics.mean(values)) if values else ""
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return mean, sample standard deviation and range in percent, as text. values: between 0 and 1."""
+    percents = [100 * value for value in values]
+    mean = f"{statistics.mean(percents):.2f}"
+    if len(percents) == 1:
+        return mean
+    return f"{mean} ± {statistics.stdev(percents):.2f} ({min(percents):.2f} to {max(percents):.2f})"
+
+
+def error_cut(baseline: Sequence[float], values: Sequence[float]) -> float | None:
+    """Return how much smaller the mean error is than the baseline's: 1 - (1 - F) / (1 - F of the baseline).
+
+    None if one of the two has no values, or if the baseline makes no errors.
+    """
+    if not baseline or not values:
+        return None
+    left = 1 - statistics.mean(baseline)
+    return 1 - (1 - statistics.mean(values)) / left if left else None
+
+
+def shown_cut(cut: float | None) -> str:
+    """Return an error cut as text; "" for None."""
+    return "" if cut is None else f"{percent(cut)} %"
+
+
+def student(freedom: int) -> float:
+    """Return how many standard errors a difference must have, to be due to chance in one of twenty cases.
+
+    freedom: degrees of freedom, 1 or more.
+    """
+    return _STUDENT[min(freedom, max(_STUDENT))]
+
+
+def apart(one: Sequence[float], other: Sequence[float]) -> bool | None:
+    """Return whether the means of two networks differ by more than seeds make likely: Student's t-test, 5 %.
+
+    The variances of the two are taken to be the same. None if there are too few runs to tell.
+    """
+    if min(len(one), len(other)) < 2:
+        return None
+    freedom = len(one) + len(other) - 2
+    squares = sum((len(values) - 1) * statistics.variance(values) for values in (one, other))
+    error = math.sqrt(squares / freedom * (1 / len(one) + 1 / len(other)))
+    return abs(statistics.mean(one) - statistics.mean(other)) > student(freedom) * error
