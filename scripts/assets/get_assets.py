@@ -78,6 +78,14 @@ def copy_present(project: Path, assets: Iterable[dict[str, Any]], data: Path) ->
             print(f"{source} -> {asset['dest']}")
 
 
+def _others(data: Path | None, dest: str) -> str:
+    """Return which files in the folder have the name of an asset that is missing, so that they are not used."""
+    found = [] if data is None else sorted(data.rglob(Path(dest).name))
+    return "".join(
+        Messages.ASSET_NOT_USED.format(path=path, got=get_checksum(path)) for path in found if path.is_file()
+    )
+
+
 def get_assets(
     project: Path, data: Path | None, folders: Iterable[str] = (), prepared: Iterable[Prepared] = PREPARED
 ) -> None:
@@ -105,7 +113,12 @@ def get_assets(
     for asset in wrong:  # another file that came in its place, or a part of it
         (project / asset["dest"]).unlink(missing_ok=True)
     if wrong:
-        lines = [Messages.ASSET_MISSING.format(path=one["dest"], md5=one["checksum"], url=one["url"]) for one in wrong]
+        lines = [
+            Messages.ASSET_MISSING.format(
+                path=one["dest"], md5=one["checksum"], url=one["url"], others=_others(data, one["dest"])
+            )
+            for one in wrong
+        ]
         raise DownloadError("\n".join([Messages.ASSETS_MISSING, *lines]))
 
 

@@ -102,7 +102,7 @@ def changes_table(task: Task, runs: Runs) -> str:
             difference = ""
             if elmo and name != ELMO:
                 own = statistics.mean(values_of(of_network, task))
-                difference = f"{100 * (own - statistics.mean(elmo)):+.1f}"
+                difference = f"{round(100 * (own - statistics.mean(elmo)), 1) + 0.0:+.1f}"  # no "-0.0"
             minutes = min(run.minutes for run in of_network)
             rows.append([title, *_scores(task, of_network), difference, f"{minutes:.0f}"])
     return table(["network", *(f"{measure.name}, %" for measure in task.measures), "difference", "minutes"], rows)

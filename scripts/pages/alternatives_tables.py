@@ -16,10 +16,10 @@ from .run_files import read_runs
 _TEXT = """\
 What you could train on your own text in place of ELMo: static vectors (floret; spaCy keeps them frozen), initial
 weights of x (`spacy pretrain`; they are tuned with the component, as its documentation says), or a biLM of half an
-hour. Each had about half an hour of one core, with the settings of its documentation, and read the first text
-of the embedded biLM: Wikipedia of 2015. `spacy pretrain` had numpy multiply its matrices; without that it would have
-read less. The biLM of half an hour had LSTM 1024 and AdamW, the defaults of that time; its minutes contain the evaluation
-at its end. The minutes and words of the embedded biLM are the sums of [its runs](#how-the-bilms-learned): it has also read
+hour. Each had about half an hour of one core, with the settings of its documentation, and read the first text of the
+embedded biLM: Wikipedia of 2015. `spacy pretrain` had numpy multiply its matrices; without that it would have read
+less. The biLM of half an hour had LSTM 1024 and AdamW, the defaults of that time; its minutes contain the evaluation at
+its end. The minutes and words of the embedded biLM are the sums of [its runs](#how-the-bilms-learned): it has also read
 Wikipedia of 2018 and novels. Minutes are those of one core: an hour of two cores counts as 120. The embedded biLM also
 had 7 minutes of a GPU, in which it read 600 million of its words. `en_midi` had 9 minutes of a GPU and none of a core.
 Words read are each program's own count, with repetitions.

@@ -11,9 +11,10 @@ learned mix of the biLM's layers. The paper's figures are of its own biLM, which
 larger training sets."""
 
 SUMMARY = """\
-Scores of the test part, in %; means over the runs. The paper's x had static vectors (GloVe), so set its cut beside the
-one with static vectors in both networks. How much a score would change on another test part is not in these figures:
-the accuracy on SST-5 has a standard error of 1.1 points."""
+Scores of the test part, in %; means over the runs. "Beyond seeds": whether the two scores differ by more than seeds
+make likely (Student's t-test, 5 %). The paper's x had static vectors (GloVe), so set its cut beside the one with static
+vectors in both networks. How much a score would change on another test part is not in these figures: the accuracy on
+SST-5 has a standard error of 1.1 points."""
 
 WITH_VECTORS = "The same measures with [static vectors](#what-you-would-take-instead) in x. {daggers}"
 DAGGERS = "{dagger}: the two networks with ELMo had different weights of `en_mini`, so do not compare them."

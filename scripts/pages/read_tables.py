@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..runs.experiments import BASELINE, ELMO, Task
@@ -16,9 +15,9 @@ _PARTS = {"read": "that it has read", "others": "that it has not read"}
 
 
 def read_parts(project: Path, task: Task, runs: Runs) -> list[str]:
-    """Return the paragraphs for a task; none if the task is another one, or without results.
+    """Return the paragraphs for a task; none if the task is another one, without results, or without runs of theirs.
 
-    runs: of the task.
+    runs: of the task. The table is of those whose fingerprints the results have.
 
     Raises CommandError if the file can't be used.
     """
@@ -29,23 +28,23 @@ def read_parts(project: Path, task: Task, runs: Runs) -> list[str]:
     with understood(path, Messages.READ_RESULT):
         data = read_json(path)
         result = data["result"]
-        for network in (BASELINE, ELMO):
-            if result["runs"][network] != [run.fingerprint for run in runs.of(network)]:
-                raise ValueError(f"it has other runs of {network} than results/{TASK}")
-        parts = [part for part in _PARTS if result["questions"][part]]
-        rows = [_row(_PARTS[part], result["questions"][part], result["scores"], part, key) for part in parts]
+        marks = {name: [run.fingerprint for run in runs.of(name)] for name in (BASELINE, ELMO)}
+        kept = {name: [i for i, one in enumerate(result["runs"][name]) if one in marks[name]] for name in marks}
+        if not all(kept.values()):
+            return ["`results/read/answers.json`, the answers in paragraphs that `en_mini` has read, is of other runs."]
+        rows = []
+        for part, title in _PARTS.items():
+            if result["questions"][part]:
+                of_part = {name: result["scores"][name][part] for name in kept}
+                base, elmo = ([of_part[name][i][key] for i in kept[name]] for name in (BASELINE, ELMO))
+                means = (mean_percent(base), mean_percent(elmo), shown_cut(error_cut(base, elmo)))
+                rows.append([title, f"{result['questions'][part]:,}", *means])
+        counts = f"{len(kept[BASELINE])} of x alone, {len(kept[ELMO])} of [x; ELMo]"
         text = (
             f"Of the {result['paragraphs']} paragraphs of the test part, `en_mini` has read {result['read']}, without "
-            "the questions: a tenth or more of their runs of eight words are in its text of Wikipedia. The same runs, "
-            f"scored on the questions of these paragraphs and on the others (`{data['command']}`; commit "
+            "the questions: a tenth or more of their runs of eight words are in its text of Wikipedia. The same runs "
+            f"({counts}), scored on the questions of these paragraphs and on the others (`{data['command']}`; commit "
             f"{data['commit']}; {data['machine']}; {data['minutes']:.0f} minutes):"
         )
     head = ["paragraphs", "questions", *(task.networks[name].title for name in (BASELINE, ELMO)), "error cut"]
     return [text, table(head, rows)]
-
-
-def _row(
-    name: str, questions: int, scores: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]], part: str, key: str
-) -> list[str]:
-    base, elmo = ([run[key] for run in scores[network][part]] for network in (BASELINE, ELMO))
-    return [name, f"{questions:,}", mean_percent(base), mean_percent(elmo), shown_cut(error_cut(base, elmo))]

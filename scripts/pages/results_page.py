@@ -73,14 +73,18 @@ def tables_of_all_tasks(all_runs: AllRuns) -> list[str]:
     parts = [f"## {ALL_TASKS}", page_texts.SUMMARY, summary_table(all_runs)]
     if beside := beside_table(all_runs, WITH_VECTORS):
         daggers = page_texts.DAGGERS.format(dagger=DAGGER) if DAGGER in beside else ""
-        parts += [page_texts.WITH_VECTORS.format(daggers=daggers).rstrip(), beside]
+        parts += [page_texts.WITH_VECTORS.format(daggers=daggers).rstrip(), beside, *_apart(all_runs, ELMO, "vectors")]
     if beside := beside_table(all_runs, OF_BILMS):
-        parts += [page_texts.OF_BILMS, beside]
-        networks = [(task, [values_of(runs.of(name), task) for name in (MIDI, ELMO)]) for task, runs in all_runs]
-        pairs = [(task.title, values[0], values[1]) for task, values in networks if all(values)]
-        if line := apart_line(f"{NETWORKS[MIDI].title} and {NETWORKS[ELMO].title} differ", pairs):
-            parts.append(line)
+        parts += [page_texts.OF_BILMS, beside, *_apart(all_runs, MIDI, ELMO)]
     return parts
+
+
+def _apart(all_runs: AllRuns, one: str, other: str) -> list[str]:
+    """Return on which tasks two networks differ by more than seeds make likely; nothing if no task tells."""
+    networks = [(task, [values_of(runs.of(name), task) for name in (one, other)]) for task, runs in all_runs]
+    pairs = [(task.title, values[0], values[1]) for task, values in networks if all(values)]
+    line = apart_line(f"{NETWORKS[one].title} and {NETWORKS[other].title} differ", pairs)
+    return [line] if line else []
 
 
 def _has_summary(all_runs: AllRuns) -> bool:

@@ -63,9 +63,15 @@ def summary_table(all_runs: AllRuns) -> str:
             paper = "" if task.paper is None else f"{task.paper:.1f} %, {PAPER_TASKS[task.name]}"
             seeds = ", ".join(str(number) for number in dict.fromkeys(map(len, values)))
             measure = task.measures[0].name
-            rows.append([task.title, measure, *map(mean_percent, values), shown_cut(cut), beside, paper, seeds])
+            likely = {True: "yes", False: "no", None: ""}[apart(*values)]
+            rows.append([task.title, measure, *map(mean_percent, values), shown_cut(cut), likely, beside, paper, seeds])
     titles = [NETWORKS[network].title for network in (BASELINE, ELMO)]
-    cuts = ["error cut", "error cut, static vectors in both", "the paper's cut, GloVe in both"]
+    cuts = [
+        "error cut",
+        "beyond seeds",
+        "error cut, static vectors in both",
+        "the paper's cut, GloVe in both",
+    ]
     return table(["task", "measure", *titles, *cuts, "runs of each"], rows)
 
 

@@ -48,7 +48,8 @@ class Messages:
         "These files of the project did not come. Check the connection and run the same command again, or put them "
         "into a folder and name it with --vars.data FOLDER:"
     )
-    ASSET_MISSING = "  {path} (MD5 {md5}), from {url}"
+    ASSET_MISSING = "  {path} (MD5 {md5}), from {url}{others}"
+    ASSET_NOT_USED = "; not used: {path}, which has another MD5, {got}"
     ASSET_OTHER = (
         "warning: {path} has the MD5 {got}; the results of this project were made with {md5}. Scores can differ: its "
         "origin may have changed."

@@ -58,6 +58,14 @@ def test_from_a_folder_and_the_rest_from_the_address(tmp_path: Path, project: Pa
     assert {path.name: path.read_bytes() for path in (project / "assets/x").iterdir()} == TEXT
 
 
+def test_a_file_of_other_contents_is_named(tmp_path: Path, project: Path, served: tuple[Path, str]) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.txt").write_bytes(b"another file of this name\n")
+    with pytest.raises(DownloadError, match=r"a\.txt \(MD5 .*; not used: .*data/a\.txt, which has another MD5, "):
+        get_assets(project, data)
+
+
 def test_files_that_are_there_stay(project: Path, served: tuple[Path, str]) -> None:
     for name, text in TEXT.items():
         (served[0] / name).write_bytes(text)

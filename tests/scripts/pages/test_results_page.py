@@ -46,7 +46,7 @@ def test_figures(project: Path) -> None:
     add_run(project, "ner_newswire/baseline", entities, dev=entities)
     missing = write_results(project, output, (0, 1, 2))
     page = output.read_text(encoding="utf-8")
-    assert "| Entities, Broad Twitter | F1 | 62.0 | 71.0 | 23.7 % |  | 21.0 %, CoNLL-2003 | 3 |" in page
+    assert "| Entities, Broad Twitter | F1 | 62.0 | 71.0 | 23.7 % | yes |  | 21.0 %, CoNLL-2003 | 3 |" in page
     assert "- ELMo removes 24 % of the errors on average, from 24 % (Entities, Broad Twitter) to" in page
     assert "a biLM of random weights leaves 8 % fewer errors on average over 1 task, from" in page
     assert "as a share of that of x alone: 40 % (Entities, Broad Twitter); two threads" in page
@@ -117,7 +117,7 @@ def test_static_vectors(project: Path) -> None:
     assert page.count("| 3, 1, 3, 1 |") == 1
     line = "remove 13 % of the errors over 1 task. ELMo removes 27 % of the errors that they leave over 2 tasks, from"
     assert f"- Static vectors (floret) of Wikipedia, in x, {line}" in page
-    assert "| Entities, Broad Twitter | F1 | 62.0 | 71.0 | 23.7 % | 27.3 % | 21.0 %, CoNLL-2003 | 3 |" in page
+    assert "| Entities, Broad Twitter | F1 | 62.0 | 71.0 | 23.7 % | yes | 27.3 % | 21.0 %, CoNLL-2003 | 3 |" in page
     add_run(project, "ner/vectors", dict.fromkeys(("ents_f", "ents_p", "ents_r"), 0.75))
     write_results(project, project / "docs/results.md", (0, 1, 2))
     page = (project / "docs/results.md").read_text(encoding="utf-8")

@@ -99,8 +99,10 @@ def test_table(tmp_path: Path) -> None:
     assert read_parts(tmp_path, TASKS[0], runs) == []
     path.write_text(json.dumps(record | {"result": result | {"questions": {"read": 0, "others": 7}}}))
     assert "that it has read" not in read_parts(tmp_path, ANSWERS, runs)[1]
-    with pytest.raises(CommandError, match=r"answers\.json: can't be used.*other runs of baseline"):
-        read_parts(tmp_path, ANSWERS, read_runs(tmp_path, ANSWERS, (0,)))
+    assert "| 20.0 | 65.0 |" in read_parts(tmp_path, ANSWERS, read_runs(tmp_path, ANSWERS, (0,)))[1]
+    add_run(tmp_path, "answers/elmo", {"answers_f1": 0.5, "answers_em": 0.5}, fingerprint="another")
+    (note,) = read_parts(tmp_path, ANSWERS, read_runs(tmp_path, ANSWERS, (0, 1)))
+    assert "is of other runs" in note
     path.write_text("{}")
     with pytest.raises(CommandError, match=r"answers\.json: can't be used.*run it again"):
         read_parts(tmp_path, ANSWERS, runs)
