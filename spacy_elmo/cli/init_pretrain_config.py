@@ -40,8 +40,8 @@ _LATER = "train"  # instead of a path that is not known yet
 
 def config_text(
     size: Size | None, train: str | None, heldout: str | None, language: str | None, init: str | None = None
-) -> tuple[str, str, bool]:
-    """Return a complete config with comments, a message on how it fits the text, and whether the text was counted.
+) -> tuple[str, str]:
+    """Return a complete config with comments, and a message on how it fits the text.
 
     size: of the network; None: mini, or that of `init`.
     train: the training text; None: paths.train is null.
@@ -50,7 +50,7 @@ def config_text(
     init: a biLM to tune, a folder (of a run too) or a name; None: random weights.
 
     Raises ElmoError if a path can't stand in a config, if the language is unknown, if both `size` and `init` are set,
-    or if the words of `init` can't be read.
+    or if the training text or the words of `init` can't be read.
     """
     for path in (train, heldout, init):
         if path is not None and "${" in path:
@@ -63,11 +63,11 @@ def config_text(
         settings = _with_words_of(init, tuning_config(paths, language))
     else:
         raise CommandError(Errors.INIT_PRETRAIN_SIZE.format(init=init, size=size.value))
-    message, counted = "without --train, the settings are those for a large text", True
+    message = "without --train, the settings are those for a large text"
     has_words = init is not None and has_softmax(init)
     tokens = None
     if train is not None:
-        settings, message, counted, tokens = _fitted(settings, not has_words)
+        settings, message, tokens = _fitted(settings, not has_words)
     if init is not None and not has_words:
         frozen = _FROZEN if tokens is None else min(_FROZEN, tokens // 2)
         settings = replace(settings, training=replace(settings.training, frozen_tokens=frozen))
@@ -77,7 +77,7 @@ def config_text(
     if init is not None:
         del config["bilm"]
     config["paths"]["train"] = train
-    return commented(to_text(config)), message, counted
+    return commented(to_text(config)), message
 
 
 def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
@@ -102,24 +102,24 @@ def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
     return replace(settings, training=replace(settings.training, softmax=replace(softmax, kind="full")))
 
 
-def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str, bool, int | None]:
-    """Return settings that fit a text, what was counted and changed, whether it could be, and the length of the run.
+def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str, int]:
+    """Return settings that fit a text, what was counted and changed, and the length of the run in tokens.
 
     own_words: whether the vocabulary is built from the text.
 
-    The length is in tokens, None if it is unknown.
+    Raises CommandError if the text can't be read.
     """
     source = large.paths.train
     try:
         size = count_text(source, large.corpus.language, enough_tokens(large), enough_sentences(large))
     except CorpusError as error:
-        return large, f"the text was not counted, so the settings are those for a large one ({error})", False, None
+        raise CommandError(Errors.NOT_COUNTED.format(reason=error)) from error
     fitted, before, updates = fit(large, size, own_words)
     length = updates * fitted.training.tokens_per_update
     if fitted == large:
         more = "" if size.complete else " or more"
         told = f"{source}: {size.tokens:,} tokens{more}: {before:,} updates{more}, the settings for a large text"
-        return large, told, True, length
+        return large, told, length
     old, new = large.training, fitted.training
     pairs: dict[str, tuple[str | float, str | float]] = {
         "training.softmax.kind": (old.softmax.kind, new.softmax.kind),
@@ -140,7 +140,7 @@ def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str
         f"{source}: {size.sentences:,} sentences, {about}{size.tokens:,} tokens. The settings for a large text would "
         f"make {before:,} updates; these make {updates:,}: {'; '.join(changes)}"
     )
-    return fitted, message, True, length
+    return fitted, message, length
 
 
 def _shown(value: str | float) -> str:
@@ -208,7 +208,7 @@ def init_pretrain_config(
             check_init(init)
             if output_file != STANDARD_OUTPUT and output_file.exists():
                 refuse_in_model(output_file, init)
-        text, message, counted = config_text(size, train, heldout, lang or language, init)
+        text, message = config_text(size, train, heldout, lang or language, init)
         note = softmax_note(init)
         if output_file == STANDARD_OUTPUT:
             typer.echo(text, nl=False)
@@ -216,7 +216,7 @@ def init_pretrain_config(
                 typer.echo(escaped(told), err=True)
             return
         write_text(text, output_file)
-    (msg.info if counted else msg.warn)(escaped(message))
+    msg.info(escaped(message))
     if note is not None:
         msg.warn(escaped(note))
     msg.good(escaped(f"{output_file}: train it with"))

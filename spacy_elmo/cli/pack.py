@@ -72,12 +72,14 @@ def pack(
     """
     with printing_errors(Errors.PACK_STOPPED.format(path=output)):
         packed = pack_model(model, output, mantissa_bits, softmax.value, force, bits)
-    show(packed)
-    if packed.largest == 0 and mantissa_bits < MANTISSA_BITS:
+    is_packed = packed.largest == 0 and mantissa_bits < MANTISSA_BITS
+    if not is_packed or SOFTMAX in packed.sizes:
+        show(packed)
+    if is_packed:
         msg.info(
             f"{model} is packed already: its weights have {mantissa_bits} bits or fewer, so they did not change. For a "
             "smaller copy give fewer --mantissa-bits; best pack the biLM that was not packed."
         )
-    if SOFTMAX not in packed.sizes and softmax is not Stored.none:
+    elif SOFTMAX not in packed.sizes and softmax is not Stored.none:
         msg.info(f"{model} has no softmax")
     msg.good(f"{output}: written")

@@ -50,10 +50,12 @@ def run_probes(probes: Probes, choice: BiLMChoice, seed: int | None) -> dict[str
     for name in list(weights):
         bilm = choice.load((options, weights.pop(name)))
         with shown_bar(total=tokens, unit=" tokens", desc=f"{name} weights") as bar:
+            scores = probes.run(bilm, bar.update)
+        with shown_bar(total=rows, unit=" classifiers", desc=f"{name} weights") as bar:
             found[name] = []
-            for score in probes.run(bilm, bar.update):
+            for score in scores:
                 found[name].append(score)
-                bar.set_description(f"{name} weights, classifier {len(found[name])} of {rows}")
+                bar.update()
     return found
 
 
@@ -151,3 +153,5 @@ def probe(
         print_json(as_dict(model, attribute, probes, majority, found))
     else:
         show(attribute, probes, majority, found)
+        if train.samefile(dev):
+            msg.warn("TRAIN and DEV are the same file: the figures tell how well the classifiers learn by heart")

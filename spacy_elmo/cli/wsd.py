@@ -158,3 +158,5 @@ def wsd(
         print_json(as_dict(model, inventory, listed, tests, results))
     else:
         show(inventory, listed, tests, results)
+        if any(train.samefile(test) for test in tests):
+            msg.warn("TRAIN is a test set too: its figures tell what was learned by heart")

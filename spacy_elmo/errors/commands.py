@@ -174,6 +174,10 @@ class CommandMessages:
     )
 
     # init-pretrain-config
+    NOT_COUNTED = (
+        "{reason} The settings depend on the text, so none were written. Leave out --train for the settings of a large "
+        "text, and name the text in paths.train later."
+    )
     INIT_PRETRAIN_SIZE = (
         "--init is {init} and --size {size}. Expected one of them: a biLM that is tuned has its own size. Leave out "
         "--size, or --init if you want a new biLM."

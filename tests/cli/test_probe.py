@@ -40,6 +40,11 @@ def test_table(corpora: tuple[Path, Path]) -> None:
     assert "F1" not in output
 
 
+def test_the_same_part_twice(corpora: tuple[Path, Path]) -> None:
+    arguments = ("elmo", "probe", corpora[0], corpora[0], "--attr", "tag", "--model", GOLDEN)
+    assert "TRAIN and DEV are the same file" in run(*arguments)
+
+
 def test_json(corpora: tuple[Path, Path]) -> None:
     arguments = ["elmo", "probe", *map(str, corpora), "-a", "ent", "-m", str(GOLDEN), "--random", "--json"]
     result = CliRunner().invoke(app, arguments)

@@ -66,13 +66,18 @@ class Probes:
         return score(majority_labels(training, words), self._gold, self._outside)
 
     def run(self, bilm: EmbeddingBiLM, progress: OnTokens) -> Iterator[Score]:
-        """Yield the score of each layer, and then of their mean.
+        """Embed all tokens, and return an iterator of the score of each layer, and then of their mean.
+
+        A classifier is trained whenever the iterator is asked for a score.
 
         bilm: the biLM. All layers of the tokens are in memory: layers x tokens x width x 4 bytes.
         progress: is told the number of tokens that were embedded.
         """
         x = _select(embed(bilm, self.train.sentences, progress), self._train_rows)
         y = _select(embed(bilm, self.dev.sentences, progress), self._dev_rows)
+        return self._scores(x, y)
+
+    def _scores(self, x: Array, y: Array) -> Iterator[Score]:
         for k in range(len(x)):
             yield self._probe(x[k], y[k])
         yield self._probe(x.mean(0), y.mean(0))

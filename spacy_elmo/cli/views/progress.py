@@ -42,6 +42,7 @@ class ConsoleReporter(Reporter):
         self._every, self._told = every, time.monotonic()
         self._loss, self._begun, self._lost = "loss", False, False
         self._readers = ""
+        self._selected: int | None = None
         self._bar: tqdm | None = None
         self._scored: tqdm | None = None
         self._printer = TerminalPrinter(no_print=True)
@@ -50,10 +51,12 @@ class ConsoleReporter(Reporter):
         """Print texts, vocabulary and sizes, and the warnings."""
         self._loss = "sampled loss" if facts.sampled else "loss"
         self._readers = facts.readers
+        self._selected = facts.scored
+        scored = "" if facts.scored is None else f"; {facts.scored:,} are scored during the run"
         covered = "" if facts.coverage is None else f", {facts.coverage:.2%} of the training text's tokens"
         rows = [
             ("training text", _text(facts.train)),
-            ("held-out text", _text(facts.heldout)),
+            ("held-out text", _text(facts.heldout) + scored),
             ("vocabulary", f"{facts.words:,} words{covered}"),
             ("biLM", f"{facts.parameters:,} parameters"),
             ("read by", facts.readers),
@@ -128,7 +131,8 @@ class ConsoleReporter(Reporter):
         if best is None:
             self._write(self._printer.warn(escaped(f"{output}: the held-out perplexity was never a finite number")))
             return
-        self._write(self._printer.good(escaped(f"{output}: lowest held-out perplexity on the way {best:.2f}")))
+        of = "" if self._selected is None else f" (of {self._selected:,} sentences)"
+        self._write(self._printer.good(escaped(f"{output}: lowest held-out perplexity on the way {best:.2f}{of}")))
         if self._readers:
             self._write(f"options.json and weights.hdf5 are read by {self._readers}")
         language = "" if self._language is None else f" --lang {self._language}"

@@ -42,12 +42,13 @@ class CardContext(NamedTuple):
     facts: RunFacts
 
 
-def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
+def facts_of(paths: PathSettings, run: Run, trainer: Trainer, evaluated: int) -> RunFacts:
     """Return what is known about a run at its start.
 
     paths: its files.
     run: what it reads.
     trainer: what it trains.
+    evaluated: held-out sentences that it scores during the run, if there are so many.
     """
     cut_off, options = paths.heldout is None, trainer.model.bilm.options
     return RunFacts(
@@ -64,6 +65,7 @@ def facts_of(paths: PathSettings, run: Run, trainer: Trainer) -> RunFacts:
         cut_share(run.train, options.max_characters),
         unknown_share(run.heldout, run.vocabulary),
         None if paths.init is None else InitFacts(paths.init, run.init, _language_of(paths.init)),
+        evaluated if evaluated < len(run.heldout) else None,
     )
 
 

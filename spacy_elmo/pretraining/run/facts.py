@@ -58,6 +58,7 @@ class RunFacts(NamedTuple):
     cut_share: share of the training text's words with more bytes than that.
     heldout_unknown: share of the held-out text's words that are not in the vocabulary.
     init: the biLM that it tunes; None for one that begins with random weights.
+    scored: held-out sentences that are scored during the run; None: all.
     """
 
     train: TextFacts
@@ -73,6 +74,7 @@ class RunFacts(NamedTuple):
     cut_share: float = 0.0
     heldout_unknown: float = 0.0
     init: InitFacts | None = None
+    scored: int | None = None
 
 
 class CardFacts(NamedTuple):

@@ -80,7 +80,7 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
             with enough_memory(config.training):
                 model = _model(config, run)
                 trainer = Trainer(config.training, model, run.train, config.corpus.shuffle_block, group)
-            facts = facts_of(config.paths, run, trainer)
+            facts = facts_of(config.paths, run, trainer, config.evaluation.sentences)
             context = CardContext(text_without_folders(config), config.corpus.language, facts)
         trainer.check_rounding()
         group.copy_first([*model.bilm.parameters(), *model.softmax.parameters()])

@@ -160,10 +160,19 @@ def test_a_bar_of_an_evaluation(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert captured.err.endswith("\r")  # both bars are wiped off
 
 
+def test_a_selection_of_the_held_out_text(capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = ConsoleReporter()
+    reporter.start(FACTS._replace(scored=7), [])
+    reporter.done(Path("out"), 61.234, None)
+    told = " ".join(" ".join(lines(capsys)).split())
+    assert "b.txt: 10 sentences, 300 tokens; 7 are scored during the run" in told
+    assert "lowest held-out perplexity on the way 61.23 (of 7 sentences)" in told
+
+
 def test_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     ConsoleReporter().done(Path("out"), 61.234, None)
     told = "\n".join(lines(capsys))
-    assert "out: lowest held-out perplexity on the way 61.23" in told
+    assert "out: lowest held-out perplexity on the way 61.23\n" in told
     assert f"python -m spacy elmo evaluate {Path('out', 'model-best')} TEXT" in told
     ConsoleReporter().done(Path("my out"), 61.234, None)
     assert f"evaluate '{Path('my out', 'model-best')}' TEXT" in "\n".join(lines(capsys))

@@ -16,6 +16,7 @@ from scripts.runs.facts_of_runs import bilm_mark
 from spacy_elmo.errors import CommandError
 from spacy_elmo.tasks.coreference.scorer import score_coreference
 
+ROOT = Path(__file__).parents[3]
 BASELINE = (0.60, 0.62, 0.64)  # mean 62, deviation 2
 ELMO = (0.70, 0.70, 0.73)  # mean 71, deviation sqrt(3): the cut is 1 - 29 / 38 = 23.7 %
 MIX = {"component": "tagger", "place": "input", "source": "*", "w": [0.0, 0.0, 0.0]}
@@ -146,6 +147,13 @@ def test_random_weights_that_change_nothing(project: Path) -> None:
     page = (project / "docs/results.md").read_text(encoding="utf-8")
     ends = "from as many errors (Entities, WNUT-17) to 8 % fewer errors (Entities, Broad Twitter)."
     assert f"a biLM of random weights leaves 4 % fewer errors on average over 2 tasks, {ends}" in page
+
+
+@pytest.mark.slow
+def test_the_published_results_of_one_seed(tmp_path: Path) -> None:
+    """`project run ner . --vars.seeds 0` ends with this page."""
+    write_results(ROOT, tmp_path / "results.md", (0,))
+    assert "`en_mini` has read 110" in (tmp_path / "results.md").read_text(encoding="utf-8")
 
 
 def test_no_runs(tmp_path: Path) -> None:
