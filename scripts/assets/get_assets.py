@@ -78,6 +78,11 @@ def copy_present(project: Path, assets: Iterable[dict[str, Any]], data: Path) ->
             print(f"{source} -> {asset['dest']}")
 
 
+def _checksum(path: Path) -> str | None:
+    """Return the MD5 of a file, None if there is no such file."""
+    return str(get_checksum(path)) if path.is_file() else None
+
+
 def _others(data: Path | None, dest: str) -> str:
     """Return which files in the folder have the name of an asset that is missing, so that they are not used."""
     found = [] if data is None else sorted(data.rglob(Path(dest).name))
@@ -103,6 +108,7 @@ def get_assets(
         copy_present(project, [*assets, *files], data)
     replaced = stand_ins(project, prepared)
     assets = [asset for asset in assets if project / asset["dest"] not in replaced]
+    before = {asset["dest"]: _checksum(project / asset["dest"]) for asset in assets}
     for asset in assets:
         if not is_right(project / asset["dest"], asset):
             try:
@@ -110,8 +116,10 @@ def get_assets(
             except (OSError, SystemExit) as error:  # the second is how it ends where nothing came
                 print(f"{asset['url']}: {error}")
     wrong = [asset for asset in assets if not is_right(project / asset["dest"], asset)]
-    for asset in wrong:  # another file that came in its place, or a part of it
-        (project / asset["dest"]).unlink(missing_ok=True)
+    for asset in wrong:  # another file that came in its place, or a part of it; not one that was there before
+        path = project / asset["dest"]
+        if _checksum(path) != before[asset["dest"]]:
+            path.unlink(missing_ok=True)
     if wrong:
         lines = [
             Messages.ASSET_MISSING.format(

@@ -26,7 +26,7 @@ from spacy_elmo.tasks.answers.questions import make_question
 
 from ..assets.asset_files import prepared_or_given
 from ..shared.command import run_command
-from ..shared.corpus_files import read_lines, write_docs
+from ..shared.corpus_files import read_lines, refuse_sources, write_docs
 from ..shared.messages import Messages
 
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s")
@@ -128,6 +128,7 @@ def main(
 ) -> None:
     """Convert SOURCES to TARGET, a .spacy file."""
     sources = prepared_or_given(sources)
+    refuse_sources(target, *sources, *([] if without is None else [without]))
     questions = [one for source in sources for one in read_questions(source)]
     left_out = list(read_questions(without)) if without is not None else []
     write_docs(sources[0], to_docs(choose(questions, part, left_out)), target)

@@ -33,7 +33,7 @@ from spacy_elmo.tasks.entailment.pairs import make_pair
 
 from ..assets.asset_files import prepared_or_given
 from ..shared.command import run_command
-from ..shared.corpus_files import read_lines, write_docs
+from ..shared.corpus_files import read_lines, refuse_sources, write_docs
 from ..shared.messages import Messages
 
 LABELS = ("contradiction", "entailment", "neutral")
@@ -126,6 +126,9 @@ def main(
 ) -> None:
     """Convert SOURCES to TARGET, a .spacy file."""
     sources = prepared_or_given(sources)
+    refuse_sources(target, *sources, *([] if dev is None else [dev]))
+    if dev is not None:
+        refuse_sources(dev, *sources)
     first, *others = [read_pairs(source) for source in sources]
     kept, last = (first, []) if dev is None else divide(first, dev_pairs)
     _write(sources[0], [*kept, *(pair for pairs in others for pair in pairs)], target)

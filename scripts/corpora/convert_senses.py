@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spacy_elmo.errors import CorpusError, shown
-from spacy_elmo.formats.atomic import replacing
+from spacy_elmo.formats.atomic import replacing, writing
 
 from ..shared.command import run_command
-from ..shared.corpus_files import read_lines
+from ..shared.corpus_files import read_lines, refuse_sources
 from ..shared.messages import Messages
 
 _POS = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # the number after the % of a key; 5: satellite adjectives
@@ -96,22 +96,28 @@ def main(index: Path, folder: Path, sources: list[Path]) -> None:
         target = folder / source.name
         if source.name == FIRST or names.count(source.name) > 1 or target.resolve() == source.resolve():
             raise CorpusError(Messages.SENSES_TARGET.format(path=source, target=target))
+        refuse_sources(target, index)
+    refuse_sources(folder / FIRST, index)
     wordnet = read_wordnet(index)
     if not wordnet.first:
         raise CorpusError(Messages.SENSES_EMPTY.format(path=index))
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder, CorpusError):
+        folder.mkdir(parents=True, exist_ok=True)
     first = ["\t".join([*lemma, key]) for lemma, key in wordnet.first.items()]
     write_lines(folder / FIRST, first)
     print(f"{index}: {len(first):,} first senses -> {folder / FIRST}")
     for source in sources:
         counts = {True: 0, False: 0}
-        write_lines(folder / source.name, convert(source, wordnet, counts))
+        lines = list(convert(source, wordnet, counts))
+        if not counts[True]:
+            raise CorpusError(Messages.SENSES_NONE.format(path=source))
+        write_lines(folder / source.name, lines)
         print(f"{source}: {counts[True]:,} words with senses, {counts[False]:,} left out -> {folder / source.name}")
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write a text file, which is complete or not written at all."""
-    with replacing(path, CorpusError) as temporary:
+    with replacing(path, CorpusError) as temporary, writing(path, CorpusError):
         temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf8")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from spacy_elmo.errors import CommandError
 
 from ..shared.messages import Messages
+from .placing import place
 
 _CONFIG = Path("configs/pretrain.cfg")
 _SIZE = ("--bilm.lstm.dim", "512")  # in half an hour it learns more than the default: docs/pretraining.md, "Muon"
@@ -35,8 +36,9 @@ def train(text: Path, output: Path, tokens: int, more: tuple[str, ...] = (), con
         if subprocess.run(command, check=False).returncode:
             raise CommandError(Messages.PRETRAIN_FAILED.format(output=output, command=" ".join(command)))
         metrics = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        shutil.rmtree(output, ignore_errors=True)
-        output.mkdir(parents=True)
+        kept = Path(name) / "kept"
+        kept.mkdir()
         for file in _FILES:
-            shutil.move((run if file == "metrics.jsonl" else run / "model-last") / file, output / file)
+            shutil.move((run if file == "metrics.jsonl" else run / "model-last") / file, kept / file)
+        place(kept, output)
     return int(json.loads(metrics[-1])["tokens"])

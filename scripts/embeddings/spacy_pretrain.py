@@ -21,6 +21,7 @@ from spacy_elmo.errors import CommandError
 
 from ..runs.network_configs import pretraining_config
 from ..shared.messages import Messages
+from .placing import place
 
 _CONFIG = Path("configs/ner.cfg")  # whose x is trained
 _WEIGHTS, _LOG = "model-last.bin", "log.jsonl"
@@ -49,10 +50,11 @@ def pretrain(text: Path, output: Path, minutes: float, more: tuple[str, ...] = (
         words = _words_read(folder / "made")
         if not ended_well or not words:
             raise CommandError(Messages.PRETRAIN_FAILED.format(output=output, command=" ".join(command)))
-        shutil.rmtree(output, ignore_errors=True)
-        output.mkdir(parents=True)
+        kept = folder / "kept"
+        kept.mkdir()
         for file in (_LOG, _WEIGHTS):
-            shutil.move(folder / "made" / file, output / file)
+            shutil.move(folder / "made" / file, kept / file)
+        place(kept, output)
     return words
 
 

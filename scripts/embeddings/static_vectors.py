@@ -6,7 +6,6 @@ example (projects/pipelines/floret_vectors_demo) but for their width. `pip insta
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from spacy_elmo.errors import CommandError
 
 from ..shared.messages import Messages
+from .placing import place
 
 
 def train(text: Path, output: Path, width: int, epochs: int) -> int:
@@ -43,8 +43,6 @@ def train(text: Path, output: Path, width: int, epochs: int) -> int:
         command = [sys.executable, "-m", "spacy", "init", "vectors", "en", str(vectors), str(made), "--mode", "floret"]
         if subprocess.run(command, check=False).returncode:
             raise CommandError(Messages.VECTORS_FAILED.format(output=output, command=" ".join(command)))
-        shutil.rmtree(output, ignore_errors=True)
-        output.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(made, output)
+        place(made, output)
     with text.open(encoding="utf-8") as lines:
         return epochs * sum(len(line.split()) for line in lines)

@@ -105,7 +105,7 @@ def read_embedding(project: Path, name: str) -> Embedding | None:
         data = read_json(path)
         if not is_amount(data["minutes"]) or not is_amount(data["words"]):
             raise ValueError(f"minutes are {data['minutes']!r}, words {data['words']!r}")
-        return Embedding(float(data["minutes"]), int(data["words"]), _source(data))
+        return Embedding(data["minutes"], data["words"], _source(data))
 
 
 def _source(data: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from ..bilms.measures import bilm_result_of
 from ..shared.messages import Messages
 from .figures import percent
 from .results_tables import table
-from .run_files import read_record, understood
+from .run_files import amount, read_record, understood
 
 _BITS = "bits"
 _TEXTS = {"wikipedia": "Wikipedia", "novels": "novels", "newswire": "newswire", "tweets": "tweets"}
@@ -38,6 +38,10 @@ def bilm_parts(project: Path) -> list[str]:
     found = {name: read_record(bilm_result_of(project, name), Messages.BILM_RESULT) or {} for name in names}
     parts = ["## The biLMs"] if any(found.values()) else []
     measured = {name: found[name] for name in BILMS if found[name]}
+    for name, record in measured.items():
+        with understood(bilm_result_of(project, name), Messages.BILM_RESULT):
+            if name not in record["command"].split():
+                raise ValueError(f"its command is that of another biLM: {record['command']}")
     if measured:
         with understood(project / "results" / "bilms", Messages.BILM_RESULT):
             parts += ["\n".join(map(_source, measured.values())), _READING + _left_out(measured), bilms_table(measured)]
@@ -76,7 +80,7 @@ def bilms_table(records: Mapping[str, Mapping[str, Any]]) -> str:
         sizes = {f"{text['sentences']:,} sentences, {text['tokens']:,} words" for text in texts}
         if len(sizes) > 1:
             raise ValueError(f"{' and '.join(results)} were measured on different texts of {title}: {sorted(sizes)}")
-        rows.append([f"perplexity, {title}: {sizes.pop()}", *(f"{text['perplexity']:.1f}" for text in texts)])
+        rows.append([f"perplexity, {title}: {sizes.pop()}", *(f"{amount(text['perplexity']):.1f}" for text in texts)])
     tags = [[percent(share) for share in result["tags"]] for result in results.values()]
     for number, shares in enumerate(zip(*tags, strict=True)):
         layer = _MEAN if number == len(tags[0]) - 1 else f"layer {number}"
@@ -92,7 +96,9 @@ def bits_table(result: Mapping[str, Any]) -> str:
     n_layers = len(result["tags"]) - 1
     rows = [_row("as it was trained", result, [""] * n_layers)]
     for copy in result["copies"]:
-        changes = [f"{100 * change:.2g} %" for change in copy["layer_changes"]]
+        if len(copy["tags"]) != n_layers + 1:
+            raise ValueError(f"{copy['setting']} has {len(copy['tags'])} shares of tags, not {n_layers + 1}")
+        changes = [f"{100 * amount(change):.2g} %" for change in copy["layer_changes"]]
         rows.append(_row(f"`{copy['setting']}`", copy, changes))
     head = ["", *(f"{file}, MB" for file in (WEIGHTS, SOFTMAX)), *(f"change of layer {n}" for n in range(n_layers))]
     return table([*head, "perplexity", "tags: layers 0, 1 ..., their mean"], rows)
@@ -100,8 +106,8 @@ def bits_table(result: Mapping[str, Any]) -> str:
 
 def _row(title: str, measured: Mapping[str, Any], changes: Sequence[str]) -> list[str]:
     sizes = [_megabytes(measured, file) for file in (WEIGHTS, SOFTMAX)]
-    return [title, *sizes, *changes, f"{measured['perplexity']:.1f}", ", ".join(map(percent, measured["tags"]))]
+    return [title, *sizes, *changes, f"{amount(measured['perplexity']):.1f}", ", ".join(map(percent, measured["tags"]))]
 
 
 def _megabytes(measured: Mapping[str, Any], file: str) -> str:
-    return f"{measured['bytes'][file] / 1e6:.1f}"
+    return f"{amount(measured['bytes'][file]) / 1e6:.1f}"

@@ -11,7 +11,9 @@ _STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2
 
 
 def percent(share: float) -> str:
-    """Return a share as a number of percent. share: between 0 and 1."""
+    """Return a share as a number of percent. share: between 0 and 1. Raises ValueError if it is not."""
+    if isinstance(share, bool) or not 0 <= share <= 1:
+        raise ValueError(f"a share is {share!r}, not a number between 0 and 1")
     return f"{100 * share:.1f}"
 
 
@@ -42,7 +44,7 @@ def error_cut(baseline: Sequence[float], values: Sequence[float]) -> float | Non
 
 def shown_cut(cut: float | None) -> str:
     """Return an error cut as text; "" for None."""
-    return "" if cut is None else f"{percent(cut)} %"
+    return "" if cut is None else f"{100 * cut:.1f} %"
 
 
 def student(freedom: int) -> float:

@@ -89,13 +89,24 @@ def layer_rows(results: dict[str, dict[str, Any]]) -> list[list[str]]:
     for name, (title, key) in _PROBES.items():
         if name in results:
             result = results[name]["result"]
+            if result["attribute"] != name.removeprefix("probe_"):
+                raise ValueError(f"results/inside/{name}.json is of the attribute {result['attribute']!r}")
+            _check(result["layers"], name)
             values = [result["majority"][key], *(layer["trained"][key] for layer in result["layers"])]
             rows.append([title, *map(percent, values), *_PAPER.get(name, ("", ""))])
     if "senses" in results:
         total = results["senses"]["result"]["all"]
+        for test in (*results["senses"]["result"]["tests"], total):
+            _check(test["layers"], "senses")
         values = [total["first_sense"]["f1"], *(layer["f1"] for layer in total["layers"])]
         rows.append(["word senses, SemCor", *map(percent, values), *_PAPER["senses"]])
     return rows
+
+
+def _check(layers: Sequence[dict[str, Any]], name: str) -> None:
+    """Raise ValueError if these are not the layers of the table."""
+    if (found := [layer["layer"] for layer in layers]) != [0, 1, 2, "mean"]:
+        raise ValueError(f"results/inside/{name}.json has the layers {found}")
 
 
 def random_rows(results: dict[str, dict[str, Any]]) -> list[list[str]]:

@@ -58,6 +58,8 @@ def read_learning(project: Path) -> list[LearningRun]:
             data = read_json(path)
             points = [(int(tokens), float(perplexity)) for tokens, perplexity in data["evaluations"]]
             numbers = [data["minutes"], data["tokens_before"], *(number for point in points for number in point)]
+            if not isinstance(data["averaged"], bool) or points != sorted(points):
+                raise ValueError("averaged is no truth value, or the evaluations are not in their order")
             if (
                 not points
                 or not all(isinstance(data[name], str) for name in _TEXTS)

@@ -9,7 +9,7 @@ from ..runs.read_paragraphs import TASK, read_paragraphs_of
 from ..shared.messages import Messages
 from .figures import error_cut, mean_percent, shown_cut
 from .results_tables import table
-from .run_files import Runs, read_json, understood
+from .run_files import Runs, amount, read_json, understood
 
 _PARTS = {"read": "that it has read", "others": "that it has not read"}
 
@@ -32,6 +32,8 @@ def read_parts(project: Path, task: Task, runs: Runs) -> list[str]:
         kept = {name: [i for i, one in enumerate(result["runs"][name]) if one in marks[name]] for name in marks}
         if not all(kept.values()):
             return ["`results/read/answers.json`, the answers in paragraphs that `en_mini` has read, is of other runs."]
+        for number in (result["paragraphs"], result["read"], *result["questions"].values()):
+            amount(number)
         rows = []
         for part, title in _PARTS.items():
             if result["questions"][part]:

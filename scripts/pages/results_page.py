@@ -50,7 +50,7 @@ from .results_tables import (
     summary_table,
     values_of,
 )
-from .run_files import AllRuns, Runs, read_runs, refuse_copies
+from .run_files import AllRuns, Runs, read_runs, refuse_copies, understood
 from .summary_lines import earlier_weights_lines, summary_lines
 from .task_notes import DATA
 from .tuned_tables import tuned_parts
@@ -154,7 +154,9 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> list[Pat
     # so that a file in results/ which can't be used changes no plot
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / output.name
-        draft.write_text("\n\n".join(page_parts(project, draft, seeds, all_runs)) + "\n", encoding="utf-8")
+        with understood(project / "results", Messages.RESULTS):
+            text = "\n\n".join(page_parts(project, draft, seeds, all_runs)) + "\n"
+        draft.write_text(text, encoding="utf-8")
         with writing(output, CommandError):
             output.parent.mkdir(parents=True, exist_ok=True)
         for file in sorted(Path(folder).iterdir()):  # the page first

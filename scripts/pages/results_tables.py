@@ -27,7 +27,17 @@ OF_BILMS = {ELMO: "en_mini", MIDI: "en_midi"}
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
+    """Return a table in Markdown.
+
+    Raises ValueError if a row has more or fewer cells than the head, or if a cell would end the row or itself.
+    """
+    rows = list(rows)
+    for row in rows:
+        if len(row) != len(head):
+            raise ValueError(f"a row has {len(row)} cells, the table {len(head)}: {row[0]!r}")
+        for cell in row:
+            if "\n" in cell or "|" in cell.replace("\\|", ""):
+                raise ValueError(f"a text has a line end or a |: {cell[:80]!r}")
     lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
     return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
 

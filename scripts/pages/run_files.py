@@ -55,6 +55,7 @@ class Run(NamedTuple):
 
 _READ = ("network", "seed", "dev", "tests", "mixes", "curve")  # those that are not copied as they are
 _TEXTS = ("commit", "machine", "bilm", "fingerprint")
+_LARGEST = 1e15  # that a number can be
 
 
 class Runs(NamedTuple):
@@ -102,17 +103,23 @@ def understood(path: Path, message: str = Messages.RESULT) -> Iterator[None]:
     """Turn what goes wrong in reading a file into a CommandError. message: with its path and the reason."""
     try:
         yield
+    except CommandError:
+        raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise CommandError(message.format(path=path, reason=repr(error))) from error
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file says. Raises ValueError for what is not JSON, and for numbers that are not finite."""
+    """Return what a JSON file says. Raises ValueError for what is not JSON, and for numbers that are not below 1e15."""
 
-    def refuse(name: str) -> float:
-        raise ValueError(f"a number is {name}")
+    def number(text: str) -> float:
+        value = float(text)
+        if not abs(value) <= _LARGEST:
+            raise ValueError(f"a number is {text[:20]}")
+        return value if any(letter in text for letter in ".eEN") else int(text)
 
-    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text, parse_constant=number, parse_float=number, parse_int=number)
 
 
 def read_record(path: Path, message: str, *more: str) -> dict[str, Any] | None:
@@ -150,24 +157,36 @@ def _read(path: Path, task: Task, network: str, seed: int) -> Run:
         for name, value in facts.items():
             if not (isinstance(value, str) if name in _TEXTS else is_amount(value)):
                 raise ValueError(f"{name} is {value!r}")
+        if not isinstance(data["dev"], dict):
+            raise TypeError(f"dev is {data['dev']!r}")
         dev = {one.key: _score(data["dev"][one.key]) for one in task.measures if one.key in data["dev"]}
         mixes = [LearnedMix(**mix) for mix in data["mixes"]]
-        if not all(math.isfinite(value) for mix in mixes for value in (*mix.weights, mix.gamma)):
-            raise ValueError("a mix has weights or a gamma that are not finite")
+        for mix in mixes:
+            if not all(isinstance(text, str) for text in (mix.component, mix.place)):
+                raise TypeError(f"a mix is that of {mix.component!r}, {mix.place!r}")
+            if not mix.weights or not all(map(is_amount, mix.weights)) or isinstance(mix.gamma, bool):
+                raise ValueError(f"the weights of a mix are {mix.weights!r}")
+            float(mix.gamma)
         curve = [(int(updates), _score(score)) for updates, score in data.get("curve", [])]
         return Run(network=network, seed=seed, dev=dev, tests=_tests(data, task), mixes=mixes, curve=curve, **facts)
 
 
 def is_amount(value: object) -> bool:
     """Return whether a value is a finite number, and not negative."""
-    return isinstance(value, int | float) and 0 <= value < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def amount(value: Any) -> float:
+    """Return a value. Raises ValueError if it is not a finite number, or negative."""
+    if not is_amount(value):
+        raise ValueError(f"an amount is {value!r}")
+    return float(value)
 
 
 def _score(value: Any) -> float:
-    number = float(value)
-    if not 0 <= number <= 1:
-        raise ValueError(f"a score is {number}, not between 0 and 1")
-    return number
+    if not is_amount(value) or value > 1:
+        raise ValueError(f"a score is {value!r}, not a number between 0 and 1")
+    return float(value)
 
 
 def _trivial(path: Path, task: Task) -> tuple[str, dict[str, dict[str, float]]]:
@@ -175,7 +194,9 @@ def _trivial(path: Path, task: Task) -> tuple[str, dict[str, dict[str, float]]]:
         return "", {}
     with understood(path):
         data = read_json(path)
-        return str(data["what"]), _tests(data, task)
+        if not isinstance(data["what"], str) or not data["what"]:
+            raise ValueError(f"what is {data['what']!r}")
+        return data["what"], _tests(data, task)
 
 
 def _tests(data: dict[str, Any], task: Task) -> dict[str, dict[str, float]]:

@@ -11,7 +11,7 @@ from ..runs.tuned_tasks import TUNED, TUNED_TASKS, tuned_result
 from ..shared.messages import Messages
 from .figures import error_cut, mean_percent, shown_cut
 from .results_tables import apart_line, table, values_of
-from .run_files import AllRuns, Run, read_json, read_runs, understood
+from .run_files import AllRuns, Run, amount, read_json, read_runs, understood
 
 # Table 7 of Peters et al. 2018: forward perplexity before and after; of contexts for SQuAD, of CoNLL-2003 for entities
 _PAPER = {
@@ -90,9 +90,12 @@ def read_tuning(path: Path) -> Tuning | None:
     with understood(path, Messages.TUNED_RESULT):
         data = read_json(path)
         for side in ("before", "after"):
-            float(data[side]["forward"]), float(data[side]["without_unknown"]["forward"])
+            amount(data[side]["forward"]), amount(data[side]["without_unknown"]["forward"])
+        for text in ("commit", "machine", "bilm"):
+            if not isinstance(data[text], str):
+                raise TypeError(f"{text} is {data[text]!r}")
         source = f"commit {data['commit']}; {data['machine']}; `en_mini` {data['bilm']}"
-        return Tuning(data["before"], data["after"], int(data["tokens"]), float(data["minutes"]), source)
+        return Tuning(data["before"], data["after"], int(amount(data["tokens"])), amount(data["minutes"]), source)
 
 
 def _perplexities(measured: Mapping[str, Tuning]) -> str:

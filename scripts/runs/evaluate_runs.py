@@ -35,14 +35,23 @@ from .train_runs import networks_of, read_run, seeds_of, task_of
 def scores_on(nlp: Language, corpus: Path, task: Task) -> dict[str, float]:
     """Return the scores of a pipeline on a file of docs that are numbers, "speed" in words per second among them.
 
-    Raises CommandError if the file has no docs.
+    Raises CommandError if there is no such file, if it has no docs, or if they lack the task's annotations.
     """
+    if not corpus.is_file():
+        raise CommandError(Messages.CORPUS_MISSING.format(path=corpus))
     augmenter = build_given_spans(list(task.given)) if task.given else None
     docs = Corpus(corpus, gold_preproc=task.gold_preproc, augmenter=augmenter)
     examples = list(docs(nlp))
     if not examples:
         raise CommandError(Messages.NO_DOCS.format(path=corpus))
-    return numbers_in(nlp.evaluate(examples))
+    return require_measures(task, numbers_in(nlp.evaluate(examples)), corpus)
+
+
+def require_measures(task: Task, scores: dict[str, float], corpus: Path) -> dict[str, float]:
+    """Return scores. Raises CommandError if a measure of the task is not among them. corpus: that was scored."""
+    if missing := [one.name for one in task.measures if one.key not in scores]:
+        raise CommandError(Messages.NO_MEASURE.format(path=corpus, missing=", ".join(missing)))
+    return scores
 
 
 def numbers_in(scores: dict[str, Any]) -> dict[str, float]:

@@ -39,11 +39,15 @@ def load(folder: Path) -> Language:
 
 
 def words_per_second(nlp: Language, corpus: Path) -> float:
-    """Return the speed of a pipeline on the words of a .spacy file."""
+    """Return the speed of a pipeline on the words of a .spacy file. Raises CommandError if it has none."""
+    if not corpus.is_file():
+        raise CommandError(Messages.CORPUS_MISSING.format(path=corpus))
     docs = [
         Doc(nlp.vocab, words=[token.text for token in doc], spaces=[bool(token.whitespace_) for token in doc])
         for doc in DocBin().from_disk(corpus).get_docs(nlp.vocab)
     ]
+    if not any(map(len, docs)):
+        raise CommandError(Messages.NO_DOCS.format(path=corpus))
     begin = time.perf_counter()
     for _ in nlp.pipe(docs):
         pass

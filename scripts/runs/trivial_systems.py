@@ -31,7 +31,7 @@ from spacy_elmo.tasks.roles.scorer import score_roles
 from ..shared.command import run_command
 from ..shared.measurement import write_record
 from ..shared.messages import Messages
-from .evaluate_runs import numbers_in
+from .evaluate_runs import numbers_in, require_measures
 from .experiments import Task, trivial_of
 from .train_runs import task_of
 
@@ -153,7 +153,7 @@ def scores_of(system: TrivialSystem, task: Task, train: Path) -> dict[str, dict[
         examples = [Example(_solved(solve, example.reference), example.reference) for example in Corpus(path)(nlp)]
         if not examples:
             raise CommandError(Messages.NO_DOCS.format(path=path))
-        scores[name] = numbers_in(system.score(examples))
+        scores[name] = require_measures(task, numbers_in(system.score(examples)), Path(path))
     return scores
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.formats.atomic import replacing
+from spacy_elmo.formats.atomic import replacing, writing
 
 from .messages import Messages
 
@@ -27,12 +27,24 @@ def read_lines(path: Path) -> list[str]:
     return [line.removesuffix("\r") for line in text.split("\n")]
 
 
+def refuse_sources(target: Path, *sources: Path) -> None:
+    """Raise CorpusError if a file that is read would be written."""
+    for source in sources:
+        if target.resolve() == source.resolve():
+            raise CorpusError(Messages.CORPUS_TARGET.format(source=source))
+
+
 def write_docs(source: Path, docs: Iterable[Doc], target: Path) -> None:
-    """Write docs to a DocBin, which is complete or not written at all. Raises CorpusError if there are none."""
+    """Write docs to a DocBin, which is complete or not written at all.
+
+    Raises CorpusError if there are none, if the file can't be written, or if it is the source.
+    """
+    refuse_sources(target, source)
     binary = DocBin(docs=docs, store_user_data=False)
     if not len(binary):
         raise CorpusError(Messages.CORPUS_EMPTY.format(path=source))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target, CorpusError) as temporary:
+    with writing(target, CorpusError):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target, CorpusError) as temporary, writing(target, CorpusError):
         temporary.write_bytes(binary.to_bytes())
     print(f"{source}: {len(binary):,} docs -> {target}")

@@ -39,7 +39,7 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
     """Write a record as JSON, whole or not at all, and the folder around it. Raises CommandError if it can't."""
     with writing(path, CommandError):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, CommandError) as temporary:
+    with replacing(path, CommandError) as temporary, writing(path, CommandError):
         temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

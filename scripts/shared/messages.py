@@ -111,14 +111,24 @@ class Messages:
         "{path}: its conversion would be written to {target}, which is the file itself, the list of first senses or "
         "the conversion of another file. Expected files with names of their own, and another folder."
     )
+    SENSES_NONE = "{path}: no word has a sense of WordNet's list. Expected a corpus with senses: give another one."
+    CORPUS_TARGET = "{source} would be replaced by its own conversion. Expected another file for the conversion."
     SENSES_EMPTY = "{path}: no senses. Expected WordNet's file index.sense."
     READ_RESULT = "{path}: can't be used ({reason}). Expected what read_paragraphs.py writes: run it again."
     RUN = "{path}: can't be used ({reason}). Expected what train_runs.py writes: delete its folder and train again."
+    NO_MEASURE = (
+        "{path}: its docs give no {missing}. Expected docs with the annotations that the task scores: convert the "
+        "corpus again."
+    )
     NO_DOCS = "{path}: no docs. Expected a test part to score: convert the corpus again."
     SEED_TWICE = "the seeds are {got!r}. Expected each once: a run that is counted twice would make means of one run."
     NO_RUNS = "{path}: no trained run in it. Expected NETWORK/seed-N with a run.json: train first."
     RESULT_TWICE = "results/{got}.json is the result of results/{other}.json. Expected one of its own: evaluate again."
     RESULT = "{path}: can't be used ({reason}). Expected what evaluate_runs.py writes: delete it and evaluate again."
+    RESULTS = (
+        "{path}: a file in it can't be used ({reason}). Expected what the scripts write: `git status results` shows "
+        "which files were changed."
+    )
     NO_RESULTS = "{path}: no results in it. Expected TASK/NETWORK/seed-N.json: train and evaluate first."
 
     # Shipping

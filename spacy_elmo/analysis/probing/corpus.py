@@ -8,6 +8,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
+import spacy
 from spacy.tokens import Doc, Span
 from spacy.training.converters.conllu_to_docs import conllu_to_docs, has_ner
 
@@ -97,18 +98,26 @@ def _conllu_sentences(path: Path, entities: bool) -> Iterator[Doc]:
     entities: whether they are wanted. Then the file is read twice, because spaCy looks for them in all of a text, and
         if there is one, other words are outside of entities.
     """
-    has_entities = entities and any(has_ner(text, _ENTITY) for text, _ in _conllu_texts(path))
-    for text, blocks in _conllu_texts(path):
-        for doc, block in zip(conllu_to_docs(text, n_sents=1, no_print=True), blocks):
+    has_entities = entities and any(has_ner(text, _ENTITY) for text, *_ in _conllu_texts(path))
+    for text, blocks, lines in _conllu_texts(path):
+        vocab = spacy.blank("xx").vocab  # spaCy's reader has one that knows nothing of the form of words
+        docs = conllu_to_docs(text, n_sents=1, no_print=True)
+        for block, line in zip(blocks, lines):
+            try:
+                doc = next(docs)
+            except Exception as error:  # a value that spaCy does not know, or a head that is not there
+                raise CorpusError(Errors.PROBE_LINE.format(source=path, line=line, reason=error)) from error
             _remove_missing(doc, block)
             if has_entities and not doc.has_annotation("ENT_IOB"):
                 doc.set_ents([], default="outside")
-            yield doc  # all of the block: spaCy would cut a sentence at each root, and without heads each word is one
+            # all of the block: spaCy would cut a sentence at each root, and without heads each word is one
+            yield Doc(vocab).from_bytes(doc.to_bytes())
 
 
-def _conllu_texts(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield parts of a .conllu file, as spaCy's reader expects them, and their sentences."""
+def _conllu_texts(path: Path) -> Iterator[tuple[str, list[str], list[int]]]:
+    """Yield parts of a .conllu file, as spaCy's reader expects them, their sentences, and the lines of these."""
     blocks: list[str] = []
+    lines: list[int] = []
     size = 0
     for item in read_items([path]):
         try:
@@ -117,12 +126,13 @@ def _conllu_texts(path: Path) -> Iterator[tuple[str, list[str]]]:
         except Unusable as error:
             raise CorpusError(Errors.PROBE_LINE.format(source=path, line=item.line, reason=error)) from error
         blocks += found
+        lines += [item.line] * len(found)
         size += len(text)
         if blocks and size >= _CHARACTERS:
-            yield _joined(blocks), blocks
-            blocks, size = [], 0
+            yield _joined(blocks), blocks, lines
+            blocks, lines, size = [], [], 0
     if blocks:
-        yield _joined(blocks), blocks
+        yield _joined(blocks), blocks, lines
 
 
 def _joined(blocks: list[str]) -> str:

@@ -82,7 +82,7 @@ def read_first_senses(path: Path) -> dict[Lemma, str]:
         if not line:
             continue
         columns = [column.strip() for column in line.split("\t")]
-        if len(columns) != 3 or not all(columns):
+        if len(columns) != 3 or not all(columns) or columns[2] == NONE or len(columns[2].split()) > 1:
             raise CorpusError(Errors.FIRST_SENSES_COLUMNS.format(source=path, line=number, got=shown(line)))
         lemma = Lemma(*columns[:2])
         if lemma in first:
@@ -119,6 +119,8 @@ def _add(sentence: SenseSentence, line: str, path: Path, number: int) -> None:
     sentence.words.extend(words)
     if columns[3] == NONE:
         return
+    if NONE in columns[3].split():
+        raise CorpusError(Errors.SENSES_COLUMNS.format(source=path, line=number, got=shown(line)))
     lemma = Lemma(*columns[1:3])
     if not all(lemma):
         missing = "a part of speech" if lemma.lemma else "a lemma"

@@ -5,6 +5,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+import spacy
 import srsly
 from spacy.attrs import POS
 from spacy.tokens import Doc, DocBin
@@ -48,6 +49,17 @@ def test_conllu(tmp_path: Path) -> None:
     assert corpus.words == ["De", "le", "rivage", ".", "Va"]
     assert read(path, limit=1).sentences == [["De", "le", "rivage", "."]]
     assert read(path, limit=2**63) == read(path)
+
+
+def test_the_form_of_words(tmp_path: Path) -> None:
+    """What spaCy knows of a word's form is the same in .conllu and in .spacy."""
+    path = tmp_path / "a.conllu"
+    path.write_text(CONLLU, encoding="utf8")
+    docs = [Doc(spacy.blank("xx").vocab, words=words) for words in (["De", "le", "rivage", "."], ["Va"])]
+    same = write(tmp_path / "a.spacy", *docs)
+    for attribute in ("is_title", "shape", "lower", "is_punct"):
+        assert read(path, attribute) == read(same, attribute)
+    assert read(path, "is_title").labels == ["True", "False", "False", "False", "True"]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +216,10 @@ def test_refusals(tmp_path: Path) -> None:
     ):
         read(bad)
     bad.write_text(CONLLU.replace("4\t.", "x\t."))
-    with pytest.raises(CorpusError, match=r"bad\.conllu: damaged"):
+    with pytest.raises(CorpusError, match=r"bad\.conllu, the sentence at line 1: .*'x'\. Correct or remove it"):
+        read(bad)
+    bad.write_text(CONLLU.replace("VERB", "FOO"))
+    with pytest.raises(CorpusError, match=r"bad\.conllu, the sentence at line 9: .*FOO"):
         read(bad)
     bad.write_text(f"{CONLLU}1\tx\0\n\n")
     with pytest.raises(

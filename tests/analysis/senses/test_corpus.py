@@ -89,6 +89,8 @@ def test_first_senses(tmp_path: Path) -> None:
     for text, message in (
         ("bank\tn\n", "line 1: .* Expected a lemma"),
         ("bank\tn\t\n", "line 1: "),
+        ("bank\tn\t-\n", "line 1: .* and the first sense"),
+        ("bank\tn\tbank1 bank2\n", "line 1: .* and the first sense"),
         ("\n", "no first senses"),
         ("bank\tn\ta\nbank\tn\ta\n", r"line 2: bank \(n\) again"),
     ):

@@ -66,6 +66,17 @@ def test_a_file_of_other_contents_is_named(tmp_path: Path, project: Path, served
         get_assets(project, data)
 
 
+def test_a_file_of_the_user_stays(project: Path, served: tuple[Path, str]) -> None:
+    """It has another MD5, and nothing came in its place."""
+    path = project / "assets/x/a.txt"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"my own\n")
+    (served[0] / "b.txt").write_bytes(TEXT["b.txt"])
+    with pytest.raises(DownloadError, match=r"a\.txt"):
+        get_assets(project, None)
+    assert path.read_bytes() == b"my own\n"
+
+
 def test_files_that_are_there_stay(project: Path, served: tuple[Path, str]) -> None:
     for name, text in TEXT.items():
         (served[0] / name).write_bytes(text)

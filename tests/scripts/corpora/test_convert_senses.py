@@ -74,3 +74,22 @@ def test_nothing_is_replaced_by_a_conversion(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"index\.sense: no senses"):
         main(index, tmp_path / "senses", [test])
     assert not (tmp_path / "senses").exists()
+
+
+def test_a_corpus_without_senses(tmp_path: Path) -> None:
+    index, source = tmp_path / "index.sense", tmp_path / "test.tsv"
+    index.write_text(INDEX)
+    source.write_text("The\tthe\tDT\t-\n")
+    with pytest.raises(CorpusError, match=r"test\.tsv: no word has a sense"):
+        main(index, tmp_path / "senses", [source])
+    assert not (tmp_path / "senses" / "test.tsv").exists()
+
+
+def test_the_list_of_senses_stays(tmp_path: Path) -> None:
+    index, source = tmp_path / "in" / "test.tsv", tmp_path / "test.tsv"
+    index.parent.mkdir()
+    index.write_text(INDEX)
+    source.write_text(SOURCE, encoding="utf8")
+    with pytest.raises(CorpusError, match="would be replaced by its own conversion"):
+        main(index, index.parent, [source])
+    assert index.read_text() == INDEX

@@ -9,7 +9,7 @@ import pytest
 from scripts.pages.bilm_tables import bilm_parts
 from spacy_elmo.errors import CommandError
 
-FACTS = {"command": "python -m x", "commit": "abc123", "machine": "a processor", "minutes": 12.4}
+FACTS = {"command": "python -m x en_mini en_midi", "commit": "abc123", "machine": "a processor", "minutes": 12.4}
 BYTES = {"weights.hdf5": 6_364_730, "softmax.hdf5": 7_495_820}
 TEXTS = {"wikipedia": 63.17, "novels": 55.04, "newswire": 124.8, "tweets": 325.0}
 
@@ -34,7 +34,7 @@ def test_both_bilms(tmp_path: Path) -> None:
     add(tmp_path, "en_mini", result())
     page = "\n".join(bilm_parts(tmp_path))
     assert "| perplexity, Wikipedia: 1,000 sentences, 20,000 words | 63.2 |" in page
-    assert "- `python -m x`; commit abc123; a processor; 12 minutes" in page
+    assert "- `python -m x en_mini en_midi`; commit abc123; a processor; 12 minutes" in page
     assert "Fewer bits" not in page
     add(tmp_path, "en_midi", result(50.46))
     page = "\n".join(bilm_parts(tmp_path))

@@ -5,7 +5,7 @@ from statistics import mean, variance
 
 import pytest
 
-from scripts.pages.figures import apart, error_cut, mean_percent, shown_cut, spread, student
+from scripts.pages.figures import apart, error_cut, mean_percent, percent, shown_cut, spread, student
 
 
 def test_of_one_run_no_deviation() -> None:
@@ -22,6 +22,12 @@ def test_error_cuts() -> None:
     assert shown_cut(0.1234) == "12.3 %"
     assert mean_percent([]) == ""
     assert mean_percent([0.5, 0.6]) == "55.0"
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, True, math.nan])
+def test_what_is_no_share(share: float) -> None:
+    with pytest.raises(ValueError, match="not a number between 0 and 1"):
+        mean_percent([share]) if share is not True else percent(share)
 
 
 def test_student() -> None:

@@ -18,7 +18,8 @@ def layers(*values: tuple[float, float]) -> list[dict[str, Any]]:
     """Trained and random accuracies of the layers, F1 half of them."""
     names = ("trained", "random")
     return [
-        {"layer": number} | {name: {"accuracy": one, "f1": one / 2} for name, one in zip(names, both)}
+        {"layer": "mean" if number == 3 else number}
+        | {name: {"accuracy": one, "f1": one / 2} for name, one in zip(names, both)}
         for number, both in enumerate(values)
     ]
 
@@ -59,8 +60,8 @@ VERDICTS = {
 def test_probes_and_senses(tmp_path: Path) -> None:
     majority = {"accuracy": 0.5, "f1": 0.25}
     four = layers((0.6, 0.1), (0.9, 0.2), (0.8, 0.3), (0.85, 0.4))
-    add(tmp_path, "probe_tag", {"majority": majority, "layers": four})
-    add(tmp_path, "probe_ent", {"majority": majority, "layers": four})
+    add(tmp_path, "probe_tag", {"attribute": "tag", "majority": majority, "layers": four})
+    add(tmp_path, "probe_ent", {"attribute": "ent", "majority": majority, "layers": four})
 
     def senses(first: float) -> dict[str, Any]:
         rows = [{"layer": layer, "f1": first + 0.01 * i} for i, layer in enumerate((0, 1, 2, "mean"))]
@@ -121,6 +122,16 @@ def test_judged_neighbours_are_those_that_were_found() -> None:
 
 def test_nothing_was_measured(tmp_path: Path) -> None:
     assert inside_parts(tmp_path) == []
+
+
+@pytest.mark.parametrize("change", [{"attribute": "upos"}, {"layers": []}, {"majority": {"accuracy": 5, "f1": 0.5}}])
+def test_results_of_something_else(tmp_path: Path, change: dict[str, Any]) -> None:
+    whole = {"attribute": "tag", "majority": {"accuracy": 0.5, "f1": 0.25}, "layers": layers(*[(0.5, 0.1)] * 4)}
+    add(tmp_path, "probe_tag", whole)
+    assert inside_parts(tmp_path)
+    add(tmp_path, "probe_tag", whole | change)
+    with pytest.raises(CommandError, match="Expected what `project run inside` writes"):
+        inside_parts(tmp_path)
 
 
 @pytest.mark.parametrize("result", [{}, {"majority": {"accuracy": 0.5}, "layers": []}, 3])

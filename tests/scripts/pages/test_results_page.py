@@ -172,13 +172,32 @@ def test_a_copied_result(project: Path) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [{"minutes": "x"}, {"words_per_second": -1}, {"megabytes": math.inf}, {"commit": 5}, {"dev": {"ents_f": 93}}],
+    [
+        {"minutes": "x"},
+        {"words_per_second": -1},
+        {"megabytes": math.inf},
+        {"megabytes": 10**400},
+        {"commit": 5},
+        {"dev": {"ents_f": 93}},
+        {"dev": []},
+        {"tests": {"test": {"ents_f": True, "ents_p": 0.5, "ents_r": 0.5}}},
+        {"tests": {"test": {"ents_f": "0.5", "ents_p": 0.5, "ents_r": 0.5}}},
+        {"mixes": [MIX | {"weights": [], "gamma": 1.0}]},
+        {"mixes": [MIX | {"weights": [0.5, 0.3, 0.2], "gamma": 1.0, "component": None}]},
+    ],
 )
 def test_impossible_values(project: Path, changed: dict[str, Any]) -> None:
     path = project / "results/ner/elmo/seed-0.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changed))
     with pytest.raises(CommandError, match=r"elmo/seed-0\.json.*evaluate again"):
         write_results(project, project / "docs/results.md", (0, 1, 2))
+
+
+def test_a_text_that_would_break_the_page(project: Path) -> None:
+    add_run(project, "roles/elmo", {"roles_f": 0.5, "roles_p": 0.5, "roles_r": 0.5}, commit="a | b\n\n# Heading")
+    with pytest.raises(CommandError, match=r"a text has a line end or a \|.*git status results"):
+        write_results(project, project / "docs/results.md", (0, 1, 2))
+    assert not (project / "docs").exists()
 
 
 def test_pictures_of_others_stay(project: Path) -> None:

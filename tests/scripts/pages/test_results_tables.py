@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from run_results import add_run
 
-from scripts.pages.results_tables import anchor_of, apart_line, ends_line, seeds_lines
+from scripts.pages.results_tables import anchor_of, apart_line, ends_line, seeds_lines, table
 from scripts.pages.run_files import read_runs
 from scripts.runs.experiments import TASKS
 
@@ -21,6 +21,12 @@ from scripts.runs.experiments import TASKS
 )
 def test_anchors(title: str, anchor: str) -> None:
     assert anchor_of(title) == anchor
+
+
+@pytest.mark.parametrize("row", [["a"], ["a", "b", "c"], ["a", "b|c"], ["a", "b\n\n# c"]])
+def test_rows_that_break_a_table(row: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"a row has|a text has"):
+        table(["x", "y"], [["1", "2\\|3"], row])
 
 
 def test_differences() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from scripts.runs import evaluate_runs
-from scripts.runs.evaluate_runs import facts_of_training, main
+from scripts.runs.evaluate_runs import facts_of_training, main, require_measures
+from scripts.runs.experiments import TASKS
 from spacy_elmo.errors import CommandError
 
 RUN = {
@@ -93,3 +94,10 @@ def test_nothing_was_trained(scored: list[str]) -> None:
     with pytest.raises(CommandError, match="train first"):
         main("ner")
     assert not scored
+
+
+def test_a_test_part_without_the_annotations_of_the_task() -> None:
+    with pytest.raises(CommandError, match=r"test\.spacy: its docs give no F1, recall"):
+        require_measures(TASKS[0], {"speed": 1.0, "ents_p": 0.5}, Path("corpus/test.spacy"))
+    scores = dict.fromkeys(("ents_f", "ents_p", "ents_r"), 0.5)
+    assert require_measures(TASKS[0], scores, Path("corpus/test.spacy")) == scores
