@@ -31,9 +31,11 @@ class Pace(NamedTuple):
 
 def pace_parts(all_runs: AllRuns) -> list[str]:
     """Return the paragraphs on how many updates x alone needs for its best score, and ELMo for the same one."""
-    rows = []
+    rows, others = [], []
     for task, runs in all_runs:
-        if (pace := pace_of(runs)) is not None:
+        if (pace := pace_of(runs)) is None:
+            others.append(task.title)
+        else:
             soon = "never" if pace.elmo is None else f"{pace.elmo:,.0f}"
             rows.append([task.title, f"{pace.alone:,.0f}", soon, f"{pace.every:,}", f"{pace.reached} of {pace.runs}"])
     if not rows:
@@ -46,7 +48,8 @@ def pace_parts(all_runs: AllRuns) -> list[str]:
         "epochs without ELMo and 10 with it."
     )
     head = ["task", "updates, x alone", "updates, [x; ELMo]", "evaluated every", "reached in"]
-    return ["## How soon", text, table(head, rows)]
+    parts = ["## How soon", text, table(head, rows)]
+    return [*parts, f"Not recorded for {'; '.join(others)}."] if others else parts
 
 
 def updates_until(curve: Sequence[tuple[int, float]], score: float) -> int | None:

@@ -23,8 +23,11 @@ def test_how_soon(tmp_path: Path) -> None:
     for network, of_seeds in curves.items():
         for seed, curve in enumerate(of_seeds):
             add_run(tmp_path, f"ner/{network}", entities(0.5), seed, curve=curve)
+    add_run(tmp_path, "ner_wnut17/elmo", entities(0.5))
     task = TASKS[0]
-    heading, _, table = pace_parts([(task, read_runs(tmp_path, task, (0, 1, 2)))])
+    of_tasks = [(one, read_runs(tmp_path, one, (0, 1, 2))) for one in (task, TASKS[1])]
+    heading, _, table, others = pace_parts(of_tasks)
+    assert others == "Not recorded for Entities, WNUT-17."
     assert heading == "## How soon"
     assert table.splitlines()[-1] == f"| {task.title} | 300 | 200 | 100 | 2 of 3 |"  # (200 + 400) / 2, (100 + 300) / 2
 
