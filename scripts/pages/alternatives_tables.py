@@ -18,11 +18,12 @@ What you could train on your own text in place of ELMo: static vectors (floret; 
 weights of x (`spacy pretrain`; they are tuned with the component, as its documentation says), or a biLM of half an
 hour. Each had about half an hour of one core, with the settings of its documentation, and read the first text of the
 embedded biLM: Wikipedia of 2015. `spacy pretrain` had numpy multiply its matrices; without that it would have read
-less. The biLM of half an hour had LSTM 1024 and AdamW, the defaults of that time; its minutes contain the evaluation at
-its end. The minutes and words of the embedded biLM are the sums of [its runs](#how-the-bilms-learned): it has also read
-Wikipedia of 2018 and novels. Minutes are those of one core: an hour of two cores counts as 120. The embedded biLM also
-had 7 minutes of a GPU, in which it read 600 million of its words. `en_midi` had 9 minutes of a GPU and none of a core.
-Words read are each program's own count, with repetitions.
+less. The biLM of half an hour has [LSTM 512](pretraining.md#which-size); its minutes contain the evaluation at its end,
+which took eight of them. The minutes and words of the embedded biLM are the sums of [its runs](#how-the-bilms-learned):
+it has also read Wikipedia of 2018 and novels. Minutes are those of one core: an hour of two cores counts as 120. The
+embedded biLM also had 7 minutes of a GPU, in which it read 600 million of its words. `en_midi` had 9 minutes of a GPU
+and none of a core. Words read are each program's own count, with repetitions. Machines had other processors of the same
+kind: floret a Zen 4, the half-hour biLM a Zen 5.
 
 The corpus is Broad Twitter, and x is the same in all rows, but for the vectors. All networks but those of `spacy
 pretrain` and the half-hour biLM are the runs of [Broad Twitter](#entities-broad-twitter). Words per second were
