@@ -94,9 +94,18 @@ def is_scored(target: Path, run: dict[str, Any], test_files: dict[str, str]) -> 
     return {name: result.get(name) for name in facts} == facts and files == test_files
 
 
+def load_run(folder: Path) -> Language:
+    """Return the pipeline that a run has trained: its model-best. Raises CommandError if it can't be loaded."""
+    path = folder / "model-best"
+    try:
+        return spacy.load(path)
+    except (OSError, ValueError) as error:
+        raise CommandError(Messages.RUN.format(path=path, reason=error)) from error
+
+
 def measure(task: Task, folder: Path, run: dict[str, Any]) -> dict[str, Any]:
     """Return what is written of a run. folder: it has model-best. run: what training wrote."""
-    nlp = spacy.load(folder / "model-best")
+    nlp = load_run(folder)
     tests = {name: scores_on(nlp, Path(path), task) for name, path in task.tests.items()}
     return {
         **facts_of_training(run),

@@ -25,7 +25,7 @@ from spacy_elmo.pretraining.text.reading import read_sentences
 from ..shared.command import run_command
 from ..shared.measurement import Measurement
 from ..shared.messages import Messages
-from .evaluate_runs import numbers_in
+from .evaluate_runs import load_run, numbers_in
 from .experiments import folder_of
 from .train_runs import networks_of, read_run, seeds_of, task_of
 
@@ -107,7 +107,7 @@ def main(
 
 def _scores(folder: Path, corpus: Path, in_read: Sequence[bool]) -> dict[str, dict[str, float]]:
     """Return the scores of a run on the questions of each part; {} for a part without any."""
-    nlp = spacy.load(folder / "model-best")
+    nlp = load_run(folder)
     parts: dict[str, list[Example]] = {part: [] for part in PARTS}
     for example, was_read in zip(Corpus(corpus)(nlp), in_read, strict=True):
         parts["read" if was_read else "others"].append(example)

@@ -9,7 +9,7 @@ class Messages:
     # Corpora
     CORPUS_UNREADABLE = "{path}: can't be read ({reason}). Expected a corpus in UTF-8."
     DOCS_UNREADABLE = "{path}: can't be read ({reason}). Expected a .spacy file: convert the corpus first."
-    CORPUS_EMPTY = "{path}: no sentences in it. Expected one or more: get the file again."
+    CORPUS_EMPTY = "{path}: no sentences in it that can be used. Expected one or more: check the file and the options."
     CORPUS_COLUMNS = "{path}, line {line}: {got} columns. Expected a word, a tab and a tag."
     CORPUS_TAG = "{path}, line {line}: the tag is {got}. Expected O, or B- or I- and a type."
     CORPUS_NO_WORD = "{path}, line {line}: the tag {got} without a word. Expected a word, or the tag O."

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scripts.runs import evaluate_runs
-from scripts.runs.evaluate_runs import facts_of_training, main, require_measures
+from scripts.runs.evaluate_runs import facts_of_training, load_run, main, require_measures
 from scripts.runs.experiments import TASKS
 from spacy_elmo.errors import CommandError
 
@@ -101,3 +101,8 @@ def test_a_test_part_without_the_annotations_of_the_task() -> None:
         require_measures(TASKS[0], {"speed": 1.0, "ents_p": 0.5}, Path("corpus/test.spacy"))
     scores = dict.fromkeys(("ents_f", "ents_p", "ents_r"), 0.5)
     assert require_measures(TASKS[0], scores, Path("corpus/test.spacy")) == scores
+
+
+def test_a_run_without_a_pipeline(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"model-best: can't be used .* train again"):
+        load_run(tmp_path)
