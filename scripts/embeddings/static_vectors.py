@@ -1,6 +1,6 @@
 """Train static vectors (floret) on a text, for the networks "vectors" and "vectors_elmo" of experiments.py.
 
-The paper's x had GloVe vectors. These are trained on the text of the embedded biLM, with the settings of spaCy's own
+The paper's x had static vectors. These are trained on the text of the embedded biLM, with the settings of spaCy's own
 example (projects/pipelines/floret_vectors_demo) but for their width. `pip install floret` first.
 """
 

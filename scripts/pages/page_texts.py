@@ -12,7 +12,7 @@ larger training sets."""
 
 SUMMARY = """\
 Scores of the test part, in %; means over the runs. "Beyond seeds": whether the two scores differ by more than seeds
-make likely (Student's t-test, 5 %). The paper's x had static vectors (GloVe), so set its cut beside the one with static
+make likely (Student's t-test, 5 %). The paper's x had static vectors too, so set its cut beside the one with static
 vectors in both networks. How much a score would change on another test part is not in these figures: the accuracy on
 SST-5 has a standard error of 1.1 points."""
 

@@ -48,7 +48,7 @@ def plot_summary(path: Path, all_runs: AllRuns) -> None:
             axes.text(0.3, y, f"{cut:.1f}", va="center", fontsize=8, color="white" if cut > 3 else "black")
     papers = [(row, task.paper) for row, (task, _) in enumerate(rows) if task.paper is not None]
     for number, (row, paper) in enumerate(papers):
-        label = None if number else "the paper's biLM, beside GloVe"
+        label = None if number else "the paper's biLM, beside static vectors"
         axes.plot([paper] * 2, [row - 0.45, row + 0.45], color="black", label=label)
     axes.set_yticks(range(len(rows)), [task.title for task, _ in rows])
     axes.invert_yaxis()

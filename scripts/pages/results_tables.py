@@ -80,7 +80,7 @@ def summary_table(all_runs: AllRuns) -> str:
         "error cut",
         "beyond seeds",
         "error cut, static vectors in both",
-        "the paper's cut, GloVe in both",
+        "the paper's cut, static vectors in both",
     ]
     return table(["task", "measure", *titles, *cuts, "runs of each"], rows)
 

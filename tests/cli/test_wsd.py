@@ -80,3 +80,8 @@ def test_refusals(corpora: tuple[Path, Path], tmp_path: Path) -> None:
     assert "no such file" in run("elmo", "wsd", corpora[0], tmp_path / "gone", code=1)
     assert "Expected a lemma" in run("elmo", "wsd", *corpora, "--first-senses", bad, code=1)
     assert "options.json" in run("elmo", "wsd", *corpora, "--model", tmp_path, code=1)
+
+
+def test_the_training_corpus_as_a_test_set(corpora: tuple[Path, Path]) -> None:
+    assert "TRAIN is a test set too" in run("elmo", "wsd", corpora[0], corpora[0])
+    assert "TRAIN is a test set too" not in run("elmo", "wsd", *corpora)

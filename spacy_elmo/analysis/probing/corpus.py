@@ -105,7 +105,11 @@ def _conllu_sentences(path: Path, entities: bool) -> Iterator[Doc]:
         for block, line in zip(blocks, lines):
             try:
                 doc = next(docs)
-            except Exception as error:  # a value that spaCy does not know, or a head that is not there
+            except (
+                ValueError,
+                LookupError,
+                TypeError,
+            ) as error:  # a value that spaCy does not know
                 raise CorpusError(Errors.PROBE_LINE.format(source=path, line=line, reason=error)) from error
             _remove_missing(doc, block)
             if has_entities and not doc.has_annotation("ENT_IOB"):

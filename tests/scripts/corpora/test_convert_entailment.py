@@ -96,3 +96,13 @@ def test_bad_files(tmp_path: Path, name: str, text: str, message: str) -> None:
         main(tmp_path / "out.spacy", [source])
     assert name in str(error.value)
     assert not (tmp_path / "out.spacy").exists()
+
+
+def test_files_that_would_be_lost(tmp_path: Path) -> None:
+    source, target = tmp_path / "x.tsv", tmp_path / "x.spacy"
+    source.write_text("neutral\tA man sits .\tA man reads .\n", encoding="utf8")
+    for arguments in ((source, [source]), (target, [source], target), (target, [source], source)):
+        with pytest.raises(CorpusError, match="would be replaced by its own conversion"):
+            main(*arguments)
+    assert not target.exists()
+    assert source.read_text().startswith("neutral")
