@@ -140,18 +140,10 @@ def test_the_published_softmax(folder: Path) -> None:
     assert model.softmax.bias.tolist() == bias[[1, 0, 2, 3, 4]].tolist()
 
 
-def add_tagger(
-    nlp: Language,
-    factory: str = "tagger",
-    *,
-    upstream: str = "elmo",
-    width: int = 256,
-    mix: dict[str, Any] | None = None,
-) -> None:
+def add_tagger(nlp: Language, factory: str = "tagger", *, width: int = 256) -> None:
     """Add a component that listens, ELMo alone its input."""
-    source = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": upstream}
-    block = {"@architectures": "spacy-elmo.Tok2Vec.v1", "source": source}
-    block["mix"] = {"@layers": "spacy-elmo.ScalarMix.v1"} | (mix or {})
+    source = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": "elmo"}
+    block = {"@architectures": "spacy-elmo.Tok2Vec.v1", "source": source, "mix": {"@layers": "spacy-elmo.ScalarMix.v1"}}
     nlp.add_pipe(factory, config={"model": {"tok2vec": block}})
 
 
