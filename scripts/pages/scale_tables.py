@@ -9,38 +9,20 @@ from __future__ import annotations
 RATES = {
     ("en_mini", "float32"): 21_429,
     ("en_mini", "bfloat16"): 37_614,
-    ("small", "float32"): 12_761,
-    ("small", "bfloat16"): 21_867,
     ("original", "float32"): 1_538,
     ("original", "bfloat16"): 2_937,
 }
 CORES_MEASURED = 2
-WIDTHS = {"en_mini": 256, "small": 256, "original": 1024}
+WIDTHS = {"en_mini": 256, "original": 1024}
 LAYERS = 3
 # Seconds of processor time a token for reading, tokenising and writing Parquet, en_mini, the mean in float32.
 BESIDE = 10e-6
-# Bytes a token, en_mini (width 256), Wikipedia's text with 24 tokens a sentence: python -m benchmarks.corpus.formats.
-BYTES = {
-    ("parquet", "all", "float32"): 3098.1,
-    ("parquet", "all", "float16"): 1562.0,
-    ("parquet", "mean, top or a mix", "float32"): 1038.0,
-    ("parquet", "mean, top or a mix", "float16"): 526.0,
-    ("hdf5", "all", "float32"): 3092.5,
-    ("hdf5", "mean, top or a mix", "float32"): 1044.5,
-    ("safetensors", "mean, top or a mix", "float32"): 1039.6,
-    ("safetensors", "mean, top or a mix", "float16"): 526.3,
-    ("parquet, a vector a sentence", "mean, top or a mix", "float32"): 48.7,
-    ("parquet, a vector a sentence", "mean, top or a mix", "float16"): 28.4,
-    ("spacy", "all", "float32"): 2350.4,
-    ("spacy", "mean, top or a mix", "float32"): 954.4,
-    ("spacy", "mean, top or a mix", "float16"): 481.4,
-}
 # Assumed, not measured.
 MACHINE_CORES = 16
 DISK = 0.5e9  # bytes a second that a machine can write
 SHARED = 10e9  # bytes a second that a storage for all machines takes
 MACHINES = (10, 100, 1000)
-CORPORA = {"1 billion": 1e9, "1 trillion": 1e12}
+TOKENS = 1e9  # of the corpus in the tables: a billion
 WORDS = 14.0  # bytes a token of a Parquet file beside the vectors: words, places, sources
 
 
@@ -97,30 +79,22 @@ def tables() -> list[str]:
         rows.append(f"| {size} | {precision} | {' | '.join(cells)} |")
     result = ["\n".join(rows)]
 
-    rows = ["| format | layers | type | bytes a token |\n|---|---|---|--:|"]
-    rows += [f"| {format} | {layers} | {dtype} | {n:,.0f} |" for (format, layers, dtype), n in BYTES.items()]
-    result.append("\n".join(rows))
-
     kinds = {"all layers, float32": (LAYERS, 4), "mix, float32": (1, 4), "mix, float16": (1, 2)}
-    rows = ["| biLM | stored | 1 billion tokens | 1 trillion tokens |\n|---|---|--:|--:|"]
+    rows = ["| biLM | stored | 1 billion tokens |\n|---|---|--:|"]
     for size in WIDTHS:
         for kind, (layers, each_value) in kinds.items():
-            n = bytes_a_token(size, layers, each_value)
-            rows.append(f"| {size} | {kind} | {amount(1e9 * n)} | {amount(1e12 * n)} |")
+            rows.append(f"| {size} | {kind} | {amount(TOKENS * bytes_a_token(size, layers, each_value))} |")
     result.append("\n".join(rows))
 
-    for label, tokens in CORPORA.items():
-        rows = [
-            f"| {label} tokens | stored | {' | '.join(f'{n:,} machines' for n in MACHINES)} |\n|---|---|--:|--:|--:|"
-        ]
-        for size, precision in RATES:
-            for kind, (layers, each_value) in kinds.items():
-                hours_each = []
-                for machines in MACHINES:
-                    n, slowest = hours(tokens, machines, size, precision, bytes_a_token(size, layers, each_value))
-                    hours_each.append(duration(n) + (f" ({slowest})" if slowest != "cores" else ""))
-                rows.append(f"| {size}, {precision} | {kind} | {' | '.join(hours_each)} |")
-        result.append("\n".join(rows))
+    rows = [f"| 1 billion tokens | stored | {' | '.join(f'{n:,} machines' for n in MACHINES)} |\n|---|---|--:|--:|--:|"]
+    for size, precision in RATES:
+        for kind, (layers, each_value) in kinds.items():
+            hours_each = []
+            for machines in MACHINES:
+                n, slowest = hours(TOKENS, machines, size, precision, bytes_a_token(size, layers, each_value))
+                hours_each.append(duration(n) + (f" ({slowest})" if slowest != "cores" else ""))
+            rows.append(f"| {size}, {precision} | {kind} | {' | '.join(hours_each)} |")
+    result.append("\n".join(rows))
 
     rows = [
         "| biLM | stored | cores that a disk keeps up with | machines that the shared storage keeps up with: "
