@@ -1,14 +1,12 @@
 """ELMo for spaCy."""
 
 from .allennlp.elmo import Elmo, batch_to_ids
+from .allennlp.elmo_bilm import _ElmoBiLm
 from .allennlp.embedder import ElmoEmbedder
-from .allennlp.raw_layers import _ElmoBiLm
-from .neighbours.building import build_index
-from .neighbours.word_index import WordIndex
+from .analysis.neighbours import WordIndex, build_index
 from .pipeline.encoding import encode
+from .pipeline.extensions import restore_vectors, tfhub_outputs
 from .pipeline.mixes import learned_mixes
-from .pipeline.tfhub import tfhub_outputs
-from .pipeline.vectors import restore_vectors
 
 __version__ = "0.1.0"
 

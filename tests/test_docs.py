@@ -23,12 +23,11 @@ from spacy_elmo import Elmo, ElmoEmbedder, batch_to_ids, bilms
 from spacy_elmo.cli import app
 from spacy_elmo.errors import ChangedBiLMWarning, ElmoError
 from spacy_elmo.formats import read_options, read_weights, write_weights
-from spacy_elmo.modules import precision
+from spacy_elmo.modules import loading as precision
 from spacy_elmo.pipeline.extensions import _GETTERS
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.config_file import to_config
-from spacy_elmo.pretraining.settings.sections import PathSettings
+from spacy_elmo.pretraining.config import PathSettings, PretrainConfig
+from spacy_elmo.pretraining.config_file import to_config
+from spacy_elmo.pretraining.language_model import LanguageModel
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

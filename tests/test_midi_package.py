@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from repository_packages import RepositoryPackage, importable, only_entry_point
 
-from spacy_elmo.formats.named.bilms import GROUP, KNOWN, folder_named
-from spacy_elmo.formats.readers import readers_of
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.settings.sizes import SIZES, Size
+from spacy_elmo.formats.names import GROUP, KNOWN, folder_named
+from spacy_elmo.formats.weights import readers_of
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.presets import SIZES, Size
 
 NAME = "en_midi"
 

@@ -8,8 +8,8 @@ from repository_packages import RepositoryPackage, importable, only_entry_point
 
 from spacy_elmo import bilms
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats.checksums import sha256_of
-from spacy_elmo.pretraining.model.softmax_packages import GROUP, package_folder, package_name
+from spacy_elmo.formats.paths import sha256_of
+from spacy_elmo.pretraining.language_model import GROUP, package_folder, package_name
 
 DATA = {"softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy", "bilm.sha256"}
 

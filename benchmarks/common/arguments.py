@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from spacy_elmo.modules.precision import Precision
+from spacy_elmo.modules.loading import Precision
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 SIZES = ("original", "small", "midi", "mini")  # of networks, see model_sizes.options_of

@@ -9,7 +9,7 @@ import torch
 from spacy_elmo import bilms
 from spacy_elmo.formats import BiLMOptions, read_options, write_options, write_weights
 from spacy_elmo.modules import BiLM
-from spacy_elmo.pretraining.settings.sizes import SIZES, Size
+from spacy_elmo.pretraining.presets import SIZES, Size
 
 RUNS = Path(__file__).parents[2] / "runs"  # what measurements write
 OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))

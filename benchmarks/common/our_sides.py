@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.precision import Precision, dtype_of
+from spacy_elmo.modules.loading import Precision, dtype_of
 
 Sentences = list[list[str]]
 Seconds = Callable[[int, int], float]  # for the first n sentences, in batches

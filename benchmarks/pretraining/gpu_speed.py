@@ -16,16 +16,14 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.lstm import gpu_scan
-from spacy_elmo.modules.lstm.gpu_scan import fused_cell
-from spacy_elmo.pretraining.run.starting import starting_model
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import PathSettings, TrainingSettings
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
-from spacy_elmo.pretraining.training.distributed import Group
-from spacy_elmo.pretraining.training.trainer import Trainer
+from spacy_elmo.modules import lstm_gpu as gpu_scan
+from spacy_elmo.modules.lstm_gpu import fused_cell
+from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.distributed import Group
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
+from spacy_elmo.pretraining.starting import starting_model
+from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 from ..common.arguments import SIZES
 from ..common.model_sizes import options_of

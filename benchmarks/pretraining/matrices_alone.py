@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.convolutions import N_IDS
-from spacy_elmo.modules.softmax.sampled import MAX_BLOCK_ROWS
+from spacy_elmo.modules.char_cnn import N_IDS
+from spacy_elmo.modules.softmax import MAX_BLOCK_ROWS
 
 REPEATS = 3  # the fastest counts
 

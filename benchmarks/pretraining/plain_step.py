@@ -12,12 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.highway import Highway
-from spacy_elmo.modules.lstm.cell import FORGET_BIAS
-from spacy_elmo.modules.lstm.layers import LstmLayer
-from spacy_elmo.modules.softmax.full import Softmax
-from spacy_elmo.modules.softmax.sampled import LogUniform
-from spacy_elmo.pretraining.training.step import Batch
+from spacy_elmo.modules.char_cnn import Highway
+from spacy_elmo.modules.lstm import LstmLayer
+from spacy_elmo.modules.lstm_cell import FORGET_BIAS
+from spacy_elmo.modules.softmax import LogUniform, Softmax
+from spacy_elmo.pretraining.step import Batch
 
 State = list[tuple[Tensor, Tensor]]
 

@@ -24,18 +24,18 @@ from pathlib import Path
 import torch
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.pretraining.run.starting import find_vocabulary, starting_model
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import (
+from spacy_elmo.pretraining.config import (
     OptimizerSettings,
     PathSettings,
+    PretrainConfig,
     SoftmaxSettings,
     TrainingSettings,
     VocabularySettings,
 )
-from spacy_elmo.pretraining.text.preparing import prepare
-from spacy_elmo.pretraining.training.distributed import processes
-from spacy_elmo.pretraining.training.trainer import Trainer
+from spacy_elmo.pretraining.distributed import processes
+from spacy_elmo.pretraining.prepared import prepare
+from spacy_elmo.pretraining.starting import find_vocabulary, starting_model
+from spacy_elmo.pretraining.trainer import Trainer
 
 from ..common.arguments import count, parser_of
 from ..common.english_like import generated

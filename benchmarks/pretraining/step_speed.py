@@ -28,13 +28,13 @@ import torch
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.softmax.full import Softmax
-from spacy_elmo.pretraining.settings.sections import OptimizerSettings
-from spacy_elmo.pretraining.training.allocation import reuse_memory
-from spacy_elmo.pretraining.training.distributed import Group
-from spacy_elmo.pretraining.training.optimizers import clip, dense_optimizer
-from spacy_elmo.pretraining.training.row_objective import RowObjective
-from spacy_elmo.pretraining.training.step import Batch, Workers
+from spacy_elmo.modules.softmax import Softmax
+from spacy_elmo.pretraining.config import OptimizerSettings
+from spacy_elmo.pretraining.distributed import Group
+from spacy_elmo.pretraining.objectives import RowObjective
+from spacy_elmo.pretraining.optimizers import clip, dense_optimizer
+from spacy_elmo.pretraining.step import Batch, Workers
+from spacy_elmo.pretraining.trainer import reuse_memory
 
 from ..common.arguments import add_common, count, output, parser_of
 from ..common.machine_load import Load, LoadMeter

@@ -7,7 +7,7 @@ import torch
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.softmax.sampled import LogUniform
+from spacy_elmo.modules.softmax import LogUniform
 
 FLOAT, ID = 4, 8  # bytes
 # Zipf-Mandelbrot: p of the word of rank r in proportion to 1 / (r + 2.7) ** 1.1. With V = 50,000, 20 tokens of each of

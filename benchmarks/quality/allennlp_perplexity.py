@@ -21,12 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_elmo.errors import ElmoError
-from spacy_elmo.formats.softmax_file import read_softmax
-from spacy_elmo.pretraining.model.files import OPTIONS, SOFTMAX, WEIGHTS, bilm_folder, softmax_folder
-from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.formats.softmax import read_softmax
+from spacy_elmo.pretraining.language_model import OPTIONS, SOFTMAX, WEIGHTS, LanguageModel, bilm_folder, softmax_folder
 from spacy_elmo.pretraining.scoring import Score, score_text
-from spacy_elmo.pretraining.text.reading import Report, read_sentences
-from spacy_elmo.pretraining.text.vocabulary_file import END, START
+from spacy_elmo.pretraining.text import Report, read_sentences
+from spacy_elmo.pretraining.vocabulary import END, START
 
 from ..common.arguments import count, parser_of, text_file
 from ..speed.peers.environments import PeerError, environment

@@ -16,9 +16,7 @@ import numpy.typing as npt
 import spacy
 from spacy.training import Corpus
 
-from spacy_elmo.analysis.probing.attributes import label_getter
-from spacy_elmo.analysis.probing.corpus import read_labelled
-from spacy_elmo.analysis.probing.probe import embed
+from spacy_elmo.analysis.probing import embed, label_getter, read_labelled
 from spacy_elmo.corpus.bilm import BiLMChoice
 
 from ..common.arguments import PRECISIONS, parser_of, text_file

@@ -14,15 +14,12 @@ import torch
 
 from spacy_elmo import kernels
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.inference.lstm import compiled as compiled_stack
-from spacy_elmo.inference.lstm.compiled import CompiledStack
-from spacy_elmo.inference.lstm.kinds import KINDS, Kind
-from spacy_elmo.inference.lstm.packing import Packing
-from spacy_elmo.inference.lstm.plan import Plans, plan_positions, plan_words
-from spacy_elmo.inference.memory import Buffers
+from spacy_elmo.inference import lstm as compiled_stack
+from spacy_elmo.inference.lstm import KINDS, CompiledStack, Kind
+from spacy_elmo.inference.packing import Buffers, Packing, Plans, plan_positions, plan_words
 from spacy_elmo.inference.workers import run_all
 from spacy_elmo.modules import BiLM, LstmState
-from spacy_elmo.modules.lstm.weights import LayerWeights
+from spacy_elmo.modules.lstm_cell import LayerWeights
 
 from ..common.arguments import add_common, count, counts, parser_of
 from ..common.model_sizes import options_of

@@ -16,7 +16,7 @@ import torch
 from spacy.util import load_config
 from thinc.api import NumpyOps
 
-from spacy_elmo.pipeline.numpy_gemm import build_numpy_gemm
+from spacy_elmo.pipeline.callbacks import build_numpy_gemm
 
 from ..common.arguments import add_common, count, parser_of
 from ..common.english_like import generated

@@ -15,7 +15,7 @@ import numpy as np
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules import load_bilm
-from spacy_elmo.modules.precision import Precision
+from spacy_elmo.modules.loading import Precision
 
 from ..common.machine_load import LoadMeter
 from ..common.model_sizes import RUNS, options_of, write_model

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from spacy_elmo import kernels
-from spacy_elmo.inference.lstm.kinds import KINDS as KINDS_OF_LSTM
+from spacy_elmo.inference.lstm import KINDS as KINDS_OF_LSTM
 
 from ..common.arguments import SIZES, add_common, count, counts, output, parser_of, some_of, text_file
 from ..common.english_like import distinct_share, from_text, generated

@@ -15,8 +15,9 @@ from unittest import mock
 import torch
 
 from spacy_elmo.formats.options import BiLMOptions
-from spacy_elmo.inference import Engine, layout
-from spacy_elmo.inference.word_encoder import WordEncoder
+from spacy_elmo.inference import Engine
+from spacy_elmo.inference import engine as layout
+from spacy_elmo.inference.words import WordEncoder
 from spacy_elmo.modules import BiLM
 
 from ..common.arguments import add_common, count, parser_of

@@ -15,9 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.checksums import sha256_of
-from spacy_elmo.pretraining.model.files import SOFTMAX, WEIGHTS, bilm_folder, softmax_folder
-from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.formats.paths import sha256_of
+from spacy_elmo.pretraining.language_model import SOFTMAX, WEIGHTS, LanguageModel, bilm_folder, softmax_folder
 
 from ..shared.command import run_command
 from ..shared.measurement import Measurement

@@ -17,10 +17,9 @@ import numpy as np
 import typer
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.formats.checksums import sha256_of
-from spacy_elmo.pretraining.model.files import OPTIONS, SOFTMAX, WEIGHTS
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.model.pack import pack
+from spacy_elmo.formats.paths import sha256_of
+from spacy_elmo.pretraining.language_model import OPTIONS, SOFTMAX, WEIGHTS, LanguageModel
+from spacy_elmo.pretraining.pack import pack
 
 from ..shared.command import run_command
 from ..shared.measurement import Measurement

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.scoring import score_text
-from spacy_elmo.pretraining.text.reading import Report, read_sentences
+from spacy_elmo.pretraining.text import Report, read_sentences
 
 from ..shared.corpus_files import TAGGED
 from ..shared.elmo_command import run_elmo

@@ -16,7 +16,7 @@ import typer
 from spacy.util import load_config
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.pretraining.run.metrics import METRICS, read_metrics
+from spacy_elmo.pretraining.metrics import METRICS, read_metrics
 
 from ..shared.command import run_command
 from ..shared.measurement import write_record

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from spacy_elmo import bilms
-from spacy_elmo.analysis.random_weights import random_weights
+from spacy_elmo.analysis.rows import random_weights
 from spacy_elmo.formats import read_options, write_options, write_weights
 
 from ..shared.command import run_command

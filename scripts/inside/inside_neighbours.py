@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spacy_elmo import ElmoEmbedder, WordIndex, build_index
+from spacy_elmo.analysis.neighbours import Neighbour
 from spacy_elmo.errors import CommandError
-from spacy_elmo.neighbours.word_index import Neighbour
 
 from ..runs.facts_of_runs import bilm_mark
 from ..shared.command import run_command

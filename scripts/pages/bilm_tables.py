@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.pretraining.model.files import SOFTMAX, WEIGHTS
+from spacy_elmo.pretraining.language_model import SOFTMAX, WEIGHTS
 
 from ..bilms.measure_bilms import BILMS, NOVELS
 from ..bilms.measure_bits import EMBEDDED, SENTENCES

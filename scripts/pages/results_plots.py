@@ -10,7 +10,7 @@ from pathlib import Path
 
 import matplotlib
 
-from spacy_elmo.cli.views.weights_plot import plot_weights
+from spacy_elmo.cli.weights import plot_weights
 from spacy_elmo.pipeline.mixes import LearnedMix
 
 from ..runs.ablations import SHARES, share_name

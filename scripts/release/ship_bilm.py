@@ -16,9 +16,8 @@ import typer
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import replacing
-from spacy_elmo.pretraining.model.files import COUNTS, OPTIONS, SOFTMAX, WEIGHTS, WORDS
-from spacy_elmo.pretraining.model.pack import pack
-from spacy_elmo.pretraining.model.softmax_packages import write_digest
+from spacy_elmo.pretraining.language_model import COUNTS, OPTIONS, SOFTMAX, WEIGHTS, WORDS, write_digest
+from spacy_elmo.pretraining.pack import pack
 
 from ..shared.command import run_command
 from ..shared.messages import Messages

@@ -22,7 +22,7 @@ from weasel.util import get_checksum  # type: ignore[import-untyped]
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.pipeline.mixes import learned_mixes
-from spacy_elmo.tasks.shared.given_spans import build_given_spans
+from spacy_elmo.tasks.shared import build_given_spans
 
 from ..shared.command import run_command
 from ..shared.measurement import write_record

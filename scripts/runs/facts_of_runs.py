@@ -8,7 +8,7 @@ from typing import Any
 from spacy.language import Language
 from thinc.api import Config, Model
 
-from spacy_elmo.formats.checksums import sha256_of
+from spacy_elmo.formats.paths import sha256_of
 from spacy_elmo.modules.loading import embedded_files
 
 _OTHER_BILMS = ("bilm", "options_file", "weight_file")  # settings with which a pipe reads another one

@@ -20,7 +20,7 @@ from spacy.tokens import Doc
 from spacy.training import Corpus, Example
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.pretraining.text.reading import read_sentences
+from spacy_elmo.pretraining.text import read_sentences
 
 from ..shared.command import run_command
 from ..shared.measurement import Measurement

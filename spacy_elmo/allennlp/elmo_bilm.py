@@ -1,17 +1,160 @@
 """A biLM with the interface that AllenNLP's Elmo expects of its module."""
 
-from collections.abc import Sequence
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..errors import ElmoError, Errors, SettingsError, shown
-from ..formats.characters import words_to_ids
+from ..formats.characters import N_CHARACTERS, words_to_ids
 from ..modules.bilm import BiLM, BiLMOutput
-from ..modules.lstm.state import LstmState
-from .carried import CarriedState, Carrying
-from .lstm_view import ElmoLstmView
+from ..modules.loading import load_bilm
+from ..modules.lstm_cell import LstmState
+
+# of a batch of sentences from a stream; only a longer sentence, alone, has more
+MAX_TOKENS = 8192
+BATCH_SIZE = 64
+
+
+def checked_words(sentence: Iterable[str]) -> list[str]:
+    """Return the words of a sentence as a list.
+
+    sentence: the words.
+
+    Raises ElmoError if the sentence is a string, or a word is not a string.
+    """
+    if isinstance(sentence, str):  # else its letters would be embedded as words
+        raise ElmoError(Errors.CHARACTERS_STRING.format(got=shown(sentence)))
+    words = list(sentence)
+    for word in words:
+        if not isinstance(word, str):
+            raise ElmoError(Errors.CHARACTERS_WORD.format(got=shown(word)))
+    return words
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Raise SettingsError if a number of sentences in a batch is no whole number, or below 1."""
+    if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
+        raise SettingsError(Errors.EMBED_BATCH_SIZE.format(got=batch_size))
+
+
+def batches_of(
+    sentences: Iterable[Sequence[str]], batch_size: int, max_tokens: int | None
+) -> Iterator[list[Sequence[str]]]:
+    """Divide a stream of sentences into batches, in order.
+
+    sentences: lists of words.
+    batch_size: number of sentences in a batch, at most.
+    max_tokens: number of tokens in a batch, at most; None: any number. A longer sentence is a batch alone.
+
+    Raises ElmoError if a sentence is not a list of words.
+    """
+    batch: list[Sequence[str]] = []
+    tokens = 0
+    for sentence in sentences:
+        words = checked_words(sentence)
+        if batch and max_tokens is not None and tokens + len(words) > max_tokens:
+            yield batch
+            batch, tokens = [], 0
+        batch.append(words)
+        tokens += len(words)
+        if len(batch) == batch_size:
+            yield batch
+            batch, tokens = [], 0
+    if batch:
+        yield batch
+
+
+@dataclass
+class CarriedState:
+    """What the next batch starts from.
+
+    stateful: whether row i of a batch starts from the state after row i of the previous batch.
+    state: the state after the previous batch; None: the zero state.
+    """
+
+    stateful: bool
+    state: LstmState | None = None
+
+    def on_device_of(self, zero: LstmState) -> LstmState:
+        """Return the state on the device and in the type of the zero state, which is returned if there is none.
+
+        zero: the zero state of any number of rows.
+        """
+        if self.state is None:
+            return zero
+        return LstmState(*(part.to(other) for part, other in zip(self.state, zero)))
+
+    def reset(self, mask: Tensor | None = None) -> None:
+        """Let the next batch start from the zero state.
+
+        mask: *Shape:* (batch,), bool, true at the rows that start from it; the others go on. None: all rows do.
+
+        Raises ElmoError if the mask is no tensor, or if there is not a state for each of its rows.
+        """
+        if mask is None:
+            self.state = None
+            return
+        rows = 0 if self.state is None else self.state.h.shape[2]
+        if not isinstance(mask, Tensor) or mask.shape != (rows,):
+            got = f"shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else f"type {type(mask).__name__}"
+            raise ElmoError(Errors.ELMO_RESET.format(got=got, expected=(rows,)))
+        if self.state is not None:
+            places = mask.bool()[:, None]
+            self.state = LstmState(*(part.masked_fill(places.to(part.device), 0.0) for part in self.state))
+
+
+class Carrying:
+    """Mixin of what runs batches from a carried state, `_carried`."""
+
+    _carried: CarriedState
+
+    @property
+    def stateful(self) -> bool:
+        """Whether row i of a batch starts from the state after row i of the previous batch."""
+        return self._carried.stateful
+
+    @stateful.setter
+    def stateful(self, value: bool) -> None:
+        self._carried.stateful = bool(value)
+
+
+class ElmoLstmView(Carrying, nn.Module):
+    """What AllenNLP's users write as `elmo._elmo_lstm._elmo_lstm`: its parameters are those of the LSTMs alone.
+
+    lstm: the LSTMs.
+    carried: their state from batch to batch.
+    """
+
+    def __init__(self, lstm: nn.Module, carried: CarriedState) -> None:
+        super().__init__()
+        self.lstm, self._carried = lstm, carried
+
+    @property
+    def _states(self) -> tuple[Tensor, Tensor] | None:
+        """The carried state as AllenNLP lays it out: h and c, *Shape:* (layers, batch, 2 * width) each; or None."""
+        state = self._carried.state
+        return None if state is None else (_side_by_side(state.h), _side_by_side(state.c))
+
+    @_states.setter
+    def _states(self, value: None) -> None:
+        if value is not None:
+            raise SettingsError(Errors.ELMO_STATES.format(got=type(value).__name__))
+        self._carried.reset()
+
+    def reset_states(self, mask: Tensor | None = None) -> None:
+        """Let the next batch start from the zero state. The mask is that of `ElmoBiLM.reset_states`."""
+        self._carried.reset(mask)
+
+
+def _side_by_side(state: Tensor) -> Tensor:
+    """Join the directions. state: *Shape:* (layers, 2, batch, width)."""
+    return state.transpose(1, 2).flatten(2)
 
 
 class _Cached(NamedTuple):
@@ -168,3 +311,94 @@ def _vocabulary_ids(words: Sequence[str], bilm: BiLM) -> Tensor:
     if isinstance(words, str) or not len(words):
         raise SettingsError(Errors.ELMO_VOCABULARY.format(got=shown(words)))
     return torch.from_numpy(words_to_ids(list(words), bilm.options.max_characters))
+
+
+def checked_inputs(
+    inputs: Tensor, word_inputs: Tensor | None, network: ElmoBiLM, dims: int | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """Return the character ids as int64, and the indices of words, or None if the network has no vocabulary for them.
+
+    The ids are zeros if word_inputs were passed in their place, which AllenNLP permits.
+
+    inputs, word_inputs: what the network is to be called with.
+    network: the network.
+    dims: number of dimensions that `inputs` must have; None: 3 or more.
+
+    Raises ElmoError if a tensor cannot be used.
+    """
+    if word_inputs is not None and network.vocabulary is None:
+        warnings.warn(Errors.ELMO_NO_VOCABULARY, stacklevel=3)
+        word_inputs = None
+    characters, device = network.bilm.options.max_characters, network.bilm.char_cnn.embedding.weight.device
+    for name, tensor in (("inputs", inputs), ("word_inputs", word_inputs)):
+        if tensor is None and name == "word_inputs":
+            continue
+        if not isinstance(tensor, Tensor):
+            raise ElmoError(Errors.ELMO_NO_TENSOR.format(name=name, got=type(tensor).__name__))
+        if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+            raise ElmoError(Errors.ELMO_DTYPE.format(name=name, got=str(tensor.dtype).removeprefix("torch.")))
+        if tensor.device != device:
+            raise ElmoError(Errors.ELMO_DEVICE.format(name=name, got=tensor.device, expected=device))
+    if word_inputs is not None and inputs.shape == word_inputs.shape and inputs.dim() >= 2:
+        inputs = inputs.new_zeros(*inputs.shape, characters)
+    if inputs.dim() < 3 or inputs.dim() != (dims or inputs.dim()):
+        message = Errors.ELMO_SHAPE if dims is None else Errors.ELMO_RAW_SHAPE
+        raise ElmoError(message.format(got=tuple(inputs.shape), characters=characters))
+    if inputs.shape[-1] != characters:
+        raise ElmoError(Errors.ELMO_CHARACTERS.format(got=inputs.shape[-1], expected=characters))
+    inputs = inputs.long()
+    if inputs.numel():
+        least, most = int(inputs.min()), int(inputs.max())
+        if least < 0 or most > N_CHARACTERS:
+            raise ElmoError(Errors.ELMO_RANGE.format(got=least if least < 0 else most))
+    if word_inputs is not None and word_inputs.shape != inputs.shape[:-1]:
+        raise ElmoError(Errors.ELMO_WORDS_SHAPE.format(got=tuple(word_inputs.shape), expected=tuple(inputs.shape[:-1])))
+    is_word = (inputs > 0).any(-1) if word_inputs is None else word_inputs != 0
+    # the network counts the words: the last ones would silently be read as padding
+    gaps = (is_word[..., 1:] & ~is_word[..., :-1]).flatten(0, -2).any(1)
+    if gaps.any():
+        name = "inputs" if word_inputs is None else "word_inputs"
+        raise ElmoError(Errors.ELMO_GAP.format(row=int(gaps.nonzero()[0]), name=name))
+    return inputs, word_inputs
+
+
+File = str | os.PathLike[str]
+
+
+class RawBiLM(ElmoBiLM):
+    """An ElmoBiLM that users call themselves, so that it checks what it is called with."""
+
+    def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
+        """Run sentences. Arguments and returns are those of `ElmoBiLM.forward`.
+
+        Raises ElmoError if a tensor cannot be used.
+        """
+        inputs, word_inputs = checked_inputs(inputs, word_inputs, self, dims=3)
+        return super().forward(inputs, word_inputs)
+
+
+class _ElmoBiLm(RawBiLM):
+    """A drop-in for AllenNLP's class of this name (2.10): all layers, with the vectors of `<S>` and `</S>`.
+
+    options_file, weight_file: paths of the official files; both None: the embedded biLM.
+    requires_grad: whether the biLM is trained.
+    vocab_to_cache: words whose vectors of layer 0 are cached, as for `Elmo`.
+    stateful: whether row i of a batch starts from the state after row i of the previous batch, as in AllenNLP.
+
+    Raises ElmoError if files or settings cannot be used.
+    """
+
+    def __init__(
+        self,
+        options_file: File | None,
+        weight_file: File | None,
+        requires_grad: bool = False,
+        vocab_to_cache: Sequence[str] | None = None,
+        stateful: bool = False,
+    ) -> None:
+        if isinstance(vocab_to_cache, list) and not vocab_to_cache:
+            vocab_to_cache = None  # as in AllenNLP
+        if requires_grad and vocab_to_cache is not None:
+            raise SettingsError(Errors.ELMO_CACHED_AND_TRAINED)
+        bilm = load_bilm(options_file, weight_file).requires_grad_(requires_grad)
+        super().__init__(bilm, vocab_to_cache, stateful)

@@ -1,34 +1,209 @@
 """A drop-in for AllenNLP's ElmoEmbedder: from sentences to arrays, or to an HDF5 file of arrays."""
 
 import os
+import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, TextIO
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
-from ..errors import CommandError, Errors, SettingsError, shown
-from ..formats.hdf5_vectors import VectorsWriter
+from ..errors import CommandError, ElmoError, Errors, SettingsError, shown
+from ..formats.characters import TruncatedWords
 from ..formats.options import BiLMOptions
 from ..formats.sentences import read_sentences, refuse_same_file
-from ..formats.truncated import TruncatedWords
-from ..inference.engine import Engine
-from ..inference.frozen import FrozenBiLM
-from ..inference.word_vectors import CACHED_WORDS
+from ..formats.text import Unusable, splitter
+from ..formats.vectors import VectorsWriter
+from ..inference.engine import Engine, FrozenBiLM
+from ..inference.words import CACHED_WORDS
 from ..modules import Arrays, BiLM
-from ..modules.loading import load_named_arrays
-from ..modules.precision import Precision, dtype_of
-from .carried import CarriedState
-from .devices import device_of
-from .embedder_network import EmbedderNetwork
-from .encoding import Encoder
-from .progress import BarSetting, bar_of
-from .sentence_batches import BATCH_SIZE, MAX_TOKENS, batches_of, check_batch_size
+from ..modules.loading import Precision, dtype_of, load_named_arrays
+from .elmo_bilm import (
+    BATCH_SIZE,
+    MAX_TOKENS,
+    CarriedState,
+    Carrying,
+    RawBiLM,
+    batches_of,
+    check_batch_size,
+    checked_words,
+)
+
+
+def device_of(cuda_device: int) -> torch.device:
+    """Return the GPU with this number; -1: the CPU. Raises SettingsError if torch sees no such GPU."""
+    if cuda_device < 0:
+        return torch.device("cpu")
+    seen = torch.cuda.device_count()
+    if cuda_device >= seen:
+        expected = f"0 to {seen - 1}, or -1 (the CPU)" if seen else "-1 (the CPU)"
+        names = f"{seen} of them, counted from 0" if seen else "no GPU"
+        raise SettingsError(Errors.EMBED_DEVICE.format(got=cuda_device, seen=names, expected=expected))
+    return torch.device("cuda", cuda_device)
+
+
+def number_of(device: torch.device) -> int:
+    """Return the number of a GPU; -1 for the CPU. A GPU without a number is the first."""
+    return -1 if device.type == "cpu" else device.index or 0
+
+
+# True: a bar, if stderr is a terminal; "lines": each state of the bar is a line, for a log file
+BarSetting = bool | Literal["lines"]
+SECONDS = 10.0  # from one line to the next, as in AllenNLP's Tqdm.set_slower_interval
+
+
+class Lines:
+    """Writes each state of a bar as a line, which tqdm would write over the one before.
+
+    file: where the lines go.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self.file, self._last = file, ""
+
+    def write(self, text: str) -> None:
+        """Write a text without carriage returns, and nothing if no more than blanks remain, or it was the last one."""
+        text = text.replace("\r", "").rstrip()
+        if text and text != self._last:
+            self.file.write(text + "\n")
+            self._last = text
+
+    def flush(self) -> None:
+        """Flush the file."""
+        self.file.flush()
+
+
+def bar_of(sentences: int, progress: BarSetting) -> "tqdm[None]":
+    """Return a bar on stderr.
+
+    sentences: number of sentences to count.
+    progress: how the bar is shown.
+    """
+    if progress == "lines" and sys.stderr:
+        return tqdm(total=sentences, unit=" sentences", file=Lines(sys.stderr), mininterval=SECONDS)
+    # None: shown on a terminal only, since in a file each of its states would stay. Without stderr it is None
+    return tqdm(total=sentences, unit=" sentences", disable=None if progress and sys.stderr else True)
+
 
 Array = npt.NDArray[np.float32]
+
+
+class Encoder:
+    """Base class of ElmoEmbedder, with `encode`."""
+
+    _engine: Engine
+    _truncated: TruncatedWords
+
+    @property
+    def options(self) -> BiLMOptions:
+        """The biLM's options."""
+        return self._engine.options
+
+    def _run(self, batch: Sequence[Sequence[str]]) -> list[Array]:
+        """Return *Shape:* (layers, words, width) for each sentence. Each sentence starts from the zero state."""
+        return self._engine.run(self._counted(batch))
+
+    def _counted(self, batch: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the sentences, checked. Words that the biLM does not read to their end are counted."""
+        sentences = [checked_words(sentence) for sentence in batch]
+        self._truncated.count([word for sentence in sentences for word in sentence], self.options.max_characters)
+        return sentences
+
+    def encode(
+        self,
+        texts: str | Iterable[str | Sequence[str]],
+        batch_size: int = BATCH_SIZE,
+        show_progress_bar: BarSetting = False,
+        lang: str | None = "en",
+    ) -> Array:
+        """Return a vector for each text: the mean of all layers of all its words. A text is read as one sentence.
+
+        `stateful` has no effect here: the vector of a text depends on that text alone.
+
+        texts: strings, or lists of words. One string alone gives one vector.
+        batch_size: number of texts in a batch, at most. Long texts run in smaller batches.
+        show_progress_bar: as `progress` of `embed_lines`.
+        lang: of the spaCy tokenizer that splits the strings; None: they are split at blanks.
+
+        Returns *Shape:* (texts, width), float32; (width,) for one string. The row of a text without words is zero.
+        Raises ElmoError if a text, the language or batch_size can't be used.
+        """
+        check_batch_size(batch_size)
+        alone = isinstance(texts, str)
+        sentences = split_texts([texts] if isinstance(texts, str) else texts, lang)
+        vectors = np.zeros((len(sentences), self.options.width), np.float32)
+        batches = batches_of(sentences, batch_size, MAX_TOKENS)
+        with bar_of(len(sentences), show_progress_bar) as bar:
+            for row, layers in enumerate(layers for batch in batches for layers in self._run(batch)):
+                if layers.shape[1]:
+                    vectors[row] = layers.mean((0, 1), dtype=np.float64)
+                bar.update()
+        return vectors[0] if alone else vectors
+
+
+def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[list[str]]:
+    """Return the words of each text.
+
+    texts: strings, which are split, and lists of words, which are not.
+    lang: of the spaCy tokenizer; None: split at blanks.
+
+    Raises ElmoError if a text is neither, if it can't be tokenised, or if spaCy does not know the language.
+    """
+    if not isinstance(texts, Iterable):
+        raise ElmoError(Errors.ENCODE_TEXTS.format(got=shown(texts), expected="a list of words"))
+    split, sentences = splitter(lang), []
+    for number, text in enumerate(texts, 1):
+        try:
+            sentences.append(split(text) if isinstance(text, str) else checked_words(text))
+        except Unusable as error:
+            raise ElmoError(Errors.ENCODE_TEXT.format(number=number, reason=error)) from error
+        except TypeError as error:  # it can't be iterated: None, a number
+            raise ElmoError(
+                Errors.ENCODE_KIND.format(number=number, got=shown(text), expected="a list of words")
+            ) from error
+    return sentences
+
+
+class EmbedderNetwork(Carrying):
+    """Base class of ElmoEmbedder: what holds the weights, and the state from batch to batch."""
+
+    _engine: Engine
+    _owner: FrozenBiLM | BiLM  # the owner of the weights; a BiLM only after from_bilm
+    _network: weakref.ref[RawBiLM] | None
+
+    @property
+    def elmo_bilm(self) -> RawBiLM:
+        """The network, with the interface of AllenNLP's, which has this name, too: `elmo_bilm(ids)["activations"]`.
+
+        It has the state of the embedder: `elmo_bilm._elmo_lstm.reset_states()` resets that of both. Changes of its
+        weights have no effect on the embedder. As long as there is a reference to it, it is always the same object.
+        Its `bilm` is what from_bilm was called with; otherwise it is a copy, and the weights are in memory twice.
+        """
+        network = None if self._network is None else self._network()
+        if network is None:
+            bilm = self._owner
+            if not isinstance(bilm, BiLM):
+                # as in AllenNLP, it is not trained: else its outputs could not become arrays
+                bilm = BiLM.from_arrays(bilm.options, bilm.to_arrays()).requires_grad_(False).to(self._engine.device)
+            network = RawBiLM(bilm, carried=self._carried)
+            self._network = weakref.ref(network)
+        return network
+
+    @property
+    def cuda_device(self) -> int:
+        """Number of the GPU; -1: the CPU."""
+        return number_of(self._engine.device)
+
+    def reset_states(self) -> None:
+        """Let the next batch start from the zero state."""
+        self._carried.reset()
+
+
 OutputFormat = Literal["all", "top", "average"]
 FORMATS: dict[str, Callable[[Array], Array]] = {
     "all": lambda layers: layers,

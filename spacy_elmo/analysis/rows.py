@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import torch
+
+from ..formats.options import BiLMOptions
+from ..modules import Arrays, BiLM
 
 Array = npt.NDArray[np.float32]
 MEAN = "mean"
@@ -27,3 +31,14 @@ def with_mean(layers: Array) -> Array:
     Returns *Shape:* (layers + 1, ..., width).
     """
     return np.concatenate([layers, layers.mean(0, keepdims=True)])
+
+
+def random_weights(options: BiLMOptions, seed: int) -> Arrays:
+    """Return random weights by parameter name.
+
+    options: sizes of the biLM.
+    seed: the same seed gives the same weights.
+    """
+    bilm = BiLM(options)
+    bilm.reset_parameters(torch.Generator().manual_seed(seed))
+    return bilm.to_arrays()

@@ -9,7 +9,8 @@ import typer
 from spacy.cli._util import app as spacy_app
 
 from ..pipeline import registries  # noqa: F401  # so that find-function knows span_getters
-from ..pretraining.settings.help import command_help
+from ..pretraining.config_file import command_help
+from .console import Commands, with_exit_codes
 from .demo import demo
 from .download import download
 from .embed import embed
@@ -22,8 +23,6 @@ from .neighbours import neighbours
 from .pack import pack
 from .pretrain import CONTEXT, pretrain
 from .probe import probe
-from .shared.group import Commands
-from .shared.stopping import with_exit_codes
 from .similar import similar
 from .version import version
 from .vocab import vocab

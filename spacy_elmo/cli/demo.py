@@ -1,17 +1,110 @@
 """`elmo demo`: how the layers represent words with several senses."""
 
 from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import spacy
 import typer
 
 from ..errors import CommandError, Errors
-from ..formats.hdf5_vectors import VectorsWriter
-from .shared.errors import printing_errors
-from .shared.printer import msg
-from .views.senses_plot import SampleWord, plot_senses, similarities
+from ..formats.atomic import replacing, writing
+from ..formats.vectors import VectorsWriter
+from .console import msg, printing_errors
+
+COLOURS = ("#1f77b4", "#d95f02")
+HIGHEST = 1.35  # of the axis of the bars: a cosine is 1 at most, and the legend is above it
+
+
+class SampleWord(NamedTuple):
+    """A word in a sentence.
+
+    word: as the table of words has it.
+    sense: its meaning in this sentence.
+    sentence: the text.
+    layers: *Shape:* (layers, width), its vectors.
+    """
+
+    word: str
+    sense: str
+    sentence: str
+    layers: npt.NDArray[np.float32]
+
+
+def similarities(occurrences: list[SampleWord]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the mean cosine of pairs of a word in the same sense, and in different senses, each *Shape:* (layers,)."""
+    same: list[npt.NDArray[np.float32]] = []
+    different: list[npt.NDArray[np.float32]] = []
+    for a, b in combinations(occurrences, 2):
+        if a.word == b.word:
+            norms = np.linalg.norm(a.layers, axis=1) * np.linalg.norm(b.layers, axis=1)
+            (same if a.sense == b.sense else different).append((a.layers * b.layers).sum(1) / norms)
+    return np.stack(same).mean(0, dtype=np.float64), np.stack(different).mean(0, dtype=np.float64)
+
+
+def plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the first two principal components of points, *Shape:* (n, 2). points: *Shape:* (n, width)."""
+    centred = points - points.mean(0)
+    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    result: npt.NDArray[np.float32] = centred @ axes.T
+    return result
+
+
+def plot_senses(occurrences: list[SampleWord], path: Path) -> bool:
+    """Write a plot of each word's occurrences by layer, and of the similarities of each word and of all words.
+
+    Returns False if matplotlib is missing.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
+    words = list(dict.fromkeys(occurrence.word for occurrence in occurrences))
+    n_layers = len(occurrences[0].layers)
+    figure = Figure(figsize=(3.2 * (n_layers + 1), 2.6 * (len(words) + 1)), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle("Occurrences of a word by layer (two principal components each), and their mean cosine similarity")
+    for row, word in enumerate(words):
+        group = [occurrence for occurrence in occurrences if occurrence.word == word]
+        senses = list(dict.fromkeys(occurrence.sense for occurrence in group))
+        for layer in range(n_layers):
+            axes = figure.add_subplot(len(words) + 1, n_layers + 1, row * (n_layers + 1) + layer + 1)
+            points = np.stack([occurrence.layers[layer] for occurrence in group])
+            places = np.zeros((len(group), 2)) if np.ptp(points, axis=0).max() < 1e-5 else plane(points)
+            for sense, colour in zip(senses, COLOURS):
+                chosen = places[[occurrence.sense == sense for occurrence in group]]
+                axes.scatter(chosen[:, 0], chosen[:, 1], color=colour, label=sense, alpha=0.8)
+            axes.set_title(f"{word}, layer {layer}", fontsize=9)
+            axes.set_xticks([])
+            axes.set_yticks([])
+            if layer == 0:
+                axes.legend(fontsize=8)
+        axes = figure.add_subplot(len(words) + 1, n_layers + 1, (row + 1) * (n_layers + 1))
+        _draw_similarities(axes, group, "mean cosine")
+        if row == 0:
+            axes.legend(fontsize=8, loc="upper center", ncols=2, columnspacing=1)
+    n_cells = (len(words) + 1) * (n_layers + 1)  # the last row of this grid is one cell
+    axes = figure.add_subplot(len(words) + 1, n_layers + 1, (n_cells - n_layers, n_cells))
+    _draw_similarities(axes, occurrences, "all words, mean cosine")
+    with replacing(path, CommandError) as temporary, writing(path, CommandError):
+        figure.savefig(temporary, format="png", dpi=110)
+    return True
+
+
+def _draw_similarities(axes: Any, occurrences: list[SampleWord], title: str) -> None:
+    """Draw two bars for each layer: the mean cosine of pairs of the same sense, and of different senses."""
+    same, different = similarities(occurrences)
+    bars = np.arange(len(same))
+    axes.bar(bars - 0.2, same, 0.4, label="same sense", color="#4c9f70")
+    axes.bar(bars + 0.2, different, 0.4, label="different senses", color="#bbbbbb")
+    axes.set_ylim(min(0.0, float(min(same.min(), different.min()))), HIGHEST)
+    axes.set_yticks(np.arange(0, 1.1, 0.2))
+    axes.set_xticks(bars, [f"layer {k}" for k in bars], fontsize=8)
+    axes.set_title(title, fontsize=9)
 
 
 def make_folder(path: Path) -> None:

@@ -1,28 +1,203 @@
 """`elmo embed`: the vectors of texts, in one file or in a folder of shards."""
 
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from spacy.cli._util import import_code
+from tqdm import tqdm
 
-from ..allennlp.devices import device_of
-from ..allennlp.embedder import OutputFormat
-from ..corpus.embedding import check_processes
+from ..allennlp.embedder import OutputFormat, device_of
+from ..corpus.bilm import BiLMChoice
+from ..corpus.embedding import Output, check_processes
 from ..corpus.embedding import embed as embed_corpus
-from ..corpus.output import Output
-from ..corpus.parsing import Parser, check_tokenizer
-from ..corpus.reading import sources_of, total_bytes
-from ..errors import CommandError, Errors
-from ..formats.folders.leftovers import remove_leftovers_of
+from ..corpus.manifest import SKIPPED, Summary
+from ..corpus.reading import Parser, check_tokenizer, read_items, sources_of, total_bytes, warn_of_json
+from ..corpus.shards import OnProgress, no_progress
+from ..errors import CommandError, Errors, TruncatedWordsWarning
+from ..formats.atomic import remove_leftovers_of
+from ..formats.sentences import read_sentences
+from ..formats.text import kind_of
 from ..modules.loading import files_of
-from .shared.allennlp_embedding import AllenNLPOptions, embed_as_allennlp
-from .shared.bilms import bilm_of, warn_of_language
-from .shared.errors import printing_errors
-from .shared.options import Code, OldLanguage, PipeName
-from .shared.outputs import refuse_inputs, refuse_stream
-from .shared.printer import msg
-from .views.corpus import corpus_bar, show_summary
+from .console import escaped, msg, printing_errors
+from .shared import (
+    STANDARD_INPUT,
+    Code,
+    OldLanguage,
+    PipeName,
+    bilm_of,
+    embedder_of,
+    open_text,
+    refuse_inputs,
+    refuse_stream,
+    shown_bar,
+    source_of,
+    warn_of_language,
+)
+
+
+@dataclass(frozen=True)
+class AllenNLPOptions:
+    """The options that only this way of embedding has.
+
+    batch_size: sentences that run together; None: 64.
+    use_sentence_keys: whether datasets are named by the sentences.
+    forget_sentences: whether sentence_to_index is left out.
+    stateful: whether the LSTMs' state is carried from batch to batch.
+    """
+
+    batch_size: int | None
+    use_sentence_keys: bool
+    forget_sentences: bool
+    stateful: bool
+
+    def refuse(self) -> None:
+        """Raise CommandError if one of them was given."""
+        for name, value in vars(self).items():
+            if value:
+                raise CommandError(Errors.EMBED_HDF5_ONLY.format(option=f"--{name.replace('_', '-')}"))
+
+
+def embed_as_allennlp(
+    files: list[Path],
+    output: Path,
+    layers: OutputFormat,
+    parser: Parser | None,
+    bilm: BiLMChoice,
+    gpu: int,
+    options: AllenNLPOptions,
+    *,
+    lines_of_progress: bool,
+    quiet: bool,
+) -> None:
+    """Write the layers of texts to an HDF5 file, and print what was written.
+
+    files: the texts; "-" is standard input.
+    output: the HDF5 file.
+    layers: which of them are written.
+    parser: makes sentences of the texts; None: a line of plain text is a sentence, whose words are separated by blanks.
+    bilm: the biLM.
+    gpu: number of the GPU; -1: the CPU.
+    options: of this way of embedding.
+    lines_of_progress: whether progress is shown as lines, at most one in ten seconds.
+    quiet: whether nothing is shown but warnings.
+
+    Raises ElmoError if a text, a setting or the file can't be used.
+    """
+    keys = options.use_sentence_keys
+    found = [_lines(file, parser, keys) for file in files]
+    lines = [line for sentences, _ in found for line in sentences]
+    if not lines:
+        raise CommandError(Errors.EMBED_NO_SENTENCES.format(source=", ".join(map(source_of, files))))
+    embedder = embedder_of(bilm, gpu, options.stateful)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
+        embedder.embed_lines(
+            lines,
+            output,
+            layers,
+            options.batch_size or 64,
+            options.forget_sentences,
+            keys,
+            progress=False if quiet else "lines" if lines_of_progress else True,
+        )
+    tell_cut_words(embedder.n_truncated, embedder.options.max_characters - 2)
+    empty = sum(left_out for _, left_out in found)
+    if empty:
+        msg.warn(Errors.EMBED_EMPTY.format(n=empty) + ("" if keys else Errors.EMBED_EMPTY_NUMBERS))
+    if not quiet:
+        msg.good(f"{output}: {len(lines):,} sentences, {layers} of {embedder.options.layers} layers")
+
+
+def tell_cut_words(n: int, limit: int) -> None:
+    """Print a warning if words were cut. n: their number. limit: bytes of a word that the biLM reads."""
+    if n:
+        msg.warn(f"tokens with more than {limit} bytes, of which the biLM did not see the rest: {n:,}")
+
+
+def _lines(file: Path, parser: Parser | None, keys: bool) -> tuple[list[str], int]:
+    """Return a file's sentences, words separated by blanks, and how many of its texts have no word."""
+    plain = file == STANDARD_INPUT or (file.suffix == kind_of(file) and kind_of(file) not in (".jsonl", ".conllu"))
+    if parser is None and plain and file.suffix != ".spacy":
+        with open_text(file) as text:
+            lines = read_sentences(text, source_of(file), keys=keys)
+        if file == STANDARD_INPUT:
+            warn_of_json("".join(lines[:1]))
+        return lines, 0  # an empty line is refused
+    parser = Parser(None, docs=False) if parser is None else parser
+    texts = list(read_items([file]))
+    documents = list(parser.documents(texts))
+    lines = [" ".join(sentence.tokens) for document in documents for sentence in document.sentences]
+    return lines, len(texts) - len(documents)
+
+
+@contextmanager
+def corpus_bar(total: int | None, quiet: bool) -> Iterator[OnProgress]:
+    """Show the bytes of text that are done, the time left, and the tokens a second.
+
+    total: bytes of text, perhaps an estimate; None: they are not known, so the time left isn't either.
+    quiet: whether nothing is shown.
+
+    Yields the function that moves the bar.
+    """
+    if quiet or not sys.stderr:
+        yield no_progress
+        return
+    bar: tqdm[None] | None = None
+    begun, done = time.monotonic(), 0
+
+    def update(tokens: int, size: int) -> None:
+        nonlocal bar, done
+        if bar is None:  # not before, since the settings may be wrong
+            bar = shown_bar(total=total, unit="B", unit_scale=True)
+        done += tokens
+        rate = done / max(1e-9, time.monotonic() - begun)
+        bar.set_postfix_str(f"{done:,} tokens, {rate:,.0f} tokens/s", refresh=False)
+        if bar.total is not None:
+            bar.total = max(bar.total, bar.n + size)  # the total may be an estimate
+        bar.update(size)
+
+    try:
+        yield update
+        if bar is not None and bar.total is not None:
+            bar.total = bar.n  # closing the bar shows it
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def show_summary(summary: Summary, quiet: bool) -> None:
+    """Print what was embedded.
+
+    summary: of the command.
+    quiet: whether only warnings are shown.
+    """
+    if summary.skipped:
+        listed = summary.output / SKIPPED
+        msg.warn(escaped(f"lines that can't be used, left out and listed in {listed}: {summary.skipped:,}"))
+    if summary.cut_words:
+        msg.warn(f"tokens with more bytes than the biLM reads, of which it did not see the rest: {summary.cut_words:,}")
+    if quiet:
+        return
+    counts: list[Any] = [(summary.documents, "documents"), (summary.sentences, "sentences"), (summary.tokens, "tokens")]
+    parts = [_counted(n, name) for n, name in counts]
+    if summary.shards:
+        before = f", {summary.resumed:,} of them made before" if summary.resumed else ""
+        parts.append(f"{_counted(summary.shards, 'shards')} of {summary.format}{before}")
+    msg.good(escaped(f"{summary.output}: {', '.join(parts)}, in {summary.seconds:,.1f} seconds"))
+
+
+def _counted(n: int, name: str) -> str:
+    return f"{n:,} {name if n != 1 else name[:-1]}"
+
 
 _OF_ALLENNLP: dict[str | None, OutputFormat] = {None: "all", "all": "all", "top": "top", "mean": "average"}
 

@@ -1,40 +1,233 @@
 """`elmo info`: the contents of files, and what is wrong with them."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 from spacy.cli._util import import_code
+from spacy.tokens import Doc
 
-from ..errors import CommandError, ElmoError, Errors
-from ..formats.addresses import refuse_address
-from ..formats.checksums import sha256_of
-from ..formats.contents.files import OUTPUT, VECTORS, WEIGHTS
-from ..formats.contents.untrusted import is_hdf5
-from ..formats.contents.untrusted import kind_of as hdf5_kind_of
-from ..formats.named.bilms import folder_named, is_named
-from ..formats.options import BiLMOptions, read_contents
+from ..errors import CommandError, ElmoError, Errors, WeightsError
+from ..formats.contents import OUTPUT, VECTORS_FILE, WEIGHTS, ask_output_layer, ask_shapes, ask_vectors, is_hdf5
+from ..formats.contents import ask_kind as ask_kind
+from ..formats.docbin import docs_in
+from ..formats.names import find_official, folder_named, folders_of_packages, is_named
+from ..formats.options import BiLMOptions, read_contents, read_options
+from ..formats.paths import refuse_address, sha256_of
+from ..formats.vectors import INDEX_NAME
+from ..formats.weights import read_weights, readers_of
 from ..modules.loading import EMBEDDED, best_of_run, embedded_files
+from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
 from ..pipeline.saved import is_pipeline, pipeline_bilms
-from ..pretraining.model.files import BEST, RUN, SOFTMAX, softmax_folder
-from .shared.console import escaped
-from .shared.options import Code
-from .shared.printer import msg
-from .views.docbin_rows import docbin_rows
-from .views.info_rows import (
-    Contents,
-    Rows,
-    lone_weight_rows,
-    option_rows,
-    reader_rows,
-    vector_rows,
-    weight_rows,
-)
-from .views.softmax_rows import softmax_rows
+from ..pretraining.language_model import BEST, RUN, SOFTMAX, WORDS, softmax_folder
+from ..pretraining.vocabulary import read_words
+from .console import escaped, msg
+from .shared import Code
+
+Rows = list[tuple[str, str]]
+Contents = Mapping[str, Any]
+_EMBEDDED = f"{EMBEDDED}, the embedded one"
+
+
+def option_rows(options: BiLMOptions, sha256: str | None, bilm: str | None = None) -> Rows:
+    """Return the sizes and settings of a biLM.
+
+    options: the sizes and settings.
+    sha256: of its options.json; None if there is no such file.
+    bilm: the name of the embedded biLM, or of one in a package, if its weights are known to be the same; None: they are
+        not.
+    """
+    model = _named(bilm) if bilm else _embedded("options.json", sha256) or _by_sizes(options)
+    clips = [f"{value:g}" if value else "none" for value in (options.cell_clip, options.proj_clip)]
+    return [
+        ("character vectors", f"{options.char_dim}"),
+        ("filters", ", ".join(f"{n:,} of width {width}" for width, n in options.filters)),
+        ("filters together", f"{options.n_filters:,}, {options.activation}"),
+        ("characters a token", f"{options.max_characters}"),
+        ("highway layers", f"{options.n_highway}"),
+        ("LSTM dim", f"{options.dim:,}"),
+        ("LSTM projection dim", f"{options.projection_dim:,}"),
+        ("LSTM layers", f"{options.n_layers} in each direction"),
+        ("clips", f"cell {clips[0]}, projection {clips[1]}"),
+        ("skip connections", "yes" if options.use_skip_connections else "no"),
+        ("vectors", f"{options.layers} layers of {options.width:,}"),
+        ("parameters", f"{options.n_parameters:,}"),
+        ("model", model),
+    ]
+
+
+def reader_rows(options: BiLMOptions, contents: Contents, parameters: Iterable[str] | None) -> Rows:
+    """Return which programs can read a biLM.
+
+    options: its sizes.
+    contents: of its options.json.
+    parameters: names of its parameters; None: those that the sizes require.
+    """
+    readers = readers_of(options, parameters, contents)
+    rows = [("read by", ", ".join(reader.name for reader in readers if not reader.problems))]
+    return rows + [(f"not by {name}", problem) for name, problems in readers for problem in problems]
+
+
+def weight_rows(path: Path, options: BiLMOptions, contents: Contents, sha256: Callable[[], str]) -> Rows:
+    """Return what a weight file holds, after reading all of it.
+
+    path: the weights.hdf5.
+    options: the sizes that it must have.
+    contents: of its options.json.
+    sha256: computes its SHA-256. It is called after the checks, since that takes long for a large file.
+
+    Raises WeightsError if the file does not fit the options.
+    """
+    # row 0 of the embedding is not in the file
+    arrays = read_weights(path, options, untrusted=True)
+    n_parameters = sum(array.size for array in arrays.values()) - options.char_dim
+    return [
+        ("weights", "all there, with the sizes of the options"),
+        ("parameters", f"{n_parameters:,}"),
+        *reader_rows(options, contents, arrays),
+        ("model", _model(options, sha256())),
+    ]
+
+
+def lone_weight_rows(path: Path, sha256: Callable[[], str]) -> Rows:
+    """Return the datasets of a weight file whose options are unknown.
+
+    path, sha256: as for `weight_rows`.
+
+    Raises WeightsError if it is not a biLM's.
+    """
+    rows = [(name, " x ".join(f"{size:,}" for size in shape)) for name, shape in ask_shapes(path)]
+    return [*rows, ("model", _model(None, sha256()))]
+
+
+def vector_rows(path: Path) -> Rows:
+    """Return what a file of embedded sentences holds, after reading all of it. Raises VectorsError."""
+    facts = ask_vectors(path)
+    if facts.keyed:
+        return [("embedded sentences", f"{facts.n_sentences:,}, each named by its text"), ("first", f"{facts.first}")]
+    first = "none"
+    if facts.first is not None:
+        first = f"{facts.first}, " + ("(layers, tokens, width)", "(tokens, width)")[len(facts.first) == 2]
+    index = "yes" if facts.has_index else "no: the sentences' texts are not in the file"
+    return [("embedded sentences", f"{facts.n_sentences:,}"), ("first sentence", first), (INDEX_NAME, index)]
+
+
+def _model(options: BiLMOptions | None, sha256: str | None) -> str:
+    """Return the name of the published model with this SHA-256, or else with these sizes."""
+    if known := _embedded("weights.hdf5", sha256) or _packaged(sha256):
+        return known
+    published = find_official(options, sha256)
+    if published and published[1]:
+        return f"the official {published[0].name} model, by the SHA-256 that is quoted for it"
+    if options is None:
+        return "not known by its SHA-256"
+    return _by_sizes(options) + ("; the SHA-256 is not one that this version knows" if published else "")
+
+
+def _named(bilm: str) -> str:
+    return _EMBEDDED if bilm == EMBEDDED else f"{bilm}, of an installed package"
+
+
+def _embedded(name: str, sha256: str | None) -> str:
+    own = next(Path(file) for file in embedded_files() if Path(file).name == name)
+    return _EMBEDDED if sha256 == sha256_of(own) else ""
+
+
+def _packaged(sha256: str | None) -> str:
+    """Return which biLM of an installed package has weights with this SHA-256; "" if none has."""
+    for bilm, folder in folders_of_packages().items():
+        with suppress(OSError):
+            if bilm != EMBEDDED and sha256_of(folder / "weights.hdf5") == sha256:
+                return _named(bilm)
+    return ""
+
+
+def _by_sizes(options: BiLMOptions) -> str:
+    """Return the biLM with these sizes: an official one, or one of an installed package."""
+    if published := find_official(options):
+        return f"the sizes of the official {published[0].name} model"
+    for bilm, folder in folders_of_packages().items():
+        with suppress(ElmoError):
+            if read_options(folder / "options.json") == options:
+                return f"the sizes of {bilm}"
+    return "a biLM of your own, not an official model"
+
+
+def docbin_rows(path: Path) -> Rows:
+    """Return the numbers of docs and tokens of a .spacy file, and what ELMo vectors its docs have.
+
+    path: the file. All of it is in memory at once.
+
+    Raises CorpusError if it is damaged, or unpacks to more than docs would.
+    """
+    docs = tokens = embedded = 0
+    kinds: dict[str, None] = {}  # in order, each once
+    for doc in docs_in(path, annotated=True):
+        found = _vectors_on(doc)
+        docs, tokens, embedded = docs + 1, tokens + len(doc), embedded + bool(found)
+        kinds |= dict.fromkeys(found)
+    told = "; ".join(kinds) or "none"
+    some = f", on {embedded:,} of the docs" if 0 < embedded < docs else ""
+    return [("docs", f"{docs:,}"), ("tokens", f"{tokens:,}"), ("ELMo vectors", told + some)]
+
+
+def _vectors_on(doc: Doc) -> list[str]:
+    """Return what a doc has under each attr, with the sizes of the array."""
+    names = [name for name in map(_name, doc.user_data) if name is not None and name.endswith(TOKENS)]
+    told = []
+    for attr in (name.removesuffix(TOKENS) for name in names):
+        for suffix, dimensions in ((LAYERS, 3), (VECTORS, 2)):
+            array: object = doc.user_data.get(key(attr, suffix))
+            if isinstance(array, np.ndarray) and array.ndim == dimensions:  # the file may be damaged
+                layers = f"{array.shape[0]:,} layers of " if dimensions == 3 else "width "
+                told.append(f"doc._.{attr}{suffix}, {layers}{array.shape[-1]:,}, {array.dtype}")
+    return told
+
+
+def _name(found: object) -> str | None:
+    """Return the name in spaCy's key of an extension value; None for other keys."""
+    if isinstance(found, tuple) and len(found) == 4 and found[0] == "._." and isinstance(found[1], str):
+        return found[1]
+    return None
+
+
+def softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
+    """Return the sizes of a softmax, after reading all of it, and of the vocabulary in the same folder.
+
+    path: softmax.hdf5.
+    options: of its biLM; None if they are unknown.
+
+    Raises ElmoError if the softmax does not fit the options or the vocabulary.
+    """
+    cutoffs, arrays = ask_output_layer(path)
+    n_words, width = arrays["weight"].shape
+    if cutoffs is not None:
+        n_words = cutoffs[-1] + len(arrays[f"words.{len(cutoffs) - 1}"])
+    if options is not None and width != options.projection_dim:
+        expected = options.projection_dim
+        raise WeightsError(Errors.MODEL_SOFTMAX_DIM.format(source=path, got=width, expected=expected))
+    kind = "one vector for each word"
+    if cutoffs is not None:
+        kind = "adaptive, clusters from word " + " and ".join(f"{cutoff:,}" for cutoff in cutoffs)
+    rows = [
+        ("softmax", kind),
+        ("words", f"{n_words:,}"),
+        ("vectors", f"{width:,}"),
+        ("parameters", f"{sum(values.size for values in arrays.values()):,}"),
+    ]
+    words = path.with_name(WORDS)
+    if not words.exists():
+        return [*rows, (WORDS, "not there: the softmax can't be used without its words")]
+    found = len(read_words(words))
+    if found != n_words:
+        raise WeightsError(Errors.MODEL_WORDS.format(source=path.parent, words=found, rows=n_words))
+    return [*rows, (WORDS, f"{found:,} words")]
+
 
 OPTIONS, DOCS = "options", "docs"
 _OTHER_VECTORS = (".parquet", ".safetensors", ".npy")  # what embed writes beside HDF5 and docs
@@ -49,7 +242,7 @@ def kind_of(path: Path) -> tuple[str, str]:
     if path.suffix not in (".hdf5", ".h5") and not is_hdf5(path):
         return DOCS if path.suffix == ".spacy" else OPTIONS, ""
     try:
-        return hdf5_kind_of(path), ""
+        return ask_kind(path), ""
     except ElmoError as error:
         return WEIGHTS, str(error)
 
@@ -130,7 +323,7 @@ def rows_of(path: Path, kind: str, options: BiLMOptions | None, contents: Conten
     """
     if kind == DOCS:
         return docbin_rows(path)
-    if kind == VECTORS:
+    if kind == VECTORS_FILE:
         return vector_rows(path)
     if kind == OUTPUT:
         return softmax_rows(path, options)

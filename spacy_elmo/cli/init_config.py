@@ -2,25 +2,298 @@
 
 import sys
 import warnings
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, redirect_stdout
+from copy import deepcopy
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
+import spacy
 import typer
 from spacy.cli._util import string_to_list
 from spacy.cli.init_config import Optimizations
+from spacy.kb import InMemoryLookupKB
+from spacy.language import Language
+from spacy.util import load_config_from_str, load_model_from_config, registry
+from thinc.api import Config
 
 from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError, Errors, OtherLanguageWarning
-from ..modules.loading import files_of
-from ..pretraining.model.files import is_embedded, refuse_new_run
-from .shared.bilms import warn_of_language
-from .shared.console import escaped, quoted, show_all
-from .shared.errors import printing_errors
-from .shared.options import Force
-from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_inputs, write_text
-from .shared.printer import msg
-from .task_configs.configs import Files, task_config
+from ..formats.text import LANGUAGE_ERRORS, lacks_package
+from ..modules.loading import files_of, load_arrays
+from ..pretraining.language_model import is_embedded, refuse_new_run
+from .console import escaped, msg, printing_errors, quoted, show_all
+from .shared import STANDARD_OUTPUT, Force, refuse_existing, refuse_inputs, warn_of_language, write_text
+
+ELMO, LINKER, SENTENCIZER = "elmo", "entity_linker", "sentencizer"
+EMBEDDERS = ("tok2vec", "transformer", "curated_transformer")
+PARTS_OF_OTHERS = ("nn_labeller",)  # they have a tok2vec, but only other components use them
+SENTENCES = {"doc.sents", "token.is_sent_start"}
+
+
+def check_names(nlp: Language, pipeline: Sequence[str]) -> None:
+    """Check that components can be in one pipeline with elmo.
+
+    nlp: a pipeline of the language.
+    pipeline: names of the components, in order.
+
+    Raises CommandError if a name is unknown, occurs twice or is no trainable component, if there is no trainable
+    component, or if sentence boundaries are set twice or are missing for the entity linker.
+    """
+    if not pipeline:
+        raise CommandError(Errors.INIT_EMPTY.format(expected=_known(nlp)))
+    for number, name in enumerate(pipeline):
+        if name in pipeline[:number]:
+            raise CommandError(Errors.INIT_TWICE.format(got=name))
+        if name == ELMO:
+            raise CommandError(Errors.INIT_ELMO)
+        if name in EMBEDDERS:
+            raise CommandError(Errors.INIT_EMBEDDER.format(got=name))
+        if not nlp.has_factory(name):
+            raise CommandError(Errors.INIT_UNKNOWN.format(got=name, lang=nlp.lang, expected=_known(nlp)))
+        if name != SENTENCIZER and not _is_task(nlp, name):
+            raise CommandError(Errors.INIT_NO_TASK.format(got=name, expected=_known(nlp)))
+    if set(pipeline) == {SENTENCIZER}:
+        raise CommandError(Errors.INIT_EMPTY.format(expected=_known(nlp)))
+    setters = sentence_setters(nlp, pipeline)
+    if SENTENCIZER in setters and len(setters) > 1:
+        other = next(name for name in setters if name != SENTENCIZER)
+        raise CommandError(Errors.INIT_SENTENCES_TWICE.format(other=other))
+    if LINKER in pipeline:
+        earlier = pipeline[: pipeline.index(LINKER)]
+        if SENTENCIZER not in pipeline and not sentence_setters(nlp, earlier):
+            raise CommandError(Errors.INIT_SENTENCES_NONE)
+
+
+def check_knowledge_base(nlp: Language, path: Path) -> None:
+    """Check that a folder contains a knowledge base with entities.
+
+    nlp: a pipeline, whose vocabulary is used.
+    path: the folder.
+
+    Raises CommandError if the knowledge base can't be read or is empty.
+    """
+    if path.is_dir() and not (path / "contents").is_file():  # spaCy would end the process
+        raise CommandError(Errors.INIT_KB.format(path=path, reason="it has no file contents"))
+    knowledge_base = InMemoryLookupKB(nlp.vocab, entity_vector_length=1)
+    try:
+        knowledge_base.from_disk(path)
+    except Exception as error:  # damaged files raise AssertionError, MemoryError and more
+        raise CommandError(Errors.INIT_KB.format(path=path, reason=str(error) or type(error).__name__)) from error
+    if knowledge_base.is_empty():
+        raise CommandError(Errors.INIT_KB.format(path=path, reason="it is empty"))
+
+
+def default_model(nlp: Language, name: str) -> dict[str, Any]:
+    """Return the default model of a component, as a block of a config; {} if it has no model.
+
+    nlp: a pipeline.
+    name: name of the component's factory.
+    """
+    return dict((nlp.get_factory_meta(name).default_config or {}).get("model") or {})
+
+
+def _is_task(nlp: Language, name: str) -> bool:
+    """Return whether a component is trained and has a tok2vec. name: name of its factory."""
+    model = default_model(nlp, name)
+    return name not in PARTS_OF_OTHERS and with_tok2vec(model, {}) != model
+
+
+def _known(nlp: Language) -> str:
+    """Return the names of all components that a user can choose, for messages."""
+    names = [name for name in registry.factories.get_all() if "." not in name and nlp.has_factory(name)]
+    return ", ".join(sorted(name for name in names if name == SENTENCIZER or _is_task(nlp, name)))
+
+
+def sentence_setters(nlp: Language, names: Iterable[str]) -> list[str]:
+    """Return the components that set sentence boundaries, in their order.
+
+    nlp: a pipeline.
+    names: names of the components' factories.
+    """
+    return [name for name in names if SENTENCES & set(nlp.get_factory_meta(name).assigns)]
+
+
+def with_tok2vec(block: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of a config block in which each value of the key "tok2vec" is replaced, at any depth.
+
+    block: the block.
+    tok2vec: the block that is put there.
+    """
+    return {
+        key: deepcopy(tok2vec)
+        if key == "tok2vec"
+        else with_tok2vec(value, tok2vec)
+        if isinstance(value, dict)
+        else value
+        for key, value in block.items()
+    }
+
+
+ATTRIBUTES = ["NORM", "PREFIX", "SUFFIX", "SHAPE"]
+ROWS = [5000, 1000, 2500, 2500]
+# the span groups that a component reads; the biLM has to read each of their spans as a sentence of its own
+SPAN_GROUPS = {"entailment": ["premise", "hypothesis"], "answers": ["question", "context"]}
+# as in configs/. Beside an x that ends in a layer norm the layers of en_mini are small: see docs/training.md
+_LARGER_MIX = {"gamma": 3.0, "dropout": 0.2}
+MIXES = {
+    "semantic_roles": {"dropout": 0.4},
+    "coreference": _LARGER_MIX,
+    "entailment": _LARGER_MIX,
+    "answers": _LARGER_MIX,
+}
+
+
+class Size(NamedTuple):
+    """The size of a component's own network. The values in SIZES are those of spaCy's quickstart.
+
+    width: width of the vectors.
+    depth: number of convolution layers.
+    output_elmo: whether ELMo vectors are also concatenated to the output of the network.
+    """
+
+    width: int
+    depth: int
+    output_elmo: bool
+
+
+SIZES = {"efficiency": Size(96, 4, False), "accuracy": Size(256, 8, True)}
+
+
+class Files(NamedTuple):
+    """The files that a config names.
+
+    options_file, weight_file: of the biLM; both None: `bilm`.
+    knowledge_base: folder of the entity linker's knowledge base; None: there is no entity linker.
+    bilm: folder or name of the biLM; None: the two files, or, without them, the biLM that is part of this package.
+    """
+
+    options_file: Path | None = None
+    weight_file: Path | None = None
+    knowledge_base: Path | None = None
+    bilm: str | None = None
+
+
+def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files) -> Config:
+    """Return a complete and validated config, in which only the paths of the training and development data are missing.
+
+    lang: spaCy's code of the language.
+    pipeline: spaCy's names of trainable components, in order. It may also contain "sentencizer", which is put before
+        elmo.
+    optimize: "efficiency" or "accuracy", the keys of SIZES.
+    files: the files that the config names.
+
+    Raises CommandError if the language, the components or the knowledge base are wrong, and ElmoError if the biLM's
+    files are.
+    """
+    try:
+        nlp = spacy.blank(lang)
+    except LANGUAGE_ERRORS as error:
+        template = Errors.INIT_TOKENIZER if lacks_package(error) else Errors.INIT_LANGUAGE
+        raise CommandError(template.format(got=lang, reason=error)) from error
+    check_names(nlp, pipeline)
+    tasks = [name for name in pipeline if name != SENTENCIZER]
+    before = [name for name in pipeline if name == SENTENCIZER]
+    if (LINKER in tasks) != (files.knowledge_base is not None):
+        raise CommandError(Errors.INIT_KB_NONE if LINKER in tasks else Errors.INIT_KB_UNUSED)
+    if files.knowledge_base is not None:
+        check_knowledge_base(nlp, files.knowledge_base)
+    width = load_arrays(files.options_file, files.weight_file, files.bilm)[0].width
+    size, bilm, paths = SIZES[optimize], _bilm(files, tasks), _paths(files)
+    components: dict[str, Any] = {name: {"factory": name} for name in before}
+    # nobody but the components needs the layers; entity_linker has a biLM of its own and does not listen
+    listening = any(name != LINKER for name in tasks)
+    components[ELMO] = {"factory": ELMO, "model": bilm} | ({"store": "none"} if listening else {})
+    listener = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": ELMO}
+    for name in tasks:
+        tok2vec = _elmo_tok2vec(size, listener, MIXES.get(name, {}))
+        # entity_linker works on copies of the docs, which have no layers to listen to. So it has a biLM of its own;
+        # with output_elmo it would have two.
+        if name == LINKER:
+            tok2vec = _elmo_tok2vec(size._replace(output_elmo=False), bilm | {"width": width}, {})
+        components[name] = {"factory": name, "model": with_tok2vec(default_model(nlp, name), tok2vec)}
+    config: dict[str, Any] = {
+        "paths": paths,
+        "nlp": {"lang": nlp.lang, "pipeline": list(components)},
+        "components": components,
+    }
+    # so that elmo and entity_linker read the same sentences in training as they do later
+    annotating = before + (sentence_setters(nlp, tasks) if LINKER in tasks else [])
+    if annotating:
+        config["training"] = {"annotating_components": annotating}
+    if before:  # the sentencizer learns nothing, so its score can't tell which step is best
+        config["training"]["score_weights"] = {"sents_f": 0.0}
+    if LINKER in tasks:
+        loader = {"@misc": "spacy.KBFromFile.v1", "kb_path": "${paths.knowledge_base}"}
+        config["initialize"] = {"components": {LINKER: {"kb_loader": loader}}}
+    filled = load_model_from_config(Config(config), auto_fill=True).config
+    return load_model_from_config(load_config_from_str(filled.to_str()), validate=True).config  # as `spacy train` does
+
+
+def _paths(files: Files) -> dict[str, str]:
+    named = {
+        "elmo_options": files.options_file,
+        "elmo_weights": files.weight_file,
+        "knowledge_base": files.knowledge_base,
+    }
+    paths = {name: str(path) for name, path in named.items() if path is not None}
+    for path in [*paths.values(), files.bilm or ""]:
+        if "$" in path:  # `spacy train` reads a config twice, and a dollar means itself only if it is read once
+            raise CommandError(Errors.INIT_DOLLAR.format(path=path, got="$"))
+    return paths
+
+
+def _bilm(files: Files, tasks: Sequence[str]) -> dict[str, Any]:
+    """Return the config block of the biLM.
+
+    files: the files that the config names.
+    tasks: names of the components that read its vectors.
+    """
+    own_files = files.options_file is not None
+    # of two components each doc has only the span groups of one, and the getter takes such docs
+    keys = [key for name in tasks for key in SPAN_GROUPS.get(name, ())]
+    getter = {"get_spans": {"@span_getters": "spacy-elmo.span_groups.v1", "keys": keys}} if keys else {}
+    return {
+        "@architectures": "spacy-elmo.BiLM.v1",
+        "options_file": "${paths.elmo_options}" if own_files else None,
+        "weight_file": "${paths.elmo_weights}" if own_files else None,
+        "bilm": files.bilm,
+        **getter,
+    }
+
+
+def _elmo_tok2vec(size: Size, source: dict[str, Any], mix: dict[str, float]) -> dict[str, Any]:
+    """Return the config block of a component's own network, which reads hash embeddings and ELMo vectors.
+
+    size: of the network.
+    source: the block that the ELMo vectors come from, a listener or a biLM.
+    mix: settings of the mix of the layers that are not the defaults.
+    """
+    elmo = {
+        "@architectures": "spacy-elmo.Tok2Vec.v1",
+        "source": source,
+        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"} | mix,
+    }
+    return {
+        "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
+        "embed": {
+            "@architectures": "spacy.MultiHashEmbed.v2",
+            "width": size.width,
+            "attrs": ATTRIBUTES,
+            "rows": ROWS,
+            "include_static_vectors": False,
+        },
+        "elmo": elmo,
+        "encode": {
+            "@architectures": "spacy.MaxoutWindowEncoder.v2",
+            "width": size.width,
+            "depth": size.depth,
+            "window_size": 1,
+            "maxout_pieces": 3,
+        },
+        "output_elmo": deepcopy(elmo) if size.output_elmo else None,
+    }
+
 
 # written down, because a look at the factories of all packages would slow down the start of every command
 COMPONENTS = (

@@ -7,32 +7,25 @@ from typing import Annotated
 import typer
 
 from ..errors import CommandError, CorpusError, Errors
-from ..formats.text.sources import find_files, refuse_inside
-from ..formats.text.splitting import splitter
-from ..modules.softmax.adaptive import AdaptiveSoftmax
-from ..pretraining.model.files import (
+from ..formats.text import find_files, refuse_inside, splitter
+from ..modules.softmax import AdaptiveSoftmax
+from ..pretraining.config import PathSettings, PretrainConfig
+from ..pretraining.config_file import commented, to_config, to_text
+from ..pretraining.language_model import (
     SOFTMAX,
     WORDS,
     has_softmax,
     is_embedded,
     no_softmax,
+    read_output_layer,
     softmax_folder,
 )
-from ..pretraining.model.language_model import read_output_layer
-from ..pretraining.run.starting import check_init
-from ..pretraining.settings.config import PretrainConfig
-from ..pretraining.settings.config_file import to_config, to_text
-from ..pretraining.settings.fitting import enough_sentences, enough_tokens, fit
-from ..pretraining.settings.help import commented
-from ..pretraining.settings.sections import PathSettings
-from ..pretraining.settings.sizes import Size, config_of_size, tuning_config
-from ..pretraining.text.counting import count_text
-from ..pretraining.text.vocabulary_file import read_words
-from .shared.console import escaped, quoted, show_all
-from .shared.errors import printing_errors
-from .shared.options import Force, OldLanguage, TextLanguage
-from .shared.outputs import STANDARD_OUTPUT, refuse_existing, refuse_in_model, write_text
-from .shared.printer import msg
+from ..pretraining.presets import Size, config_of_size, enough_sentences, enough_tokens, fit, tuning_config
+from ..pretraining.starting import check_init
+from ..pretraining.text import count_text
+from ..pretraining.vocabulary import read_words
+from .console import escaped, msg, printing_errors, quoted, show_all
+from .shared import STANDARD_OUTPUT, Force, OldLanguage, TextLanguage, refuse_existing, refuse_in_model, write_text
 
 _FROZEN = 2_000_000  # tokens that fit a new softmax (docs/pretraining.md), if the run is long enough
 _LATER = "train"  # instead of a path that is not known yet

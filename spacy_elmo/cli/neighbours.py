@@ -9,22 +9,14 @@ import typer
 from spacy.cli._util import import_code
 
 from ..allennlp.embedder import ElmoEmbedder
+from ..analysis.neighbours import MIX, Layer, Neighbour, WordIndex, build_index, find_word, is_index
 from ..corpus.reading import standard_input
 from ..errors import CommandError, CorpusError, Errors, shown
 from ..formats.atomic import writing
 from ..modules.loading import EMBEDDED
-from ..neighbours.building import build_index
-from ..neighbours.header import MIX, Layer, is_index
-from ..neighbours.query import find_word
-from ..neighbours.word_index import Neighbour, WordIndex
-from .shared.bilms import bilm_of, embedder_of
-from .shared.console import escaped, print_json, show_all
-from .shared.errors import printing_errors
-from .shared.inputs import STANDARD_INPUT, source_of
-from .shared.occurrences import marked
-from .shared.options import Code, Json, Model, PipeName
-from .shared.paths import folder_argument
-from .shared.printer import msg
+from .console import escaped, msg, print_json, printing_errors, show_all
+from .occurrences import marked
+from .shared import STANDARD_INPUT, Code, Json, Model, PipeName, bilm_of, embedder_of, folder_argument, source_of
 
 CONTEXT = {"allow_extra_args": True}  # which are refused by a message
 WIDEST = 120  # characters of a column

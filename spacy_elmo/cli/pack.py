@@ -7,13 +7,11 @@ from typing import Annotated
 import typer
 
 from ..errors import Errors
-from ..formats.rounding import MANTISSA_BITS, MAX_STEP_BITS, MIN_STEP_BITS
-from ..pretraining.model.files import SOFTMAX
-from ..pretraining.model.pack import Packed
-from ..pretraining.model.pack import pack as pack_model
-from .shared.errors import printing_errors
-from .shared.options import Force
-from .shared.printer import msg
+from ..pretraining.language_model import SOFTMAX
+from ..pretraining.pack import MANTISSA_BITS, MAX_STEP_BITS, MIN_STEP_BITS, Packed
+from ..pretraining.pack import pack as pack_model
+from .console import msg, printing_errors
+from .shared import Force
 
 
 class Stored(str, Enum):

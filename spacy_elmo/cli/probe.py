@@ -6,21 +6,12 @@ from typing import Annotated, Any
 import typer
 from spacy.cli._util import import_code
 
-from ..analysis.probing.attributes import label_getter
-from ..analysis.probing.classifier import ITERATIONS
-from ..analysis.probing.corpus import read_labelled
-from ..analysis.probing.probe import Probes
-from ..analysis.probing.scores import Score
-from ..analysis.random_weights import random_weights
-from ..analysis.rows import row_keys, row_titles
+from ..analysis.probing import ITERATIONS, Probes, Score, label_getter, read_labelled
+from ..analysis.rows import random_weights, row_keys, row_titles
 from ..corpus.bilm import BiLMChoice
 from ..modules.loading import EMBEDDED
-from .shared.bilms import bilm_of
-from .shared.console import escaped, print_json, show_all
-from .shared.errors import printing_errors
-from .shared.options import Code, Json, Model, PipeName
-from .shared.printer import msg
-from .shared.progress import shown_bar
+from .console import escaped, msg, print_json, printing_errors, show_all
+from .shared import Code, Json, Model, PipeName, bilm_of, shown_bar
 
 TRAINED, RANDOM = "trained", "random"  # which weights, in JSON
 _WIDEST = 40  # characters of a column

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 import typer
 from spacy.cli._util import import_code
 
@@ -12,13 +13,30 @@ from ..formats.sentences import listed, read_lines
 from ..formats.unpacking import PACKED
 from ..modules.loading import EMBEDDED, can_name_bilm
 from ..pipeline.saved import is_pipeline
-from .shared.console import escaped, print_json, quoted, show_all
-from .shared.errors import printing_errors
-from .shared.inputs import open_text, source_of
-from .shared.occurrences import Occurrence, find_occurrences, reader_of
-from .shared.options import Code, Json, PipeName, TextLanguage
-from .shared.printer import msg
-from .shared.ranking import most_alike
+from .console import escaped, msg, print_json, printing_errors, quoted, show_all
+from .occurrences import Occurrence, find_occurrences, reader_of
+from .shared import Code, Json, PipeName, TextLanguage, open_text, source_of
+
+Floats = npt.NDArray[np.float32]
+
+
+def most_alike(query: Floats, others: Floats, top: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Rank vectors by their cosine with a query, for each layer. Equal cosines stay in the order of the vectors.
+
+    query: *Shape:* (layers, width).
+    others: *Shape:* (n, layers, width).
+    top: largest number of results.
+
+    Returns the indices of the vectors and their cosines, each *Shape:* (layers, min(n, top)). The cosine with a vector
+    of zeros is 0.
+    """
+    a, b = query.astype(np.float64), others.astype(np.float64)
+    norms = np.linalg.norm(b, axis=2) * np.linalg.norm(a, axis=1)
+    dots = np.einsum("nlw,lw->nl", b, a)
+    cosines = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0).clip(-1, 1).T
+    order = np.argsort(-cosines, axis=1, kind="stable")[:, :top]
+    return order, np.take_along_axis(cosines, order, axis=1)
+
 
 WIDEST = 120  # characters of a column
 _OTHER_KINDS = (".jsonl", ".conllu", ".spacy")

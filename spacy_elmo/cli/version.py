@@ -9,11 +9,10 @@ import torch
 import typer
 
 from ..errors import Errors
-from ..formats.checksums import sha256_of
+from ..formats.paths import sha256_of
 from ..modules.loading import EMBEDDED, embedded_files
 from ..modules.loops import loops_state
-from .shared.console import print_json
-from .shared.printer import msg
+from .console import msg, print_json
 
 DIGITS = 12  # of a SHA-256: enough to tell files apart
 PACKAGES = ("spacy", "thinc", "h5py", "numpy")

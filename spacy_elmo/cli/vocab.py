@@ -9,16 +9,11 @@ import typer
 from tqdm import tqdm
 
 from ..errors import ElmoError, Errors
-from ..formats.text.sources import refuse_inside
-from ..pretraining.text.reading import Report
-from ..pretraining.text.vocabulary import Vocabulary, WordCounts, count_words
-from ..pretraining.text.vocabulary_file import SPECIAL, counts_path
-from .shared.console import escaped, print_utf8, show_all
-from .shared.errors import print_error
-from .shared.inputs import STANDARD_INPUT, sentences_in
-from .shared.options import Force, OldLanguage, TextLanguage
-from .shared.outputs import STANDARD_OUTPUT, refuse_existing
-from .shared.printer import msg
+from ..formats.text import refuse_inside
+from ..pretraining.text import Report
+from ..pretraining.vocabulary import SPECIAL, Vocabulary, WordCounts, count_words, counts_path
+from .console import escaped, msg, print_error, print_utf8, show_all
+from .shared import STANDARD_INPUT, STANDARD_OUTPUT, Force, OldLanguage, TextLanguage, refuse_existing, sentences_in
 
 
 def show(report: Report, counted: WordCounts, vocabulary: Vocabulary) -> None:

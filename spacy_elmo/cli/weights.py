@@ -1,21 +1,65 @@
 """`elmo weights`: the learnt weights of the layers in a trained pipeline."""
 
+from __future__ import annotations
+
 import math
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import spacy
 import typer
 from spacy.cli._util import import_code
 
 from ..errors import CommandError, Errors
+from ..formats.atomic import replacing, writing
 from ..pipeline.mixes import LearnedMix, learned_mixes
 from ..pipeline.saved import not_loaded
-from .shared.console import escaped, print_json, show_all
-from .shared.errors import printing_errors
-from .shared.options import Code, Json
-from .shared.printer import msg
-from .views.weights_plot import plot_weights
+from .console import escaped, msg, print_json, printing_errors, show_all
+from .shared import Code, Json
+
+
+def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
+    """Write a plot of the mixes' weights after the softmax: a row for each mix, with a column for each layer and gamma.
+
+    mixes: of a trained pipeline.
+    path: the file to write; its suffix decides the format.
+
+    Raises CommandError if matplotlib is missing, or if the file can't be written.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise CommandError(Errors.PLOT_MISSING) from error
+    layers = max(len(mix.weights) for mix in mixes)
+    cells = np.full((len(mixes), layers), np.nan)
+    for row, mix in enumerate(mixes):
+        cells[row, : len(mix.weights)] = mix.weights
+    names = [f"{mix.component}, {mix.place}" for mix in mixes]
+    width = 2.4 + 1.1 * layers + 0.08 * max(map(len, names))  # inches; a name's letter takes about 0.08
+    figure = Figure(figsize=(width, 1.3 + 0.42 * len(mixes)), layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in canvas.get_supported_filetypes():
+        raise CommandError(Errors.PLOT_FORMAT.format(path=path, got=kind))
+    axes = figure.add_subplot()
+    axes.set_facecolor("#d8d8d8")  # the colour of layers that a mix does not have
+    image = axes.imshow(cells, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for (row, column), weight in np.ndenumerate(cells):
+        if np.isfinite(weight):
+            colour = "white" if weight > 0.6 else "black"
+            axes.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour, fontsize=9)
+    axes.set_xticks(range(layers), [f"layer {k}" for k in range(layers)])
+    axes.set_yticks(range(len(mixes)), names)
+    axes.tick_params(length=0)
+    gammas = axes.secondary_yaxis("right")
+    gammas.set_yticks(range(len(mixes)), [f"gamma {mix.gamma:.2f}" for mix in mixes])
+    gammas.tick_params(length=0)
+    axes.set_title("Weights of the biLM's layers (softmax)", fontsize=10)
+    figure.colorbar(image, ax=axes, label="weight")
+    with replacing(path, CommandError) as temporary, writing(path, CommandError):
+        figure.savefig(temporary, format=kind, dpi=120)
 
 
 def read_mixes(pipeline: str) -> list[LearnedMix]:

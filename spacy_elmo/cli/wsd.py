@@ -8,20 +8,23 @@ import typer
 from spacy.cli._util import import_code
 
 from ..analysis.rows import row_keys, row_titles
-from ..analysis.senses.corpus import SenseSentence, read_first_senses, read_senses
-from ..analysis.senses.evaluation import SenseResult, all_together, evaluate
-from ..analysis.senses.inventory import FirstSenses, SenseInventory
-from ..analysis.senses.scores import SenseScore
-from ..analysis.senses.vectors import instance_vectors
+from ..analysis.senses import (
+    FirstSenses,
+    SenseInventory,
+    SenseResult,
+    SenseScore,
+    SenseSentence,
+    all_together,
+    evaluate,
+    instance_vectors,
+    read_first_senses,
+    read_senses,
+)
 from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError, Errors
 from ..modules.loading import EMBEDDED
-from .shared.bilms import bilm_of
-from .shared.console import escaped, print_json, show_all
-from .shared.errors import printing_errors
-from .shared.options import Code, Json, Model, PipeName
-from .shared.printer import msg
-from .shared.progress import shown_bar
+from .console import escaped, msg, print_json, printing_errors, show_all
+from .shared import Code, Json, Model, PipeName, bilm_of, shown_bar
 
 _WIDEST = 40  # characters of a column
 

@@ -10,6 +10,6 @@ lists the finished shards.
 from .bilm import BiLMChoice
 from .columns import EmbedColumns
 from .embedding import embed
-from .summary import Summary
+from .manifest import Summary
 
 __all__ = ["BiLMChoice", "EmbedColumns", "Summary", "embed"]

@@ -11,18 +11,14 @@ import numpy.typing as npt
 import torch
 
 from ..errors import Errors, WeightsError, shown
+from ..formats.characters import too_long
 from ..formats.options import BiLMOptions
-from ..formats.text.splitting import Tokenizer, blank
-from ..formats.truncated import too_long
-from ..inference.batches import token_batches
-from ..inference.engine import Engine
-from ..inference.frozen import FrozenBiLM
-from ..inference.word_vectors import CACHED_WORDS
-from ..models.bilm_bytes import fingerprint_of
+from ..formats.text import Tokenize, blank
+from ..inference.engine import Engine, FrozenBiLM, token_batches
+from ..inference.words import CACHED_WORDS
+from ..models.shim import fingerprint_of
 from ..modules import Arrays
-from ..modules.card_language import card_language
-from ..modules.loading import files_of, load_arrays
-from ..modules.precision import Precision, dtype_of
+from ..modules.loading import Precision, card_language, dtype_of, files_of, load_arrays
 from ..pipeline.saved import is_pipeline, load_tokenizer, pipeline_weights
 
 MAX_TOKENS = 8192  # of a batch; only a longer sentence, alone, has more
@@ -87,7 +83,7 @@ class BiLMChoice:
             return pipeline_weights(pipeline, self.pipe)
         return load_arrays(self.options_file, self.weight_file, self.model)
 
-    def tokenizer(self, lang: str | None) -> Tokenizer:
+    def tokenizer(self, lang: str | None) -> Tokenize:
         """Return the tokenizer of a language.
 
         lang: its code; None: that of the pipeline, or `language` if the model is none.
@@ -96,8 +92,8 @@ class BiLMChoice:
         """
         pipeline = self.saved_pipeline
         if lang is None and pipeline is not None:
-            return Tokenizer(partial(load_tokenizer, pipeline))
-        return Tokenizer(partial(blank, lang or self.language))
+            return Tokenize(partial(load_tokenizer, pipeline))
+        return Tokenize(partial(blank, lang or self.language))
 
 
 class EmbeddingBiLM:

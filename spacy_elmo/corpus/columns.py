@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CorpusError, Errors, SettingsError, shown
-from ..formats.text.lines import Unusable, checked_words
-from ..formats.text.splitting import Tokenizer
+from ..formats.text import Tokenize, Unusable, checked_words
 from .bilm import BiLMChoice, EmbeddingBiLM
-from .selection import Layers, Selection
+from .writing import Layers, Selection
 
 Array = npt.NDArray[Any]
 
@@ -51,7 +50,7 @@ class EmbedColumns:
         self.selection = Selection.of(layers, dtype, sentence)
         if self.selection.name == "all":
             raise SettingsError(Errors.COLUMNS_LAYERS)
-        self._loaded: tuple[EmbeddingBiLM, Tokenizer] | None = None
+        self._loaded: tuple[EmbeddingBiLM, Tokenize] | None = None
         self._locked = os.getpid(), threading.Lock()
 
     def __call__(self, table: Any) -> Any:
@@ -112,7 +111,7 @@ class EmbedColumns:
         bilm, _ = self._load()
         return np.array(vectors, self.selection.dtype).reshape(len(vectors), bilm.options.width)  # also of no vectors
 
-    def _load(self) -> tuple[EmbeddingBiLM, Tokenizer]:
+    def _load(self) -> tuple[EmbeddingBiLM, Tokenize]:
         if self._loaded is None:
             bilm = self.bilm.load()
             self.selection.check(bilm.options.layers)

@@ -2,19 +2,305 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Literal, NamedTuple, NoReturn
 
-from ..errors import CorpusError, Errors, StandardInputWarning
-from ..formats.text.docbin import docs_in, sentences_of
-from ..formats.text.sources import find_files, kind_of
+from spacy.lang.lex_attrs import is_punct
+from spacy.pipeline import Sentencizer
+
+from ..errors import CorpusError, Errors, SettingsError, StandardInputWarning, shown
+from ..formats.docbin import docs_in, sentences_of
+from ..formats.text import (
+    Tokenize,
+    Unusable,
+    checked_words,
+    decode_line,
+    encodable,
+    find_files,
+    json_record,
+    kind_of,
+    record_text,
+    record_tokens,
+    words_at_blanks,
+)
 from ..formats.unpacking import PACKED, lines_of, unpacked, unpacked_size
-from .documents import Item, Kind, Shard, size_of
+
+Kind = Literal["text", "json", "conllu", "doc"]
+Offsets = list[tuple[int, int]]
+
+
+class Item(NamedTuple):
+    """A part of a file that is read without a look at what it says, so that one process can read for many.
+
+    source: path of the file, or "standard input".
+    line: number of its first line, from 1; in a .spacy file that of the doc.
+    kind: of the item.
+    data: the bytes of a line, or of all lines of a sentence in CoNLL-U; the JSON of a doc in a .spacy file. None: a
+        line that was too long.
+    """
+
+    source: str
+    line: int
+    kind: Kind
+    data: bytes | None
+
+
+@dataclass
+class Sentence:
+    """What the biLM reads at once.
+
+    tokens: its words.
+    offsets: of each word the place of its first character, and that after its last one, in the text of its document;
+        None if there is no text.
+    """
+
+    tokens: list[str]
+    offsets: Offsets | None = None
+
+
+@dataclass
+class Document:
+    """The sentences of an item.
+
+    source, line: as of the item.
+    sentences: at least one. None is empty.
+    text: its text; None if the file had words only.
+    id: what the file calls it; None if it has no name.
+    meta: all other fields of its JSON object, as JSON; None if there are none.
+    """
+
+    source: str
+    line: int
+    sentences: list[Sentence]
+    text: str | None = None
+    id: str | None = None
+    meta: str | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Number of words."""
+        return sum(len(sentence.tokens) for sentence in self.sentences)
+
+
+class Shard(NamedTuple):
+    """Consecutive items of a corpus, whose vectors are in one file.
+
+    number: from 0.
+    items: in their order.
+    """
+
+    number: int
+    items: list[Item]
+
+    @property
+    def bytes(self) -> int:
+        """Number of bytes of the items."""
+        return sum(size_of(item) for item in self.items)
+
+    def digest(self) -> str:
+        """Return a SHA-256 of where the items come from and of what they say."""
+        digest = hashlib.sha256()
+        for item in self.items:
+            data = b"" if item.data is None else item.data
+            digest.update(f"{item.source}\0{item.line}\0{item.kind}\0{len(data)}\0".encode("utf8", "surrogateescape"))
+            digest.update(data)
+        return digest.hexdigest()
+
+
+def size_of(item: Item) -> int:
+    """Return the number of bytes of an item, 0 for a line that was too long."""
+    return 0 if item.data is None else len(item.data)
+
+
+_COMMENT = re.compile(r"#\s*(sent_id|text)\s*=\s*(.*)")
+_ID = re.compile(r"(\d{1,9})(?:([-.])(\d{1,9}))?")
+
+
+def conllu_sentence(block: str) -> tuple[list[Sentence], str | None, str | None]:
+    """Return the sentence of a block of lines, its text, and its sent_id; None for what the file does not have.
+
+    The words are the syntactic words: "du" in French is "de" and "le". Both have the place of "du" in the text.
+
+    block: the lines of one sentence.
+
+    Raises Unusable if a line is not CoNLL-U.
+    """
+    comments: dict[str, str] = {}
+    words: list[str] = []
+    forms: list[tuple[str, int]] = []  # what stands in the text, and how many words it is
+    inside = 0  # number of the last word of a form that is several words
+    for line in block.rstrip("\r\n").split("\n"):  # splitlines() would divide a text at other separators, too
+        if line.startswith("#"):
+            if match := _COMMENT.fullmatch(line.strip()):
+                comments[match[1]] = match[2]
+            continue
+        columns = line.rstrip("\r").split("\t")
+        number = _ID.fullmatch(columns[0])
+        if number is None or len(columns) < 2:
+            raise Unusable("no line of CoNLL-U, whose first columns are a number and a word")
+        if number[2] == ".":  # a word that is not in the text
+            continue
+        if number[2] == "-":
+            inside = int(number[3])
+            forms.append((columns[1], inside - int(number[1]) + 1))
+            continue
+        words.append("_".join(columns[1].split()))  # some treebanks have words with blanks
+        if int(number[1]) > inside:
+            forms.append((columns[1], 1))
+    text = comments.get("text")
+    offsets = None if text is None else _offsets(forms, text, len(words))
+    return [Sentence(checked_words(words), offsets)], text, comments.get("sent_id")
+
+
+def _offsets(forms: list[tuple[str, int]], text: str, n_words: int) -> Offsets | None:
+    """Return the place of each word in a text; None if a form is not in it, or they are not n_words."""
+    offsets: Offsets = []
+    place = 0
+    for form, n in forms:
+        start = text.find(form, place)
+        if start < 0 or len(offsets) + n > n_words:  # a short line may state a range of a billion words
+            return None
+        place = start + len(form)
+        offsets += [(start, place)] * n
+    return offsets if len(offsets) == n_words else None
+
+
+_ENDS = frozenset(Sentencizer.default_punct_chars)
+
+
+class Parser:
+    """Makes documents of items.
+
+    tokenizer: splits text into words; None: words are separated by blanks.
+    docs: whether a text is a document of several sentences, which are found by their punctuation; false: a text is one
+        sentence. Sentence boundaries in a .spacy file are used in both cases.
+    """
+
+    def __init__(self, tokenizer: Tokenize | None, docs: bool) -> None:
+        self._split: Callable[[str], tuple[list[str], Offsets]]
+        self._split = words_at_blanks if tokenizer is None else tokenizer.words_and_offsets
+        self._docs = docs
+
+    def __call__(self, item: Item) -> Document | None:
+        """Return the document of an item; None if it has no word. Raises Unusable if it can't be used."""
+        text = decode_line(item.data, item.line)
+        if not text.strip():
+            return None
+        # a file's name may have bytes that are not UTF-8, which Python holds as halves of surrogate pairs
+        source = item.source.encode("utf8", "surrogateescape").decode("utf8", "backslashreplace")
+        document = Document(source, item.line, [])
+        if item.kind == "conllu":
+            document.sentences, document.text, document.id = conllu_sentence(text)
+        elif item.kind == "doc":
+            self._read_doc(document, json.loads(text))
+        elif item.kind == "json":
+            self._read_record(document, json_record(text))
+        else:
+            document.text = text.rstrip("\r\n")
+            document.sentences = self._sentences(*self._split(document.text))
+        document.sentences = [sentence for sentence in document.sentences if sentence.tokens]
+        return document if document.sentences else None
+
+    def documents(self, items: Iterable[Item]) -> Iterator[Document]:
+        """Yield the documents of items. Raises CorpusError if one can't be used."""
+        for item in items:
+            try:
+                document = self(item)
+            except Unusable as error:
+                refuse(item, str(error))
+            if document is not None:
+                yield document
+
+    def _read_record(self, document: Document, record: dict[str, Any]) -> None:
+        if "tokens" in record:
+            document.sentences = self._sentences(record_tokens(record), None)
+        else:
+            document.text = record_text(record)
+            document.sentences = self._sentences(*self._split(document.text))
+        if record.get("id") is not None:
+            name = record["id"]
+            document.id = encodable(name) if isinstance(name, str) else _json(name)
+        read = ("id", "tokens") if "tokens" in record else ("id", "text")
+        other = {name: value for name, value in record.items() if name not in read}
+        document.meta = _json(other) if other else None
+
+    def _read_doc(self, document: Document, record: dict[str, Any]) -> None:
+        words, spaces, ends = record["words"], record["spaces"], record["ends"]
+        offsets, place = [], 0
+        for word, space in zip(words, spaces or [False] * len(words)):
+            offsets.append((place, place + len(word)))
+            place += len(word) + space
+        if spaces is not None:
+            document.text = "".join(word + " " * space for word, space in zip(words, spaces))
+        shown = [i for i, word in enumerate(words) if word and not word.isspace()]
+        checked_words([words[i] for i in shown])
+        if ends is None and self._docs:
+            kept = None if spaces is None else [offsets[i] for i in shown]
+            document.sentences = self._sentences([words[i] for i in shown], kept)
+            return
+        start = 0
+        for end in [len(words)] if ends is None else ends:
+            stop = bisect_left(shown, end, start)
+            inside = shown[start:stop]
+            kept = None if spaces is None else [offsets[i] for i in inside]
+            document.sentences.append(Sentence([words[i] for i in inside], kept))
+            start = stop
+
+    def _sentences(self, words: list[str], offsets: Offsets | None) -> list[Sentence]:
+        if not self._docs or not words:
+            return [Sentence(words, offsets)]
+        starts = [*sentence_starts(words), len(words)]
+        return [
+            Sentence(words[start:end], None if offsets is None else offsets[start:end])
+            for start, end in pairwise(starts)
+        ]
+
+
+def _json(value: Any) -> str:
+    """Return what Python has read as JSON, as JSON. Raises Unusable if it has no such number, or is nested too deep."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise Unusable("not JSON (a number is NaN, infinite or too large)") from error
+    except RecursionError as error:
+        raise Unusable("nested too deep") from error
+
+
+def check_tokenizer(lang: str | None, tokenized: bool | None) -> None:
+    """Raise SettingsError if there is a language for a tokenizer, but words are separated by blanks."""
+    if lang is not None and tokenized:
+        raise SettingsError(Errors.CORPUS_TOKENIZER.format(got=shown(lang)))
+
+
+def refuse(item: Item, reason: str) -> NoReturn:
+    """Raise CorpusError for an item that can't be used. reason: why."""
+    raise CorpusError(Errors.CORPUS_BAD_LINE.format(file=item.source, line=item.line, reason=reason))
+
+
+def sentence_starts(words: Sequence[str]) -> list[int]:
+    """Return the number of the first word of each sentence, as spaCy's sentencizer finds them.
+
+    words: of a document, at least one. spaCy's own needs a Doc, and its Vocab would keep all words.
+    """
+    starts, ended = [0], False
+    for i, word in enumerate(words):
+        ends = word in _ENDS
+        if ended and not ends and not is_punct(word):
+            starts.append(i)
+            ended = False
+        ended = ended or ends
+    return starts
+
 
 STANDARD_INPUT_NAME = "-"
 EXPECTED = (

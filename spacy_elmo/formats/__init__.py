@@ -5,10 +5,9 @@ it checks sizes before it allocates memory, and raises an ElmoError that names t
 """
 
 from .characters import batch_to_ids_array, boundary_ids, count_truncated, words_to_ids
-from .hdf5_vectors import VectorsWriter, read_vectors
 from .options import BiLMOptions, read_options, write_options
-from .weights.hdf5 import read_weights, write_weights
-from .weights.table import expected_parameters, parameter_problems
+from .vectors import VectorsWriter, read_vectors
+from .weights import expected_parameters, parameter_problems, read_weights, write_weights
 
 __all__ = [
     "BiLMOptions",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import shutil
+import sys
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -109,3 +113,172 @@ def _compression(array: Any) -> dict[str, Any]:
         return {}
     rows = max(1, min(len(array), _CHUNK_BYTES * len(array) // array.nbytes))
     return {"chunks": (rows, *array.shape[1:]), "shuffle": True, "compression": "gzip"}
+
+
+UNFINISHED = ".unfinished"  # name of a marker file that stands in a folder while its files are replaced
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether a folder may mix old and new files, because a process was killed while it replaced them."""
+    return (folder / UNFINISHED).exists()
+
+
+@contextmanager
+def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: type[ElmoError]) -> Iterator[Path]:
+    """Yield a temporary folder; move its files to the folder `path` if the block succeeds.
+
+    If `path` does not exist, the temporary folder is renamed to it; folders above it are made. If it exists, its files
+    are replaced one after the other, after the block has written all of them. If the block raises, nothing changes. If
+    the process is killed between two replacements, is_unfinished(path) is true until the folder is replaced again.
+
+    path: the folder to write. If it is a symbolic link, the link's target is written.
+    names: files that belong to the set. Those that the block does not write are deleted; other files stay.
+    error: class of the exception.
+
+    Yields the temporary folder, which is beside `path`, or inside it if a file system is mounted there.
+    Raises `error` if the file system refuses an operation.
+    """
+    folder = Path(os.path.realpath(path))
+    # files can't be moved to another file system
+    parent = folder if os.path.ismount(folder) else folder.parent
+    temporary = parent / f".{uuid.uuid4().hex}.tmp"
+    missing: list[Path] = []
+    try:
+        with writing(folder, error):
+            missing = [above for above in temporary.parents if not above.exists()]
+            temporary.mkdir(parents=True)
+        with _naming(folder, temporary):
+            yield temporary
+        with writing(folder, error):
+            if folder.exists():
+                _replace_files(temporary, folder, names)
+            else:
+                os.rename(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        for above in missing:  # the inner ones first
+            with suppress(OSError):  # not empty, as after a success
+                above.rmdir()
+
+
+@contextmanager
+def _naming(folder: Path, temporary: Path) -> Iterator[None]:
+    """Name the folder in an error's message about the temporary one, which a user has never seen."""
+    try:
+        yield
+    except ElmoError as exc:
+        exc.args = tuple(str(argument).replace(str(temporary), str(folder)) for argument in exc.args)
+        raise
+
+
+def _replace_files(source: Path, folder: Path, names: Iterable[str]) -> None:
+    (folder / UNFINISHED).touch()
+    for name in names:  # deleted first, so that no file of the earlier model is read with files of this one
+        if not (source / name).exists():
+            (folder / name).unlink(missing_ok=True)
+    for path in source.iterdir():
+        os.replace(path, folder / path.name)
+    (folder / UNFINISHED).unlink()
+
+
+# names of incomplete or replaced files and folders in formats/atomic.py, formats/atomic_folder.py and preparing.py
+_NAME = re.compile(r"\.(.+\.)?[0-9a-f]{32}\.(tmp|old)")
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a name is that of a temporary file or folder."""
+    return _NAME.fullmatch(name) is not None
+
+
+def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
+    """Delete temporary files and folders in a folder, and in the folders directly inside it.
+
+    folder: where no other process may write.
+    error: class of the exception.
+
+    Raises `error` if something can't be deleted.
+    """
+    with writing(folder, error):
+        for path in [*folder.glob(".*"), *folder.glob("*/.*")]:
+            if not is_leftover(path.name):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def remove_leftovers_of(path: Path, error: type[ElmoError]) -> None:
+    """Delete the temporary files of killed processes that were to become one file (see `replacing`).
+
+    path: that file. No other process may write it.
+    error: class of the exception.
+
+    Raises `error` if something can't be deleted.
+    """
+    target = Path(os.path.realpath(path))
+    name = re.compile(rf"\.+{re.escape(target.name)}\.(.+\.)?[0-9a-f]{{32}}\.tmp")
+    if target.parent.is_dir():
+        with writing(path, error):
+            for other in target.parent.iterdir():
+                if name.fullmatch(other.name):
+                    other.unlink(missing_ok=True)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # far after the process number, since locked bytes can't be read
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+# errors of file systems without locks. A run there is allowed
+_NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
+
+
+@contextmanager
+def folder_lock(folder: Path, error: type[ElmoError]) -> Iterator[None]:
+    """Hold the lock of a folder during a `with` block, after deleting the incomplete files of killed processes.
+
+    The operating system releases the lock when the process ends, however it ends. The file .lock stays. Of the
+    processes of one run only the first may hold it. On a file system without locks nothing is locked or deleted.
+
+    folder: that is written, for example that of a run. It must exist.
+    error: class of the exception.
+
+    Raises `error`, which names the process, if another one holds the lock.
+    """
+    path = folder / ".lock"
+    with writing(path, error):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if _acquire(descriptor, path, error):
+            remove_leftovers(folder, error)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(descriptor: int, path: Path, error: type[ElmoError]) -> bool:
+    """Lock the file and write the process number. Returns whether the file system has locks."""
+    try:
+        _lock(descriptor)
+    except (BlockingIOError, PermissionError) as reason:
+        number = os.read(descriptor, 32).decode("ascii", "replace").strip()
+        holder = f"the process {number}" if number.isdecimal() else "a process that has just begun"
+        raise error(Errors.RUN_LOCKED.format(folder=path.parent, holder=holder)) from reason
+    except OSError as reason:
+        if reason.errno not in _NO_LOCKS:
+            raise error(Errors.FILE_UNWRITABLE.format(path=path, reason=reason)) from reason
+        return False
+    with writing(path, error):
+        os.ftruncate(descriptor, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+    return True

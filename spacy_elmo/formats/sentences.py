@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO
 
 from ..errors import CommandError, Errors
-from .hdf5_vectors import key_problem
+from .vectors import key_problem
 
 _LISTED = 10  # numbers in a message
 

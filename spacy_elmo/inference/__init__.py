@@ -4,12 +4,10 @@ May be imported by allennlp, corpus and models. Weights have one owner. This is 
 network (modules.BiLM), for which `Engine.of` makes an engine with copies of its matrices.
 """
 
-from ..modules.precision import PRECISIONS, Precision, dtype_of
-from .batches import token_batches
-from .engine import Engine
-from .frozen import FrozenBiLM
-from .layer_cache import LayerCache, row_key
-from .word_vectors import CACHED_WORDS
+from ..modules.loading import PRECISIONS, Precision, dtype_of
+from .cache import LayerCache, row_key
+from .engine import Engine, FrozenBiLM, token_batches
+from .words import CACHED_WORDS
 
 __all__ = [
     "CACHED_WORDS",

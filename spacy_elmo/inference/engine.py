@@ -1,21 +1,193 @@
 """The engine: from sentences to layers, without gradients."""
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from .. import kernels
 from ..errors import ElmoError, Errors
-from ..modules import BiLM, LstmState
-from .layers import Layers, fill, new_layers
-from .layout import DIRECTIONS, Layout
-from .lstm.packing import BOUNDARIES, Index, Packing, groups_of, with_boundaries
-from .lstm.plan import Plans, plan_positions, plan_words
-from .word_vectors import WordVectors
+from ..formats.options import BiLMOptions
+from ..formats.weights import check_shapes, expected_parameters
+from ..modules import Arrays, BiLM, LstmState
+from ..modules.bilm import as_tensor
+from ..modules.lstm_cell import LayerWeights
+from .lstm import make_stack
+from .packing import (
+    BOUNDARIES,
+    Buffers,
+    Index,
+    Packing,
+    Plans,
+    groups_of,
+    plan_positions,
+    plan_words,
+    trim,
+    with_boundaries,
+)
+from .words import WordEncoder, WordVectors
 from .workers import run_all
+
+
+def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+    """Return the indices of the sentences of each batch, longest sentences first.
+
+    Sentences of similar length are in one batch, so that the matrix multiplications of the recurrent weights have as
+    many rows as possible at all positions.
+
+    lengths: number of tokens of each sentence.
+    max_tokens: number of tokens in a batch, at most. A longer sentence is a batch alone.
+    """
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    batches: list[list[int]] = []
+    tokens = 0
+    for i in order:
+        if not batches or tokens + lengths[i] > max_tokens:
+            batches.append([])
+            tokens = 0
+        batches[-1].append(i)
+        tokens += lengths[i]
+    return batches
+
+
+Layers = npt.NDArray[np.float32]
+
+
+def new_layers(options: BiLMOptions, lengths: Index) -> list[Layers]:
+    """Return an array for each sentence, *Shape:* (layers, tokens, width), whose values are not set.
+
+    options: the biLM's options.
+    lengths: *Shape:* (sentences,), number of tokens of each.
+    """
+    return [np.empty((options.layers, n, options.width), np.float32) for n in lengths.tolist()]
+
+
+def fill(
+    layers: Sequence[Layers], outputs: Sequence[tuple[Tensor, Index]], lengths: Index, boundary: int, d: int
+) -> None:
+    """Write one direction's half of all layers into the arrays of sentences.
+
+    layers: what `new_layers` returned. The forward half is [..., :projection_dim], the backward half the other one.
+    outputs: for each layer a tensor of *Shape:* (any, projection_dim), and the row in it of each position of all
+        sentences, one sentence after the other.
+    lengths: *Shape:* (sentences,), number of positions of each.
+    boundary: number of positions at each end of a sentence that are not in `layers`.
+    d: 0 for the forward half, 1 for the backward half.
+
+    Raises KernelError if an array is not as the compiled loop expects it.
+    """
+    library = kernels.load()
+    tokens = lengths - 2 * boundary
+    if library is not None:
+        shapes = [(len(outputs), n, 2 * outputs[0][0].shape[1]) for n in tokens.tolist()]
+        starts = [kernels.address("layers", array, np.float32, shape) for array, shape in zip(layers, shapes)]
+        addresses = np.array(starts, np.uintp)
+        of_lengths = kernels.address("lengths", lengths, np.int64, (len(layers),))
+    for k, (output, places) in enumerate(outputs):
+        rows = np.ascontiguousarray(output.cpu().numpy())
+        width = rows.shape[1]
+        if library is None:
+            _fill_layer([array[k, :, d * width : (d + 1) * width] for array in layers], rows[places], lengths, boundary)
+            continue
+        targets = addresses + ((2 * k * tokens + d) * width * rows.itemsize).astype(np.uintp)
+        library.fill_rows(
+            len(layers),
+            boundary,
+            width,
+            2 * width,
+            of_lengths,
+            kernels.address("places", places, np.int64, (None,)),
+            kernels.address("rows", rows, np.float32, (None, width)),
+            kernels.address("targets", targets, np.uintp, (len(layers),)),
+        )
+
+
+def _fill_layer(targets: Sequence[Layers], rows: Layers, lengths: Index, boundary: int) -> None:
+    """Write rows, *Shape:* (positions, width), into the sentences' targets, *Shape:* (tokens, width) each."""
+    for target, end in zip(targets, np.cumsum(lengths).tolist()):
+        stop = end - boundary
+        target[:] = rows[stop - len(target) : stop]
+
+
+DIRECTIONS = 2
+# size of the result of one matrix multiplication of the input weights: small enough for the processor's cache
+INPUT_BYTES = 2**23
+
+
+class Layout:
+    """A character encoder, and a stack of LSTM layers for each direction. They can run after `lay_out`.
+
+    options: the biLM's options.
+    weights: the biLM's weights by parameter name. Only their names, device and types are used here.
+    dtype: type of the matrix multiplications, float32 or bfloat16.
+    lossless: whether `matrices` can restore the weights. Then they must be float32.
+    """
+
+    def __init__(self, options: BiLMOptions, weights: dict[str, Tensor], dtype: torch.dtype, lossless: bool) -> None:
+        self.options, self.dtype, self.lossless = options, dtype, lossless
+        self.device = weights["char_cnn.embedding.weight"].device
+        self.row_bytes = 4 * 4 * options.dim  # W x + b of four gates at one position, in float32
+        self.input_rows = max(1, INPUT_BYTES // self.row_bytes)
+        self.encoder = WordEncoder(options, dtype, lossless)
+        self._projection = _name(0, "projection") in weights
+        arguments = self._projection, dtype, self.device, Buffers(), self.input_rows
+        self.stacks = [make_stack(options, *arguments) for _ in range(DIRECTIONS)]
+        self._n_added = [0] * DIRECTIONS  # number of layers in each stack
+
+    @property
+    def _n_layers(self) -> int:
+        """Number of LSTM layers that are laid out in both directions. Their matrices are no longer in the weights."""
+        return min(self._n_added)
+
+    def lay_out(self, weights: dict[str, Tensor]) -> None:
+        """Lay out all matrices. After an error, call it again with the same `weights`.
+
+        weights: the biLM's weights by parameter name. Each matrix is removed from it after it is laid out. Biases,
+            convolutions and character embeddings are not removed.
+        """
+        self.encoder.lay_out(weights)
+        for k in range(self._n_layers, self.options.n_layers):
+            self._trim()
+            bias, *matrices = (weights[name] for name in (_name(k, "bias"), *self._matrix_names(k)))
+            for d, stack in enumerate(self.stacks):
+                if self._n_added[d] == k:
+                    stack.add(_direction(bias, matrices, d), self.lossless)
+                    self._n_added[d] += 1
+            matrices.clear()
+            for name in self._matrix_names(k):
+                del weights[name]
+        self._trim()
+
+    def matrices(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield names and copies of the matrices that `lay_out` has removed, bit for bit as they were."""
+        yield from self.encoder.matrices()
+        for k in range(self._n_layers):
+            both = zip(*(stack.matrices(k) for stack in self.stacks))
+            yield from zip(self._matrix_names(k), map(torch.stack, both))
+
+    def _trim(self) -> None:
+        """Return the memory of removed matrices to the system, unless a network still owns them."""
+        if self.lossless:
+            trim()
+
+    def _matrix_names(self, k: int) -> list[str]:
+        parts = ["input_weight", "recurrent_weight", "projection"]
+        return [_name(k, part) for part in parts[: 2 + self._projection]]
+
+
+def _name(k: int, part: str) -> str:
+    return f"lstm.layers.{k}.{part}"
+
+
+def _direction(bias: Tensor, matrices: list[Tensor], d: int) -> LayerWeights:
+    input_weight, recurrent_weight, *projection = (matrix[d] for matrix in matrices)
+    return LayerWeights(input_weight, recurrent_weight, bias[d], projection[0] if projection else None)
+
 
 # The first LSTM layer computes W x + b of the gates only once for each distinct word. The results of one direction have
 # at most this size in bytes, which is enough for a thousand words at the original size.
@@ -198,3 +370,84 @@ class Engine:
 def _select(state: LstmState, d: int, rows: slice) -> LstmState:
     """Return views of the states of some rows in one direction."""
     return LstmState(*(part[:, d, rows] for part in state))
+
+
+class FrozenBiLM:
+    """Owns the weights of a biLM that is not trained. Each weight is in memory once.
+
+    Until the first `prepare_engine` the weights are plain tensors. Then their matrices are in the engine's layout, from
+    which they can be restored bit for bit. If memory runs out while they are laid out, some matrices are plain and some
+    are laid out. None is lost, and the next call lays out the others.
+
+    It is thread-safe.
+
+    options: the biLM's options.
+    arrays: the weights by parameter name, as formats.read_weights returns them. The dict is emptied, so that this
+        object is their only owner.
+    device: the device of the weights.
+
+    Raises WeightsError for arrays that are missing, unexpected, misshapen or not float32. The dict is then unchanged.
+    """
+
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def __init__(self, options: BiLMOptions, arrays: Arrays, device: torch.device | str = "cpu") -> None:
+        check_shapes(arrays, options, Errors.IN_MEMORY)
+        self.options = options
+        self._names = list(expected_parameters(options, arrays))
+        self._plain: dict[str, Tensor] = {}
+        for name in self._names:
+            self._plain[name] = as_tensor(arrays[name]).to(device)
+            del arrays[name]
+        self._layout: Layout | None = None
+        self._engine: Engine | None = None
+        self._engine_for: tuple[torch.dtype, int] | None = None  # the arguments that it was prepared with
+        self._lock = threading.RLock()
+
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def prepare_engine(self, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> Engine:
+        """Return the engine of these weights, the same one for the same arguments.
+
+        The first call lays the weights out. A call with another dtype restores them and lays them out again.
+
+        dtype: type of the matrix multiplications, float32 or bfloat16.
+        cached_words: number of words whose vectors are cached.
+        """
+        with self._lock:
+            if self._engine is not None and (dtype, cached_words) == self._engine_for:
+                return self._engine
+            if self._layout is not None and self._layout.dtype != dtype:
+                self._plain = self._tensors(copied=False)
+                self._layout = self._engine = None
+            if self._layout is None:
+                self._layout = Layout(self.options, self._plain, dtype, lossless=True)
+            self._layout.lay_out(self._plain)
+            self._engine, self._engine_for = Engine(self._layout, cached_words), (dtype, cached_words)
+            return self._engine
+
+    def to_arrays(self) -> Arrays:
+        """Return copies of the weights by parameter name, as formats.write_weights expects them."""
+        return {name: tensor.cpu().numpy() for name, tensor in self._tensors(copied=True).items()}
+
+    def __reduce__(self) -> tuple[type["FrozenBiLM"], tuple[BiLMOptions, Arrays, torch.device]]:
+        # an engine's layout can't be copied; a copy makes its own
+        with self._lock:
+            return FrozenBiLM, (self.options, self.to_arrays(), self._plain["char_cnn.embedding.weight"].device)
+
+    def to_network(self) -> BiLM:
+        """Return a network with copies of these weights, on their device.
+
+        To have the weights in memory only once, delete this object.
+        """
+        with self._lock:
+            device = self._plain["char_cnn.embedding.weight"].device
+            return BiLM.from_arrays(self.options, self.to_arrays()).to(device)
+
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def _tensors(self, copied: bool) -> dict[str, Tensor]:
+        with self._lock:
+            tensors = {name: tensor.clone() if copied else tensor for name, tensor in self._plain.items()}
+            tensors |= dict(self._layout.matrices()) if self._layout is not None else {}
+            return {name: tensors[name] for name in self._names}

@@ -14,8 +14,7 @@ from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-from .arguments import address, address_of_rows, bound
-from .calls import AmxBackwardCall, AmxForwardCall, AmxGradientCall, LayerCall
+from .calls import AmxBackwardCall, AmxForwardCall, AmxGradientCall, LayerCall, address, address_of_rows, bound
 
 __all__ = ["address", "address_of_rows", "bound", "has_amx", "has_avx512", "has_avx512_bf16", "load"]
 

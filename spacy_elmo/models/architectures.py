@@ -1,24 +1,86 @@
 """The registered architectures BiLM, Tok2Vec and ElmoTok2Vec."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from spacy.tokens import Doc
-from thinc.api import Model, chain, concatenate
+from thinc.api import Linear, Model, chain, concatenate, with_array
 from thinc.types import Floats2d
 
 from ..errors import Errors, SettingsError, shown
 from ..inference import CACHED_WORDS, Precision
 from .bilm import NAME as BILM
 from .bilm import bilm_layer
-from .fit_width import fit_width
-from .listening.listener import NAME as LISTENER
-from .numbers import is_whole
+from .listener import NAME as LISTENER
 from .scalar_mix import MixModel
 from .shim import BiLMShim
 from .span_getters import build_sentences
-from .types import BiLMModel, SpanGetter, Tok2VecModel
-from .writable import with_writable_parameters
+from .types import BiLMModel, SpanGetter, Tok2VecModel, is_whole
+
+
+def with_writable_parameters(model: Model[Any, Any]) -> None:
+    """Have a model copy its read-only parameters before it runs.
+
+    Thinc's compiled functions refuse them, also those that only read (spaCy's issue 13506).
+
+    model: is changed. Its layers stay the same, so that saved ones can be loaded.
+    """
+    model._func = partial(_forward, model._func)
+
+
+def _forward(forward: Any, model: Model[Any, Any], X: Any, is_train: bool) -> Any:
+    for node in model.walk():
+        for name in node.param_names:
+            array: Any = node.get_param(name) if node.has_param(name) else None
+            if isinstance(array, np.ndarray) and not array.flags.writeable:
+                own: Any = array.copy()
+                node.set_param(name, own)
+    return forward(model, X, is_train)
+
+
+Floats2dList = list[Floats2d]
+
+
+def fit_width(width: int) -> Model[Floats2dList, Floats2dList]:
+    """Build a layer: *Shape:* (tokens, any width) for each doc -> *Shape:* (tokens, width) for each doc.
+
+    If the input has the width already, the layer returns it unchanged, and its Linear layer has no parameters. This is
+    decided at initialisation, because spaCy's embeddings do not know their width before.
+
+    width: width of the output.
+    """
+    return Model("fit_width", forward, init=init, dims={"nO": width}, layers=[with_array(Linear(width))])
+
+
+def init(model: Model[Floats2dList, Floats2dList], X: Floats2dList | None = None, Y: Any = None) -> None:
+    """Initialise the Linear layer, if the input does not have the width of the output.
+
+    X: sample inputs, *Shape:* (tokens, any width) each; None: the layer is not initialised.
+    Y: ignored.
+    """
+    if X and X[0].shape[1] != model.get_dim("nO"):
+        model.layers[0].initialize(X=X)
+
+
+def forward(
+    model: Model[Floats2dList, Floats2dList], X: Floats2dList, is_train: bool
+) -> tuple[Floats2dList, Callable[[Floats2dList], Floats2dList]]:
+    """Apply the Linear layer, if it was initialised or the width differs.
+
+    X: *Shape:* (tokens, any width) for each doc.
+    is_train: whether backprop will be called.
+
+    Returns *Shape:* (tokens, width) for each doc, and backprop.
+    """
+    array_layer = model.layers[0]
+    trained = array_layer.layers[0].has_param("W")
+    if not trained and all(x.shape[1] == model.get_dim("nO") for x in X):
+        return X, lambda dY: dY
+    result: tuple[Floats2dList, Callable[[Floats2dList], Floats2dList]] = array_layer(X, is_train)
+    return result
+
 
 EncoderModel = Model[list[Floats2d], list[Floats2d]]
 

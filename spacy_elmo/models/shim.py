@@ -1,24 +1,127 @@
 """The Thinc shim that holds a biLM's weights. It reads their files when they are first needed, and saves no pickle."""
 
 import copy
+import hashlib
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
+import srsly
 import torch
 from thinc.api import Model, Optimizer, Shim
-from thinc.util import get_torch_default_device, xp2torch
+from thinc.types import FloatsXd
+from thinc.util import get_torch_default_device, torch2xp, xp2torch
+from torch import nn
 
-from ..errors import Errors, SettingsError
-from ..formats.options import BiLMOptions
-from ..formats.truncated import TruncatedWords
-from ..formats.weights.table import expected_parameters
+from ..errors import Errors, SettingsError, WeightsError
+from ..formats.characters import TruncatedWords
+from ..formats.hdf5 import Floats
+from ..formats.messages import read_message
+from ..formats.options import MAX_FILTERS, BiLMOptions
+from ..formats.weights import check_arrays, expected_parameters
 from ..inference import CACHED_WORDS, Engine, FrozenBiLM, Precision, dtype_of
 from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
-from .bilm_bytes import fingerprint_of, from_message, to_message
-from .updates import apply_gradients
+
+# More than the parameters of a biLM with the most layers, filters and highway layers that its options may have.
+_MAX_ARRAYS = 1024
+
+
+def to_message(options: BiLMOptions, arrays: Mapping[str, Floats]) -> bytes:
+    """Return options and weights in msgpack.
+
+    options: the biLM's options.
+    arrays: the weights by parameter name, float32.
+    """
+    message: bytes = srsly.msgpack_dumps({"options": options.to_dict(), "arrays": arrays})
+    return message
+
+
+def from_message(message: bytes) -> tuple[BiLMOptions, dict[str, Floats]]:
+    """Return the options and the weights by parameter name that `to_message` has written.
+
+    message: the bytes that `to_message` returned.
+
+    Raises WeightsError if the bytes are damaged, and ElmoError if the arrays do not have the sizes of the options.
+    """
+    try:
+        content = read_message(message, longest_list=MAX_FILTERS, longest_map=_MAX_ARRAYS)
+    except ValueError as error:
+        raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error)) from error
+    if (
+        not isinstance(content, dict)
+        or set(content) != {"options", "arrays"}
+        or not isinstance(content["arrays"], dict)
+    ):
+        raise WeightsError(Errors.SAVED_DAMAGED.format(reason="it is not options and arrays"))
+    options, arrays = BiLMOptions.from_dict(content["options"], Errors.SAVED), content["arrays"]
+    check_arrays(arrays, options, Errors.SAVED)
+    return options, arrays
+
+
+def fingerprint_of(options: BiLMOptions, arrays: Mapping[str, Floats]) -> str:
+    """Return a digest of 32 hexadecimal digits, which is the same for the same options and weights.
+
+    options: the biLM's options.
+    arrays: the weights by parameter name, in any order.
+    """
+    digest = hashlib.blake2b(json.dumps(options.to_dict(), sort_keys=True).encode(), digest_size=16)
+    for name, array in sorted(arrays.items()):
+        digest.update(name.encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def apply_gradients(
+    network: nn.Module, shim_id: int, optimizer: Optimizer, learn_rate_factor: float, changed: Callable[[], None]
+) -> None:
+    """Apply the gradients of a network's weights, and clear them. The optimizer's L2 is not used for biases.
+
+    The optimizer's averages begin with the weights as they are before their first update. Thinc would begin with 0, and
+    after that update an average would be 9/11 of the weight: its decay is (1 + t) / (10 + t) after t updates.
+
+    The LSTM adds 1 to the stored bias of its forget gate, so L2 would pull the sum to 1, where it pulls to 0 in
+    AllenNLP, which stores the sum.
+
+    network: the network. Weights without a gradient are left as they are.
+    shim_id: id of the shim that holds the network. An optimizer stores its state under this id and the weight's name.
+    optimizer: Thinc's optimizer, or any callable with the same signature. The L2 of another callable is its own affair.
+    learn_rate_factor: factor of the optimizer's learning rate.
+    changed: called after each weight that was updated.
+    """
+    for name, parameter in network.named_parameters():
+        if parameter.grad is not None:
+            weights = cast(FloatsXd, torch2xp(parameter.data))
+            gradient = cast(FloatsXd, torch2xp(parameter.grad))
+            _begin_average(optimizer, (shim_id, name), weights)
+            with _l2_of(optimizer, name):
+                updated, _ = optimizer((shim_id, name), weights, gradient, lr_scale=learn_rate_factor)
+            if updated is not weights:  # Thinc's optimizers write into `weights`, others may not
+                parameter.data.copy_(xp2torch(updated, device=parameter.device))
+            parameter.grad = None
+            changed()
+
+
+def _begin_average(optimizer: Optimizer, key: tuple[int, str], weights: FloatsXd) -> None:
+    """Have the average of a weight begin with its value, if the optimizer keeps averages and has none of it yet."""
+    if isinstance(optimizer, Optimizer) and optimizer.averages is not None and key not in optimizer.averages:
+        optimizer.averages[key] = weights.copy()
+
+
+@contextmanager
+def _l2_of(optimizer: Optimizer, name: str) -> Iterator[None]:
+    """Have the optimizer use no L2 while the weight of this name is updated, if it is a bias."""
+    if not (name.endswith("bias") and isinstance(optimizer, Optimizer)):
+        yield
+        return
+    before, optimizer.L2 = optimizer.L2, 0.0
+    try:
+        yield
+    finally:
+        optimizer.L2 = before
+
 
 if hasattr(os, "register_at_fork"):
     # OpenMP's threads do not survive a fork: a child process (nlp.pipe with n_process) would wait for them for ever

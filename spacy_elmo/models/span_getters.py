@@ -6,9 +6,7 @@ from functools import partial
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors, SettingsError, shown
-from .numbers import is_whole
-from .parts import has_parts, lines_of
-from .types import SpanGetter
+from .types import SpanGetter, has_parts, is_whole, lines_of
 
 
 def windows(doc: Doc, start: int, end: int, window: int, overlap: int) -> list[Span]:

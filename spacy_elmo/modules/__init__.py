@@ -5,7 +5,7 @@ May be imported by allennlp, analysis, cli, corpus, inference, models, pipeline 
 
 from .bilm import BiLM, BiLMOutput
 from .loading import Arrays, check_files, load_arrays, load_bilm, load_options
-from .lstm.state import LstmState
+from .lstm_cell import LstmState
 
 __all__ = [
     "Arrays",

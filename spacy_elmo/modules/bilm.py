@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from ..errors import ElmoError, Errors
 from ..formats.characters import boundary_ids
 from ..formats.options import BiLMOptions
-from ..formats.weights.hdf5 import ALIGNMENT
+from ..formats.weights import ALIGNMENT
 from .char_cnn import CharCnn
-from .lstm.layers import BiLstm
-from .lstm.state import LstmState
+from .lstm import BiLstm
+from .lstm_cell import LstmState
 
 
 class BiLMOutput(NamedTuple):

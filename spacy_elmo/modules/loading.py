@@ -1,20 +1,98 @@
 """Loading a biLM from its files: the options alone, the weights as plain arrays, or the network."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from .. import bilms
 from ..errors import ElmoError, Errors, SettingsError, shown
-from ..formats.named.bilms import folder_named, is_hidden, is_named
+from ..formats.names import PUBLISHED, folder_named, is_hidden, is_named
 from ..formats.options import BiLMOptions, read_options
-from ..formats.weights.hdf5 import read_weights
+from ..formats.weights import read_weights
 from .bilm import BiLM
-from .naming import is_packed, no_bilm, refuse_other_names
+
+Precision = Literal["float32", "bfloat16", "auto"]
+PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "auto")
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Tell whether the machine itself multiplies in bfloat16. Emulated, it is slower than float32.
+
+    device: on which the multiplications run.
+    """
+    if device.type == "cuda":
+        # AMD's have it; NVIDIA's since Ampere
+        return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
+    check = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private to torch, of x86
+    if check is not None and check():
+        return True
+    cpuinfo = Path("/proc/cpuinfo")  # of Linux; ARM calls it bf16
+    return cpuinfo.is_file() and bool({"avx512_bf16", "amx_bf16", "bf16"} & set(cpuinfo.read_text().split()))
+
+
+def dtype_of(precision: Precision, device: torch.device) -> torch.dtype:
+    """Return the type of the matrix multiplications. "auto" is bfloat16 if the machine has it, else float32.
+
+    precision: the setting of that name.
+    device: on which the multiplications run.
+
+    Raises SettingsError for "bfloat16" if the machine has none, and for an unknown name.
+    """
+    if precision not in PRECISIONS:
+        raise SettingsError(Errors.PRECISION.format(got=precision, expected=", ".join(PRECISIONS)))
+    if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
+        return torch.float32
+    if not has_bfloat16(device):
+        raise SettingsError(Errors.BFLOAT16.format(device=device.type))
+    return torch.bfloat16
+
+
+_PACKED = (".zip", ".gz", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z")
+
+
+def is_packed(name: str | os.PathLike[str]) -> bool:
+    """Return whether a name ends like that of a ZIP file or another packed one."""
+    return Path(name).suffix.lower() in _PACKED
+
+
+def no_bilm(name: str | os.PathLike[str]) -> SettingsError:
+    """Return the error for a name that is neither that of a biLM nor a folder."""
+    reason = "there is no such folder"
+    if is_hidden(name):
+        reason = "a file or folder of this name is in the current folder. Rename it, or work in another folder"
+    elif is_packed(name) and Path(name).exists():
+        reason = "it is a packed file. Unpack it, and give its folder"
+    return SettingsError(
+        Errors.BILM_UNKNOWN.format(got=shown(os.fspath(name)), reason=reason, expected=", ".join(PUBLISHED))
+    )
+
+
+def refuse_other_names(options_file: str, weight_file: str) -> None:
+    """Raise SettingsError if files are missing, but their folder has one file that can be such a file.
+
+    options_file, weight_file: in the same folder.
+    """
+    folder = Path(options_file).parent
+    patterns = {Path(options_file): "*options.json", Path(weight_file): "*.hdf5"}
+    missing = [file for file in patterns if not file.exists()]
+    candidates = [sorted(folder.glob(patterns[file])) for file in missing]
+    others = [[file.name for file in files if not file.name.startswith("softmax")] for files in candidates]
+    found = [names[0] for names in others if len(names) == 1]
+    if found:
+        raise SettingsError(
+            Errors.BILM_OTHER_NAMES.format(
+                folder=folder, missing=" and no ".join(file.name for file in missing), found=" and ".join(found)
+            )
+        )
+
 
 File = str | os.PathLike[str]
 Arrays = dict[str, npt.NDArray[np.float32]]  # weights by parameter name
@@ -152,3 +230,27 @@ def _naming(setting: str) -> Iterator[None]:
         yield
     except ElmoError as error:
         raise type(error)(Errors.FILE_SETTING.format(error=error, setting=setting)) from error
+
+
+CARD, CARD_CHARACTERS = "README.md", 100_000
+NAMES = {"english": "en"}  # cards of pretraining runs have the code
+ROW = re.compile(r"^\| language \| ([A-Za-z]+)\b", re.MULTILINE)
+
+
+def card_language(options_file: str | None) -> str | None:
+    """Return spaCy's code of the language that the model card beside an options file names; it may be xx.
+
+    options_file: path of an options.json; None: that of the embedded biLM.
+
+    Returns None if there is no card, or it names no language that spaCy knows.
+    """
+    try:
+        with (Path(options_file or embedded_files()[0]).parent / CARD).open(encoding="utf8", errors="replace") as card:
+            row = ROW.search(card.read(CARD_CHARACTERS))
+    except (OSError, ValueError):  # ValueError: a path with a NUL character
+        return None
+    if row is None:
+        return None
+    name = row[1].lower()
+    code = NAMES.get(name, name)
+    return code if find_spec(f"spacy.lang.{code}") is not None else None

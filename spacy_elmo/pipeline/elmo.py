@@ -1,8 +1,13 @@
 """The component `elmo`."""
 
+import gc
+import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol, get_args
+from weakref import WeakValueDictionary
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -12,20 +17,169 @@ from spacy.vocab import Vocab
 from thinc.api import Optimizer
 from thinc.types import Floats3d
 
-from ..errors import Errors, NotEmbeddedError, SettingsError
-from ..models.bilm import serve_component
-from ..models.cached import LayerCache
-from ..models.saved_pipe import load_bytes, load_folder
+from ..errors import ElmoError, Errors, NotEmbeddedError, OtherLanguageWarning, SettingsError, shown
+from ..models.bilm import LayerCache, serve_component
+from ..models.saved import load_bytes, load_folder
 from ..models.shim import bilm_shims
-from ..models.types import BiLMModel
+from ..models.types import BiLMModel, is_number, is_whole
+from ..modules.loading import card_language, files_of
+from . import registries  # noqa: F401  # the default config names a span getter
 from .attributes import annotate, mix_parameters
-from .batching import batches_of
-from .checks import Store, check_settings, check_training_settings, refuse_shared_model
-from .extensions import register
-from .facts import Facts
-from .hooks import set_vector_hooks, warn_in_worker
-from .listening.listeners import Listening
-from .listening.tuning import Tuning
+from .extensions import register, set_vector_hooks, warn_in_worker
+from .listening import Listening, Tuning
+
+
+def batches_of(stream: Iterable[Doc], batch_size: int, max_tokens: int) -> Iterator[list[Doc]]:
+    """Yield batches of at most batch_size docs and max_tokens tokens. A longer doc is a batch alone.
+
+    stream: the docs.
+    batch_size: number of docs, at most.
+    max_tokens: number of tokens, at most.
+    """
+    batch: list[Doc] = []
+    tokens = 0
+    for doc in stream:
+        if batch and (len(batch) == batch_size or tokens + len(doc) > max_tokens):
+            yield batch
+            batch, tokens = [], 0
+        batch.append(doc)
+        tokens += len(doc)
+    if batch:
+        yield batch
+
+
+Store = Literal["layers", "layers_float16", "mix", "none"]
+
+
+class HasModel(Protocol):
+    """What an elmo pipe is to `refuse_shared_model`."""
+
+    name: str
+    model: BiLMModel
+
+
+# The pipe of each model, by id(model). A copy of a model is another model. A pipe holds its model, so the id is not of
+# another object as long as the pipe exists.
+_PIPES: WeakValueDictionary[int, HasModel] = WeakValueDictionary()
+
+
+def refuse_shared_model(pipe: HasModel) -> None:
+    """Raise SettingsError if another elmo pipe has the same model: the model has the settings of one pipe.
+
+    pipe: the pipe that is made.
+    """
+
+    def is_shared() -> bool:
+        other = _PIPES.get(id(pipe.model))
+        return other is not None and other is not pipe and other.model is pipe.model
+
+    if is_shared():
+        gc.collect()  # nobody may hold that pipe any more
+    if is_shared():
+        raise SettingsError(Errors.MODEL_SHARED.format(name=pipe.name, other=_PIPES[id(pipe.model)].name))
+    _PIPES[id(pipe.model)] = pipe
+
+
+def check_settings(
+    model: BiLMModel,
+    frozen: bool,
+    max_batch_tokens: int,
+    store: str,
+    set_vectors: bool,
+    scalar_mix_parameters: Sequence[float] | None,
+) -> None:
+    """Raise SettingsError if a setting of the factory `elmo` cannot be used.
+
+    model: must not be stateful if it is tuned.
+    frozen: whether the biLM is not tuned.
+    max_batch_tokens: a whole number from 1 on.
+    store: one of Store.
+    set_vectors: must be false if nothing is stored.
+    scalar_mix_parameters: finite numbers, or None.
+    """
+    if not frozen and "settings" in model.attrs and model.attrs["settings"].stateful:
+        raise SettingsError(Errors.STATEFUL_TUNED)
+    if not is_whole(max_batch_tokens):
+        raise SettingsError(Errors.WHOLE_NUMBER.format(name="max_batch_tokens", got=max_batch_tokens))
+    if max_batch_tokens < 1:
+        raise SettingsError(Errors.MAX_BATCH_TOKENS.format(got=max_batch_tokens))
+    if store not in get_args(Store):
+        raise SettingsError(Errors.STORE.format(got=store, expected=", ".join(get_args(Store))))
+    if store == "none" and set_vectors:
+        raise SettingsError(Errors.STORE_NO_VECTORS)
+    if scalar_mix_parameters is not None and not all(map(is_number, scalar_mix_parameters)):
+        raise SettingsError(Errors.MIX_FINITE.format(got=shown(scalar_mix_parameters)))
+
+
+def check_training_settings(learn_rate_factor: float, cache_mb: int) -> None:
+    """Raise SettingsError if a setting of the factory `elmo` for training cannot be used.
+
+    learn_rate_factor: a finite number above 0.
+    cache_mb: a whole number from 0 on.
+    """
+    if not (is_number(learn_rate_factor) and learn_rate_factor > 0):
+        raise SettingsError(Errors.FACTOR.format(got=shown(learn_rate_factor)))
+    if not is_whole(cache_mb) or cache_mb < 0:
+        raise SettingsError(Errors.CACHE_MB.format(got=shown(cache_mb)))
+
+
+def language_of(model: BiLMModel) -> str | None:
+    """Return spaCy's code of a biLM's language, from the README.md in the folder of its options file.
+
+    model: the biLM's layer.
+
+    Returns None if there is no card, or it names no language that spaCy knows, or xx, which is no language.
+    """
+    shim = next(iter(bilm_shims(model)), None)
+    if shim is None:
+        return None
+    try:
+        code = card_language(shim.options_file if shim.bilm is None else files_of(shim.bilm)[0])
+    except ValueError:  # a biLM that was not downloaded or installed
+        return None
+    return None if code == "xx" else code
+
+
+class Facts:
+    """Mixin of the elmo pipe: sizes, counts and a short text. Nothing here reads weights."""
+
+    name: str
+    model: BiLMModel
+    attr: str
+    frozen: bool
+
+    @property
+    @abstractmethod
+    def listening_components(self) -> list[str]:
+        """Names of the components that have listeners."""
+
+    @property
+    def width(self) -> int | None:
+        """Width of the vectors. None if a model of another kind does not tell. Raises ElmoError if a file is wrong."""
+        return next((shim.options.width for shim in bilm_shims(self.model)), self.model.maybe_get_dim("nO"))
+
+    @property
+    def layers(self) -> int | None:
+        """Number of layers, layer 0 included. None if the model is not a BiLM. Raises ElmoError if a file is wrong."""
+        return next((shim.options.layers for shim in bilm_shims(self.model)), None)
+
+    @property
+    def n_truncated(self) -> int:
+        """Number of tokens in this process so far that had more bytes than the biLM reads (TruncatedWordsWarning)."""
+        return sum(shim.truncated.n for shim in bilm_shims(self.model))
+
+    @property
+    def is_trainable(self) -> bool:
+        """Whether training changes the biLM. If not, `spacy train` shows no loss of this pipe."""
+        return not self.frozen
+
+    def __repr__(self) -> str:
+        try:
+            sizes = f"layers={self.layers}, width={self.width}"
+        except ElmoError:  # the files are missing or damaged
+            sizes = "layers and width unknown"
+        listen = f", listening_components={names}" if (names := self.listening_components) else ""
+        return f"<{type(self).__name__} {self.name!r}: attr={self.attr!r}, {sizes}, frozen={self.frozen}{listen}>"
 
 
 class ElmoPipe(Listening, Facts, TrainablePipe):
@@ -226,3 +380,97 @@ class ElmoPipe(Listening, Facts, TrainablePipe):
         register(self.attr)  # a new process has no extensions yet
         refuse_shared_model(self)
         self._connect()
+
+
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.BiLM.v1",
+    "bilm": None,
+    "options_file": None,
+    "weight_file": None,
+    "get_spans": {
+        "@span_getters": "spacy-elmo.sentences.v1",
+        "window": 250,
+        "overlap": 50,
+        "longest_sentence": 1000,
+    },
+    "precision": "float32",
+    "stateful": False,
+    "trainable": False,
+    "cached_words": 16384,
+    "width": None,
+}
+# the other defaults are stated once, in the signature of ElmoPipe
+OWN_DEFAULTS = {
+    name: parameter.default
+    for name, parameter in signature(ElmoPipe.__init__).parameters.items()
+    if parameter.kind is Parameter.KEYWORD_ONLY
+}
+
+
+@Language.factory(
+    "elmo",
+    assigns=[
+        "doc._.elmo",
+        "doc._.elmo_layers",
+        "span._.elmo",
+        "span._.elmo_layers",
+        "token._.elmo",
+        "token._.elmo_layers",
+    ],
+    default_config={"model": DEFAULT_MODEL, **OWN_DEFAULTS},
+)
+def make_elmo(
+    nlp: Language,
+    name: str,
+    model: BiLMModel,
+    attr: str,
+    frozen: bool,
+    set_vectors: bool,
+    scalar_mix_parameters: list[float] | None,
+    max_batch_tokens: int,
+    store: Store,
+    learn_rate_factor: float,
+    cache_mb: int,
+    cache_file: str | None,
+) -> ElmoPipe:
+    """Create the component `elmo`.
+
+    nlp: the pipeline.
+    name: name of the component.
+    model: spacy-elmo.BiLM.v1, or any Model[List[Doc], List[Floats3d]] that returns *Shape:* (layers, tokens, width)
+        for each doc.
+    attr: name of the extension attributes. With different names there can be two embedders in one pipeline.
+    frozen: whether the biLM is not trained; false: it learns from all components that have listeners.
+    set_vectors: whether `.vector`, `.has_vector` and `.similarity` of tokens, spans and docs come from ELMo.
+    scalar_mix_parameters: weights of the layers before the softmax (AllenNLP's name); null: the mean of the layers.
+    max_batch_tokens: number of tokens that run at once, at most.
+    store: what is stored on each doc: "layers" (in float32), "layers_float16", "mix" (only the vectors), or "none": the
+        layers are held until all listeners have read them.
+    learn_rate_factor: factor of the learning rate for a biLM that is not frozen.
+    cache_mb: size in MiB of the memory in which layers are cached while components are trained on a frozen biLM.
+    cache_file: path of a file in which all these layers are cached, for later epochs and runs; null: none.
+
+    Issues an OtherLanguageWarning if the biLM's model card names another language than the pipeline's. Raises
+    SettingsError if a setting cannot be used, or if another elmo pipe has the same attr.
+    """
+    for other, pipe in nlp.components:
+        if isinstance(pipe, ElmoPipe) and pipe.attr == attr:
+            raise SettingsError(Errors.ATTR_TWICE.format(attr=attr, other=other))
+    language = language_of(model)
+    if language is not None and nlp.lang not in (language, "xx", None):
+        warning = Errors.OTHER_LANGUAGE.format(name=name, language=language, lang=nlp.lang)
+        warnings.warn(warning, OtherLanguageWarning, stacklevel=2)
+    return ElmoPipe(
+        nlp.vocab,
+        model,
+        name,
+        attr=attr,
+        frozen=frozen,
+        set_vectors=set_vectors,
+        scalar_mix_parameters=scalar_mix_parameters,
+        max_batch_tokens=max_batch_tokens,
+        store=store,
+        learn_rate_factor=learn_rate_factor,
+        cache_mb=cache_mb,
+        cache_file=cache_file,
+    )

@@ -11,7 +11,7 @@ from thinc.api import to_numpy
 from tqdm import tqdm
 
 from ..errors import Errors, SettingsError, shown
-from ..formats.text.lines import Unusable, encodable
+from ..formats.text import Unusable, encodable
 from .attributes import mean_vector
 from .elmo import ElmoPipe
 

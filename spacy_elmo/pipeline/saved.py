@@ -10,7 +10,7 @@ from spacy.language import Language
 from spacy.util import is_package
 
 from ..errors import CommandError, ElmoError, Errors
-from ..formats.named.bilms import folders_of_packages, is_named
+from ..formats.names import folders_of_packages, is_named
 from ..formats.options import BiLMOptions
 from ..models.shim import BiLMShim, bilm_shims
 from ..modules import Arrays

@@ -5,20 +5,229 @@ over all words. model/losses.py defines the predictions of a direction. It runs 
 gives the same perplexities (to 1e-7 in float32), but needs a copy of the weights for each evaluation, and more code.
 """
 
+import json
 import math
+import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import islice, pairwise
+from types import TracebackType
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
+import torch
+import torch.nn.functional as F
 
 from ..errors import CorpusError, Errors, SettingsError, WeightsError
-from .model.language_model import LanguageModel
-from .model.losses import row_losses
-from .score_batches import batches, blocks
-from .text.spooled import SpooledText
-from .text.vocabulary_file import END, START, UNKNOWN
+from ..formats.characters import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD, words_to_ids
+from ..modules import LstmState
+from .language_model import LanguageModel
+from .vocabulary import END, START, UNKNOWN
+
+
+def blocks(sentences: Iterable[list[str]], n_sentences: int, n_tokens: int) -> Iterator[list[list[str]]]:
+    """Yield the sentences of a text in blocks.
+
+    sentences: lists of words.
+    n_sentences: largest number of sentences of a block.
+    n_tokens: a block ends with the sentence in which it reaches this number of words.
+    """
+    block: list[list[str]] = []
+    tokens = 0
+    for sentence in sentences:
+        block.append(sentence)
+        tokens += len(sentence)
+        if len(block) == n_sentences or tokens >= n_tokens:
+            yield block
+            block, tokens = [], 0
+    if block:
+        yield block
+
+
+def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Yield the numbers of the sentences that run through the network together, the shortest first.
+
+    lengths: positions of each sentence.
+    batch_tokens: largest number of positions of a batch, padding counted, unless one sentence alone has more.
+    """
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[number] > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+class SpooledText:
+    """A copy of sentences in a file that is deleted with the process. Use it in a `with` block.
+
+    Memory does not grow with the number of sentences. Several iterators may read it in turns, but not from several
+    threads.
+
+    sentences: lists of words, read once.
+
+    The attribute `n_sentences` counts them.
+    Raises CorpusError if the file can't be written.
+    """
+
+    def __init__(self, sentences: Iterable[list[str]]) -> None:
+        self.n_sentences = 0
+        with _writing():
+            self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # closed by __exit__
+        try:
+            for sentence in sentences:
+                line = (
+                    json.dumps(sentence).encode("ascii") + b"\n"
+                )  # JSON can hold any word, even one with half a surrogate pair
+                with _writing():
+                    self._file.write(line)
+                self.n_sentences += 1
+            with _writing():
+                self._file.flush()
+        except BaseException:
+            with suppress(OSError):  # closing tries to write the buffer again
+                self._file.close()
+            raise
+
+    def __enter__(self) -> "SpooledText":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """Yield all sentences in their order."""
+        return self._read(0, self.n_sentences)
+
+    def parts(self, n_parts: int) -> list[Iterator[list[str]]]:
+        """Return iterators over consecutive parts of the text.
+
+        Part k begins with sentence floor(k * n_sentences / n_parts), both numbered from 0.
+
+        n_parts: number of parts. If there are fewer sentences, some parts are empty.
+        """
+        bounds = [k * self.n_sentences // n_parts for k in range(n_parts + 1)]
+        offsets = self._byte_offsets(bounds)
+        return [self._read(offsets[start], end - start) for start, end in pairwise(bounds)]
+
+    def _byte_offsets(self, numbers: list[int]) -> dict[int, int]:
+        """Return the byte at which each of these sentences begins."""
+        wanted, offsets, offset = set(numbers), {}, 0
+        self._file.seek(0)
+        for number, line in enumerate(self._file):
+            if number in wanted:
+                offsets[number] = offset
+            offset += len(line)
+        return offsets | {self.n_sentences: offset}
+
+    def _read(self, offset: int, count: int) -> Iterator[list[str]]:
+        for _ in range(count):
+            self._file.seek(offset)  # other iterators read from the same file in between
+            line = self._file.readline()
+            offset += len(line)
+            yield json.loads(line)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # tempdir is None if Python finds no folder that it can write to
+        folder = tempfile.tempdir or os.environ.get("TMPDIR", "the folder for temporary files")
+        raise CorpusError(Errors.SCORE_COPY.format(folder=folder, reason=error)) from error
+
+
+NO_TARGET = -1  # at steps after the end of a row
+
+# For each direction the word that is read and the id of its target: forward word, forward id, backward word, id.
+Position = tuple[str, int, str, int]
+
+
+class RowLosses(NamedTuple):
+    """Losses of rows, each of which is a sequence of sentences. A loss is -log p(target), in nats.
+
+    counts: *Shape:* (rows, 3), predictions of one direction, those among them whose target is `<UNK>`, and sentences.
+    losses: *Shape:* (rows, 2), sums over all predictions, forward and backward.
+    unknown_losses: *Shape:* (rows, 2), sums over the predictions whose target is `<UNK>`.
+    """
+
+    counts: npt.NDArray[np.float64]
+    losses: npt.NDArray[np.float64]
+    unknown_losses: npt.NDArray[np.float64]
+
+
+@torch.no_grad()
+def row_losses(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch_tokens: int) -> RowLosses:
+    """Return the losses of rows of sentences.
+
+    The sentences of a row are read in order. The LSTM's state is zero at the beginning of a row, and carried from
+    sentence to sentence.
+
+    model: the biLM with its softmax.
+    rows: for each row its sentences, as lists of words.
+    batch_tokens: positions of all rows that run through the network together, which bounds the memory.
+    """
+    positions = [_positions(model, row) for row in rows]
+    steps = max(1, batch_tokens // max(1, len(rows)))  # a long sentence continues in the next batch
+    state = model.bilm.lstm.zero_state(len(rows))
+    device = state.h.device
+    counts, losses, unknown_losses = (np.zeros((len(rows), n)) for n in (3, 2, 2))
+    while any(window := [list(islice(row, steps)) for row in positions]):
+        words, inputs, targets = _arrays(window)
+        ids = torch.from_numpy(words_to_ids(words, model.bilm.options.max_characters)).to(device)
+        encoded = F.embedding(torch.from_numpy(inputs).to(device), model.bilm.char_cnn(ids))
+        outputs, hs, cs = model.bilm.lstm.scan(encoded, state)
+        state = LstmState(torch.stack([h[:, -1] for h in hs]), torch.stack([c[:, -1] for c in cs]))
+        counts += np.stack([(targets[0] >= 0).sum(0), (targets[0] == UNKNOWN).sum(0), (targets[0] == END).sum(0)], 1)
+        for direction in (0, 1):
+            step, row = np.nonzero(targets[direction] != NO_TARGET)
+            goal = targets[direction, step, row]
+            top = outputs[-1][direction, torch.from_numpy(step).to(device), torch.from_numpy(row).to(device)]
+            loss = model.softmax.loss(top, torch.from_numpy(goal).to(device)).double().cpu().numpy()
+            losses[:, direction] += np.bincount(row, loss, len(rows))
+            unknown_losses[:, direction] += np.bincount(row, np.where(goal == UNKNOWN, loss, 0), len(rows))
+    return RowLosses(counts, losses, unknown_losses)
+
+
+def _positions(model: LanguageModel, sentences: Iterable[list[str]]) -> Iterator[Position]:
+    for sentence in sentences:
+        ids = model.ids(sentence).tolist()
+        yield from zip(
+            [BEGIN_OF_SENTENCE_WORD, *sentence],
+            [*ids, END],
+            [END_OF_SENTENCE_WORD, *reversed(sentence)],
+            [*reversed(ids), START],
+        )
+
+
+def _arrays(window: list[list[Position]]) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the distinct words of a window, and its inputs and targets.
+
+    window: the next positions of each row.
+
+    Returns the words; inputs, *Shape:* (2, steps, rows), as indices into the words; and targets, *Shape:*
+    (2, steps, rows), as ids of the vocabulary.
+    """
+    numbers: dict[str, int] = {}
+    shape = (2, max(map(len, window)), len(window))
+    inputs, targets = np.zeros(shape, np.int64), np.full(shape, NO_TARGET)
+    for row, positions in enumerate(window):
+        if not positions:
+            continue
+        forward, following, backward, preceding = zip(*positions)
+        for direction, (read, predicted) in enumerate([(forward, following), (backward, preceding)]):
+            inputs[direction, : len(read), row] = [numbers.setdefault(word, len(numbers)) for word in read]
+            targets[direction, : len(read), row] = predicted
+    return list(numbers), inputs, targets
+
 
 STREAMS = 16  # parts of a text that are read side by side if the state is carried
 

@@ -7,8 +7,7 @@ import torch
 from elmo_cases import SENTENCES
 
 from spacy_elmo import batch_to_ids
-from spacy_elmo.allennlp.checks import checked_inputs
-from spacy_elmo.allennlp.elmo_bilm import ElmoBiLM
+from spacy_elmo.allennlp.elmo_bilm import ElmoBiLM, checked_inputs
 from spacy_elmo.errors import ElmoError
 from spacy_elmo.modules import load_bilm
 

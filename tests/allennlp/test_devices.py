@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_elmo.allennlp.devices import device_of
+from spacy_elmo.allennlp.embedder import device_of
 from spacy_elmo.errors import SettingsError
 
 

@@ -10,7 +10,7 @@ from golden_files import GOLDEN_NAMES, datasets_in
 from torch import nn
 
 from spacy_elmo import Elmo, batch_to_ids
-from spacy_elmo.allennlp.names import from_allennlp
+from spacy_elmo.allennlp.elmo import from_allennlp
 
 SENTENCES = [["We", "sat", "on", "the", "bank", "."], ["naïve", "東京"]]
 

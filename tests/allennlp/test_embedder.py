@@ -23,7 +23,7 @@ from spacy_elmo.errors import ElmoError, SettingsError, TruncatedWordsWarning
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.inference import Engine, dtype_of
 from spacy_elmo.modules import load_bilm
-from spacy_elmo.modules.precision import Precision
+from spacy_elmo.modules.loading import Precision
 
 CLOSE = 1e-5
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from spacy_elmo.allennlp.progress import BarSetting, Lines, bar_of
+from spacy_elmo.allennlp.embedder import BarSetting, Lines, bar_of
 
 
 class Terminal(io.StringIO):

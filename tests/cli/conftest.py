@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from file_server import Server, serving
 
-from spacy_elmo.cli.shared import fetching
+from spacy_elmo.cli import download as fetching
 
 
 @pytest.fixture

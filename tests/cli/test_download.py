@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from weight_files import make_heap_cycle
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.cli.shared import fetching
+from spacy_elmo.cli import download as fetching
 
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 OTHER = "0" * 64

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.errors import ElmoError, SettingsError
-from spacy_elmo.formats.published.names import PUBLISHED, PublishedModel
+from spacy_elmo.formats.names import PUBLISHED, PublishedModel
 
 FILES = ("options.json", "weights.hdf5")
 

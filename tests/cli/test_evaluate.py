@@ -19,13 +19,11 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
-from spacy_elmo.modules.softmax.full import Softmax
+from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
 from spacy_elmo.pretraining import scoring
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.scoring import score_carried, score_sentences, score_text, score_unigram
-from spacy_elmo.pretraining.text.spooled import SpooledText
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.scoring import SpooledText, score_carried, score_sentences, score_text, score_unigram
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 OPTIONS = BiLMOptions(3, ((1, 3), (2, 2)), 1, "relu", 20, 6, 4, 2, 3.0, 3.0, True)
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", "sat", "dog", "."]

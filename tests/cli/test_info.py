@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 from weight_files import make_heap_cycle
 
 import spacy_elmo.cli  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.cli.views.info_rows import weight_rows
+from spacy_elmo.cli.info import weight_rows
 from spacy_elmo.corpus import embed
 from spacy_elmo.formats import VectorsWriter, read_options, write_options
-from spacy_elmo.formats.published.sizes import OFFICIAL_MODELS, find_official
+from spacy_elmo.formats.names import OFFICIAL_MODELS, find_official
 
 SMALL = "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229"
 EN_MINI = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini"
@@ -159,9 +159,7 @@ def test_the_table_of_official_models(golden: Path, tmp_path: Path, monkeypatch:
     assert find_official(replace(small.options, cell_clip=None)) is None
     assert small.n_bytes == 54_402_456
     assert small.options.n_parameters * 4 < small.n_bytes
-    monkeypatch.setattr(
-        "spacy_elmo.cli.views.info_rows.read_weights", lambda path, options, *, untrusted: {"all": np.zeros(16)}
-    )
+    monkeypatch.setattr("spacy_elmo.cli.info.read_weights", lambda path, options, *, untrusted: {"all": np.zeros(16)})
     contents = small.options.to_dict()
     told = dict(weight_rows(tmp_path, small.options, contents, lambda: SMALL))["model"]
     assert told == "the official small model, by the SHA-256 that is quoted for it"

@@ -14,15 +14,12 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.formats.softmax_file import write_softmax
-from spacy_elmo.pretraining.model import files
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.config_file import read_config, to_config
-from spacy_elmo.pretraining.settings.fitting import fit
-from spacy_elmo.pretraining.settings.help import settings
-from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, VocabularySettings
-from spacy_elmo.pretraining.settings.sizes import SIZES, Size, config_of_size
-from spacy_elmo.pretraining.text.counting import TextSize
+from spacy_elmo.formats.softmax import write_softmax
+from spacy_elmo.pretraining import language_model as files
+from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, VocabularySettings
+from spacy_elmo.pretraining.config_file import read_config, settings, to_config
+from spacy_elmo.pretraining.presets import SIZES, Size, config_of_size, fit
+from spacy_elmo.pretraining.text import TextSize
 
 ROOT = Path(__file__).parents[2]
 

@@ -78,7 +78,7 @@ def test_the_index_is_written_once(text: Path, tmp_path: Path, monkeypatch: pyte
         raise AssertionError
 
     with monkeypatch.context() as patch:
-        patch.setattr("spacy_elmo.neighbours.building.StreamedRows", refuse)
+        patch.setattr("spacy_elmo.analysis.neighbours.StreamedRows", refuse)
         assert run(text, *arguments, "-i", index) == expected
         assert run(index, *arguments) == expected
     assert "another biLM" in run(index, *QUERY, "-m", "en_mini", code=1)

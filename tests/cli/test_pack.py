@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.formats import read_weights
-from spacy_elmo.formats.rounding import round_to_steps
-from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.pack import round_to_steps
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_stopped_command(model: Path, tmp_path: Path, monkeypatch: pytest.Monk
     def interrupted(*arguments: object, **settings: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spacy_elmo.pretraining.model.pack.write_weights", interrupted)
+    monkeypatch.setattr("spacy_elmo.pretraining.pack.write_weights", interrupted)
     assert "stopped" in run("pack", model, tmp_path / "packed", code=130)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 

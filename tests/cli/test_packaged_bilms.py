@@ -16,7 +16,7 @@ from thinc.api import Config
 
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.errors import ElmoError, SettingsError
-from spacy_elmo.formats.checksums import sha256_of
+from spacy_elmo.formats.paths import sha256_of
 from spacy_elmo.modules import loading
 
 NAME, WORDS = "en_midi", ["the", "dog", "sat", "."]

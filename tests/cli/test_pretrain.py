@@ -9,14 +9,13 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.cli.views.progress import ConsoleReporter
+from spacy_elmo.cli.pretrain import ConsoleReporter
 from spacy_elmo.errors import CheckpointError
-from spacy_elmo.pretraining.run import loop
-from spacy_elmo.pretraining.run.reporting import Reporter
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.config_file import write_config
-from spacy_elmo.pretraining.settings.sections import PathSettings
-from spacy_elmo.pretraining.settings.sizes import Size, config_of_size
+from spacy_elmo.pretraining import run as loop
+from spacy_elmo.pretraining.config import PathSettings, PretrainConfig
+from spacy_elmo.pretraining.config_file import write_config
+from spacy_elmo.pretraining.metrics import Reporter
+from spacy_elmo.pretraining.presets import Size, config_of_size
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 

@@ -12,7 +12,7 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.pretraining.language_model import LanguageModel
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.cli.shared.occurrences import BATCH, Occurrence
-from spacy_elmo.cli.shared.ranking import most_alike
+from spacy_elmo.cli.occurrences import BATCH, Occurrence
+from spacy_elmo.cli.similar import most_alike
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 TEXT = """He sat on the bank of the river .

@@ -19,7 +19,7 @@ from spacy.training import Example
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.cli.views.weights_plot import plot_weights
+from spacy_elmo.cli.weights import plot_weights
 from spacy_elmo.pipeline.mixes import LearnedMix
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"

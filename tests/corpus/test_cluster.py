@@ -17,11 +17,12 @@ import pytest
 from tasks import examples, with_tasks
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.corpus import EmbedColumns, cluster, embed
+from spacy_elmo.corpus import EmbedColumns, embed
+from spacy_elmo.corpus import workers as cluster
 from spacy_elmo.corpus.bilm import BiLMChoice
-from spacy_elmo.corpus.documents import Item, Shard
-from spacy_elmo.corpus.selection import Selection
+from spacy_elmo.corpus.reading import Item, Shard
 from spacy_elmo.corpus.shards import ShardSettings, ShardWriter
+from spacy_elmo.corpus.writing import Selection
 from spacy_elmo.errors import CorpusError, SettingsError
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")

@@ -4,9 +4,8 @@ import tracemalloc
 
 import pytest
 
-from spacy_elmo.corpus.conllu import conllu_sentence
-from spacy_elmo.corpus.documents import Offsets
-from spacy_elmo.formats.text.lines import Unusable
+from spacy_elmo.corpus.reading import Offsets, conllu_sentence
+from spacy_elmo.formats.text import Unusable
 
 
 def block(text: str | None, *rows: str) -> str:

@@ -21,9 +21,9 @@ from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import embed
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.manifest import LOCK, MANIFEST, SKIPPED, Manifest, ShardFacts
-from spacy_elmo.corpus.writers.parquet import ParquetFile
+from spacy_elmo.corpus.writing import ParquetFile
 from spacy_elmo.errors import CorpusError, NotEmbeddedError, SettingsError, VectorsError, WeightsError
-from spacy_elmo.modules.precision import has_bfloat16
+from spacy_elmo.modules.loading import has_bfloat16
 from spacy_elmo.pipeline.attributes import layers_of, mean_vector, token_vector, vectors_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
@@ -87,7 +87,7 @@ def test_parquet(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None
 
 def test_row_groups(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    module = sys.modules["spacy_elmo.corpus.writers.parquet"]
+    module = sys.modules["spacy_elmo.corpus.writing"]
     monkeypatch.setattr(module, "ROW_GROUP_BYTES", 1)
     embed(text, tmp_path / "a.parquet", bilm=BILM, layers="all", dtype="float16")
     file = parquet.ParquetFile(tmp_path / "a.parquet")
@@ -156,7 +156,7 @@ def test_sentences_that_a_header_of_safetensors_has_no_room_for(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("safetensors", reason="safetensors is not installed")
-    monkeypatch.setattr(sys.modules["spacy_elmo.corpus.writers.safetensors"], "MOST_BYTES", 400)
+    monkeypatch.setattr(sys.modules["spacy_elmo.corpus.writing"], "MOST_BYTES", 400)
     with pytest.raises(VectorsError, match=r"no room for the words of more than \d sentences"):
         embed(text, tmp_path / "a.safetensors", bilm=BILM, layers="top")
     assert not (tmp_path / "a.safetensors").exists()
@@ -363,7 +363,7 @@ def test_damage_in_the_middle_leaves_finished_shards(text: Path, tmp_path: Path)
 
 
 def test_a_full_disk_leaves_finished_shards(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["spacy_elmo.corpus.writers.writer"]
+    module = sys.modules["spacy_elmo.corpus.writing"]
     n_synced = 0
 
     def sync(path: Path) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from spacy_elmo.corpus import embed, local
+from spacy_elmo.corpus import embed
+from spacy_elmo.corpus import workers as local
 from spacy_elmo.corpus.bilm import BiLMChoice
-from spacy_elmo.corpus.documents import Shard
 from spacy_elmo.corpus.manifest import ShardFacts
-from spacy_elmo.corpus.selection import Selection
+from spacy_elmo.corpus.reading import Shard
 from spacy_elmo.corpus.shards import ShardSettings
+from spacy_elmo.corpus.writing import Selection
 from spacy_elmo.errors import ProcessError, WeightsError
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")

@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from spacy_elmo.corpus import parsing
-from spacy_elmo.corpus.documents import Item
-from spacy_elmo.corpus.parsing import Parser
-from spacy_elmo.formats.text.lines import Unusable
+from spacy_elmo.corpus import reading as parsing
+from spacy_elmo.corpus.reading import Item, Parser
+from spacy_elmo.formats.text import Unusable
 
 
 def test_json_that_can_be_read_but_not_written(monkeypatch: pytest.MonkeyPatch) -> None:

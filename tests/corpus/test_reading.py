@@ -16,12 +16,20 @@ import zstandard
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.corpus import reading
-from spacy_elmo.corpus.documents import Document, Item, size_of
-from spacy_elmo.corpus.parsing import Parser, sentence_starts
-from spacy_elmo.corpus.reading import cut, read_items, sources_of, total_bytes
+from spacy_elmo.corpus.reading import (
+    Document,
+    Item,
+    Parser,
+    cut,
+    read_items,
+    sentence_starts,
+    size_of,
+    sources_of,
+    total_bytes,
+)
 from spacy_elmo.errors import CorpusError, StandardInputWarning
-from spacy_elmo.formats.text.lines import Unusable
-from spacy_elmo.formats.text.splitting import Tokenizer, blank
+from spacy_elmo.formats.text import Tokenize as Tokenizer
+from spacy_elmo.formats.text import Unusable, blank
 from spacy_elmo.formats.unpacking import unpacked_size
 
 BLANKS = Parser(None, docs=False)

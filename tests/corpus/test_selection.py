@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_elmo.corpus.documents import Item, Kind, Shard
-from spacy_elmo.corpus.selection import Selection
+from spacy_elmo.corpus.reading import Item, Kind, Shard
+from spacy_elmo.corpus.writing import Selection
 from spacy_elmo.errors import SettingsError
 
 LAYERS = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32)

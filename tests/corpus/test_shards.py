@@ -8,9 +8,9 @@ import pytest
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import shards
 from spacy_elmo.corpus.bilm import BiLMChoice
-from spacy_elmo.corpus.documents import Item, Shard
-from spacy_elmo.corpus.selection import Selection
+from spacy_elmo.corpus.reading import Item, Shard
 from spacy_elmo.corpus.shards import ShardSettings, ShardWriter
+from spacy_elmo.corpus.writing import Selection
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
 LONG = "x" * 60  # this biLM reads 48 bytes of a word

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from spacy_elmo.corpus.manifest import ShardFacts
-from spacy_elmo.corpus.summary import Summary
+from spacy_elmo.corpus.manifest import ShardFacts, Summary
 
 
 def test_a_summary_names_the_first_bad_line_of_all_shards(tmp_path: Path) -> None:

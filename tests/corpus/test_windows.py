@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from spacy_elmo.corpus import embed, windows
-from spacy_elmo.corpus.documents import Document, Item, Sentence
-from spacy_elmo.corpus.windows import Windows
+from spacy_elmo.corpus import embed
+from spacy_elmo.corpus import shards as windows
+from spacy_elmo.corpus.reading import Document, Item, Sentence
+from spacy_elmo.corpus.shards import Windows
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
 

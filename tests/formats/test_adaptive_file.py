@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats.adaptive_file import adaptive_shapes, holds_adaptive, read_adaptive, write_adaptive
-from spacy_elmo.formats.softmax_file import write_softmax
+from spacy_elmo.formats.softmax import adaptive_shapes, holds_adaptive, read_adaptive, write_adaptive, write_softmax
 
 Arrays = dict[str, np.ndarray]
 CUTOFFS = [4, 9]

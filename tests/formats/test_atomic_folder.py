@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats.atomic_folder import replacing_folder
+from spacy_elmo.formats.atomic import replacing_folder
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -11,9 +11,8 @@ import pytest
 from weight_files import assert_same, contents, random_arrays
 
 from spacy_elmo.formats import BiLMOptions, read_weights, write_weights
-from spacy_elmo.formats.adaptive_file import adaptive_shapes, read_adaptive, write_adaptive
-from spacy_elmo.formats.rounding import round_mantissas
-from spacy_elmo.formats.softmax_file import read_softmax, write_softmax
+from spacy_elmo.formats.softmax import adaptive_shapes, read_adaptive, read_softmax, write_adaptive, write_softmax
+from spacy_elmo.pretraining.pack import round_mantissas
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from weight_files import make_heap_cycle
 
 from spacy_elmo.errors import VectorsError
 from spacy_elmo.formats import VectorsWriter, read_vectors
-from spacy_elmo.formats.contents import vector_parts
-from spacy_elmo.formats.contents.vector_parts import read_part
-from spacy_elmo.formats.untrusted import process
+from spacy_elmo.formats import contents as vector_parts
+from spacy_elmo.formats import untrusted as process
+from spacy_elmo.formats.contents import read_part
 
 
 def assert_same(path: Path) -> None:

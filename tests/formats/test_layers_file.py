@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import CacheError, CacheWarning
-from spacy_elmo.formats.layers_file import LayersFile
+from spacy_elmo.inference.cache import LayersFile
 
 NOBODY = 65534  # user id without rights
 
@@ -121,7 +121,7 @@ def test_contents_of_the_file(path: Path) -> None:
 
 
 def test_arrays_too_large_for_sqlite_are_skipped(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spacy_elmo.formats.layers_file._MAX_BYTES", 3 * 20 * 256 * 4)
+    monkeypatch.setattr("spacy_elmo.inference.cache._MAX_BYTES", 3 * 20 * 256 * 4)
     LayersFile(path).write(random_layers(2) | random_layers(2, 21))
     assert_same(LayersFile(path).read([*random_layers(2), *random_layers(2, 21)]), random_layers(2))
 
@@ -334,7 +334,7 @@ def test_a_full_disk_stops_only_writing(path: Path) -> None:
 
 
 def test_a_file_that_another_process_has_locked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spacy_elmo.formats.layers_file._TIMEOUT", 0.05)
+    monkeypatch.setattr("spacy_elmo.inference.cache._TIMEOUT", 0.05)
     file = LayersFile(path)
     file.write(random_layers(1))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:

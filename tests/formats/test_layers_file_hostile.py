@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import CacheError, CacheWarning
-from spacy_elmo.formats.layers_file import APPLICATION_ID, VERSION, LayersFile
+from spacy_elmo.inference.cache import APPLICATION_ID, VERSION, LayersFile
 
 KEYS = [bytes([i]) * 32 for i in range(40)]
 TABLE = "CREATE TABLE layers (key BLOB PRIMARY KEY, shape BLOB, crc INTEGER, data BLOB)"
@@ -132,7 +132,7 @@ def read_varint(content: bytes, at: int) -> tuple[int, int]:
 def test_an_array_of_more_bytes_than_can_be_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     items = {KEYS[0]: np.zeros((3, 100, 20), np.float32), KEYS[1]: np.zeros((3, 1, 20), np.float32)}
     LayersFile(path).write(items)
-    monkeypatch.setattr("spacy_elmo.formats.layers_file._MAX_BYTES", 10_000)
+    monkeypatch.setattr("spacy_elmo.inference.cache._MAX_BYTES", 10_000)
     assert list(LayersFile(path).read(KEYS)) == [KEYS[1]]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import CacheError
-from spacy_elmo.formats.layers_file import LayersFile
+from spacy_elmo.inference.cache import LayersFile
 
 OLD, NEW, LATER = (np.full((3, 1, 2), value, np.float32) for value in (1, 2, 3))
 
@@ -66,7 +66,7 @@ def test_a_damaged_row_stays_until_it_is_written(path: Path) -> None:
 
 def test_a_file_that_another_process_is_making_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was missing when its header was to be read. Now it has data, no version yet, and a lock."""
-    monkeypatch.setattr("spacy_elmo.formats.layers_file._TIMEOUT", 0.05)
+    monkeypatch.setattr("spacy_elmo.inference.cache._TIMEOUT", 0.05)
     monkeypatch.setattr(LayersFile, "_check_header", lambda self: None)
     path = tmp_path / "layers.sqlite"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:

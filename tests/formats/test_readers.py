@@ -13,7 +13,7 @@ import pytest
 from weight_files import random_arrays
 
 from spacy_elmo.formats import BiLMOptions, write_weights
-from spacy_elmo.formats.readers import readers_of, readers_told
+from spacy_elmo.formats.weights import readers_of, readers_told
 
 PLAIN = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 50, 20, 6, 2, 3.0, 3.0, True)
 CASES: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {

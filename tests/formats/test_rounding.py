@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats.rounding import round_mantissas, round_to_steps
+from spacy_elmo.pretraining.pack import round_mantissas, round_to_steps
 
 
 def f32(*values: float) -> np.ndarray:

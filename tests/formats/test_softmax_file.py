@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats.hdf5_checks import check_dataset
-from spacy_elmo.formats.hdf5_storage import MAX_BYTES, check_storage
-from spacy_elmo.formats.softmax_file import check_softmax_dataset, read_softmax, write_softmax
+from spacy_elmo.formats.hdf5 import MAX_BYTES, check_dataset, check_storage
+from spacy_elmo.formats.softmax import check_softmax_dataset, read_softmax, write_softmax
 
 Floats = np.ndarray
 

@@ -1,13 +1,11 @@
 """A run's settings and facts, made up."""
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.formats.text.lines import BadLine
-from spacy_elmo.pretraining.run.facts import CardFacts, RunFacts, TextFacts
-from spacy_elmo.pretraining.run.metrics import EvaluationRow
+from spacy_elmo.formats.text import BadLine
+from spacy_elmo.pretraining.config import CorpusSettings, PathSettings, PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.config_file import text_without_folders
+from spacy_elmo.pretraining.metrics import CardFacts, EvaluationRow, RunFacts, TextFacts
 from spacy_elmo.pretraining.scoring import Score
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.config_file import text_without_folders
-from spacy_elmo.pretraining.settings.sections import CorpusSettings, PathSettings, TrainingSettings
 
 OPTIONS = BiLMOptions(
     char_dim=16,

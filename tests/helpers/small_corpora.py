@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 
 
 def by_frequency(folder: Path) -> PreparedCorpus:

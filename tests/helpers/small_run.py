@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.pretraining.run import loop
-from spacy_elmo.pretraining.run.reporting import Reporter
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import (
+from spacy_elmo.pretraining import run as loop
+from spacy_elmo.pretraining.config import (
     CorpusSettings,
     EvaluationSettings,
     OptimizerSettings,
     PathSettings,
+    PretrainConfig,
     ScheduleSettings,
     SoftmaxSettings,
     TrainingSettings,
     VocabularySettings,
 )
+from spacy_elmo.pretraining.metrics import Reporter
 
 OPTIONS = BiLMOptions(4, ((1, 4), (2, 8)), 1, "relu", 20, 16, 8, 2, 3.0, 3.0, True)
 STREAMS, STEPS = 4, 5

@@ -10,8 +10,8 @@ from bilm_cases import bilm_of, random_datasets
 
 from spacy_elmo import kernels
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.inference.lstm import kinds as kinds_of_calls
-from spacy_elmo.inference.lstm.kinds import KINDS
+from spacy_elmo.inference import lstm as kinds_of_calls
+from spacy_elmo.inference.lstm import KINDS
 from spacy_elmo.modules import BiLM
 
 OPTIONS = BiLMOptions(4, ((1, 4), (2, 8), (3, 8)), 1, "relu", 50, 128, 64, 2, 3.0, 3.0, True)

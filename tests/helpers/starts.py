@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.run import starting
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
-from spacy_elmo.pretraining.training.trainer import Trainer
+from spacy_elmo.pretraining import starting
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.prepared import PreparedCorpus
+from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 
 def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus) -> Vocabulary:

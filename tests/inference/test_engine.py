@@ -146,7 +146,7 @@ def test_alone_or_in_a_batch() -> None:
 @pytest.mark.parametrize("rows", [1, 3, 7, 100])
 def test_the_size_of_the_input_product_changes_nothing(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     bilm = small()
-    monkeypatch.setattr("spacy_elmo.inference.layout.INPUT_BYTES", rows * 16 * bilm.options.dim)
+    monkeypatch.setattr("spacy_elmo.inference.engine.INPUT_BYTES", rows * 16 * bilm.options.dim)
     close(Engine.of(bilm).run(SENTENCES), run(bilm, SENTENCES)[0])
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.errors import CacheError, CacheWarning, SettingsError
-from spacy_elmo.inference.layer_cache import LayerCache, row_key
+from spacy_elmo.inference.cache import LayerCache, row_key
 
 KEYS = [b"%d" % i for i in range(10)]
 ARRAYS = [np.random.default_rng(i).standard_normal((3, 4, 8)).astype(np.float32) for i in range(10)]
@@ -117,12 +117,12 @@ def test_what_is_in_memory_is_not_asked_of_the_file(tmp_path: Path) -> None:
 def test_a_file_that_can_not_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = LayerCache(5 * SIZE, str(tmp_path / "layers"))
     assert cache.get(KEYS[:1]) == [None]
-    monkeypatch.setattr("spacy_elmo.formats.layers_file._TABLE", "no SQL")
+    monkeypatch.setattr("spacy_elmo.inference.cache._TABLE", "no SQL")
     (tmp_path / "layers").unlink()
     with pytest.raises(CacheError, match="can't be created"):
         cache.put(KEYS[:1], ARRAYS[:1])
     monkeypatch.undo()
-    monkeypatch.setattr("spacy_elmo.formats.layers_file._to_row", lambda key, layers: (key,))
+    monkeypatch.setattr("spacy_elmo.inference.cache._to_row", lambda key, layers: (key,))
     with pytest.warns(CacheWarning):
         cache.put(KEYS[:2], ARRAYS[:2])
     cache.put(KEYS[2:3], ARRAYS[2:3])

@@ -6,8 +6,8 @@ import torch
 from stack_cases import OPTIONS
 
 from spacy_elmo import kernels
-from spacy_elmo.inference.layers import fill, new_layers
-from spacy_elmo.inference.lstm.packing import Packing
+from spacy_elmo.inference.engine import fill, new_layers
+from spacy_elmo.inference.packing import Packing
 
 
 @pytest.mark.parametrize("loops", ["compiled", "none"])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from spacy_elmo.inference import memory
-from spacy_elmo.inference.memory import PAGE, Buffers, in_large_pages, trim
+from spacy_elmo.inference import packing as memory
+from spacy_elmo.inference.packing import PAGE, Buffers, in_large_pages, trim
 
 # Buffers
 

@@ -11,7 +11,8 @@ from spacy_elmo import bilms
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.inference import Engine, dtype_of
 from spacy_elmo.models.architectures import build_bilm
-from spacy_elmo.modules import load_bilm, precision
+from spacy_elmo.modules import load_bilm
+from spacy_elmo.modules import loading as precision
 
 CPU = torch.device("cpu")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.inference.row_moves import gather_rows, scatter_rows
+from spacy_elmo.inference.packing import gather_rows, scatter_rows
 
 TABLE = torch.arange(12.0).view(4, 3)
 PLACES = np.array([2, 0, 2])

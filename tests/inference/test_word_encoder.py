@@ -12,7 +12,7 @@ from bilm_cases import bilm_of, random_datasets
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.inference.linear import PrepackedLinear
-from spacy_elmo.inference.word_encoder import WordEncoder
+from spacy_elmo.inference.words import WordEncoder
 from spacy_elmo.modules import BiLM
 
 OPTIONS = BiLMOptions(4, ((1, 4), (2, 8), (3, 8)), 2, "relu", 50, 16, 12, 1, None, None, True)

@@ -13,10 +13,10 @@ import torch
 from engine_cases import small
 
 from spacy_elmo.formats import words_to_ids
-from spacy_elmo.inference import Engine, word_vectors
-from spacy_elmo.inference.lstm.packing import BOUNDARIES
-from spacy_elmo.inference.word_encoder import WordEncoder
-from spacy_elmo.inference.word_vectors import WordVectors
+from spacy_elmo.inference import Engine
+from spacy_elmo.inference import words as word_vectors
+from spacy_elmo.inference.packing import BOUNDARIES
+from spacy_elmo.inference.words import WordEncoder, WordVectors
 from spacy_elmo.modules import BiLM
 
 CLOSE = {"rtol": 0, "atol": 1e-5}

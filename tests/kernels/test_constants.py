@@ -8,7 +8,8 @@ import re
 import pytest
 
 from spacy_elmo import kernels
-from spacy_elmo.kernels import calls, constants
+from spacy_elmo.kernels import calls
+from spacy_elmo.kernels import calls as constants
 
 KINDS = {"int32_t": ctypes.c_int32, "float": ctypes.c_float}
 STRUCTS = [calls.LayerCall, calls.AmxForwardCall, calls.AmxBackwardCall, calls.AmxGradientCall]

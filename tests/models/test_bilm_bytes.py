@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from spacy_elmo.formats.options import BiLMOptions
-from spacy_elmo.models.bilm_bytes import fingerprint_of
+from spacy_elmo.models.shim import fingerprint_of
 
 OPTIONS = BiLMOptions(
     char_dim=4, filters=((1, 4),), n_highway=1, activation="relu", max_characters=50, dim=8, projection_dim=4,

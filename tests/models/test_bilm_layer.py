@@ -18,7 +18,8 @@ from spacy_elmo.models.architectures import build_bilm
 from spacy_elmo.models.bilm import leave_component, serve_component
 from spacy_elmo.models.shim import BiLMShim
 from spacy_elmo.models.span_getters import build_whole_doc
-from spacy_elmo.modules import BiLM, precision
+from spacy_elmo.modules import BiLM
+from spacy_elmo.modules import loading as precision
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 FILES = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spacy_elmo.models.cached import LayerCache, with_cache
-from spacy_elmo.models.with_spans import Row
+from spacy_elmo.models.bilm import LayerCache, Row, with_cache
 
 
 def row(doc: int, words: list[str]) -> Row:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spacy_elmo.models.numbers import is_number, is_whole
+from spacy_elmo.models.types import is_number, is_whole
 
 
 @pytest.mark.parametrize("value", [0, -1, 0.5, 3e38, np.float32(0.5), np.int64(3)])

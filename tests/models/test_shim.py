@@ -17,7 +17,7 @@ import torch
 from spacy_elmo.inference import Engine, FrozenBiLM, engine
 from spacy_elmo.models.shim import BiLMShim
 from spacy_elmo.modules import load_bilm
-from spacy_elmo.modules.precision import Precision
+from spacy_elmo.modules.loading import Precision
 
 SENTENCES = [["It", "was", "late", "."], ["No"]]
 NAME = "lstm.layers.1.input_weight"
@@ -206,7 +206,7 @@ def test_nothing_is_lost_where_memory_is_short_for_copies_too(
 
     with monkeypatch.context() as patch:
         patch.setattr(engine.Engine, "_run_stack", fail)
-        patch.setattr("spacy_elmo.inference.layout.Layout.matrices", fail)
+        patch.setattr("spacy_elmo.inference.engine.Layout.matrices", fail)
         with pytest.raises(MemoryError):
             shim.prepare_engine()
         for method in (shim.to_bytes, shim.unfreeze, shim.compute_fingerprint):  # and no network without weights

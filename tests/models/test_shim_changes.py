@@ -14,7 +14,7 @@ from spacy_elmo.errors import SettingsError
 from spacy_elmo.inference import Engine
 from spacy_elmo.models.shim import BiLMShim
 from spacy_elmo.modules import load_bilm
-from spacy_elmo.modules.precision import Precision, dtype_of
+from spacy_elmo.modules.loading import Precision, dtype_of
 
 SENTENCES = [["It", "was", "late", "."], ["No"]]
 NAME = "lstm.layers.1.input_weight"

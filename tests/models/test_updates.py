@@ -8,7 +8,7 @@ import torch
 from thinc.api import Adam, Optimizer
 from torch import nn
 
-from spacy_elmo.models.updates import apply_gradients
+from spacy_elmo.models.shim import apply_gradients
 
 
 def updated(network: nn.Module, optimizer: Optimizer, times: int) -> list[np.ndarray]:

@@ -4,8 +4,8 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_elmo.errors import SettingsError
+from spacy_elmo.models.bilm import rows_of, to_docs, to_rows
 from spacy_elmo.models.span_getters import build_windows
-from spacy_elmo.models.with_spans import rows_of, to_docs, to_rows
 
 VOCAB = spacy.blank("en").vocab
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from spacy_elmo import kernels
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
-from spacy_elmo.modules import convolutions
+from spacy_elmo.modules import char_cnn as convolutions
 from spacy_elmo.modules.char_cnn import CharCnn
 
 OPTIONS = BiLMOptions(

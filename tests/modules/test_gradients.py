@@ -14,10 +14,9 @@ from torch import Tensor, nn
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM, LstmState
-from spacy_elmo.modules.convolutions import N_IDS
-from spacy_elmo.modules.lstm.cell import Clips
-from spacy_elmo.modules.lstm.scan import lstm_scan
-from spacy_elmo.modules.lstm.weights import LayerWeights
+from spacy_elmo.modules.char_cnn import N_IDS
+from spacy_elmo.modules.lstm import lstm_scan
+from spacy_elmo.modules.lstm_cell import Clips, LayerWeights
 
 STEPS, BATCH, INPUT, DIM, WIDTH = 4, 2, 2, 3, 2
 OPTIONS = BiLMOptions(

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from spacy_elmo.modules.highway import highway_sum, highway_sum_in_place
+from spacy_elmo.modules.char_cnn import highway_sum, highway_sum_in_place
 
 
 def test_formula_and_computation_in_place() -> None:

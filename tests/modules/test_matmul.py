@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from spacy_elmo.modules.highway import Highway
-from spacy_elmo.modules.matmul import linear
+from spacy_elmo.modules.char_cnn import Highway, linear
 
 # two rounded factors, 2^-9 relative each at most, then a rounded product
 BOUND = 2**-8

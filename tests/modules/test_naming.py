@@ -8,9 +8,8 @@ import spacy
 
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.errors import ElmoError, SettingsError
-from spacy_elmo.formats.published.names import PUBLISHED
-from spacy_elmo.modules.loading import load_arrays, load_options
-from spacy_elmo.modules.naming import is_packed
+from spacy_elmo.formats.names import PUBLISHED
+from spacy_elmo.modules.loading import is_packed, load_arrays, load_options
 
 
 @pytest.mark.parametrize("name", ["5.5B", "large", "portuguese", "runs/typo", "https://tfhub.dev/google/elmo/3"])

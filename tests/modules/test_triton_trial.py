@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from spacy_elmo.modules import triton_trial
-from spacy_elmo.modules.triton_trial import kernels
+from spacy_elmo.modules import loops as triton_trial
+from spacy_elmo.modules.loops import triton_kernels as kernels
 
-CELL = "spacy_elmo.modules.lstm.gpu_cell"
+CELL = "spacy_elmo.modules.triton_kernels"
 
 
 @pytest.fixture

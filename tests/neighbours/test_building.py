@@ -7,8 +7,8 @@ import pytest
 from neighbour_cases import CORPUS
 
 from spacy_elmo import ElmoEmbedder, WordIndex, build_index
+from spacy_elmo.analysis import neighbours as building
 from spacy_elmo.errors import CorpusError, ElmoError, SettingsError
-from spacy_elmo.neighbours import building
 
 
 def test_the_files(index: WordIndex, embedder: ElmoEmbedder) -> None:

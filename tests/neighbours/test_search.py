@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from spacy_elmo.neighbours import search
+from spacy_elmo.analysis import neighbours as search
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 100])

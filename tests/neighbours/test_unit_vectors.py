@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.neighbours.unit_vectors import unit_vectors
+from spacy_elmo.analysis.neighbours import unit_vectors
 
 
 @pytest.mark.parametrize("size", [1e-6, 0.01, 1.0, 500.0])

@@ -6,8 +6,21 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_elmo.errors import NotEmbeddedError, SettingsError
-from spacy_elmo.pipeline.attributes import annotate, layers_of, mean_vector, mix_parameters, token_vector, vectors_of
-from spacy_elmo.pipeline.storage import LAYERS, VECTORS, has_values, hooks_of, is_not_stored, key, note_hooks
+from spacy_elmo.pipeline.attributes import (
+    LAYERS,
+    VECTORS,
+    annotate,
+    has_values,
+    hooks_of,
+    is_not_stored,
+    key,
+    layers_of,
+    mean_vector,
+    mix_parameters,
+    note_hooks,
+    token_vector,
+    vectors_of,
+)
 
 WEIGHTS = np.array([0.5, 0.25, 0.25], np.float32)
 STORES = ["layers", "layers_float16", "mix"]

@@ -18,9 +18,9 @@ from spacy.training import Example
 from tasks import examples, train, with_tasks
 
 from spacy_elmo.errors import CacheError, CacheWarning
-from spacy_elmo.formats.layers_file import LayersFile
 from spacy_elmo.inference import Engine
-from spacy_elmo.modules import precision
+from spacy_elmo.inference.cache import LayersFile
+from spacy_elmo.modules import loading as precision
 
 
 @pytest.fixture

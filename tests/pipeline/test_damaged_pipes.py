@@ -17,7 +17,7 @@ from spacy.language import Language
 from thinc.api import Linear, Model, chain
 
 from spacy_elmo.errors import ElmoError, WeightsError
-from spacy_elmo.models.saved_model import load_model
+from spacy_elmo.models.saved import load_model
 from spacy_elmo.pipeline.elmo import ElmoPipe
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -19,7 +19,7 @@ from thinc.api import Model
 
 from spacy_elmo.errors import ElmoError, NotEmbeddedError, SettingsError
 from spacy_elmo.inference import Engine
-from spacy_elmo.inference.word_encoder import WordEncoder
+from spacy_elmo.inference.words import WordEncoder
 from spacy_elmo.pipeline.elmo import ElmoPipe
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -14,10 +14,11 @@ from numpy_bilm import NumpyBiLM, State
 
 from spacy_elmo.errors import CorpusError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.softmax.full import Softmax
-from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.modules.softmax import Softmax
+from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.scoring import (
     Score,
+    SpooledText,
     evaluate_text,
     score_carried,
     score_sentences,
@@ -25,8 +26,7 @@ from spacy_elmo.pretraining.scoring import (
     score_unigram,
     total,
 )
-from spacy_elmo.pretraining.text.spooled import SpooledText
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 OPTIONS = BiLMOptions(
     char_dim=3,

@@ -13,11 +13,10 @@ import numpy as np
 import torch
 
 from spacy_elmo.formats import VectorsWriter, read_vectors, read_weights
-from spacy_elmo.formats.adaptive_file import read_adaptive
-from spacy_elmo.formats.contents import untrusted
-from spacy_elmo.formats.softmax_file import read_softmax, write_softmax
-from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
-from spacy_elmo.pretraining.model.language_model import read_output_layer, write_output_layer
+from spacy_elmo.formats import contents as untrusted
+from spacy_elmo.formats.softmax import read_adaptive, read_softmax, write_softmax
+from spacy_elmo.modules.softmax import AdaptiveSoftmax
+from spacy_elmo.pretraining.language_model import read_output_layer, write_output_layer
 
 from .forks import in_fork
 from .mutate import ODD_TEXTS, mutated

@@ -11,10 +11,9 @@ from random import Random
 
 import numpy as np
 
-from spacy_elmo.formats.layers_file import LayersFile
-from spacy_elmo.pretraining.run.checkpoint import Checkpoints
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.inference.cache import LayersFile
+from spacy_elmo.pretraining.checkpoint import Checkpoints
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 
 from .mutate import mutated
 from .pool import Target

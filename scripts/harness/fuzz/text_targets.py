@@ -10,8 +10,8 @@ from random import Random
 import numpy as np
 
 from spacy_elmo.formats import read_options
-from spacy_elmo.pretraining.settings.config_file import read_config, to_config, to_text
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.pretraining.config_file import read_config, to_config, to_text
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 from .mutate import JSON_VALUES, ODD_VALUES, changed_tree, mutated
 from .pool import Target

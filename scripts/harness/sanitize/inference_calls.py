@@ -11,8 +11,8 @@ from torch import Generator, Tensor
 from spacy_elmo import kernels
 from spacy_elmo.formats.options import BiLMOptions
 from spacy_elmo.inference import Engine
-from spacy_elmo.inference.layers import fill, new_layers
-from spacy_elmo.inference.lstm import kinds
+from spacy_elmo.inference import lstm as kinds
+from spacy_elmo.inference.engine import fill, new_layers
 from spacy_elmo.modules import BiLM, LstmState
 
 from .draws import chance, integer, normal, size

@@ -6,14 +6,11 @@ import torch
 from torch import Generator, Tensor
 
 from spacy_elmo import kernels
-from spacy_elmo.modules.char_table import character_table, maxima
-from spacy_elmo.modules.convolutions import N_IDS, _convolve_and_pool
-from spacy_elmo.modules.lstm.cell import Clips, cell_backward, cell_forward
-from spacy_elmo.modules.lstm.scan import lstm_scan
-from spacy_elmo.modules.lstm.state import LstmState
-from spacy_elmo.modules.lstm.weights import LayerWeights
-from spacy_elmo.modules.softmax.sampled import _to_probabilities
-from spacy_elmo.pretraining.training.row_updates import AdagradRows, AdamRows
+from spacy_elmo.modules.char_cnn import N_IDS, _convolve_and_pool, character_table, maxima
+from spacy_elmo.modules.lstm import lstm_scan
+from spacy_elmo.modules.lstm_cell import Clips, LayerWeights, LstmState, cell_backward, cell_forward
+from spacy_elmo.modules.softmax import _to_probabilities
+from spacy_elmo.pretraining.optimizers import AdagradRows, AdamRows
 
 from .draws import chance, choice, integer, normal, size, unaligned
 

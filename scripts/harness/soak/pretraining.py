@@ -11,10 +11,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from spacy_elmo.pretraining.run.checkpoint import Checkpoints
-from spacy_elmo.pretraining.run.loop import pretrain
-from spacy_elmo.pretraining.run.reporting import Reporter
-from spacy_elmo.pretraining.settings.config_file import read_config, write_config
+from spacy_elmo.pretraining.checkpoint import Checkpoints
+from spacy_elmo.pretraining.config_file import read_config, write_config
+from spacy_elmo.pretraining.metrics import Reporter
+from spacy_elmo.pretraining.run import pretrain
 
 from .digests import digest_of
 

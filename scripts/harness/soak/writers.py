@@ -13,17 +13,16 @@ import torch
 from spacy.language import Language
 
 from spacy_elmo.allennlp.embedder import ElmoEmbedder
-from spacy_elmo.cli.shared.fetching import fetch
+from spacy_elmo.cli.download import fetch
 from spacy_elmo.errors import ElmoError
 from spacy_elmo.formats import BiLMOptions, read_options, read_vectors, read_weights, write_options, write_weights
-from spacy_elmo.formats.atomic_folder import is_unfinished
-from spacy_elmo.formats.layers_file import LayersFile
+from spacy_elmo.formats.atomic import is_unfinished
+from spacy_elmo.inference.cache import LayersFile
 from spacy_elmo.models.shim import bilm_shims
 from spacy_elmo.modules import BiLM
 from spacy_elmo.pipeline.elmo import ElmoPipe
-from spacy_elmo.pretraining.model.pack import pack
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.pretraining.pack import pack
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 
 from .digests import digest_of
 from .pretraining import train, train_without_kills, trained

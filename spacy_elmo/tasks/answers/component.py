@@ -3,24 +3,132 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from spacy.attrs import IS_SPACE
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
+from thinc.api import Ops
 from thinc.types import Floats2d
 
-from ...errors import AnnotationError, Errors
-from ..shared.configured_pipe import ConfiguredPipe
-from ..shared.extensions import set_getter
-from ..shared.sizes import check_sizes
-from .best_spans import Best, best_spans
-from .examples import check_answers, targets_of
-from .loss import pointer_loss
+from ...errors import AnnotationError, Errors, shown
+from ..shared import ConfiguredPipe, check_sizes, default_tok2vec, set_getter
 from .model import AnswersModel
 from .questions import ANSWER, CONTEXT, QUESTION, question_of
+
+Floats = npt.NDArray[np.float32]
+
+
+class Best(NamedTuple):
+    """An answer. start, end: indices in the context, the end after its last token. score: its probability."""
+
+    start: int
+    end: int
+    score: float
+
+
+def best_spans(scores: Floats, allowed: npt.NDArray[np.bool_], longest: int, count: int) -> list[Best]:
+    """Return the most probable spans, best first; of equal ones, the first in the text.
+
+    A span's probability is that of its start times that of its end, each normalised over the context.
+
+    scores: *Shape:* (tokens, 2), scores of each token as start and end.
+    allowed: *Shape:* (tokens,), tokens at which an answer may start or end.
+    longest: number of tokens in a span, at most.
+    count: number of spans, at most.
+    """
+    if not allowed.any():
+        return []
+    starts, ends = _log_softmax(np.where(allowed, scores.T.astype(np.float64), -np.inf))
+    longest = min(longest, len(ends))
+    padded = np.concatenate([ends, np.full(longest - 1, -np.inf)])
+    joint = starts[:, None] + np.lib.stride_tricks.sliding_window_view(padded, longest)  # (start, length - 1)
+    flat = joint.ravel()
+    count = min(count, int(np.isfinite(flat).sum()))
+    least = np.partition(flat, -count)[-count]
+    candidates = np.flatnonzero(flat >= least)
+    chosen = candidates[np.argsort(-flat[candidates], kind="stable")[:count]]
+    return [Best(int(i) // longest, int(i) // longest + int(i) % longest + 1, float(np.exp(flat[i]))) for i in chosen]
+
+
+def _log_softmax(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Normalise each row. scores: *Shape:* (rows, tokens)."""
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    result: npt.NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return result
+
+
+Targets = npt.NDArray[np.float32]
+
+
+def check_answers(doc: Doc) -> bool:
+    """Return whether a doc has right answers to learn from.
+
+    Raises AnnotationError if it has the span group without spans, or an answer that is not in the context.
+    """
+    if ANSWER not in doc.spans:
+        return False
+    parts = question_of(doc)
+    spans = list(doc.spans[ANSWER])
+    if not spans:
+        raise AnnotationError(Errors.ANSWERS_NONE.format(text=shown(doc.text)))
+    for span in spans:
+        if parts is None or not len(span) or not parts.context.start <= span.start <= span.end <= parts.context.end:
+            raise AnnotationError(Errors.ANSWERS_OUTSIDE.format(got=shown(span.text), text=shown(doc.text)))
+    return True
+
+
+def targets_of(example: Example) -> Targets | None:
+    """Return which tokens of the context are starts and ends of right answers.
+
+    example: the right answers are those of its reference; the context is that of its predicted doc.
+
+    Returns *Shape:* (context tokens, 2), 1.0 at starts and ends; None if there is nothing to learn: the reference has
+    no answers, or none that begins and ends where tokens of the predicted doc do.
+
+    Raises AnnotationError if the answers are wrong (see `check_answers`), or the predicted doc has no context.
+    """
+    if not check_answers(example.reference):
+        return None
+    parts = question_of(example.predicted)
+    if parts is None:
+        raise AnnotationError(Errors.ANSWERS_NO_CONTEXT.format(text=shown(example.predicted.text)))
+    targets = np.zeros((len(parts.context), 2), np.float32)
+    spans = example.get_aligned_spans_y2x(list(example.reference.spans[ANSWER]), allow_overlap=True)
+    for span in spans:
+        start, last = span.start - parts.context.start, span.end - 1 - parts.context.start
+        if 0 <= start <= last < len(targets):
+            targets[start, 0] = targets[last, 1] = 1.0
+    return targets if targets.any() else None
+
+
+def pointer_loss(
+    ops: Ops, scores: Sequence[Floats2d], targets: Sequence[Targets | None]
+) -> tuple[float, list[Floats2d]]:
+    """Return the mean over the docs of -log p(start) - log p(end), and its gradient.
+
+    ops: of the scores.
+    scores: *Shape:* (tokens, 2) for each doc.
+    targets: *Shape:* (tokens, 2) for each doc, 1.0 at each right start and end, whose probabilities are added; None:
+        the doc does not count.
+    """
+    xp = ops.xp
+    gradients = [ops.alloc2f(*values.shape) for values in scores]
+    counted = [(i, target) for i, target in enumerate(targets) if target is not None]
+    loss = 0.0
+    for i, target in counted:
+        right = ops.asarray(target)  # type: ignore[arg-type]  # Thinc's types are protocols
+        exponentials = xp.exp(scores[i] - scores[i].max(axis=0))
+        p = exponentials / exponentials.sum(axis=0)
+        of_right = xp.maximum((p * right).sum(axis=0), 1e-30)
+        loss -= float(xp.log(of_right).sum()) / len(counted)
+        gradients[i][:] = (p - p * right / of_right) / len(counted)
+    return loss, gradients
+
 
 SCORES = "scores"  # attribute of the span group
 _SAMPLE = 10  # docs with which the model is initialised
@@ -136,3 +244,36 @@ def answer_score(span: Span) -> float | None:
             if (answer.start, answer.end) == (span.start, span.end):
                 return float(score)
     return None
+
+
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.Answers.v1",
+    "lstm_width": 64,
+    "self_attention": True,
+    "longest_window": 400,
+    "window_overlap": 100,
+    "tok2vec": default_tok2vec(depth=1),
+}
+
+
+@Language.factory(
+    "answers",
+    assigns=["doc.spans", "span._.answer_score"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "n_best": 3,
+        "longest_answer": 17,
+        "scorer": {"@scorers": "spacy-elmo.answers_scorer.v1"},
+    },
+    default_score_weights={"answers_f1": 1.0, "answers_em": 0.0},
+)
+def make_answers(
+    nlp: Language,
+    name: str,
+    model: AnswersModel,
+    n_best: int,
+    longest_answer: int,
+    scorer: Callable[..., dict[str, Any]] | None,
+) -> Answers:
+    """Create the component `answers`. Its arguments are those of `Answers`."""
+    return Answers(nlp.vocab, model, name, n_best=n_best, longest_answer=longest_answer, scorer=scorer)

@@ -1,24 +1,199 @@
 """The registered architecture Answers: docs -> scores of each token of a context as start and end of the answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from spacy.attrs import IS_PUNCT, IS_SPACE, LOWER
 from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, torch2xp, xp2torch
 from thinc.types import Floats2d
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ...errors import Errors, SettingsError, shown
-from ...models.numbers import is_whole
-from ...models.types import Tok2VecModel
-from ..shared.sizes import check_sizes
-from ..shared.tok2vec import width_of
-from ..shared.torch_shim import TorchShim, shim_of
-from .network import AnswersNetwork
-from .questions import question_of
-from .rows import Row, batches_of, rows_of, shared_words
+from ...models.types import Tok2VecModel, is_whole
+from ..shared import BiLSTM, TorchShim, check_sizes, shim_of, width_of
+from .questions import Parts, question_of
+
+Indices = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.float32]
+
+
+class Row(NamedTuple):
+    """A question and a window of its context.
+
+    doc: index of the doc in its batch.
+    question: *Shape:* (question tokens,), indices in the doc.
+    window: *Shape:* (window tokens,), indices in the doc.
+    used: the part of the window whose scores are used, as a slice of `window`.
+    place: the same part, as a slice of the context.
+    """
+
+    doc: int
+    question: Indices
+    window: Indices
+    used: slice
+    place: slice
+
+
+def rows_of(parts: Iterable[Parts | None], longest: int, overlap: int) -> list[Row]:
+    """Return the rows of docs, in the order of the docs and of their windows. Each token of a context is used once.
+
+    parts: question and context of each doc; None: the doc has no rows.
+    longest: number of tokens in a window; the last may have fewer.
+    overlap: number of tokens that neighbouring windows share. Of these, each window uses the half that is nearer to it.
+    """
+    rows = []
+    for doc, found in enumerate(parts):
+        if found is None:
+            continue
+        question = np.arange(found.question.start, found.question.end)
+        start, end = found.context.start, found.context.end
+        used = start
+        while True:
+            stop = min(start + longest, end)
+            last = stop if stop == end else stop - overlap // 2
+            place = slice(used - found.context.start, last - found.context.start)
+            rows.append(Row(doc, question, np.arange(start, stop), slice(used - start, last - start), place))
+            if stop == end:
+                break
+            start, used = stop - overlap, last
+    return rows
+
+
+def shared_words(doc: Doc, row: Row) -> Flags:
+    """Return for each token of a row, first the question's, whether the other part has its word, in lower case.
+
+    Punctuation and whitespace never count.
+
+    *Shape:* (question tokens + window tokens,)
+    """
+    attributes = doc.to_array([LOWER, IS_PUNCT, IS_SPACE])
+    words = np.where(attributes[:, 1:].any(axis=1), 0, attributes[:, 0])
+    question, window = words[row.question], words[row.window]
+    shared = np.concatenate([np.isin(question, window[window > 0]), np.isin(window, question[question > 0])])
+    result: Flags = shared.astype(np.float32)
+    return result
+
+
+def batches_of(rows: Sequence[Row], cells: int) -> list[list[Row]]:
+    """Divide rows into batches of similar lengths, so that the memory of predictions has a bound.
+
+    rows: the rows.
+    cells: number of pairs of tokens, padding included, that a batch compares, unless it is a single row.
+    """
+    batches: list[list[Row]] = []
+    longest_question = 0
+    for row in sorted(rows, key=lambda row: (len(row.window), len(row.question))):
+        window, question = len(row.window), len(row.question)
+        longest_question = max(longest_question, question)
+        if not batches or (len(batches[-1]) + 1) * window * (window + longest_question) > cells:
+            batches.append([])
+            longest_question = question
+        batches[-1].append(row)
+    return batches
+
+
+_FAR_BELOW = -1e9  # a score that softmax turns into 0
+
+
+class Similarity(nn.Module):
+    """How similar the vectors of two sequences are: w_a a + w_b b + w_ab (a * b) (Seo et al. 2017).
+
+    width: width of both.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.of_first = nn.Linear(width, 1, bias=False)
+        self.of_second = nn.Linear(width, 1, bias=False)
+        self.of_both = nn.Parameter(torch.randn(width) / width**0.5)
+
+    def forward(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return *Shape:* (rows, m, n) for first (rows, m, width) and second (rows, n, width)."""
+        both = (first * self.of_both) @ second.transpose(1, 2)
+        result: Tensor = both + self.of_first(first) + self.of_second(second).transpose(1, 2)
+        return result
+
+
+class AnswersNetwork(nn.Module):
+    """Scores of each token of a context as the start and as the end of the answer.
+
+    width: width of the tokens' vectors.
+    lstm_width: width of each direction of the BiLSTMs.
+    self_attention: whether the tokens of a context attend to one another.
+    """
+
+    def __init__(self, width: int, lstm_width: int, self_attention: bool) -> None:
+        super().__init__()
+        both = 2 * lstm_width
+        self.project = nn.Linear(width, both)
+        self.read = BiLSTM(both + 1, lstm_width)
+        self.compare = Similarity(both)
+        self.merge = nn.Linear(4 * both, both)
+        self.model = BiLSTM(both, lstm_width)
+        self.compare_self = Similarity(both) if self_attention else None
+        self.merge_self = nn.Linear(3 * both, both) if self_attention else None
+        self.start = nn.Linear(both, 1)
+        self.read_end = BiLSTM(both, lstm_width)
+        self.end = nn.Linear(both, 1)
+
+    def forward(
+        self,
+        vectors: Tensor,
+        question: Tensor,
+        window: Tensor,
+        question_shared: Tensor,
+        window_shared: Tensor,
+        question_lengths: Tensor,
+        window_lengths: Tensor,
+        dropout: float,
+    ) -> Tensor:
+        """Return *Shape:* (rows, window tokens, 2), the scores of start and end. Those of padding mean nothing.
+
+        vectors: *Shape:* (tokens, width), of all tokens of the batch.
+        question, window: *Shape:* (rows, question tokens), (rows, window tokens), indices of tokens in `vectors`.
+        question_shared, window_shared: of the same shapes, 1.0 if the other part of the row has this word.
+        question_lengths, window_lengths: *Shape:* (rows,), number of tokens without padding.
+        dropout: rate of dropout; 0.0 for predictions.
+        """
+        projected = self.project(F.dropout(vectors, dropout))
+        q = self._read(projected[question], question_shared, question_lengths, dropout)
+        c = self._read(projected[window], window_shared, window_lengths, dropout)
+        is_question, is_window = _mask(question, question_lengths), _mask(window, window_lengths)
+
+        similar = self.compare(c, q).masked_fill(~is_question[:, None], _FAR_BELOW)  # (rows, window, question)
+        of_question = similar.softmax(dim=2) @ q
+        weights = similar.amax(dim=2).masked_fill(~is_window, _FAR_BELOW).softmax(dim=1)
+        of_window = weights[:, None] @ c  # (rows, 1, width)
+        x = F.relu(self.merge(torch.cat([c, of_question, c * of_question, of_question * of_window], dim=-1)))
+        x = F.dropout(x, dropout)
+
+        x = self.model(x, window_lengths)
+        if self.compare_self is not None and self.merge_self is not None:
+            modelled = F.dropout(x, dropout)
+            itself = torch.eye(window.shape[1], dtype=torch.bool, device=window.device)
+            similar = self.compare_self(modelled, modelled)
+            similar = similar.masked_fill(~is_window[:, None] | itself, _FAR_BELOW)
+            others = similar.softmax(dim=2) @ modelled
+            x = x + F.relu(self.merge_self(torch.cat([modelled, others, modelled * others], dim=-1)))
+        x = F.dropout(x, dropout)
+        ends = F.dropout(self.read_end(x, window_lengths), dropout)
+        return torch.cat([self.start(x), self.end(ends)], dim=-1)
+
+    def _read(self, projected: Tensor, shared: Tensor, lengths: Tensor, dropout: float) -> Tensor:
+        x = torch.cat([projected, shared[:, :, None]], dim=-1)
+        return F.dropout(self.read(x, lengths), dropout)
+
+
+def _mask(indices: Tensor, lengths: Tensor) -> Tensor:
+    """Return *Shape:* (rows, tokens), true at tokens and false at padding."""
+    return torch.arange(indices.shape[1], device=indices.device)[None] < lengths[:, None]
+
 
 AnswersModel = Model[list[Doc], list[Floats2d]]
 _CELLS = 4_000_000  # pairs of tokens that a prediction compares at once: 16 MB for each of some matrices

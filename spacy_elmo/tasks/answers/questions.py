@@ -8,7 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 
 from ...errors import AnnotationError, Errors, shown
-from ..shared.parts import make_doc, parts_of
+from ..shared import make_doc, parts_of
 
 QUESTION, CONTEXT, ANSWER = "question", "context", "answer"  # keys of doc.spans
 TEXTS = "texts"  # attribute of the span group: the answers as they were given, which may end inside a token

@@ -9,7 +9,7 @@ from numbers import Integral
 from spacy.tokens import Doc, Span
 
 from ...errors import AnnotationError, Errors, shown
-from ..shared.extensions import set_getter
+from ..shared import set_getter
 
 PREFIX = "coref_clusters"
 HEAD = "coref_head"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.tokens.underscore import Underscore
@@ -13,12 +14,100 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 
 from ...errors import AnnotationError, Errors, SettingsError, shown
-from ..shared.configured_pipe import ConfiguredPipe
-from .annotations import PREFIX, annotate, clusters_of, register
-from .decoding import clusters_from
-from .examples import gold_mentions, loss_of, targets_of
-from .model import CoreferenceModel
-from .scoring import Scores
+from ..shared import ConfiguredPipe, default_tok2vec
+from .annotations import HEAD, PREFIX, annotate, clusters_of, register
+from .model import Array, CoreferenceModel, Scores, places_of, tokens_at
+
+
+def clusters_from(scores: Scores, *, singletons: bool) -> list[list[tuple[int, int]]]:
+    """Return the clusters: each mention joins the one of its best antecedent if that has a score above 0.
+
+    scores: in prediction.
+    singletons: whether a mention with which no other one corefers is a cluster.
+
+    Returns for each cluster the bounds of its mentions; clusters and mentions are in the order of the text.
+    """
+    clusters: list[list[tuple[int, int]]] = []
+    owners: list[list[tuple[int, int]]] = []
+    for (start, end), place, score in zip(
+        scores.spans.tolist(), scores.antecedents[:, 0].tolist(), scores.pair_scores[:, 0].tolist()
+    ):
+        if score > 0:
+            cluster = owners[place]
+        else:
+            cluster = []
+            clusters.append(cluster)
+        cluster.append((start, end))
+        owners.append(cluster)
+    return [cluster for cluster in clusters if singletons or len(cluster) > 1]
+
+
+class Targets(NamedTuple):
+    """What the scores of a doc should say.
+
+    mentions: 1 for spans that are mentions, else 0. *Shape:* (spans,)
+    corefer: 1 for antecedents of the same cluster, else 0. *Shape:* (kept, k)
+    """
+
+    mentions: Array
+    corefer: Array
+
+
+def gold_mentions(example: Example, prefix: str) -> dict[tuple[int, int], int]:
+    """Return the mentions of a reference as spans of the predicted doc, with the numbers of their clusters.
+
+    A mention that does not begin and end where tokens of the predicted doc do is left out. The texts may differ in
+    whitespace.
+    """
+    clusters = clusters_of(example.reference, prefix)
+    if not clusters:
+        return {}
+    places = places_of(example.reference)
+    starts, ends = tokens_at(example.predicted)
+    found = {}
+    for number, cluster in enumerate(clusters):
+        for mention in cluster:
+            start, end = starts.get(int(places[mention.start_char])), ends.get(int(places[mention.end_char]))
+            if start is not None and end is not None and start < end:
+                found[start, end] = number
+    return found
+
+
+def targets_of(scores: Scores, gold: dict[tuple[int, int], int]) -> Targets:
+    """Return what scores should say. gold: bounds of the mentions, with the numbers of their clusters."""
+    clusters: Array = np.array([gold.get((start, end), -1) for start, end in scores.spans.tolist()], dtype=np.int64)
+    kept = clusters[scores.kept]
+    others = np.where(scores.antecedents < 0, -1, kept[scores.antecedents]) if len(kept) else scores.antecedents
+    corefer = (others >= 0) & (others == kept[:, None])
+    return Targets((clusters >= 0).astype(np.float32), corefer.astype(np.float32))
+
+
+def loss_of(scores: Scores, targets: Targets) -> tuple[float, Scores]:
+    """Return the loss of a doc's scores and its gradient.
+
+    It is the negative marginal log-likelihood of the right antecedents of each kept span, the dummy antecedent of
+    score 0 if there is none (Lee et al. 2017, section 2), and the cross-entropy of the mention scores. Both are sums
+    over the spans, divided by the number of kept spans.
+    """
+    count = max(1, len(scores.kept))
+    mentions = scores.mention_scores.astype(np.float64)
+    # log(1 + exp(x)) - x * y, which does not overflow
+    losses = np.logaddexp(0, mentions) - mentions * targets.mentions
+    d_mentions = np.exp(-np.logaddexp(0, -mentions)) - targets.mentions
+
+    pairs = np.pad(scores.pair_scores.astype(np.float64), ((0, 0), (1, 0)))
+    right = np.pad(targets.corefer, ((0, 0), (1, 0)))
+    right[:, 0] = ~right[:, 1:].any(axis=1)
+    allowed = np.where(right > 0, pairs, -np.inf)
+    total, marginal = (np.logaddexp.reduce(one, axis=1, initial=-np.inf) for one in (pairs, allowed))
+    d_pairs = np.exp(pairs - total[:, None]) - np.exp(allowed - marginal[:, None])
+
+    gradient = scores._replace(
+        mention_scores=(d_mentions / count).astype(np.float32),
+        pair_scores=(d_pairs[:, 1:] / count).astype(np.float32),
+    )
+    return float((losses.sum() + (total - marginal).sum()) / count), gradient
+
 
 Clusters = list[list[tuple[int, int]]]
 SAMPLE = 10  # docs that the model is initialised with
@@ -94,3 +183,39 @@ class Coreference(ConfiguredPipe):
         gold = [gold_mentions(example, self.cfg["prefix"]) for example in examples]
         pairs = [loss_of(one, targets_of(one, mentions)) for one, mentions in zip(scores, gold)]
         return sum(loss for loss, _ in pairs), [gradient for _, gradient in pairs]
+
+
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.Coreference.v1",
+    "tok2vec": default_tok2vec(depth=4),
+    "lstm_width": 100,
+    "hidden_width": 100,
+    "max_width": 15,
+    "mentions_per_token": 0.2,
+    "antecedents": 100,
+    "part_tokens": 2000,
+    "train_tokens": 1000,
+}
+
+
+@Language.factory(
+    "coreference",
+    assigns=["doc.spans", f"doc._.{PREFIX}", f"span._.{HEAD}"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "prefix": PREFIX,
+        "singletons": True,
+        "scorer": {"@scorers": "spacy-elmo.coreference_scorer.v1", "prefix": PREFIX, "singletons": True},
+    },
+    default_score_weights={"coref_f": 1.0},
+)
+def make_coreference(
+    nlp: Language,
+    name: str,
+    model: CoreferenceModel,
+    prefix: str,
+    singletons: bool,
+    scorer: Callable[..., dict[str, Any]] | None,
+) -> Coreference:
+    """Create the component `coreference`. The arguments are those of `Coreference`."""
+    return Coreference(nlp.vocab, model, name, prefix=prefix, singletons=singletons, scorer=scorer)

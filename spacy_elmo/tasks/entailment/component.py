@@ -11,7 +11,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
 from ...errors import AnnotationError, Errors, SettingsError, shown
-from ..shared.unknown_labels import warn_of_unknown
+from ..shared import default_tok2vec, warn_of_unknown
 from .model import EntailmentModel
 from .pairs import KEYS, pair_of
 
@@ -119,3 +119,23 @@ class Entailment(TextCategorizer):
             if values.count(1.0) > 1 or any(value not in (0.0, 1.0) for value in values):
                 got, text = shown(example.reference.cats), shown(example.reference.text)
                 raise AnnotationError(Errors.ENTAILMENT_CATS.format(name=self.name, got=got, text=text))
+
+
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.Entailment.v1",
+    "lstm_width": 64,
+    "longest": 1000,
+    "nO": None,
+    "tok2vec": default_tok2vec(depth=1),
+}
+
+
+@Language.factory(
+    "entailment",
+    assigns=["doc.cats"],
+    default_config={"model": DEFAULT_MODEL, "scorer": {"@scorers": "spacy-elmo.entailment_scorer.v1"}},
+    default_score_weights={"cats_acc": 1.0, "cats_macro_f": 0.0, "cats_f_per_type": None},
+)
+def make_entailment(nlp: Language, name: str, model: EntailmentModel, scorer: Scorer | None) -> Entailment:
+    """Create the component `entailment`. The arguments are those of `Entailment`."""
+    return Entailment(nlp.vocab, model, name, scorer=scorer)

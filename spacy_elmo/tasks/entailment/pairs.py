@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..shared.parts import make_doc, parts_of
+from ..shared import make_doc, parts_of
 
 KEYS = ("premise", "hypothesis")
 

@@ -2,29 +2,186 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Optimizer, set_dropout_rate
+from thinc.api import Ops, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from ...errors import AnnotationError, Errors, SettingsError, shown
-from ...models.numbers import is_number
-from ..shared.configured_pipe import ConfiguredPipe
-from ..shared.sizes import check_sizes
-from ..shared.unknown_labels import warn_of_unknown
-from .annotations import annotate, given_predicates
-from .loss import loss_of, probabilities
-from .model import MAX_BATCH_TOKENS, RoleModel, RoleScores
-from .rows import Row, batches_of, rows_of
-from .tags import spans_of
-from .targets import labels_in, targets_of
-from .viterbi import best_tags
+from ...models.types import is_number
+from ..shared import ConfiguredPipe, check_sizes, default_tok2vec, warn_of_unknown
+from .annotations import annotate, given_predicates, predicates_of, roles_of
+from .model import MAX_BATCH_TOKENS, RoleModel, RoleScores, Row, batches_of, rows_of
+
+OUTSIDE = 0
+
+
+def tags_of(spans: Iterable[tuple[int, int, str]], length: int, labels: Sequence[str]) -> NDArray[np.intp]:
+    """Return the tags of a row. *Shape:* (length,).
+
+    spans: start, end and label of each role, as the row counts its tokens. What lies outside the row is left out.
+    length: number of the row's tokens.
+    labels: all labels. Roles with other labels are left out.
+    """
+    tags = np.zeros(length, dtype=np.intp)
+    numbers = {label: number for number, label in enumerate(labels)}
+    for start, end, label in spans:
+        start, end = max(start, 0), min(end, length)
+        if label in numbers and start < end:
+            tags[start:end] = 1 + len(labels) + numbers[label]
+            tags[start] = 1 + numbers[label]
+    return tags
+
+
+def spans_of(tags: NDArray[np.intp], labels: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Return start, end and label of each role. tags: legal ones, of a row. *Shape:* (length,)."""
+    spans: list[tuple[int, int, str]] = []
+    for place, tag in enumerate(tags.tolist()):
+        if 0 < tag <= len(labels):
+            spans.append((place, place + 1, labels[tag - 1]))
+        elif tag != OUTSIDE:
+            start, _, label = spans[-1]
+            spans[-1] = (start, place + 1, label)
+    return spans
+
+
+class Targets(NamedTuple):
+    """The targets of a batch.
+
+    predicates: for each doc, 1 for each token that is a predicate; None if nobody has annotated the doc. *Shape:*
+        (tokens,).
+    rows: of all predicates whose roles are annotated.
+    tags: of each row. *Shape:* (length,).
+    """
+
+    predicates: list[NDArray[np.float32] | None]
+    rows: list[Row]
+    tags: list[NDArray[np.intp]]
+
+
+def labels_in(example: Example) -> set[str]:
+    """Return the labels of all roles in an example. Raises AnnotationError if its annotations are wrong."""
+    doc = example.reference
+    return {span.label_ for token in predicates_of(doc) or () for span in roles_of(doc, token) or ()}
+
+
+def targets_of(examples: Sequence[Example], labels: Sequence[str], reach: int) -> Targets:
+    """Return the targets of examples, for the tokens of their predicted docs.
+
+    A predicate that is not one token there is left out, and so are roles that are no whole tokens there.
+
+    labels: of the roles. Others are left out.
+    reach: number of tokens on each side of a predicate, at most.
+
+    Raises AnnotationError if the annotations of a doc are wrong.
+    """
+    flags: list[NDArray[np.float32] | None] = []
+    roles: list[dict[int, list[Span]]] = []
+    for example in examples:
+        gold = predicates_of(example.reference)
+        found: dict[int, list[Span]] = {}
+        flag = np.zeros(len(example.predicted), dtype="f")
+        for predicate in gold or ():
+            (*spans,) = _aligned(example, [example.reference[predicate : predicate + 1]])
+            if [len(span) for span in spans] != [1]:
+                continue
+            flag[spans[0].start] = 1
+            parts = roles_of(example.reference, predicate)
+            if parts is not None:
+                found[spans[0].start] = _aligned(example, parts)
+        flags.append(None if gold is None else flag)
+        roles.append(found)
+    rows = rows_of([example.predicted for example in examples], [sorted(found) for found in roles], reach)
+    tags = []
+    for row in rows:
+        places = ((s.start - row.start, s.end - row.start, s.label_) for s in roles[row.doc][row.predicate])
+        tags.append(tags_of(places, row.end - row.start, labels))
+    return Targets(flags, rows, tags)
+
+
+def _aligned(example: Example, spans: Sequence[Span]) -> list[Span]:
+    """Return the same spans in the predicted doc."""
+    aligned: list[Span] = example.get_aligned_spans_y2x(spans, allow_overlap=True)
+    return aligned
+
+
+def loss_of(scores: RoleScores, targets: Targets, ops: Ops) -> tuple[float, RoleScores]:
+    """Return the loss, and its gradients.
+
+    The loss is the cross entropy of the tags, summed over a row's tokens and averaged over rows, and that of the
+    predicates, summed over a doc's tokens and averaged over the docs that are annotated.
+
+    scores: of the rows in targets.
+    targets: of the same docs.
+    ops: of the model.
+    """
+    xp: Any = ops.xp
+    as_array: Any = ops.asarray
+    loss = 0.0
+    gradients = RoleScores([], scores.rows, [])
+    annotated = sum(flags is not None for flags in targets.predicates)
+    for logits, flags in zip(scores.predicates, targets.predicates):
+        gradient = xp.zeros_like(logits)
+        if flags is not None:
+            truth = as_array(flags)[:, None]
+            loss += float((xp.logaddexp(0, logits) - truth * logits).sum()) / annotated
+            gradient = (probabilities(logits) - truth) / annotated
+        gradients.predicates.append(gradient)
+    for row_scores, tags in zip(scores.roles, targets.tags):
+        right = xp.arange(len(tags)), as_array(tags)
+        shifted = row_scores - xp.max(row_scores, axis=1, keepdims=True)
+        logs = shifted - xp.log(xp.exp(shifted).sum(axis=1, keepdims=True))
+        loss -= float(logs[right].sum()) / len(targets.tags)
+        gradient = xp.exp(logs)
+        gradient[right] -= 1
+        gradients.roles.append(gradient / len(targets.tags))
+    return loss, gradients
+
+
+def probabilities(logits: Any) -> Any:
+    """Return the probabilities that tokens are predicates. logits: of any shape."""
+    return (np.tanh(logits / 2) + 1) / 2  # does not overflow
+
+
+Scores = NDArray[np.float32]
+Tags = NDArray[np.intp]
+
+
+def best_tags(scores: Scores) -> Tags:
+    """Return the legal tags with the highest sum of scores. *Shape:* (length,).
+
+    All transitions that are legal count the same, so a step needs no matrix of transitions: what comes before O or a
+    B- tag is the best of all, and what comes before I-X is the better of B-X and I-X.
+
+    scores: *Shape:* (length, 1 + 2 * labels), tags in the order of `tags_of`.
+    """
+    length, width = scores.shape
+    labels = (width - 1) // 2
+    tags = np.zeros(length, dtype=np.intp)
+    if not length:
+        return tags
+    back = np.zeros((length, width), dtype=np.intp)
+    path = scores[0].astype(np.float64)
+    path[1 + labels :] = -np.inf
+    inside = np.arange(labels)
+    for step in range(1, length):
+        best = int(path.argmax())
+        begins = path[1 : 1 + labels] >= path[1 + labels :]
+        back[step, : 1 + labels] = best
+        back[step, 1 + labels :] = np.where(begins, 1, 1 + labels) + inside
+        path = path[back[step]] + scores[step]
+    tags[-1] = path.argmax()
+    for step in range(length - 1, 0, -1):
+        tags[step - 1] = back[step, tags[step]]
+    return tags
+
 
 Roles = dict[int, list[tuple[int, int, str]]]
 
@@ -209,3 +366,38 @@ class SemanticRoles(ConfiguredPipe):
 
 def _no_rows(logits: list[Floats2d]) -> list[Row]:
     return []
+
+
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.SemanticRoles.v1",
+    "lstm_width": 100,
+    "depth": 2,
+    "tok2vec": default_tok2vec(depth=4),
+}
+
+
+@Language.factory(
+    "semantic_roles",
+    assigns=["doc.spans"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "find_predicates": True,
+        "threshold": 0.5,
+        "reach": 100,
+        "scorer": {"@scorers": "spacy-elmo.roles_scorer.v1"},
+    },
+    default_score_weights={"roles_f": 1.0, "roles_p": 0.0, "roles_r": 0.0, "roles_per_type": None},
+)
+def make_semantic_roles(
+    nlp: Language,
+    name: str,
+    model: RoleModel,
+    find_predicates: bool,
+    threshold: float,
+    reach: int,
+    scorer: Callable[..., dict[str, Any]] | None,
+) -> SemanticRoles:
+    """Create the component `semantic_roles`. The arguments are those of `SemanticRoles`."""
+    return SemanticRoles(
+        nlp.vocab, model, name, find_predicates=find_predicates, threshold=threshold, reach=reach, scorer=scorer
+    )

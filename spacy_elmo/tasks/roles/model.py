@@ -1,8 +1,8 @@
 """The architecture spacy-elmo.SemanticRoles.v1."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -12,11 +12,106 @@ from thinc.types import Floats2d
 from thinc.util import torch2xp, xp2torch
 
 from ...models.types import Tok2VecModel
-from ..shared.sizes import check_sizes
-from ..shared.tok2vec import width_of
-from ..shared.torch_shim import TorchShim, shim_of
-from .network import RoleNetwork
-from .rows import Row, batches_of
+from ..shared import BiLSTM, TorchShim, check_sizes, shim_of, width_of
+
+
+class Row(NamedTuple):
+    """The tokens around a predicate.
+
+    doc: index of the doc in its batch.
+    predicate: index of the predicate's token in its doc.
+    start, end: the row is doc[start:end].
+    """
+
+    doc: int
+    predicate: int
+    start: int
+    end: int
+
+
+def rows_of(docs: Sequence[Doc], predicates: Sequence[Sequence[int]], reach: int) -> list[Row]:
+    """Return a row for each predicate: its sentence, or the doc if it has no sentence boundaries.
+
+    docs: of a batch.
+    predicates: for each doc, tokens.
+    reach: number of tokens on each side of the predicate, at most.
+    """
+    rows = []
+    for number, (doc, tokens) in enumerate(zip(docs, predicates)):
+        bounds = _sentences(doc) if tokens else []
+        for token in tokens:
+            start, end = bounds[token]
+            rows.append(Row(number, token, max(start, token - reach), min(end, token + reach + 1)))
+    return rows
+
+
+def _sentences(doc: Doc) -> list[tuple[int, int]]:
+    """Return start and end of each token's sentence."""
+    if not doc.has_annotation("SENT_START"):
+        return [(0, len(doc))] * len(doc)
+    return [(sentence.start, sentence.end) for sentence in doc.sents for _ in sentence]
+
+
+def batches_of(rows: Sequence[Row], max_tokens: int) -> Iterator[list[int]]:
+    """Divide rows into batches of similar lengths, the longest first. Return their numbers.
+
+    max_tokens: number of tokens in a batch with its padding, at most; a row may be longer.
+    """
+    order = sorted(range(len(rows)), key=lambda number: rows[number].start - rows[number].end)
+    batch: list[int] = []
+    for number in order:
+        longest = rows[(batch or [number])[0]]
+        if batch and (longest.end - longest.start) * (len(batch) + 1) > max_tokens:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+class RoleNetwork(torch.nn.Module):
+    """A BiLSTM over a sentence in which one token is marked as the predicate (He et al. 2017, made small).
+
+    The mark is a vector that is added to the predicate's own, and another one that is added to all others. Each
+    token's scores come from its state and that of the predicate.
+
+    width: of the tokens' vectors.
+    tags: number of tags.
+    lstm_width: of each direction of the LSTM.
+    depth: number of LSTM layers.
+    """
+
+    def __init__(self, width: int, tags: int, lstm_width: int, depth: int) -> None:
+        super().__init__()
+        self.mark = torch.nn.Embedding(2, width)
+        self.lstm = BiLSTM(width, lstm_width, depth)
+        self.dropout = torch.nn.Dropout(0.0)
+        self.output = torch.nn.Linear(4 * lstm_width, tags)
+
+    def set_dropout(self, rate: float) -> None:
+        """Set the dropout of the input, between the LSTM layers, and of the output."""
+        self.dropout.p = rate
+
+    def forward(
+        self, vectors: torch.Tensor, places: torch.Tensor, lengths: torch.Tensor, predicates: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the scores of all tags. *Shape:* (rows, longest, tags); what is beyond a row's end means nothing.
+
+        vectors: of all tokens, each one once. *Shape:* (tokens, width).
+        places: for each token of each row, its number in `vectors`; anything beyond a row's end. *Shape:* (rows,
+            longest).
+        lengths: of the rows, the longest first. *Shape:* (rows,).
+        predicates: for each row, the place of its predicate. *Shape:* (rows,).
+        """
+        marks = torch.nn.functional.one_hot(predicates, places.shape[1])
+        inputs = self.dropout(torch.nn.functional.embedding(places, vectors)) + self.mark(marks)
+        states = self.dropout(self.lstm(inputs, lengths, self.dropout.p if self.training else 0.0))
+        own = states[torch.arange(len(states)), predicates]
+        # the output layer in two parts: the predicate's is computed once for each row
+        first, second = self.output.weight.split(states.shape[-1], dim=1)
+        scores = states @ first.T + (own @ second.T + self.output.bias)[:, None]
+        return cast(torch.Tensor, scores)
+
 
 MAX_BATCH_TOKENS = 16384
 

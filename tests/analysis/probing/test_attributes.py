@@ -5,7 +5,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_elmo.analysis.probing.attributes import label_getter
+from spacy_elmo.analysis.probing import label_getter
 from spacy_elmo.errors import SettingsError
 
 

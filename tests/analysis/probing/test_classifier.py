@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.analysis.probing import classifier
-from spacy_elmo.analysis.probing.classifier import L2, LinearClassifier, fit
+from spacy_elmo.analysis import probing as classifier
+from spacy_elmo.analysis.probing import L2, LinearClassifier, fit
 
 
 def gradients(fitted: LinearClassifier, x: np.ndarray, labels: np.ndarray, l2: float) -> tuple[np.ndarray, np.ndarray]:

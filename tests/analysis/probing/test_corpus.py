@@ -12,11 +12,10 @@ from spacy.tokens import Doc, DocBin
 from spacy.training.converters.conllu_to_docs import conllu_to_docs
 from spacy.vocab import Vocab
 
-from spacy_elmo.analysis.probing import corpus as probing_corpus
-from spacy_elmo.analysis.probing.attributes import label_getter
-from spacy_elmo.analysis.probing.corpus import LabelledCorpus, read_labelled
+from spacy_elmo.analysis import probing as probing_corpus
+from spacy_elmo.analysis.probing import LabelledCorpus, label_getter, read_labelled
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.formats.text import docbin
+from spacy_elmo.formats import docbin
 
 CONLLU = """# text = Du rivage .
 1-2\tDu\t_\t_\t_\t_\t_\t_\t_\t_

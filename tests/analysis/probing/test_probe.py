@@ -5,9 +5,7 @@ from collections.abc import Sequence
 import pytest
 from fake_bilm import fake_bilm
 
-from spacy_elmo.analysis.probing.corpus import LabelledCorpus
-from spacy_elmo.analysis.probing.probe import Probes, embed
-from spacy_elmo.analysis.probing.scores import Score
+from spacy_elmo.analysis.probing import LabelledCorpus, Probes, Score, embed
 from spacy_elmo.errors import CorpusError
 
 

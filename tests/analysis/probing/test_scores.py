@@ -1,7 +1,6 @@
 """Scores and the baseline, by hand."""
 
-from spacy_elmo.analysis.probing.majority import majority_labels
-from spacy_elmo.analysis.probing.scores import Score, score
+from spacy_elmo.analysis.probing import Score, majority_labels, score
 
 
 def test_accuracy() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.analysis.senses.corpus import Instance, Lemma, SenseSentence, read_first_senses, read_senses
+from spacy_elmo.analysis.senses import Instance, Lemma, SenseSentence, read_first_senses, read_senses
 from spacy_elmo.errors import CorpusError
 
 TEXT = """# a comment

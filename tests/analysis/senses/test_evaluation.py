@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 from fake_bilm import fake_bilm
 
-from spacy_elmo.analysis.senses.corpus import Instance, Lemma, SenseSentence
-from spacy_elmo.analysis.senses.evaluation import all_together, evaluate
-from spacy_elmo.analysis.senses.inventory import FirstSenses, SenseInventory
-from spacy_elmo.analysis.senses.scores import SenseScore, joined
-from spacy_elmo.analysis.senses.vectors import instance_vectors
+from spacy_elmo.analysis.senses import (
+    FirstSenses,
+    Instance,
+    Lemma,
+    SenseInventory,
+    SenseScore,
+    SenseSentence,
+    all_together,
+    evaluate,
+    instance_vectors,
+    joined,
+)
 from spacy_elmo.corpus.bilm import BiLMChoice
 
 BANK, LAKE = Lemma("bank", "n"), Lemma("lake", "n")

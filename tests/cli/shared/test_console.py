@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from spacy_elmo.cli.shared import console
-from spacy_elmo.cli.shared.console import escaped
+from spacy_elmo.cli import console
+from spacy_elmo.cli.console import escaped
 
 pytestmark = pytest.mark.slow
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 def printed(code: str, encoding: str) -> str:
     """What a program prints whose standard output has that encoding."""
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0", "ANSI_COLORS_DISABLED": "1"}
-    command = [sys.executable, "-c", f"from wasabi import msg\nfrom spacy_elmo.cli.shared.console import *\n{code}"]
+    command = [sys.executable, "-c", f"from wasabi import msg\nfrom spacy_elmo.cli.console import *\n{code}"]
     return subprocess.run(command, capture_output=True, check=True, env=environment).stdout.decode(encoding)
 
 
@@ -37,7 +37,7 @@ def test_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no full device")
 def test_a_full_standard_output_is_given_up() -> None:
     code = (
-        "import sys\nfrom spacy_elmo.cli.shared.console import give_up\n"
+        "import sys\nfrom spacy_elmo.cli.console import give_up\n"
         "try:\n    print('x', flush=True)\nexcept OSError:\n    give_up()\n"
         "print('y', flush=True)\nsys.exit(7)"
     )

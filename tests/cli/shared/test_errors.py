@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_elmo.cli.shared.errors import print_error, printing_errors
+from spacy_elmo.cli.console import print_error, printing_errors
 from spacy_elmo.errors import CommandError
 
 

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from spacy_elmo.cli.shared.inputs import STANDARD_INPUT, open_text, sentences_in
+from spacy_elmo.cli.shared import STANDARD_INPUT, open_text, sentences_in
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.pretraining.text.reading import Report
+from spacy_elmo.pretraining.text import Report
 
 
 def test_standard_input_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

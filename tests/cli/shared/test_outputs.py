@@ -9,7 +9,7 @@ import pytest
 CODE = """
 import sys
 from pathlib import Path
-from spacy_elmo.cli.shared.outputs import refuse_existing, refuse_inputs
+from spacy_elmo.cli.shared import refuse_existing, refuse_inputs
 from spacy_elmo.errors import CommandError
 for force in (False, True):
     try:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
-from spacy_elmo.cli.shared.plain_warnings import plain_warnings
+from spacy_elmo.cli.console import plain_warnings
 from spacy_elmo.errors import OtherLanguageWarning
 from spacy_elmo.modules import loading
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from spacy_elmo.cli.shared.printer import TerminalPrinter
+from spacy_elmo.cli.console import TerminalPrinter
 
 
 class Terminal(io.StringIO):

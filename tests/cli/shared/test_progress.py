@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from spacy_elmo.cli.shared.progress import shown_bar
-from spacy_elmo.cli.views.corpus import corpus_bar
+from spacy_elmo.cli.embed import corpus_bar
+from spacy_elmo.cli.shared import shown_bar
 
 
 class Terminal(io.StringIO):

@@ -20,8 +20,8 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 from spacy_elmo import cli
-from spacy_elmo.cli.shared.stopping import exit_code, stoppable
-from spacy_elmo.formats.deferred_errors import DeferredErrorFile
+from spacy_elmo.cli.console import exit_code, stoppable
+from spacy_elmo.formats.vectors import DeferredErrorFile
 
 CODES = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 SHA256 = "0" * 64

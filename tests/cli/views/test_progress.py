@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.cli.shared.console import show_all
-from spacy_elmo.cli.views import progress
-from spacy_elmo.cli.views.progress import ConsoleReporter
-from spacy_elmo.formats.text.lines import BadLine
-from spacy_elmo.pretraining.run.facts import RunFacts, TextFacts
-from spacy_elmo.pretraining.run.metrics import EvaluationRow
-from spacy_elmo.pretraining.run.reporting import Reporter
+from spacy_elmo.cli import pretrain as progress
+from spacy_elmo.cli.console import show_all
+from spacy_elmo.cli.pretrain import ConsoleReporter
+from spacy_elmo.formats.text import BadLine
+from spacy_elmo.pretraining.metrics import EvaluationRow, Reporter, RunFacts, TextFacts
 
 FACTS = RunFacts(
     TextFacts("a.txt", 1_000, 20_000, n_bad=2, bad=[BadLine("a.txt", 7, "not UTF-8"), BadLine("a.txt", 9, "a NUL")]),

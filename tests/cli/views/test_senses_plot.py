@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from spacy_elmo.cli.views.senses_plot import SampleWord, plot_senses
+from spacy_elmo.cli.demo import SampleWord, plot_senses
 from spacy_elmo.errors import CommandError
 
 SENSES = (("bank", "river"), ("bank", "money"), ("spring", "season"), ("spring", "water"))

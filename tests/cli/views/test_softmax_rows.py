@@ -11,8 +11,8 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
-from spacy_elmo.pretraining.model.language_model import LanguageModel, write_output_layer
+from spacy_elmo.modules.softmax import AdaptiveSoftmax
+from spacy_elmo.pretraining.language_model import LanguageModel, write_output_layer
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 from weight_files import make_heap_cycle
 
 from spacy_elmo.errors import ElmoError, VectorsError, WeightsError
-from spacy_elmo.formats.adaptive_file import adaptive_shapes, write_adaptive
-from spacy_elmo.formats.contents import files, untrusted
-from spacy_elmo.formats.softmax_file import write_softmax
+from spacy_elmo.formats import contents as files
+from spacy_elmo.formats import contents as untrusted
+from spacy_elmo.formats.softmax import adaptive_shapes, write_adaptive, write_softmax
 
 
 @pytest.fixture

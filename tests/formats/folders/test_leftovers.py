@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from spacy_elmo.errors import CheckpointError
-from spacy_elmo.formats.folders.leftovers import remove_leftovers
+from spacy_elmo.formats.atomic import remove_leftovers
 
 DIGITS = "0123456789abcdef" * 2
 LEFT = [f".{DIGITS}.tmp", f".corpus.{DIGITS}.tmp", f".corpus.{DIGITS}.old"]

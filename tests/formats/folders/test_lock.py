@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.errors import CheckpointError
-from spacy_elmo.formats.folders import lock as module
-from spacy_elmo.formats.folders.lock import folder_lock
+from spacy_elmo.formats import atomic as module
+from spacy_elmo.formats.atomic import folder_lock
 
 HOLDER = """
 import sys
 from pathlib import Path
 from spacy_elmo.errors import CheckpointError
-from spacy_elmo.formats.folders.lock import folder_lock
+from spacy_elmo.formats.atomic import folder_lock
 with folder_lock(Path(sys.argv[1]), CheckpointError):
     print("held", flush=True)
     sys.stdin.read()

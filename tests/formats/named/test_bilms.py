@@ -9,7 +9,7 @@ import pytest
 from bilm_package import install_bilm, uninstall_all
 
 from spacy_elmo.errors import SettingsError, WeightsError
-from spacy_elmo.formats.named.bilms import folder_named, folders_of_packages, is_named
+from spacy_elmo.formats.names import folder_named, folders_of_packages, is_named
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from bilm_package import install_bilm, uninstall_all
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats.named.entry_points import find_point, folder_of
+from spacy_elmo.formats.names import find_point, folder_of
 
 GROUP = "spacy_elmo_bilms"
 

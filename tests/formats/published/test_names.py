@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.formats.published.names import PUBLISHED, cache_folder
+from spacy_elmo.formats.names import PUBLISHED, cache_folder
 
 
 def test_the_addresses_are_those_of_allennlp() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_elmo.formats.streamed.numbers import StreamedArray
+from spacy_elmo.formats.arrays import StreamedArray
 
 
 @pytest.mark.parametrize(("typecode", "dtype"), [("i", np.int32), ("q", np.int64)])

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_elmo.formats.streamed.rows import StreamedRows
-from spacy_elmo.formats.strict.npy import read_npy
+from spacy_elmo.formats.arrays import StreamedRows, read_npy
 
 
 @pytest.mark.parametrize("parts", [[], [0], [1], [3, 0, 4], [1] * 20])

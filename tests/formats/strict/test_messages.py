@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import srsly
 
-from spacy_elmo.formats.strict.messages import read_message
+from spacy_elmo.formats.messages import read_message
 
 
 def read(data: object) -> Any:

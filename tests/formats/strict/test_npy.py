@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_elmo.formats.strict.npy import read_npy
+from spacy_elmo.formats.arrays import read_npy
 
 NUMBERS = np.arange(-3, 4, dtype=np.int64)
 

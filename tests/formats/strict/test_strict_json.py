@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.formats.strict.strict_json import TooDeepError, parse_json, read_json
+from spacy_elmo.formats.strict_json import TooDeepError, parse_json, read_json
 
 
 @pytest.mark.parametrize("text", ['{"a": [1, -2.5e3, null, true, "\\ud83d\\ude00"], "b": {}}', "0", '"x"'])

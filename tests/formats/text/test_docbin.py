@@ -14,9 +14,8 @@ from spacy.vocab import Vocab
 from srsly.msgpack.exceptions import UnpackException
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.formats.text import docbin
-from spacy_elmo.formats.text.docbin import docbin_bytes, read_docs
-from spacy_elmo.formats.text.docbin_message import TooLargeError
+from spacy_elmo.formats import docbin
+from spacy_elmo.formats.docbin import TooLargeError, docbin_bytes, read_docs
 
 LIMIT = 1 << 20
 # what spaCy and msgpack raise; the caller turns all of it into a CorpusError

@@ -8,8 +8,8 @@ import pytest
 import srsly
 from srsly.msgpack.exceptions import UnpackException
 
-from spacy_elmo.formats.text import docbin_message
-from spacy_elmo.formats.text.docbin_message import read_parts, read_user_data
+from spacy_elmo.formats import docbin as docbin_message
+from spacy_elmo.formats.docbin import read_parts, read_user_data
 
 
 @pytest.mark.parametrize("name", ["flags", "user_data"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.formats.text.sources import find_files, kind_of, refuse_inside
+from spacy_elmo.formats.text import find_files, kind_of, refuse_inside
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 import spacy
 
-from spacy_elmo.formats.text import splitting
-from spacy_elmo.formats.text.lines import Unusable, decode_line
-from spacy_elmo.formats.text.splitting import Tokenizer, blank, words_at_blanks
+from spacy_elmo.formats import text as splitting
+from spacy_elmo.formats.text import Tokenize as Tokenizer
+from spacy_elmo.formats.text import Unusable, blank, decode_line, words_at_blanks
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,9 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.formats.text import tokenizer_limit
-from spacy_elmo.formats.text.lines import Unusable
-from spacy_elmo.formats.text.splitting import Tokenizer, blank
-from spacy_elmo.formats.text.tokenizer_limit import TokenizerLimit
+from spacy_elmo.formats import text as tokenizer_limit
+from spacy_elmo.formats.text import Tokenize as Tokenizer
+from spacy_elmo.formats.text import TokenizerLimit, Unusable, blank
 
 LONG = "a" * 600
 

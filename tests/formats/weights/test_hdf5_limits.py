@@ -12,8 +12,8 @@ from weight_files import Arrays, contents
 
 from spacy_elmo.errors import WeightsError
 from spacy_elmo.formats import BiLMOptions, expected_parameters, read_weights, write_weights
-from spacy_elmo.formats.untrusted.process import Answer
-from spacy_elmo.formats.weights import hdf5
+from spacy_elmo.formats import weights as hdf5
+from spacy_elmo.formats.untrusted import Answer
 
 
 def test_a_dataset_of_more_bytes_than_all_float32_values(weights: Path, options: BiLMOptions) -> None:

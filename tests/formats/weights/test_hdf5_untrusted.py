@@ -17,7 +17,7 @@ from weight_files import W_0, Arrays, assert_same, make_heap_cycle, refused, rew
 import spacy_elmo
 from spacy_elmo.errors import SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions, expected_parameters, read_weights, write_weights
-from spacy_elmo.formats.weights.table import weights_table
+from spacy_elmo.formats.weights import weights_table
 
 
 def test_the_same_arrays(golden: Path, weights: Path, options: BiLMOptions, arrays: Arrays) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.inference.lstm.packing import Packing, groups_of, with_boundaries
+from spacy_elmo.inference.packing import Packing, groups_of, with_boundaries
 
 lengths_lists = st.lists(st.integers(1, 12), min_size=1, max_size=10)
 

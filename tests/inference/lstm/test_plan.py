@@ -7,8 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.inference.lstm.packing import Packing
-from spacy_elmo.inference.lstm.plan import Plan, plan_positions, plan_words
+from spacy_elmo.inference.packing import Packing, Plan, plan_positions, plan_words
 
 CPU = torch.device("cpu")
 texts = st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=9), min_size=1, max_size=8)

@@ -12,9 +12,7 @@ from stack_cases import LENGTHS, OPTIONS, allow, bilm_with, sentences_of
 
 from spacy_elmo import kernels
 from spacy_elmo.inference import Engine
-from spacy_elmo.inference.lstm.compiled import CompiledStack
-from spacy_elmo.inference.lstm.kinds import KINDS
-from spacy_elmo.inference.lstm.torch import TorchStack
+from spacy_elmo.inference.lstm import KINDS, CompiledStack, TorchStack
 from spacy_elmo.modules import BiLM, LstmState
 
 CHANGES: list[dict[str, object]] = [
@@ -155,7 +153,7 @@ def test_the_size_of_the_input_product_changes_nothing(
     allow(kind, monkeypatch)
     bilm, sentences = bilm_with(), sentences_of(LENGTHS[5])
     expected = Engine.of(bilm, dtype).run(sentences)
-    monkeypatch.setattr("spacy_elmo.inference.layout.INPUT_BYTES", rows * 16 * bilm.options.dim)
+    monkeypatch.setattr("spacy_elmo.inference.engine.INPUT_BYTES", rows * 16 * bilm.options.dim)
     for got, wanted in zip(Engine.of(bilm, dtype).run(sentences), expected, strict=True):
         assert largest_difference(got, wanted) <= 1e-6
 
@@ -183,7 +181,7 @@ def test_float32(changes: dict[str, object], kind: str, monkeypatch: pytest.Monk
         pytest.skip("the loops were not compiled")
     allow(kind if kind == "avx512" else None, monkeypatch)
     if kind == "torch alone":
-        monkeypatch.setattr("spacy_elmo.inference.lstm.torch.loops", lambda tensor: None)
+        monkeypatch.setattr("spacy_elmo.inference.lstm.loops", lambda tensor: None)
     bilm = bilm_with(**changes)
     fast = Engine.of(bilm)
     assert all(isinstance(stack, CompiledStack if kind == "avx512" else TorchStack) for stack in fast.stacks)
@@ -245,7 +243,7 @@ def test_words_once_or_often(kind: str | None, dtype: torch.dtype, kept: int, mo
     allow(kind, monkeypatch)
     bilm, row_bytes = bilm_with(), 16 * OPTIONS.dim
     monkeypatch.setattr("spacy_elmo.inference.engine.WORD_BYTES", kept * row_bytes)
-    monkeypatch.setattr("spacy_elmo.inference.layout.INPUT_BYTES", 20 * row_bytes)
+    monkeypatch.setattr("spacy_elmo.inference.engine.INPUT_BYTES", 20 * row_bytes)
     lengths = LENGTHS[5]
     often, once = [f"w{k % 43}" for k in range(sum(lengths))], [f"x{k}" for k in range(sum(lengths))]
     words = [pair[k % 3 > 0] for k, pair in enumerate(zip(often, once))]

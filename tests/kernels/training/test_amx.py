@@ -12,14 +12,11 @@ import torch
 from torch import Tensor
 
 from spacy_elmo import kernels
-from spacy_elmo.kernels.constants import GRADIENT_GROUPS, padded
-from spacy_elmo.modules.lstm import amx as lstm_amx
-from spacy_elmo.modules.lstm import scan as lstm_scan
-from spacy_elmo.modules.lstm.amx_gradient import IN_ORDER, weight_gradient
-from spacy_elmo.modules.lstm.cell import Clips
-from spacy_elmo.modules.lstm.state import LstmState
-from spacy_elmo.modules.lstm.tape import Tape
-from spacy_elmo.modules.lstm.weights import LayerWeights
+from spacy_elmo.kernels.calls import GRADIENT_GROUPS, padded
+from spacy_elmo.modules import lstm as lstm_scan
+from spacy_elmo.modules import lstm_amx as lstm_amx
+from spacy_elmo.modules.lstm_amx import IN_ORDER, weight_gradient
+from spacy_elmo.modules.lstm_cell import Clips, LayerWeights, LstmState, Tape
 
 LOW = torch.bfloat16
 # (steps, batch, dim, input, projection)

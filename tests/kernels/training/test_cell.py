@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from spacy_elmo import kernels
-from spacy_elmo.modules.lstm.cell import cell_backward, cell_forward
+from spacy_elmo.modules.lstm_cell import cell_backward, cell_forward
 
 SIZES = [(1, 1), (1, 5), (3, 16), (2, 33), (5, 64), (2, 130)]
 # the activations of the two differ in their last bits only; a unit in bfloat16's last place is at most 2^-7

@@ -10,11 +10,11 @@ import torch
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.softmax.full import Softmax
-from spacy_elmo.pretraining.settings.sections import OptimizerSettings
-from spacy_elmo.pretraining.training.distributed import Group
-from spacy_elmo.pretraining.training.row_objective import RowObjective
-from spacy_elmo.pretraining.training.step import Batch, Workers
+from spacy_elmo.modules.softmax import Softmax
+from spacy_elmo.pretraining.config import OptimizerSettings
+from spacy_elmo.pretraining.distributed import Group
+from spacy_elmo.pretraining.objectives import RowObjective
+from spacy_elmo.pretraining.step import Batch, Workers
 
 OPTIONS = BiLMOptions(
     char_dim=4,

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spacy_elmo.pretraining.training.row_updates import AdagradRows, AdamRows
+from spacy_elmo.pretraining.optimizers import AdagradRows, AdamRows
 
 ROWS, STEPS, RATE = 23, 7, 0.05
 WIDTHS = [1, 5, 33, 64, 130]

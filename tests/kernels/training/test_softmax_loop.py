@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spacy_elmo.modules.softmax.sampled import _to_probabilities
+from spacy_elmo.modules.softmax import _to_probabilities
 
 ROWS = 7
 WORDS = [1, 5, 33, 64, 130, 1000]

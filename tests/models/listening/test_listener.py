@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.models.listening.listener import build_listener
+from spacy_elmo.models.listener import build_listener
 
 
 @pytest.mark.parametrize("width", [0, -1, True, 256.0, "256", None])

@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from spacy_elmo.models.listening.upstream import Source, Upstream
+from spacy_elmo.models.listener import Source, Upstream
 
 NO_DOCS: Any = None
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from spacy_elmo.kernels.constants import GATE_F, GATE_I, GATE_J, GATE_O, GATES
-from spacy_elmo.modules.lstm.cell import Gates, with_forget_bias
+from spacy_elmo.kernels.calls import GATE_F, GATE_I, GATE_J, GATE_O, GATES
+from spacy_elmo.modules.lstm_cell import Gates, with_forget_bias
 
 DIM = 3
 

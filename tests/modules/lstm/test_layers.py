@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.lstm.layers import BiLstm, scan_layers
+from spacy_elmo.modules.lstm import BiLstm, scan_layers
 
 
 @pytest.mark.parametrize("skip", [False, True])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from spacy_elmo.modules.lstm import amx as lstm_amx
-from spacy_elmo.modules.lstm.cell import Clips
-from spacy_elmo.modules.lstm.scan import lstm_scan
-from spacy_elmo.modules.lstm.state import LstmState
-from spacy_elmo.modules.lstm.weights import LayerWeights
+from spacy_elmo.modules import lstm_amx as lstm_amx
+from spacy_elmo.modules.lstm import lstm_scan
+from spacy_elmo.modules.lstm_cell import Clips, LayerWeights, LstmState
 
 STEPS, BATCH, SIZE = 3, 4, 64
 

@@ -11,12 +11,10 @@ import torch
 from torch import Tensor
 
 from spacy_elmo import kernels
-from spacy_elmo.modules.lstm import amx as lstm_amx
-from spacy_elmo.modules.lstm import gpu_scan
-from spacy_elmo.modules.lstm.cell import Clips
-from spacy_elmo.modules.lstm.scan import lstm_scan
-from spacy_elmo.modules.lstm.state import LstmState
-from spacy_elmo.modules.lstm.weights import LayerWeights
+from spacy_elmo.modules import lstm_amx as lstm_amx
+from spacy_elmo.modules import lstm_gpu as gpu_scan
+from spacy_elmo.modules.lstm import lstm_scan
+from spacy_elmo.modules.lstm_cell import Clips, LayerWeights, LstmState
 
 STEPS, BATCH, INPUT, DIM, WIDTH = 5, 9, 64, 128, 64  # sizes that the loops on AMX accept
 LOW = torch.bfloat16

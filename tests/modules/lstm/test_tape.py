@@ -2,7 +2,7 @@
 
 import torch
 
-from spacy_elmo.modules.lstm.tape import Arrays, array
+from spacy_elmo.modules.lstm_cell import Arrays, array
 
 LIKE = torch.zeros(1)
 

@@ -9,8 +9,8 @@ from bilm_cases import largest_difference
 from torch import Tensor, nn
 
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.modules.softmax import adaptive as adaptive_softmax
-from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax, adaptive_losses
+from spacy_elmo.modules import softmax as adaptive_softmax
+from spacy_elmo.modules.softmax import AdaptiveSoftmax, adaptive_losses
 
 WORDS, WIDTH, CUTOFFS = 23, 17, [5, 11]  # vectors of width 4 and 1 in the clusters
 ALL_WORDS = torch.arange(WORDS)

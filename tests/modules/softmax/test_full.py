@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from bilm_cases import largest_difference
 from torch import Tensor
 
-from spacy_elmo.modules.softmax import full as softmax
-from spacy_elmo.modules.softmax.full import Softmax
+from spacy_elmo.modules import softmax as softmax
+from spacy_elmo.modules.softmax import Softmax
 
 WORDS, WIDTH = 12, 4
 

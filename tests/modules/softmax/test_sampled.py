@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spacy_elmo.modules.softmax import sampled as sampled_softmax
-from spacy_elmo.modules.softmax.sampled import LogUniform, sampled_loss
+from spacy_elmo.modules import softmax as sampled_softmax
+from spacy_elmo.modules.softmax import LogUniform, sampled_loss
 
 WORDS, WIDTH, SAMPLES = 8, 4, 5  # words 0 to 4 are the sample, words 5 to 7 are targets outside of it
 # The sample's first word, its last word and one between; words outside of it; words that are targets of two rows.

@@ -17,7 +17,7 @@ from tasks import add_task, elmo_block, examples, tok2vec, train, with_tasks
 
 from spacy_elmo import restore_vectors
 from spacy_elmo.errors import NotEmbeddedError, SettingsError, UnusedLayersWarning
-from spacy_elmo.pipeline.listening.doc_layers import _HELD, DocLayers
+from spacy_elmo.pipeline.listening import _HELD, DocLayers
 
 TEXT = "Paris likes green ham"
 NONE = {"store": "none"}

@@ -13,7 +13,7 @@ from spacy.training.initialize import init_nlp
 from tasks import examples, tok2vec, train, with_tasks
 from thinc.api import SGD, Config, fix_random_seed
 
-from spacy_elmo.pipeline.listening.doc_layers import _HELD
+from spacy_elmo.pipeline.listening import _HELD
 
 TEXT = "Paris likes green ham"
 

@@ -5,7 +5,7 @@ import pytest
 import spacy
 from tasks import tok2vec, train, with_tasks
 
-from spacy_elmo.pipeline.listening.own_bilms import build_replace_listeners
+from spacy_elmo.pipeline.callbacks import build_replace_listeners
 
 
 @pytest.mark.slow

@@ -15,14 +15,11 @@ from starts import check_paths, check_start, find_vocabulary, starting_model
 from spacy_elmo import bilms
 from spacy_elmo.errors import SettingsError, WeightsError
 from spacy_elmo.modules.loading import files_of
-from spacy_elmo.pretraining.model import language_model
-from spacy_elmo.pretraining.model.files import bilm_folder, has_softmax, is_embedded, softmax_folder
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.config_file import read_config
-from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, TrainingSettings
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.pretraining import language_model
+from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, TrainingSettings
+from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.language_model import LanguageModel, bilm_folder, has_softmax, is_embedded, softmax_folder
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 
 NAME = "en_mini"
 

@@ -13,13 +13,12 @@ import torch
 from bilm_cases import bilm_of, random_datasets
 
 from spacy_elmo.errors import CorpusError, ElmoError, WeightsError
-from spacy_elmo.formats import BiLMOptions, atomic_folder, read_options, read_weights
-from spacy_elmo.formats.adaptive_file import write_adaptive
-from spacy_elmo.formats.softmax_file import read_softmax, write_softmax
-from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
-from spacy_elmo.modules.softmax.full import Softmax
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.formats import BiLMOptions, read_options, read_weights
+from spacy_elmo.formats import atomic as atomic_folder
+from spacy_elmo.formats.softmax import read_softmax, write_adaptive, write_softmax
+from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 OPTIONS = BiLMOptions(3, ((1, 3), (2, 2)), 1, "relu", 20, 6, 4, 2, 3.0, 3.0, True)
 WORDS = ["<S>", "</S>", "<UNK>", "the", "naïve", "東京", "cat"]

@@ -15,10 +15,10 @@ from embedded_case import COUNTS, OPTIONS, WORDS, embed, make_package, model_of
 
 from spacy_elmo.errors import CommandError, ElmoError, OptionsError, WeightsError
 from spacy_elmo.formats import read_options, read_weights, write_options, write_weights
-from spacy_elmo.formats.softmax_file import read_softmax, write_softmax
-from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.model.pack import pack, relative_change
+from spacy_elmo.formats.softmax import read_softmax, write_softmax
+from spacy_elmo.modules.softmax import AdaptiveSoftmax
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.pack import pack, relative_change
 
 FILES = {"options.json", "weights.hdf5", "softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"}
 TEXT = [["the", "cat", "sat", "."], ["naïve", "newts"], ["dog"]]

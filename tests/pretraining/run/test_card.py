@@ -12,9 +12,9 @@ from run_cases import CONFIG, FACTS, RUN, SCORE, SHA256, TRAIN
 from thinc.api import Config
 
 from spacy_elmo.errors import CheckpointError
-from spacy_elmo.pretraining.run.card import card, write_card
-from spacy_elmo.pretraining.run.facts import InitFacts
-from spacy_elmo.pretraining.settings.config_file import to_config
+from spacy_elmo.pretraining.config_file import to_config
+from spacy_elmo.pretraining.evaluating import card, write_card
+from spacy_elmo.pretraining.metrics import InitFacts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "random_a"
 

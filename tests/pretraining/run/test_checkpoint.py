@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from spacy_elmo.errors import CheckpointError
-from spacy_elmo.pretraining.run.checkpoint import Checkpoints, from_text, text
+from spacy_elmo.pretraining.checkpoint import Checkpoints, from_text, text
 
 Arrays = dict[str, npt.NDArray[Any]]
 BLOCK = 512

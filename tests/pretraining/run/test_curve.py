@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from run_cases import row
 
 from spacy_elmo.errors import CheckpointError
-from spacy_elmo.pretraining.run.curve import draw_curve
+from spacy_elmo.pretraining.metrics import draw_curve
 
 ROWS = [row(100, 800.0), row(200, 200.0), row(300, 50.0)]
 

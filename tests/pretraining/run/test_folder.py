@@ -16,12 +16,11 @@ from small_run import OPTIONS, config_of, with_paths, write_text
 from small_run import run as run_of
 
 from spacy_elmo.errors import SettingsError, WeightsError
-from spacy_elmo.modules.softmax.full import Softmax
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.run.folder import has_checkpoint, open_run, reopen_run
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import SoftmaxSettings
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.modules.softmax import Softmax
+from spacy_elmo.pretraining.config import PretrainConfig, SoftmaxSettings
+from spacy_elmo.pretraining.folder import has_checkpoint, open_run, reopen_run
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 WORDS = ["<S>", "</S>", "<UNK>", "word1", "word2", "word3"]
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from commands import run
 
-from spacy_elmo.pretraining.run.checkpoint import Checkpoints
+from spacy_elmo.pretraining.checkpoint import Checkpoints
 
 pytestmark = pytest.mark.slow
 
@@ -78,9 +78,9 @@ import os, random, signal, sys, time
 from pathlib import Path
 import torch._dynamo  # which optimisers import when they are made
 sys.modules["matplotlib"] = None  # no picture, as where it is not installed: it would take half of the time
-from spacy_elmo.pretraining.settings.config_file import read_config
-from spacy_elmo.pretraining.run.loop import pretrain
-from spacy_elmo.pretraining.run.reporting import Reporter
+from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.metrics import Reporter
 
 config, output = read_config(sys.argv[1]), Path(sys.argv[2])
 

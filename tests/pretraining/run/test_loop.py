@@ -15,16 +15,14 @@ import pytest
 from small_run import STEPS, STREAMS, config_of, run, write_text
 
 from spacy_elmo.errors import CheckpointError, CorpusError, SettingsError, WeightsError
-from spacy_elmo.formats.folders.lock import folder_lock
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.run import evaluating
-from spacy_elmo.pretraining.run.checkpoint import Checkpoints
-from spacy_elmo.pretraining.run.facts import RunFacts
-from spacy_elmo.pretraining.run.reporting import Reporter
+from spacy_elmo.formats.atomic import folder_lock
+from spacy_elmo.pretraining import evaluating
+from spacy_elmo.pretraining.checkpoint import Checkpoints
+from spacy_elmo.pretraining.config import EvaluationSettings, PretrainConfig, VocabularySettings
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.metrics import Reporter, RunFacts
 from spacy_elmo.pretraining.scoring import Score
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import EvaluationSettings, VocabularySettings
-from spacy_elmo.pretraining.training.trainer import Trainer
+from spacy_elmo.pretraining.trainer import Trainer
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.errors import CheckpointError
-from spacy_elmo.pretraining.run.metrics import EvaluationRow, append_row, cut_back, read_metrics
+from spacy_elmo.pretraining.metrics import EvaluationRow, append_row, cut_back, read_metrics
 
 
 def row(step: int) -> EvaluationRow:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.pretraining.run.output import WRITTEN, refuse_foreign, refuse_other_folder
+from spacy_elmo.pretraining.starting import WRITTEN, refuse_foreign, refuse_other_folder
 
 
 @pytest.mark.parametrize("name", WRITTEN)

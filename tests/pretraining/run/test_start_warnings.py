@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretraining.run.facts import RunFacts, TextFacts
-from spacy_elmo.pretraining.run.start_warnings import start_warnings
-from spacy_elmo.pretraining.settings.sections import PathSettings, ScheduleSettings, TrainingSettings
+from spacy_elmo.pretraining.config import PathSettings, ScheduleSettings, TrainingSettings
+from spacy_elmo.pretraining.metrics import RunFacts, TextFacts
+from spacy_elmo.pretraining.run import start_warnings
 
 FACTS = RunFacts(TextFacts("a.txt", 9, 90, "a1"), TextFacts("b.txt", 9, 90, "b2"), 50, 0.9, 1_000, 10**7)
 LONG = TrainingSettings()  # 10 ** 7 tokens are 1,953 updates of 256 * 20 tokens

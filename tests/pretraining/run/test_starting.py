@@ -16,16 +16,18 @@ from torch import nn
 
 from spacy_elmo.errors import CorpusError, ElmoError, OptionsError, SettingsError
 from spacy_elmo.formats import BiLMOptions, read_options, read_weights
-from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
-from spacy_elmo.modules.softmax.full import Softmax
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.config_file import read_config
-from spacy_elmo.pretraining.settings.help import commented
-from spacy_elmo.pretraining.settings.sections import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
+from spacy_elmo.pretraining.config import (
+    PathSettings,
+    PretrainConfig,
+    SoftmaxSettings,
+    TrainingSettings,
+    VocabularySettings,
+)
+from spacy_elmo.pretraining.config_file import commented, read_config
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[3]
 OPTIONS = BiLMOptions(3, ((1, 3), (2, 2)), 1, "relu", 20, 24, 16, 2, 3.0, 3.0, True)

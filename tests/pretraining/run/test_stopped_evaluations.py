@@ -16,11 +16,10 @@ import pytest
 from small_run import STEPS, STREAMS, config_of, run, write_text
 
 from spacy_elmo.pretraining import scoring
-from spacy_elmo.pretraining.model.losses import row_losses
-from spacy_elmo.pretraining.run.checkpoint import Checkpoints
-from spacy_elmo.pretraining.run.metrics import EvaluationRow
-from spacy_elmo.pretraining.run.reporting import Reporter
-from spacy_elmo.pretraining.settings.config import PretrainConfig
+from spacy_elmo.pretraining.checkpoint import Checkpoints
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.metrics import EvaluationRow, Reporter
+from spacy_elmo.pretraining.scoring import row_losses
 
 UPDATES, EVERY = 6, 2
 CLOCKS = ("seconds", "tokens_per_second")

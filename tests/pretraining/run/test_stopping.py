@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from spacy_elmo.pretraining.run import stopping
-from spacy_elmo.pretraining.run.stopping import Stopped, asked_to_stop
+from spacy_elmo.pretraining import checkpoint as stopping
+from spacy_elmo.pretraining.checkpoint import Stopped, asked_to_stop
 
 NUMBERS = [signal.SIGINT, signal.SIGTERM]
 

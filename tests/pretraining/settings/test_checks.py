@@ -8,12 +8,12 @@ import pytest
 
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import (
+from spacy_elmo.pretraining.config import (
     CorpusSettings,
     EvaluationSettings,
     OptimizerSettings,
     PathSettings,
+    PretrainConfig,
     ScheduleSettings,
     SoftmaxSettings,
     TrainingSettings,

@@ -9,9 +9,8 @@ from thinc.api import Config
 
 from spacy_elmo.errors import ElmoError, OptionsError, SettingsError
 from spacy_elmo.formats import BiLMOptions, write_options
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.config_file import read_config, to_config, write_config
-from spacy_elmo.pretraining.settings.sections import SoftmaxSettings, TrainingSettings
+from spacy_elmo.pretraining.config import PretrainConfig, SoftmaxSettings, TrainingSettings
+from spacy_elmo.pretraining.config_file import read_config, to_config, write_config
 
 BILM = """
 [bilm]

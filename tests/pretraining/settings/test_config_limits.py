@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.pretraining.settings.config_file import read_config
+from spacy_elmo.pretraining.config_file import read_config
 
 # each value has ten times the next one: 10 ** 11 characters in all
 KEYS = ["paths.train", "paths.heldout", "paths.init", *(f"training.{c}" for c in "abcdefg"), "training.device"]

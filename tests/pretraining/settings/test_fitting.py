@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.fitting import enough_sentences, enough_tokens, fit
-from spacy_elmo.pretraining.settings.sections import PathSettings
-from spacy_elmo.pretraining.settings.sizes import Size, config_of_size, tuning_config
-from spacy_elmo.pretraining.text.counting import MOST_WORDS, TextSize
+from spacy_elmo.pretraining.config import PathSettings, PretrainConfig
+from spacy_elmo.pretraining.presets import Size, config_of_size, enough_sentences, enough_tokens, fit, tuning_config
+from spacy_elmo.pretraining.text import MOST_WORDS, TextSize
 
 PATHS = PathSettings("a.txt", "b.txt")
 TUNING = tuning_config(PATHS)

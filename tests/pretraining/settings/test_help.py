@@ -8,10 +8,9 @@ from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.pretraining.settings.config_file import to_config, to_text
-from spacy_elmo.pretraining.settings.help import commented, reference_table, settings
-from spacy_elmo.pretraining.settings.sections import PathSettings
-from spacy_elmo.pretraining.settings.sizes import Size, config_of_size
+from spacy_elmo.pretraining.config import PathSettings
+from spacy_elmo.pretraining.config_file import commented, reference_table, settings, to_config, to_text
+from spacy_elmo.pretraining.presets import Size, config_of_size
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference.md"
 TEXT = to_text(to_config(config_of_size(Size.mini, PathSettings("a.txt"))))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from spacy_elmo.pretraining.settings.sections import PathSettings, TrainingSettings
-from spacy_elmo.pretraining.settings.sizes import SIZES, Size, config_of_size, tuning_config
+from spacy_elmo.pretraining.config import PathSettings, TrainingSettings
+from spacy_elmo.pretraining.presets import SIZES, Size, config_of_size, tuning_config
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,9 @@ from small_corpora import evenly_drawn
 
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
-from spacy_elmo.pretraining.text.batches import StreamRange, Streams, Window, reading_order
-from spacy_elmo.pretraining.text.encoding import WordTable
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.shuffling import BlockShuffle
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
-from spacy_elmo.pretraining.text.vocabulary_file import END, START, UNKNOWN
+from spacy_elmo.pretraining.batches import BlockShuffle, StreamRange, Streams, Window, WordTable, reading_order
+from spacy_elmo.pretraining.prepared import PreparedCorpus
+from spacy_elmo.pretraining.vocabulary import END, START, UNKNOWN, Vocabulary
 
 SIZE = 12  # positions of a word
 

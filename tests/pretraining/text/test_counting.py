@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.pretraining.text import counting
-from spacy_elmo.pretraining.text.counting import MOST_WORDS, TextSize, count_text
+from spacy_elmo.pretraining import text as counting
+from spacy_elmo.pretraining.text import MOST_WORDS, TextSize, count_text
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])

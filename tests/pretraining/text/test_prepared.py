@@ -18,10 +18,9 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import CorpusError, SettingsError
-from spacy_elmo.formats.text.sources import find_files
-from spacy_elmo.pretraining.text import preparing
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.formats.text import find_files
+from spacy_elmo.pretraining import prepared as preparing
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 
 TEXT = "a  b c\n\nd\u2028é\n\xa0\nf 中 g h\n"
 SENTENCES = [["a", "b", "c"], ["d", "é"], ["f", "中", "g", "h"]]
@@ -172,7 +171,7 @@ def test_a_full_disk(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_a_killed_call_leaves_no_corpus(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("some words\n" * 3_000_000, encoding="utf8")
-    code = "import sys; from spacy_elmo.pretraining.text.preparing import prepare; prepare(*sys.argv[1:])"
+    code = "import sys; from spacy_elmo.pretraining.prepared import prepare; prepare(*sys.argv[1:])"
     process = subprocess.Popen([sys.executable, "-c", code, tmp_path / "text.txt", tmp_path / "prepared"])
     while not list(tmp_path.glob(".prepared.*/sentences.txt")):
         assert process.poll() is None

@@ -19,11 +19,9 @@ import pytest
 from small_corpora import evenly_drawn
 
 from spacy_elmo.errors import CheckpointError, CorpusError, ProcessError, SettingsError
-from spacy_elmo.pretraining.text.batches import StreamRange, Streams, Window
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
-from spacy_elmo.pretraining.text.read_ahead import ReadAhead
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.pretraining.batches import ReadAhead, StreamRange, Streams, Window
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 SIZE, STEPS, RANGE = 12, 7, StreamRange(12, 4, 6)
 
@@ -137,10 +135,10 @@ def test_readers_end_with_the_process_that_trains(corpus: PreparedCorpus) -> Non
     program = f"""
 import os, sys, time
 from pathlib import Path
-from spacy_elmo.pretraining.text.batches import StreamRange
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.read_ahead import ReadAhead
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.pretraining.batches import StreamRange
+from spacy_elmo.pretraining.prepared import PreparedCorpus
+from spacy_elmo.pretraining.batches import ReadAhead
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 corpus = PreparedCorpus.open(Path({str(corpus.folder)!r}))
 ahead = ReadAhead(corpus, Vocabulary.build(corpus, size=40), {SIZE}, StreamRange(12, 4, 6), 8, 3, readers=3, steps=500)
 ahead.next(500)
@@ -165,10 +163,10 @@ def running(processes: list[int]) -> list[int]:
 def test_a_program_ends_with_readers_that_were_not_closed(corpus: PreparedCorpus) -> None:
     program = f"""
 from pathlib import Path
-from spacy_elmo.pretraining.text.batches import StreamRange
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.read_ahead import ReadAhead
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
+from spacy_elmo.pretraining.batches import StreamRange
+from spacy_elmo.pretraining.prepared import PreparedCorpus
+from spacy_elmo.pretraining.batches import ReadAhead
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 corpus = PreparedCorpus.open(Path({str(corpus.folder)!r}))
 ahead = ReadAhead(corpus, Vocabulary.build(corpus, size=40), {SIZE}, StreamRange(12, 4, 6), 8, 3, readers=2, steps=500)
 ahead.next(500)

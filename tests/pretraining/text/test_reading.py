@@ -18,10 +18,10 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.formats import unpacking
-from spacy_elmo.formats.text import docbin, splitting
-from spacy_elmo.pretraining.text.preparing import prepare
-from spacy_elmo.pretraining.text.reading import Report, read_sentences
+from spacy_elmo.formats import docbin, unpacking
+from spacy_elmo.formats import text as splitting
+from spacy_elmo.pretraining.prepared import prepare
+from spacy_elmo.pretraining.text import Report, read_sentences
 
 TEXT = "a b c\n\n  d\te  \nf\n"
 SENTENCES = [["a", "b", "c"], ["d", "e"], ["f"]]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.pretraining.text.spooled import SpooledText
+from spacy_elmo.pretraining.scoring import SpooledText
 
 TEXT = [["a", "b"], [], ["東京", "🙂"], ["a b", "\n", ""], ["\ud800", "\u2028", "\0", '"'], ["z"] * 5_000, ["end"]]
 

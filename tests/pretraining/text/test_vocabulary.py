@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import CorpusError, ElmoError, SettingsError
-from spacy_elmo.pretraining.text.preparing import prepare
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary, count_words, least_count
+from spacy_elmo.pretraining.prepared import prepare
+from spacy_elmo.pretraining.vocabulary import Vocabulary, count_words, least_count
 
 SENTENCES = [["b", "a", "c"], ["a", "<UNK>"], ["d", "c", "a", "<S>"]]
 SPECIAL = ["<S>", "</S>", "<UNK>"]

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretraining.text import word_shares
-from spacy_elmo.pretraining.text.preparing import prepare
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
-from spacy_elmo.pretraining.text.vocabulary_file import SPECIAL
-from spacy_elmo.pretraining.text.word_shares import cut_share, unknown_share
+from spacy_elmo.pretraining import vocabulary as word_shares
+from spacy_elmo.pretraining.prepared import prepare
+from spacy_elmo.pretraining.vocabulary import SPECIAL, Vocabulary, cut_share, unknown_share
 
 DEVANAGARI, UMLAUT, EMOJI = "\N{DEVANAGARI LETTER KA}", "\N{LATIN SMALL LETTER A WITH DIAERESIS}", "\N{GRINNING FACE}"
 AT_THE_LIMIT = [DEVANAGARI * 16, UMLAUT * 24, EMOJI * 12, "a" * 48]  # 48 bytes each

@@ -2,10 +2,10 @@
 
 import torch
 
-from spacy_elmo.modules.softmax.adaptive import AdaptiveSoftmax
-from spacy_elmo.pretraining.settings.sections import OptimizerSettings
-from spacy_elmo.pretraining.training.adaptive_objective import AdaptiveObjective
-from spacy_elmo.pretraining.training.distributed import Group
+from spacy_elmo.modules.softmax import AdaptiveSoftmax
+from spacy_elmo.pretraining.config import OptimizerSettings
+from spacy_elmo.pretraining.distributed import Group
+from spacy_elmo.pretraining.objectives import AdaptiveObjective
 
 
 def objective_of(settings: OptimizerSettings) -> tuple[AdaptiveSoftmax, AdaptiveObjective]:

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.pretraining.settings.sections import TrainingSettings
-from spacy_elmo.pretraining.training.allocation import enough_memory
+from spacy_elmo.pretraining.config import TrainingSettings
+from spacy_elmo.pretraining.trainer import enough_memory
 
 SETTINGS = TrainingSettings(streams=12, steps=1000)
 

@@ -13,13 +13,12 @@ from small_run import OPTIONS, config_of, run, write_text
 
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.softmax.full import Softmax
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.run.checkpoint import Checkpoints
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import SoftmaxSettings
-from spacy_elmo.pretraining.text.vocabulary import Vocabulary
-from spacy_elmo.pretraining.training.averaging import average_of, averaged_model, update_average
+from spacy_elmo.modules.softmax import Softmax
+from spacy_elmo.pretraining.checkpoint import Checkpoints
+from spacy_elmo.pretraining.config import PretrainConfig, SoftmaxSettings
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.trainer import average_of, averaged_model, update_average
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 UPDATES = 8
 

@@ -22,32 +22,32 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.errors import CheckpointError, ElmoError, OtherProcessError, SettingsError
-from spacy_elmo.formats.folders.lock import folder_lock
+from spacy_elmo.formats.atomic import folder_lock
 from spacy_elmo.formats.options import BiLMOptions
-from spacy_elmo.pretraining.run import loop
-from spacy_elmo.pretraining.run.checkpoint import Checkpoints
-from spacy_elmo.pretraining.run.reporting import Reporter
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.config_file import write_config
-from spacy_elmo.pretraining.settings.sections import (
+from spacy_elmo.pretraining import run as loop
+from spacy_elmo.pretraining.checkpoint import Checkpoints
+from spacy_elmo.pretraining.config import (
     CorpusSettings,
     EvaluationSettings,
     OptimizerSettings,
     PathSettings,
+    PretrainConfig,
     ScheduleSettings,
     SoftmaxSettings,
     TrainingSettings,
     VocabularySettings,
 )
-from spacy_elmo.pretraining.training.distributed import Group, processes
-from spacy_elmo.pretraining.training.muon import MuonAdamW
+from spacy_elmo.pretraining.config_file import write_config
+from spacy_elmo.pretraining.distributed import Group, processes
+from spacy_elmo.pretraining.metrics import Reporter
+from spacy_elmo.pretraining.optimizers import MuonAdamW
 
 pytestmark = pytest.mark.slow
 
 # a new process has the modules imported already, also torch._dynamo, which optimisers import when they are made
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
-    ["spacy_elmo.pretraining.run.loop", "torch._dynamo", "matplotlib.figure", "matplotlib.backends.backend_agg"]
+    ["spacy_elmo.pretraining.run", "torch._dynamo", "matplotlib.figure", "matplotlib.backends.backend_agg"]
 )
 UPDATES, STREAMS, STEPS = 6, 8, 5
 LONG = 100_000  # updates of a run that the test ends

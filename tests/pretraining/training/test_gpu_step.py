@@ -13,15 +13,19 @@ from small_corpora import by_frequency
 from starts import find_vocabulary, starting_model
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.lstm import gpu_scan
-from spacy_elmo.modules.lstm.gpu_scan import GpuWorkspace
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import OptimizerSettings, PathSettings, SoftmaxSettings, TrainingSettings
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
-from spacy_elmo.pretraining.training.distributed import Group
-from spacy_elmo.pretraining.training.gpu_step import GpuStep, without_repetitions
-from spacy_elmo.pretraining.training.trainer import Trainer
+from spacy_elmo.modules import lstm_gpu as gpu_scan
+from spacy_elmo.modules.lstm_gpu import GpuWorkspace
+from spacy_elmo.pretraining.config import (
+    OptimizerSettings,
+    PathSettings,
+    PretrainConfig,
+    SoftmaxSettings,
+    TrainingSettings,
+)
+from spacy_elmo.pretraining.distributed import Group
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
+from spacy_elmo.pretraining.step import GpuStep, without_repetitions
+from spacy_elmo.pretraining.trainer import Trainer
 
 OPTIONS = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 12, 20, 16, 2, 3.0, 3.0, True)
 KINDS = ["sampled", "full", "adaptive"]

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM
-from spacy_elmo.pretraining.settings.sections import OptimizerSettings
-from spacy_elmo.pretraining.training.muon import MuonAdamW, blocks, is_matrix, orthogonal
-from spacy_elmo.pretraining.training.optimizers import dense_optimizer
+from spacy_elmo.pretraining.config import OptimizerSettings
+from spacy_elmo.pretraining.optimizers import MuonAdamW, blocks, dense_optimizer, is_matrix, orthogonal
 
 DIM, WIDTH, FILTERS, UPDATES = 20, 16, 12, 3
 OPTIONS = BiLMOptions(3, ((1, 5), (2, FILTERS - 5)), 1, "relu", WIDTH, DIM, WIDTH, 2, 3.0, 3.0, True)

@@ -19,14 +19,19 @@ from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import boundary_ids
 from spacy_elmo.modules import LstmState
-from spacy_elmo.modules.softmax.sampled import LogUniform
-from spacy_elmo.pretraining.model.language_model import LanguageModel
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import OptimizerSettings, PathSettings, SoftmaxSettings, TrainingSettings
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.training import trainer as trainer_module
-from spacy_elmo.pretraining.training.step import Batch, Gradients
-from spacy_elmo.pretraining.training.trainer import Trainer, _seed
+from spacy_elmo.modules.softmax import LogUniform
+from spacy_elmo.pretraining import trainer as trainer_module
+from spacy_elmo.pretraining.config import (
+    OptimizerSettings,
+    PathSettings,
+    PretrainConfig,
+    SoftmaxSettings,
+    TrainingSettings,
+)
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.prepared import PreparedCorpus
+from spacy_elmo.pretraining.step import Batch, Gradients
+from spacy_elmo.pretraining.trainer import Trainer, _seed
 
 OPTIONS = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 12, 20, 16, 2, 3.0, 3.0, True)
 STREAMS, STEPS, NEGATIVES, CUTOFFS, SEED = 8, 7, 9, (6, 14), 3

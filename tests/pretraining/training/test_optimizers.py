@@ -11,8 +11,8 @@ from torch import nn
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM
-from spacy_elmo.pretraining.settings.sections import OptimizerSettings
-from spacy_elmo.pretraining.training.optimizers import clip, dense_optimizer, row_optimizer, set_rate
+from spacy_elmo.pretraining.config import OptimizerSettings
+from spacy_elmo.pretraining.optimizers import clip, dense_optimizer, row_optimizer, set_rate
 
 OPTIONS = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 12, 20, 16, 2, 3.0, 3.0, True)
 

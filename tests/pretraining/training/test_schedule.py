@@ -2,8 +2,8 @@
 
 import pytest
 
-from spacy_elmo.pretraining.settings.sections import ScheduleSettings
-from spacy_elmo.pretraining.training.schedule import rate_at
+from spacy_elmo.pretraining.config import ScheduleSettings
+from spacy_elmo.pretraining.optimizers import rate_at
 
 
 @pytest.mark.parametrize(

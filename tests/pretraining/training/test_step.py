@@ -13,9 +13,8 @@ from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
 from spacy_elmo.modules import BiLM, LstmState
 from spacy_elmo.modules.char_cnn import CharCnn
-from spacy_elmo.pretraining.training import step as step_module
-from spacy_elmo.pretraining.training.dropout import inverted_dropout
-from spacy_elmo.pretraining.training.step import Batch, Workers
+from spacy_elmo.pretraining import step as step_module
+from spacy_elmo.pretraining.step import Batch, Workers, inverted_dropout
 
 OPTIONS = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 12, 10, 6, 2, 3.0, 3.0, True)
 STEPS, STREAMS = 5, 4

@@ -3,8 +3,7 @@
 import pytest
 
 from spacy_elmo.errors import ProcessError
-from spacy_elmo.pretraining.training.distributed import processes
-from spacy_elmo.pretraining.training.torchrun import environment, local_rank
+from spacy_elmo.pretraining.distributed import environment, local_rank, processes
 
 GOOD = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
 

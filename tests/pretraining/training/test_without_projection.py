@@ -10,17 +10,16 @@ import torch
 from starts import find_vocabulary, starting_model, trainer_of
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.precision import has_bfloat16
-from spacy_elmo.pretraining.settings.config import PretrainConfig
-from spacy_elmo.pretraining.settings.sections import (
+from spacy_elmo.modules.loading import has_bfloat16
+from spacy_elmo.pretraining.config import (
     OptimizerSettings,
     PathSettings,
+    PretrainConfig,
     ScheduleSettings,
     SoftmaxSettings,
     TrainingSettings,
 )
-from spacy_elmo.pretraining.text.prepared import PreparedCorpus
-from spacy_elmo.pretraining.text.preparing import prepare
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 
 OPTIONS = BiLMOptions(4, ((1, 8), (2, 16)), 1, "relu", 12, 64, 64, 2, 3.0, 3.0, True)
 

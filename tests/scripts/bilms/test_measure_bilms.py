@@ -15,8 +15,8 @@ from scripts.bilms.measure_bilms import TWEETS, main
 from scripts.bilms.measures import bilm_result_of, perplexity, read_text, tag_accuracies
 from scripts.shared.corpus_files import TAGGED
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.checksums import sha256_of
-from spacy_elmo.pretraining.model.language_model import LanguageModel
+from spacy_elmo.formats.paths import sha256_of
+from spacy_elmo.pretraining.language_model import LanguageModel
 
 NAME = "en_midi"
 

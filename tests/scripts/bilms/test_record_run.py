@@ -8,7 +8,7 @@ from run_cases import row
 
 from scripts.bilms.record_run import learning_result_of, main
 from spacy_elmo.errors import CommandError
-from spacy_elmo.pretraining.run.metrics import append_row
+from spacy_elmo.pretraining.metrics import append_row
 
 FACTS = {"bilm": "en_mini", "title": "run 9", "text": "a text", "command": "python -m x", "machine": "a processor"}
 CONFIG = """

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scripts.corpora.convert_senses import main
-from spacy_elmo.analysis.senses.corpus import Instance, Lemma, SenseSentence, read_first_senses, read_senses
+from spacy_elmo.analysis.senses import Instance, Lemma, SenseSentence, read_first_senses, read_senses
 from spacy_elmo.errors import CorpusError
 
 INDEX = """bank%1:14:00:: 08420278 2 20

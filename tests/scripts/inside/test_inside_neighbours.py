@@ -8,8 +8,8 @@ from spacy.vocab import Vocab
 
 from scripts.inside.inside_neighbours import WORDS, Ambiguous, excerpt, find, main, read_words
 from spacy_elmo import ElmoEmbedder
+from spacy_elmo.analysis.neighbours import Neighbour
 from spacy_elmo.errors import CommandError
-from spacy_elmo.neighbours.word_index import Neighbour
 
 
 def test_ten_words_stand_in_both_of_their_sentences() -> None:

@@ -13,9 +13,9 @@ from embedded_case import OPTIONS, install, model_of
 from scripts.release.ship_bilm import BILM, PACKAGE, ROOT, ship
 from spacy_elmo.errors import CommandError, WeightsError
 from spacy_elmo.formats import read_options, read_weights
-from spacy_elmo.formats.rounding import round_mantissas
-from spacy_elmo.formats.softmax_file import read_softmax
-from spacy_elmo.pretraining.model.softmax_packages import package_folder
+from spacy_elmo.formats.softmax import read_softmax
+from spacy_elmo.pretraining.language_model import package_folder
+from spacy_elmo.pretraining.pack import round_mantissas
 
 
 @pytest.fixture

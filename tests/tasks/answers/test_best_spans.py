@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.tasks.answers.best_spans import best_spans
+from spacy_elmo.tasks.answers.component import best_spans
 
 
 def all_spans(scores: np.ndarray, allowed: np.ndarray, longest: int) -> list[tuple[float, int, int]]:

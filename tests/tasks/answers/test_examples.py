@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_elmo.errors import AnnotationError
-from spacy_elmo.tasks.answers.examples import check_answers, targets_of
+from spacy_elmo.tasks.answers.component import check_answers, targets_of
 from spacy_elmo.tasks.answers.questions import make_question
 
 NLP = spacy.blank("en")

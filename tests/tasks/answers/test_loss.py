@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from thinc.api import NumpyOps
 
-from spacy_elmo.tasks.answers.loss import pointer_loss
+from spacy_elmo.tasks.answers.component import pointer_loss
 
 
 def test_as_torch_does_it() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from spacy_elmo.tasks.answers.network import AnswersNetwork, Similarity
+from spacy_elmo.tasks.answers.model import AnswersNetwork, Similarity
 
 LENGTHS = torch.tensor([4, 7, 1])
 

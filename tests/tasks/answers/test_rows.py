@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import spacy
 
+from spacy_elmo.tasks.answers.model import Row, batches_of, rows_of, shared_words
 from spacy_elmo.tasks.answers.questions import make_question, question_of
-from spacy_elmo.tasks.answers.rows import Row, batches_of, rows_of, shared_words
 
 NLP = spacy.blank("en")
 

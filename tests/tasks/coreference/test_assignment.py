@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from spacy_elmo.tasks.coreference.assignment import best_total
+from spacy_elmo.tasks.coreference.scorer import best_total
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.tasks.coreference.decoding import clusters_from
-from spacy_elmo.tasks.coreference.scoring import Scores
+from spacy_elmo.tasks.coreference.component import clusters_from
+from spacy_elmo.tasks.coreference.model import Scores
 
 
 @pytest.mark.parametrize("singletons", [True, False])

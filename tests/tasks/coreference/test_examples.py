@@ -9,8 +9,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_elmo.tasks.coreference.annotations import PREFIX, annotate
-from spacy_elmo.tasks.coreference.examples import Targets, gold_mentions, loss_of, targets_of
-from spacy_elmo.tasks.coreference.scoring import Scores
+from spacy_elmo.tasks.coreference.component import Targets, gold_mentions, loss_of, targets_of
+from spacy_elmo.tasks.coreference.model import Scores
 
 INF = float("inf")
 SCORES = Scores(

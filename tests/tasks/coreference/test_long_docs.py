@@ -9,8 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_elmo.tasks.coreference.annotations import clusters_of
-from spacy_elmo.tasks.coreference.parts import split_into_parts
-from spacy_elmo.tasks.coreference.scoring import Scorer
+from spacy_elmo.tasks.coreference.model import Scorer, split_into_parts
 
 WORDS = " ".join(text for text, _ in TEXTS).split()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import srsly
 
-from spacy_elmo.tasks.coreference.metrics import Clusters, Counts, b_cubed, ceaf, lea, mentions, muc
+from spacy_elmo.tasks.coreference.scorer import Clusters, Counts, b_cubed, ceaf, lea, mentions, muc
 
 CASES = srsly.read_json(Path(__file__).parents[2] / "golden" / "coreference_scores.json")
 METRICS = {"muc": muc, "b3": b_cubed, "ceaf": ceaf}

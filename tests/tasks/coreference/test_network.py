@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_elmo.tasks.coreference.network import CoreferenceNetwork, Words
+from spacy_elmo.tasks.coreference.model import CoreferenceNetwork, Words
 
 TOKENS, WIDTH, MOST = 9, 5, 4
 

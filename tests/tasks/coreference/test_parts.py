@@ -4,7 +4,7 @@ import numpy as np
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.tasks.coreference.parts import Part, best_spans, sentence_lengths, spans_of, split_into_parts
+from spacy_elmo.tasks.coreference.model import Part, best_spans, sentence_lengths, spans_of, split_into_parts
 
 VOCAB = spacy.blank("en").vocab
 

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from spacy_elmo.tasks.entailment.network import Esim
+from spacy_elmo.tasks.entailment.model import Esim
 
 WIDTH, HIDDEN, LABELS = 5, 6, 3
 Array = np.ndarray

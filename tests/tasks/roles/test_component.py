@@ -15,7 +15,7 @@ from thinc.api import Model
 
 from spacy_elmo.errors import AnnotationError, SettingsError, UnknownLabelWarning
 from spacy_elmo.tasks.roles import component
-from spacy_elmo.tasks.shared.given_spans import build_given_spans
+from spacy_elmo.tasks.shared import build_given_spans
 
 TEXT, ROLES = GIVEN[0]
 

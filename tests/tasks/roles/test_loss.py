@@ -4,10 +4,8 @@ import numpy as np
 import torch
 from thinc.api import NumpyOps
 
-from spacy_elmo.tasks.roles.loss import loss_of, probabilities
-from spacy_elmo.tasks.roles.model import RoleScores
-from spacy_elmo.tasks.roles.rows import Row
-from spacy_elmo.tasks.roles.targets import Targets
+from spacy_elmo.tasks.roles.component import Targets, loss_of, probabilities
+from spacy_elmo.tasks.roles.model import RoleScores, Row
 
 
 def test_loss_is_that_of_torch() -> None:

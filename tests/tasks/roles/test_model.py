@@ -12,8 +12,7 @@ from thinc.api import fix_random_seed
 
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.tasks.roles import model as module
-from spacy_elmo.tasks.roles.model import RoleModel, RoleScores, build_semantic_roles
-from spacy_elmo.tasks.roles.rows import Row
+from spacy_elmo.tasks.roles.model import RoleModel, RoleScores, Row, build_semantic_roles
 
 ROWS = [Row(0, 1, 0, 5), Row(0, 3, 2, 5), Row(2, 0, 0, 2), Row(0, 2, 0, 5)]
 

@@ -3,7 +3,7 @@
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_elmo.tasks.roles.rows import Row, batches_of, rows_of
+from spacy_elmo.tasks.roles.model import Row, batches_of, rows_of
 
 
 def doc(*sentences: int, bounds: bool = True) -> Doc:

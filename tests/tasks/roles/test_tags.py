@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spacy_elmo.tasks.roles.tags import spans_of, tags_of
+from spacy_elmo.tasks.roles.component import spans_of, tags_of
 
 LABELS = ["ARG0", "ARG1", "V"]  # B- tags 1, 2, 3; I- tags 4, 5, 6
 

@@ -4,8 +4,8 @@ from role_cases import GIVEN, doc_with, example
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_elmo.tasks.roles.rows import Row
-from spacy_elmo.tasks.roles.targets import labels_in, targets_of
+from spacy_elmo.tasks.roles.component import labels_in, targets_of
+from spacy_elmo.tasks.roles.model import Row
 
 LABELS = ["ARG0", "ARG1", "ARG2", "ARGM-TMP", "V"]
 

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from spacy_elmo.tasks.roles.viterbi import best_tags
+from spacy_elmo.tasks.roles.component import best_tags
 
 LABELS = 2  # tags: O, B-0, B-1, I-0, I-1
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from spacy_elmo.tasks.shared.bilstm import BiLSTM
+from spacy_elmo.tasks.shared import BiLSTM
 
 LENGTHS = torch.tensor([4, 7, 1])
 

@@ -7,7 +7,7 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.tasks.shared.extensions import set_getter
+from spacy_elmo.tasks.shared import set_getter
 
 NAME = "words_of_a_test"
 

@@ -7,7 +7,7 @@ from role_cases import GIVEN, doc_with
 from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus, Example
 
-from spacy_elmo.tasks.shared.given_spans import build_given_spans
+from spacy_elmo.tasks.shared import build_given_spans
 
 
 def test_a_corpus_keeps_them(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus
 
 from spacy_elmo.errors import AnnotationError
-from spacy_elmo.tasks.shared.parts import make_doc, parts_of
+from spacy_elmo.tasks.shared import make_doc, parts_of
 
 NLP = spacy.blank("en")
 KEYS = ("question", "context")

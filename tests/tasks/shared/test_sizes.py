@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.tasks.shared.sizes import check_sizes
+from spacy_elmo.tasks.shared import check_sizes
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, "2", None])

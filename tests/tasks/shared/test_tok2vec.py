@@ -6,7 +6,7 @@ import spacy
 from spacy.util import registry
 from thinc.api import Model
 
-from spacy_elmo.tasks.shared.tok2vec import default_tok2vec, width_of
+from spacy_elmo.tasks.shared import default_tok2vec, width_of
 
 NLP = spacy.blank("en")
 

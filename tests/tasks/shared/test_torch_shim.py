@@ -9,7 +9,7 @@ import torch
 from thinc.api import Adam, ArgsKwargs
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.tasks.shared.torch_shim import TorchShim
+from spacy_elmo.tasks.shared import TorchShim
 
 
 def build(width: int) -> torch.nn.Module:

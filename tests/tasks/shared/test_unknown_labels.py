@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from spacy_elmo.errors import UnknownLabelWarning
-from spacy_elmo.tasks.shared.unknown_labels import warn_of_unknown
+from spacy_elmo.tasks.shared import warn_of_unknown
 
 
 def test_the_warning_names_them() -> None:

@@ -1,0 +1,384 @@
+"""An index of all words of a corpus, and the nearest of them to a word in a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..allennlp.embedder import BarSetting, ElmoEmbedder, bar_of, split_texts
+from ..errors import CorpusError, ElmoError, Errors, SettingsError, shown
+from ..formats.arrays import StreamedRows, read_npy
+from ..formats.atomic import is_unfinished, replacing_folder, writing
+from ..formats.strict_json import read_json
+from ..formats.text import find_files, refuse_inside
+from ..models.shim import fingerprint_of
+from ..pretraining.prepared import LENGTHS, META, OFFSETS, TEXT, PreparedCorpus, digest_of, prepare, source_files
+from ..pretraining.text import read_sentences
+
+HEADER, VECTORS = "index.json", "vectors.npy"
+VERSION = 1
+MIX: Literal["mix"] = "mix"
+Layer = int | Literal["mix"]
+_MOST_BYTES = 2**16
+_MOST_WIDTH = 2**20
+
+
+@dataclass(frozen=True)
+class Header:
+    """The content of index.json.
+
+    bilm: fingerprint of the biLM that made the vectors.
+    model: what its user called it, for messages; "" if that is not known.
+    layer: the layer that the vectors are of; "mix": the mean of all layers.
+    width: of the vectors.
+    text: SHA-256 of the sentences.txt that the vectors belong to.
+    """
+
+    bilm: str
+    model: str
+    layer: Layer
+    width: int
+    text: str
+
+
+def is_index(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder has an index.json. folder: a path, which may be missing."""
+    return (Path(folder) / HEADER).is_file()
+
+
+def write_header(folder: Path, header: Header) -> None:
+    """Write index.json into a folder, and sync it to the disk. Raises OSError."""
+    with (folder / HEADER).open("w", encoding="utf8") as file:
+        file.write(json.dumps({"version": VERSION} | asdict(header), indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_header(folder: Path) -> Header:
+    """Read index.json of a folder. Raises CorpusError if it is missing, damaged or of another version."""
+    try:
+        record = read_json(folder / HEADER, _MOST_BYTES)
+    except OSError as error:
+        raise CorpusError(Errors.INDEX_MISSING.format(folder=folder, reason=error)) from error
+    except ValueError as error:
+        raise CorpusError(Errors.INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error}")) from error
+    version = record.get("version") if isinstance(record, dict) else None
+    if version != VERSION or isinstance(version, bool):
+        raise CorpusError(Errors.INDEX_VERSION.format(folder=folder, got=shown(version), expected=VERSION))
+    try:
+        return _header(record)
+    except (KeyError, TypeError) as error:
+        raise CorpusError(Errors.INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error!r}")) from error
+
+
+def _header(record: dict[str, Any]) -> Header:
+    header = Header(**{name: record[name] for name in ("bilm", "model", "layer", "width", "text")})
+    for name in ("bilm", "model", "text"):
+        if not isinstance(record[name], str):
+            raise TypeError(f"{name} is {shown(record[name])}")
+    if type(header.width) is not int or not 0 < header.width <= _MOST_WIDTH:
+        raise TypeError(f"width is {shown(header.width)}")
+    if header.layer != MIX and (type(header.layer) is not int or header.layer < 0):
+        raise TypeError(f"layer is {shown(header.layer)}")
+    return header
+
+
+def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: str | None) -> tuple[list[str], int]:
+    """Return the words of a sentence, and the index of a word in them.
+
+    sentence: a text, or a list of words.
+    word: exactly as it is in the sentence.
+    occurrence: which one if it occurs several times, from 1.
+    lang: of the spaCy tokenizer that splits the text; None: it is split at blanks.
+
+    Raises ElmoError if the sentence can't be split, or the word does not occur in it that often.
+    """
+    words = split_texts([sentence], lang)[0]
+    places = [place for place, other in enumerate(words) if other == word]
+    if not places:
+        how = "at blanks" if lang is None else f"by spaCy's tokenizer for {lang}"
+        remedy = " With a language (lang or --lang), punctuation is split off." if lang is None else ""
+        raise ElmoError(
+            Errors.QUERY_WORD.format(word=shown(word), words=shown(" ".join(words)), how=how, remedy=remedy)
+        )
+    if not 1 <= occurrence <= len(places):
+        raise SettingsError(Errors.QUERY_OCCURRENCE.format(got=occurrence, word=shown(word), n=len(places)))
+    return words, places[occurrence - 1]
+
+
+_BLOCK = 2**24  # bytes of the float32 vectors that are in memory at once
+_FIRST = 256  # results that are sorted at first
+
+
+def cosines_with(vectors: npt.NDArray[np.float16], query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the cosines of all vectors with one, *Shape:* (n,). The vectors are read block by block.
+
+    vectors: *Shape:* (n, width), each of length 1.
+    query: *Shape:* (width,), of length 1.
+    """
+    cosines = np.empty(len(vectors), np.float32)
+    rows = max(1, _BLOCK // (4 * vectors.shape[1]))
+    for start in range(0, len(vectors), rows):
+        block = vectors[start : start + rows].astype(np.float32)
+        np.matmul(block, query, out=cosines[start : start + rows])
+    return cosines
+
+
+def best_first(cosines: npt.NDArray[np.float32]) -> Iterator[int]:
+    """Yield the places of numbers from the largest to the smallest, equal ones in their order.
+
+    Only as many are sorted as are asked for, in steps.
+
+    cosines: *Shape:* (n,).
+    """
+    done, n = 0, len(cosines)
+    while done < n:
+        wanted = min(n, max(_FIRST, 8 * done))
+        # all that are equal to the last one of these are sorted too, so that their order is that of the places
+        least = np.partition(cosines, n - wanted)[n - wanted]
+        chosen = np.flatnonzero(cosines >= least)
+        order = chosen[np.argsort(-cosines[chosen], kind="stable")]
+        yield from order[done:].tolist()
+        done = len(order)
+
+
+Floats = npt.NDArray[np.float32]
+
+
+def unit_vectors(layers: Floats, layer: Layer) -> Floats:
+    """Return the vectors of a layer, each divided by its length. A vector of zeros stays as it is.
+
+    layers: *Shape:* (layers, words, width).
+    layer: number of the layer; "mix": the mean of all layers.
+
+    Returns *Shape:* (words, width).
+    """
+    vectors: Floats = layers.mean(0) if layer == MIX else layers[layer]
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Floats = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+    return unit
+
+
+def checked_layer(layer: Layer | None, layers: int) -> Layer:
+    """Return a layer; None: the last one. Raises SettingsError if a biLM with this number of layers does not have it.
+
+    layer: its number; "mix": the mean of all layers; None: the last one.
+    layers: number of the biLM's layers.
+    """
+    if layer is None:
+        return layers - 1
+    if layer != MIX and (isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < layers):
+        raise SettingsError(Errors.INDEX_LAYER.format(got=shown(layer), last=layers - 1, mix=MIX))
+    return layer
+
+
+def fingerprint(embedder: ElmoEmbedder) -> str:
+    """Return the fingerprint of an embedder's biLM. Raises SettingsError if the embedder is stateful."""
+    if embedder.stateful:
+        raise SettingsError(Errors.INDEX_STATEFUL)
+    return fingerprint_of(embedder.options, embedder.to_arrays())
+
+
+FILES = (TEXT, OFFSETS, LENGTHS, META, VECTORS, HEADER)
+
+
+def build_index(
+    source: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    embedder: ElmoEmbedder,
+    *,
+    lang: str | None = None,
+    layer: Layer | None = None,
+    model: str = "",
+    replace: bool = False,
+    progress: BarSetting = False,
+) -> None:
+    """Embed all words of a corpus, and write their vectors and the sentences to a folder.
+
+    The folder appears when it is complete. It holds the sentences as `prepare` writes them, vectors.npy (float16,
+    *Shape:* (words, width), each of length 1) and index.json. Memory does not grow with the corpus.
+
+    source: a text of one sentence a line, .jsonl or .spacy: a file, a folder or a pattern (see `read_sentences`).
+    folder: a new or empty folder, or an index if `replace` is true.
+    embedder: computes the vectors.
+    lang: of the spaCy tokenizer that splits the text; None: words are separated by blanks.
+    layer: number of the layer; "mix": the mean of all layers; None: the last layer.
+    model: what the user calls the biLM, for messages.
+    replace: whether an index that is in the folder is replaced.
+    progress: how the sentences are counted on stderr (see ElmoEmbedder.embed_lines).
+
+    Raises ElmoError if the source, the folder or a setting can't be used.
+    """
+    target = Path(os.path.realpath(folder))
+    _refuse_present(target, replace)
+    refuse_inside(source, target)
+    layer, bilm = checked_layer(layer, embedder.options.layers), fingerprint(embedder)
+    with replacing_folder(target, FILES, CorpusError) as temporary:
+        corpus = prepare(source, temporary, lang)
+        with (
+            writing(target, CorpusError),
+            StreamedRows(temporary / VECTORS, np.float16, embedder.options.width) as rows,
+            bar_of(len(corpus), progress) as bar,
+        ):
+            for layers in embedder.embed_sentences(corpus):
+                rows.append(unit_vectors(layers, layer))
+                bar.update()
+        sha256 = corpus.meta.sha256
+        del corpus  # Windows renames no folder whose files are mapped
+        with writing(target, CorpusError):
+            write_header(temporary, Header(bilm, model, layer, embedder.options.width, sha256))
+
+
+def _refuse_present(folder: Path, replace: bool) -> None:
+    """Raise CorpusError if a folder can't become an index."""
+    with writing(folder, CorpusError):
+        if folder.exists() and not folder.is_dir():
+            raise CorpusError(Errors.PATH_FOLDER.format(path=folder))
+        present = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    if is_index(folder) and not replace:
+        raise CorpusError(Errors.INDEX_EXISTS.format(folder=folder))
+    if present and not is_index(folder):
+        raise CorpusError(Errors.INDEX_FOREIGN.format(folder=folder, got=", ".join(present[:3])))
+
+
+_LARGEST = 1.01  # a cosine is at most 1, and here rounded
+
+
+class Neighbour(NamedTuple):
+    """A word of the corpus.
+
+    cosine: of its vector with that of the query.
+    sentence: number of its sentence, from 1.
+    words: of the sentence.
+    place: index of the word in them.
+    """
+
+    cosine: float
+    sentence: int
+    words: list[str]
+    place: int
+
+
+class WordIndex:
+    """All words of a corpus with their vectors, as `build_index` wrote them. The vectors stay on disk.
+
+    folder: as `build_index` wrote it.
+    embedder: with the biLM that made the vectors.
+
+    Raises CorpusError if the folder holds no index, or a damaged one, or one that another biLM made, and SettingsError
+    if the embedder is stateful.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], embedder: ElmoEmbedder) -> None:
+        self.folder, self.embedder = Path(folder), embedder
+        self.header: Header = read_header(self.folder)
+        if is_unfinished(self.folder):
+            raise self._damaged("a process was killed while it replaced the files")
+        got, expected = fingerprint(embedder), self.header.bilm
+        if got != expected:
+            model = shown(self.header.model or "unknown")
+            raise CorpusError(Errors.INDEX_BILM.format(folder=folder, expected=expected, model=model, got=got))
+        try:
+            self.corpus = PreparedCorpus.open(self.folder)
+            self.vectors = read_npy(self.folder / VECTORS, np.float16, self.header.width)
+        except (CorpusError, OSError, ValueError) as error:
+            raise self._damaged(error) from error
+        if self.corpus.meta.sha256 != self.header.text:
+            raise self._damaged("its text is another than that of its vectors")
+        if len(self.vectors) != self.corpus.n_tokens:
+            raise self._damaged(f"{len(self.vectors):,} vectors of {self.corpus.n_tokens:,} words")
+        if self.header.width != embedder.options.width or self.header.layer not in (
+            *range(embedder.options.layers),
+            "mix",
+        ):
+            raise self._damaged("its biLM has no such layer")
+        self._ends = np.cumsum(self.corpus.lengths, dtype=np.int64)
+
+    def __len__(self) -> int:
+        """The number of words."""
+        return len(self.vectors)
+
+    def is_of(self, source: str | os.PathLike[str], lang: str | None) -> bool:
+        """Return whether the index was made of this text with this tokenizer.
+
+        Files of the same names, sizes and times of change are the same text. Others are read and compared.
+
+        source: a file, a folder or a pattern.
+        lang: of the spaCy tokenizer, or None.
+
+        Raises CorpusError if the source has no files, or if it must be read and can't be.
+        """
+        meta = self.corpus.meta
+        if lang != meta.language:
+            return False
+        same_files = meta.is_of(source_files(find_files(source)), lang)
+        return same_files or digest_of(read_sentences(source, lang)) == meta.sha256
+
+    def neighbours(
+        self,
+        sentence: str | Sequence[str],
+        word: str,
+        n: int = 10,
+        *,
+        occurrence: int = 1,
+        other_words: bool = False,
+        one_per_sentence: bool = False,
+    ) -> list[Neighbour]:
+        """Return the words of the corpus whose vectors have the largest cosines with that of a word in a sentence.
+
+        All words are compared. Of equal cosines, the word that comes first in the corpus is first. If the sentence
+        itself is in the corpus, that word in it is left out.
+
+        sentence: a text, which is split as the corpus was, or a list of words.
+        word: exactly as it is in the sentence.
+        n: number of results, at most.
+        occurrence: which one if the word occurs several times in the sentence, from 1.
+        other_words: whether the same word is left out, in upper or lower case.
+        one_per_sentence: whether only the first result of each sentence is kept. Equal sentences count as one.
+
+        Raises SettingsError if a number is not whole, ElmoError if the word does not occur in the sentence that often,
+        and CorpusError if the index turns out
+        to be damaged.
+        """
+        for name, number in (("n", n), ("occurrence", occurrence)):
+            if not isinstance(number, int | np.integer) or isinstance(number, bool):
+                raise SettingsError(Errors.INDEX_NUMBER.format(name=name, got=shown(number)))
+        words, place = find_word(sentence, word, occurrence, self.corpus.meta.language)
+        layers = self.embedder.embed_sentence(words)
+        query = unit_vectors(layers[:, place : place + 1], self.header.layer)[0]
+        cosines = cosines_with(self.vectors, query)
+        if not (np.abs(cosines) <= _LARGEST).all():
+            raise self._damaged("vectors that are not of length 1")
+        results: list[Neighbour] = []
+        seen: set[tuple[str, ...]] = set()
+        for row in best_first(cosines) if n > 0 else ():
+            other = self._neighbour(row, float(cosines[row]))
+            if (other.words, other.place) == (words, place):
+                continue
+            if other_words and other.words[other.place].lower() == word.lower():
+                continue
+            if one_per_sentence and tuple(other.words) in seen:
+                continue
+            seen.add(tuple(other.words))
+            results.append(other)
+            if len(results) == n:
+                break
+        return results
+
+    def _neighbour(self, row: int, cosine: float) -> Neighbour:
+        number = int(np.searchsorted(self._ends, row, side="right"))
+        try:
+            words = self.corpus.sentence(number)
+        except CorpusError as error:
+            raise self._damaged(error) from error
+        return Neighbour(min(1.0, max(-1.0, cosine)), number + 1, words, row - int(self._ends[number]) + len(words))
+
+    def _damaged(self, reason: object) -> CorpusError:
+        return CorpusError(Errors.INDEX_DAMAGED.format(folder=self.folder, reason=reason))

@@ -1,0 +1,424 @@
+"""Linear probes of the layers of a biLM, and of their mean."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import spacy
+import torch
+import torch.nn.functional as F
+from spacy.tokens import Doc, MorphAnalysis, Span, Token
+from spacy.training.converters.conllu_to_docs import conllu_to_docs, has_ner
+from torch import Tensor
+
+from ..corpus.bilm import EmbeddingBiLM
+from ..corpus.reading import read_items
+from ..errors import CorpusError, ElmoError, Errors, SettingsError, shown
+from ..formats.docbin import damaged, docs_in, sentences_of
+from ..formats.text import Unusable, decode_line, find_files, kind_of
+from .rows import Array
+
+Getter = Callable[[Token], str]  # "" means that a token has no label
+ENTITIES, OUTSIDE = "ent", "O"
+_CUSTOM = "_."
+_NAMES = {"upos": "pos", "xpos": "tag"}  # what spaCy calls them
+
+
+def label_getter(attribute: str) -> Getter:
+    """Return a function that reads the label of a token.
+
+    attribute: "upos" (spaCy's pos), "tag", "ent" (IOB and the type, such as B-PER, or O), another attribute of spaCy's
+        tokens, such as "dep" or "is_title", or "_.name" for an extension attribute whose values are in the docs.
+
+    The function raises SettingsError if a value is no label, such as a vector. Raises SettingsError if tokens have no
+    such attribute.
+    """
+    if attribute == ENTITIES:
+        return _entity
+    if attribute.startswith(_CUSTOM) and len(attribute) > len(_CUSTOM):
+        return _custom(attribute.removeprefix(_CUSTOM), attribute)
+    name = _NAMES.get(attribute, attribute)
+    if name.startswith("_") or name.endswith("_") or not hasattr(Token, name):
+        raise SettingsError(Errors.PROBE_ATTRIBUTE.format(got=shown(attribute)))
+    read = f"{name}_" if hasattr(Token, f"{name}_") else name  # spaCy has pos as a number and pos_ as a string
+    return lambda token: _text(getattr(token, read), attribute)
+
+
+def _entity(token: Token) -> str:
+    return f"{token.ent_iob_}-{token.ent_type_}" if token.ent_type_ else token.ent_iob_
+
+
+def _custom(name: str, attribute: str) -> Getter:
+    def getter(token: Token) -> str:
+        # read from where spaCy stores it, so that the extension need not be registered
+        data: dict[Any, Any] = token.doc.user_data
+        return _text(data.get(("._.", name, token.idx, None)), attribute)
+
+    return getter
+
+
+def _text(value: object, attribute: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, (str, int, MorphAnalysis)):  # bool is an int
+        raise SettingsError(Errors.PROBE_VALUE.format(attribute=shown(attribute), got=shown(value)))
+    return str(value)
+
+
+DOCBIN, CONLLU = ".spacy", ".conllu"
+_COLUMNS = 10
+_CHARACTERS = 100_000  # of CoNLL-U that spaCy's reader gets at a time; it makes a vocabulary each time
+_ENTITY = "^((?:name|NE)=)?([BILU])-([A-Z_]+)|O$"  # in the last column of CoNLL-U; from spaCy's conllu_to_docs
+_EXPECTED = "an annotated corpus: a .spacy or .conllu file, or a folder of such files"
+
+
+class LabelledCorpus(NamedTuple):
+    """The sentences of a corpus.
+
+    sentences: their words.
+    labels: of all words, in order; "" for a word without a label.
+    """
+
+    sentences: list[list[str]]
+    labels: list[str]
+
+    @property
+    def words(self) -> list[str]:
+        """All words, in order."""
+        return [word for sentence in self.sentences for word in sentence]
+
+
+def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | None = None) -> LabelledCorpus:
+    """Read a corpus. Whitespace tokens are left out, because they have no vectors.
+
+    source: a .spacy or .conllu file, perhaps packed, or a folder of such files. A doc without sentence
+        boundaries is one sentence.
+    attribute: name of the labels, for messages.
+    getter: reads the label of a token.
+    limit: number of sentences that are read, the first ones; None: all.
+
+    Raises ElmoError if a file can't be read, if there are no words, or if no word has a label.
+    """
+    corpus = LabelledCorpus([], [])
+    limit = limit and min(limit, sys.maxsize)  # islice accepts no larger number
+    for words, labels in islice(_labelled_sentences(_files(source), attribute, getter), limit):
+        if words:
+            corpus.sentences.append(words)
+            corpus.labels.extend(labels)
+    if not corpus.sentences:
+        raise CorpusError(Errors.PROBE_EMPTY.format(source=source))
+    if not any(corpus.labels):
+        raise CorpusError(Errors.PROBE_ABSENT.format(source=source, attribute=shown(attribute)))
+    return corpus
+
+
+def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the words and the labels of each sentence.
+
+    Raises CorpusError if a file is damaged or of another kind, or unpacks to more than docs would, and what the getter
+    raises.
+    """
+    for path in files:
+        kind = kind_of(path)
+        if kind not in (DOCBIN, CONLLU):
+            raise CorpusError(Errors.PROBE_KIND.format(path=path))
+        try:
+            found = _docbin_sentences(path) if kind == DOCBIN else _conllu_sentences(path, attribute.startswith("ent"))
+            for sentence in found:
+                tokens = [token for token in sentence if not token.is_space]
+                yield [token.text for token in tokens], list(map(getter, tokens))
+        except ElmoError:
+            raise
+        except Exception as error:  # a damaged file fails anywhere in spaCy, even if an attribute is read
+            raise damaged(path, error) from error
+
+
+def _docbin_sentences(path: Path) -> Iterator[Span]:
+    for doc in docs_in(path, annotated=True):
+        yield from sentences_of(doc)
+
+
+def _conllu_sentences(path: Path, entities: bool) -> Iterator[Doc]:
+    """Yield the sentences of a .conllu file. Some are read at a time: spaCy's reader holds all words of a text.
+
+    entities: whether they are wanted. Then the file is read twice, because spaCy looks for them in all of a text, and
+        if there is one, other words are outside of entities.
+    """
+    has_entities = entities and any(has_ner(text, _ENTITY) for text, *_ in _conllu_texts(path))
+    for text, blocks, lines in _conllu_texts(path):
+        vocab = spacy.blank("xx").vocab  # spaCy's reader has one that knows nothing of the form of words
+        docs = conllu_to_docs(text, n_sents=1, no_print=True)
+        for block, line in zip(blocks, lines):
+            try:
+                doc = next(docs)
+            except (
+                ValueError,
+                LookupError,
+                TypeError,
+            ) as error:  # a value that spaCy does not know
+                raise CorpusError(Errors.PROBE_LINE.format(source=path, line=line, reason=error)) from error
+            _remove_missing(doc, block)
+            if has_entities and not doc.has_annotation("ENT_IOB"):
+                doc.set_ents([], default="outside")
+            # all of the block: spaCy would cut a sentence at each root, and without heads each word is one
+            yield Doc(vocab).from_bytes(doc.to_bytes())
+
+
+def _conllu_texts(path: Path) -> Iterator[tuple[str, list[str], list[int]]]:
+    """Yield parts of a .conllu file, as spaCy's reader expects them, their sentences, and the lines of these."""
+    blocks: list[str] = []
+    lines: list[int] = []
+    size = 0
+    for item in read_items([path]):
+        try:
+            text = decode_line(item.data, item.line)
+            found = _plain_blocks(text)
+        except Unusable as error:
+            raise CorpusError(Errors.PROBE_LINE.format(source=path, line=item.line, reason=error)) from error
+        blocks += found
+        lines += [item.line] * len(found)
+        size += len(text)
+        if blocks and size >= _CHARACTERS:
+            yield _joined(blocks), blocks, lines
+            blocks, lines, size = [], [], 0
+    if blocks:
+        yield _joined(blocks), blocks, lines
+
+
+def _joined(blocks: list[str]) -> str:
+    return "".join(f"{block}\n\n" for block in blocks)
+
+
+def _plain_blocks(text: str) -> list[str]:
+    """Return the sentences of CoNLL-U, which blank lines separate, with LF and without comments.
+
+    Raises Unusable if a line does not have 10 columns.
+    """
+    lines = ["" if line.isspace() else line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#"]
+    for line in lines:
+        if line and line.count("\t") != _COLUMNS - 1:
+            raise Unusable(f"no line of CoNLL-U, which has {_COLUMNS} columns divided by tabs: {shown(line)}")
+    return ["\n".join(block) for filled, block in groupby(lines, bool) if filled]
+
+
+def _remove_missing(doc: Doc, block: str) -> None:
+    """Remove the values that spaCy gives to words without one: the UPOS as XPOS, and "_" as lemma and relation.
+
+    doc: what spaCy made of a sentence, whose words are its words.
+    block: the lines of that sentence.
+    """
+    rows = (line.split("\t") for line in block.split("\n"))
+    words = (row for row in rows if row[0].isdecimal())  # not ranges, and no words that are not in the text
+    for token, (_, form, lemma, _, xpos, _, _, relation, *_) in zip(doc, words):
+        if xpos == "_":
+            token.tag_ = ""
+        if lemma == "_" != form:
+            token.lemma_ = ""
+        if relation == "_":
+            token.dep_ = ""
+
+
+def _files(source: Path) -> list[Path]:
+    if not source.exists():
+        raise CorpusError(Errors.FILE_MISSING.format(path=source, expected=_EXPECTED))
+    return find_files(source) if source.is_dir() else [source]
+
+
+L2 = 1e-5  # on standardised features, beside the mean loss of a token
+ITERATIONS = 100
+_SCORES = 1 << 25  # computed at a time (rows times labels), so that memory does not grow with their number
+
+
+class LinearClassifier(NamedTuple):
+    """Weights on standardised features.
+
+    mean, std: of the features, *Shape:* (width,).
+    weight, bias: *Shape:* (labels, width) and (labels,).
+    """
+
+    mean: Tensor
+    std: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    def predict(self, x: Tensor) -> Tensor:
+        """Return the most probable label of each row. x: *Shape:* (rows, width). Returns *Shape:* (rows,)."""
+        parts = x.split(_rows(len(self.bias)))
+        return torch.cat(
+            [F.linear((part - self.mean).div_(self.std), self.weight, self.bias).argmax(1) for part in parts]
+        )
+
+
+def fit(x: Tensor, labels: Tensor, classes: int, iterations: int = ITERATIONS) -> LinearClassifier:
+    """Train a classifier with L-BFGS. The loss is convex and starts from zero weights, so no seed is needed.
+
+    x: features, not changed, *Shape:* (rows, width), one row or more.
+    labels: numbers from 0, *Shape:* (rows,).
+    classes: how many labels there are.
+    iterations: of L-BFGS, the most that are made.
+    """
+    mean, std = x.mean(0), x.std(0, correction=min(1, len(x) - 1)).clamp_min(1e-6)
+    standardised = (x - mean).div_(std)
+    rows = _rows(classes)
+    weight = torch.zeros(classes, x.shape[1], requires_grad=True)
+    bias = torch.zeros(classes, requires_grad=True)
+    optimizer = torch.optim.LBFGS(
+        [weight, bias], max_iter=iterations, history_size=20, tolerance_change=1e-7, line_search_fn="strong_wolfe"
+    )
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        total = L2 * weight.square().sum()
+        total.backward()
+        for part, numbers in zip(standardised.split(rows), labels.split(rows)):
+            loss = F.cross_entropy(F.linear(part, weight, bias), numbers, reduction="sum") / len(x)
+            loss.backward()
+            total = total.detach() + loss.detach()
+        return total
+
+    optimizer.step(closure)
+    return LinearClassifier(mean, std, weight.detach(), bias.detach())
+
+
+def _rows(classes: int) -> int:
+    """Return how many rows are scored at a time."""
+    return max(1, _SCORES // classes)
+
+
+class Score(NamedTuple):
+    """Shares from 0 to 1.
+
+    accuracy: of the tokens whose label is right.
+    f1: of the labels other than "outside"; None: there is no such label.
+    """
+
+    accuracy: float
+    f1: float | None
+
+
+def score(predicted: Sequence[str], labels: Sequence[str], outside: str | None) -> Score:
+    """Compare labels token by token.
+
+    predicted, labels: of the same tokens, one or more.
+    outside: the label of tokens that are not what is looked for, such as "O" for entities; None: there is none.
+    """
+    right = sum(a == b for a, b in zip(predicted, labels))
+    if outside is None:
+        return Score(right / len(labels), None)
+    found, present = (sum(label != outside for label in given) for given in (predicted, labels))
+    both = sum(a == b != outside for a, b in zip(predicted, labels))
+    return Score(right / len(labels), 2 * both / (found + present) if both else 0.0)
+
+
+def majority_labels(training: Iterable[tuple[str, str]], words: Sequence[str]) -> list[str]:
+    """Return for each word its most frequent label in the training part; for others the most frequent label of all.
+
+    Of equally frequent labels, the one that comes first in the training part is used.
+
+    training: words and their labels, one or more.
+    words: to label.
+    """
+    all_labels: Counter[str] = Counter()
+    of_words: dict[str, Counter[str]] = {}
+    for word, label in training:
+        all_labels[label] += 1
+        of_words.setdefault(word, Counter())[label] += 1
+    return [of_words.get(word, all_labels).most_common(1)[0][0] for word in words]
+
+
+OnTokens = Callable[[int], object]  # gets a number of tokens that are done
+
+
+class Probes:
+    """The questions to a biLM: the training part and the part that is scored, without the tokens that have no label.
+
+    train, dev: with labels.
+    attribute: name of the labels.
+    iterations: of L-BFGS.
+
+    `unknown_tokens` is how many tokens of the part that is scored have a label that the training part lacks. No
+    classifier finds these. `labels` are those of the training part, in the order in which they come. Raises CorpusError
+    if there is only one, or if none of them is in the part that is scored.
+    """
+
+    def __init__(self, train: LabelledCorpus, dev: LabelledCorpus, attribute: str, iterations: int) -> None:
+        self.train, self.dev, self.iterations = train, dev, iterations
+        self.labels = [label for label in dict.fromkeys(train.labels) if label]
+        if len(self.labels) < 2:
+            raise CorpusError(Errors.PROBE_ONE_LABEL.format(attribute=shown(attribute), got=shown(self.labels[0])))
+        self._outside = OUTSIDE if attribute == ENTITIES else None
+        self._train_rows, self._dev_rows = (
+            np.flatnonzero([label != "" for label in part.labels]) for part in (train, dev)
+        )
+        numbers = {label: i for i, label in enumerate(self.labels)}
+        self._numbers = torch.tensor([numbers[label] for label in train.labels if label])
+        self._gold = [label for label in dev.labels if label]
+        self.unknown_tokens = sum(label not in numbers for label in self._gold)
+        if self.unknown_tokens == len(self._gold):
+            found = [shown(list(dict.fromkeys(labels))) for labels in (self._gold, self.labels)]
+            raise CorpusError(Errors.PROBE_UNKNOWN_LABELS.format(got=found[0], known=found[1]))
+
+    @property
+    def train_tokens(self) -> int:
+        """Number of labelled tokens of the training part."""
+        return len(self._train_rows)
+
+    @property
+    def dev_tokens(self) -> int:
+        """Number of labelled tokens of the part that is scored."""
+        return len(self._dev_rows)
+
+    def majority(self) -> Score:
+        """Score the most frequent label of each word."""
+        training = [pair for pair in zip(self.train.words, self.train.labels) if pair[1]]
+        words = [word for word, label in zip(self.dev.words, self.dev.labels) if label]
+        return score(majority_labels(training, words), self._gold, self._outside)
+
+    def run(self, bilm: EmbeddingBiLM, progress: OnTokens) -> Iterator[Score]:
+        """Embed all tokens, and return an iterator of the score of each layer, and then of their mean.
+
+        A classifier is trained whenever the iterator is asked for a score.
+
+        bilm: the biLM. All layers of the tokens are in memory: layers x tokens x width x 4 bytes.
+        progress: is told the number of tokens that were embedded.
+        """
+        x = _select(embed(bilm, self.train.sentences, progress), self._train_rows)
+        y = _select(embed(bilm, self.dev.sentences, progress), self._dev_rows)
+        return self._scores(x, y)
+
+    def _scores(self, x: Array, y: Array) -> Iterator[Score]:
+        for k in range(len(x)):
+            yield self._probe(x[k], y[k])
+        yield self._probe(x.mean(0), y.mean(0))
+
+    def _probe(self, x: Array, y: Array) -> Score:
+        classifier = fit(torch.from_numpy(x), self._numbers, len(self.labels), self.iterations)
+        predicted = classifier.predict(torch.from_numpy(y))
+        return score([self.labels[i] for i in predicted.tolist()], self._gold, self._outside)
+
+
+def embed(bilm: EmbeddingBiLM, sentences: Sequence[Sequence[str]], progress: OnTokens = lambda tokens: None) -> Array:
+    """Return the layers of all tokens in order, *Shape:* (layers, tokens, width).
+
+    bilm: the biLM. It reads each sentence from the zero state.
+    sentences: lists of words.
+    progress: is told the number of tokens of each sentence that was embedded.
+    """
+    starts = np.concatenate([[0], np.cumsum([len(sentence) for sentence in sentences])])
+    result = np.empty((bilm.options.layers, int(starts[-1]), bilm.options.width), np.float32)
+    for i, layers in bilm.embed(sentences):
+        result[:, starts[i] : starts[i + 1]] = layers
+        progress(layers.shape[1])
+    return result
+
+
+def _select(layers: Array, rows: npt.NDArray[np.intp]) -> Array:
+    """Return the layers of some tokens; without a copy if these are all."""
+    return layers if len(rows) == layers.shape[1] else layers[:, rows]

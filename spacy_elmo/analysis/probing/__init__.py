@@ -1,1 +1,0 @@
-"""Linear probes: how much of a label of tokens a linear classifier reads from the vectors of each layer."""

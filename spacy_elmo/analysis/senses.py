@@ -1,0 +1,300 @@
+"""Finds the senses of a test set by the nearest sense, and scores them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..corpus.bilm import EmbeddingBiLM
+from ..errors import CorpusError, Errors, shown
+from ..formats.text import Unusable, decode_line
+from ..formats.unpacking import lines_of, unpacked
+from .rows import Array, with_mean
+
+NONE = "-"
+_EXPECTED = "a text with tabs"
+
+
+class Lemma(NamedTuple):
+    """What senses are looked up by, as the corpus writes it."""
+
+    lemma: str
+    pos: str
+
+
+class Instance(NamedTuple):
+    """A word of a sentence that has a sense.
+
+    start, end: its place: several words make one if they are an expression, such as "natural gas".
+    lemma: its lemma and part of speech.
+    senses: those that are right, one or more.
+    """
+
+    start: int
+    end: int
+    lemma: Lemma
+    senses: tuple[str, ...]
+
+
+class SenseSentence(NamedTuple):
+    """words: of the sentence. instances: those that have senses, in order."""
+
+    words: list[str]
+    instances: list[Instance]
+
+
+def read_senses(path: Path) -> list[SenseSentence]:
+    """Read a corpus with senses. Sentences without a sense are left out, because nothing depends on them.
+
+    path: text in UTF-8, perhaps packed as .gz, .xz or .zst. A line is a word (several if it has blanks), its lemma, its
+        part of speech and its senses, with tabs between them; several senses have blanks between them, and - stands
+        for none. An empty line ends a sentence. Lines that begin with # and have no tab are comments.
+
+    Raises CorpusError if the file can't be read, if a line is something else, or if no word has a sense.
+    """
+    sentences: list[SenseSentence] = []
+    current = SenseSentence([], [])
+    for number, line in _lines(path):
+        if line:
+            _add(current, line, path, number)
+            continue
+        if current.instances:  # a small packed file may have very many empty lines
+            sentences.append(current)
+        if current.words:
+            current = SenseSentence([], [])
+    if current.instances:
+        sentences.append(current)
+    if not sentences:
+        raise CorpusError(Errors.SENSES_NONE.format(source=path))
+    return sentences
+
+
+def read_first_senses(path: Path) -> dict[Lemma, str]:
+    """Read the first sense of each lemma, such as WordNet's.
+
+    path: text in UTF-8, perhaps packed as .gz, .xz or .zst. A line is a lemma, its part of speech and its first sense,
+        with tabs between them.
+
+    Raises CorpusError if the file can't be read, if a line is something else, if a lemma comes twice, or if
+        there is none.
+    """
+    first: dict[Lemma, str] = {}
+    for number, line in _lines(path):
+        if not line:
+            continue
+        columns = [column.strip() for column in line.split("\t")]
+        if len(columns) != 3 or not all(columns) or columns[2] == NONE or len(columns[2].split()) > 1:
+            raise CorpusError(Errors.FIRST_SENSES_COLUMNS.format(source=path, line=number, got=shown(line)))
+        lemma = Lemma(*columns[:2])
+        if lemma in first:
+            raise CorpusError(Errors.FIRST_SENSES_TWICE.format(source=path, line=number, lemma=lemma[0], pos=lemma[1]))
+        first[lemma] = columns[2]
+    if not first:
+        raise CorpusError(Errors.FIRST_SENSES_EMPTY.format(source=path))
+    return first
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and the lines of a text, without comments. A blank line is empty."""
+    if not path.exists():
+        raise CorpusError(Errors.FILE_MISSING.format(path=path, expected=_EXPECTED))
+    if path.is_dir():
+        raise CorpusError(Errors.FILE_NOT_REGULAR.format(path=path, expected=_EXPECTED))
+    with unpacked(path) as file:
+        for number, data in enumerate(lines_of(file), 1):
+            try:
+                line = decode_line(data, number).rstrip("\r\n")
+            except Unusable as error:
+                raise CorpusError(Errors.SENSES_LINE.format(source=path, line=number, reason=error)) from error
+            if not line.startswith("#") or "\t" in line:
+                yield number, line if line.strip() else ""
+
+
+def _add(sentence: SenseSentence, line: str, path: Path, number: int) -> None:
+    """Add the word of a line to a sentence. Raises CorpusError if the line has another form."""
+    columns = [column.strip() for column in line.split("\t")]
+    words = columns[0].split()
+    if len(columns) != 4 or not words or not columns[3]:
+        raise CorpusError(Errors.SENSES_COLUMNS.format(source=path, line=number, got=shown(line)))
+    start = len(sentence.words)
+    sentence.words.extend(words)
+    if columns[3] == NONE:
+        return
+    if NONE in columns[3].split():
+        raise CorpusError(Errors.SENSES_COLUMNS.format(source=path, line=number, got=shown(line)))
+    lemma = Lemma(*columns[1:3])
+    if not all(lemma):
+        missing = "a part of speech" if lemma.lemma else "a lemma"
+        raise CorpusError(Errors.SENSES_LEMMA.format(source=path, line=number, missing=missing))
+    sentence.instances.append(Instance(start, len(sentence.words), lemma, tuple(columns[3].split())))
+
+
+class SenseInventory:
+    """Collects the instances of a training corpus. A sum of vectors is kept for each sense, and no other vectors."""
+
+    def __init__(self) -> None:
+        self._sums: dict[Lemma, dict[str, Array]] = {}
+        self._counts: dict[Lemma, dict[str, int]] = {}
+
+    def __contains__(self, lemma: Lemma) -> bool:
+        return lemma in self._counts
+
+    def __len__(self) -> int:
+        """Return the number of lemmas."""
+        return len(self._counts)
+
+    @property
+    def n_senses(self) -> int:
+        """Number of senses of all lemmas."""
+        return sum(map(len, self._counts.values()))
+
+    def add(self, instance: Instance, vectors: Array) -> None:
+        """Add an instance to each of its senses. vectors: *Shape:* (rows, width)."""
+        sums, counts = self._sums.setdefault(instance.lemma, {}), self._counts.setdefault(instance.lemma, {})
+        for sense in instance.senses:
+            sums[sense] = sums[sense] + vectors if sense in sums else vectors
+            counts[sense] = counts.get(sense, 0) + 1
+
+    def most_frequent(self, lemma: Lemma) -> str | None:
+        """Return the most frequent sense of a lemma, the first one of equals; None if the lemma was not added."""
+        counts = self._counts.get(lemma)
+        return max(counts, key=counts.__getitem__) if counts else None
+
+    def nearest(self, lemma: Lemma, vectors: Array) -> list[str]:
+        """Return for each row the sense whose mean vector has the largest cosine with it.
+
+        lemma: which was added.
+        vectors: *Shape:* (rows, width).
+        """
+        senses = list(self._sums[lemma])
+        means = np.stack([self._sums[lemma][sense] for sense in senses])  # their lengths make no difference
+        cosines = (_unit(means) * _unit(vectors)).sum(-1)  # (senses, rows)
+        return [senses[i] for i in cosines.argmax(0)]
+
+
+class FirstSenses:
+    """The first sense of each lemma: the listed one, or the most frequent one of the training corpus.
+
+    listed: such as WordNet's first senses.
+    inventory: of the training corpus.
+    """
+
+    def __init__(self, listed: Mapping[Lemma, str], inventory: SenseInventory) -> None:
+        self._listed, self._inventory = listed, inventory
+
+    def of(self, lemma: Lemma) -> str | None:
+        """Return the first sense of a lemma; None if the lemma is in neither."""
+        return self._listed.get(lemma) or self._inventory.most_frequent(lemma)
+
+
+def _unit(vectors: Array) -> Array:
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    unit: Array = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+    return unit
+
+
+class SenseScore(NamedTuple):
+    """Counts of instances.
+
+    right: those whose answer is one of their senses.
+    answered: those that have an answer.
+    instances: all.
+    """
+
+    right: int = 0
+    answered: int = 0
+    instances: int = 0
+
+    @property
+    def precision(self) -> float:
+        """Share of the answers that are right; 0 if there are none."""
+        return self.right / self.answered if self.answered else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the instances whose answer is right."""
+        return self.right / self.instances if self.instances else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall; the accuracy if all are answered."""
+        return 2 * self.right / (self.answered + self.instances) if self.right else 0.0
+
+    def plus(self, answer: str | None, senses: tuple[str, ...]) -> SenseScore:
+        """Return the score with one more instance. answer: None if there is none. senses: those that are right."""
+        return SenseScore(self.right + (answer in senses), self.answered + (answer is not None), self.instances + 1)
+
+
+def joined(scores: list[SenseScore]) -> SenseScore:
+    """Return the score of several test sets as one."""
+    return SenseScore(*map(sum, zip(*scores)))
+
+
+OnSentences = Callable[[int], object]  # gets a number of sentences that are done
+_SENTENCES = 1000  # embedded at a time: no other vectors are in memory
+
+
+def instance_vectors(
+    bilm: EmbeddingBiLM, sentences: Sequence[SenseSentence], progress: OnSentences = lambda sentences: None
+) -> Iterator[tuple[Instance, Array]]:
+    """Yield each instance, in the order of the text, and its vectors: those of each layer, and their mean.
+
+    They have the *Shape:* (layers + 1, width). The vector of an instance of several words is the mean of theirs.
+
+    bilm: the biLM. It reads each sentence from the zero state.
+    sentences: with senses.
+    progress: is told the number of sentences that were embedded.
+    """
+    for start in range(0, len(sentences), _SENTENCES):
+        block = sentences[start : start + _SENTENCES]
+        found: list[list[tuple[Instance, Array]]] = [[] for _ in block]
+        for i, layers in bilm.embed([sentence.words for sentence in block]):  # in an order of its own
+            for instance in block[i].instances:
+                found[i].append((instance, with_mean(layers[:, instance.start : instance.end].mean(1))))
+        yield from chain.from_iterable(found)
+        progress(len(block))
+
+
+class SenseResult(NamedTuple):
+    """The scores of a test set.
+
+    first_sense: the first sense for all instances.
+    rows: the nearest sense, of each layer and then of their mean. Lemmas that the training corpus does not have get
+        their first sense.
+    unseen: number of these instances.
+    """
+
+    first_sense: SenseScore
+    rows: list[SenseScore]
+    unseen: int
+
+
+def evaluate(
+    inventory: SenseInventory, first_senses: FirstSenses, instances: Iterable[tuple[Instance, Array]], rows: int
+) -> SenseResult:
+    """Score a test set.
+
+    inventory: of the training corpus.
+    first_senses: to compare with, and for lemmas that are not in the inventory.
+    instances: of the test set, with their vectors, *Shape:* (rows, width).
+    rows: number of layers and one for their mean.
+    """
+    first_sense, scores, unseen = SenseScore(), [SenseScore()] * rows, 0
+    for instance, vectors in instances:
+        first = first_senses.of(instance.lemma)
+        known = instance.lemma in inventory
+        answers = inventory.nearest(instance.lemma, vectors) if known else [first] * rows
+        unseen += not known
+        first_sense = first_sense.plus(first, instance.senses)
+        scores = [score.plus(answer, instance.senses) for score, answer in zip(scores, answers)]
+    return SenseResult(first_sense, scores, unseen)
+
+
+def all_together(results: list[SenseResult]) -> SenseResult:
+    """Return the result of several test sets as one."""
+    rows = [joined(list(scores)) for scores in zip(*(result.rows for result in results))]
+    return SenseResult(joined([result.first_sense for result in results]), rows, sum(r.unseen for r in results))

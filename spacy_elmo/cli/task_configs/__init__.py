@@ -1,1 +1,0 @@
-"""Configs of spaCy pipelines whose components listen to an elmo pipe. Only `elmo init-config` uses them."""

@@ -1,0 +1,350 @@
+"""Makes the shards of a corpus on the machines of a Ray cluster.
+
+A shard is a Ray task: Ray chooses the machine, and starts the task again if its process or its machine dies. Ray Data
+can't be used here. It divides its input into blocks by a rule of its own, and wants to know all of it beforehand. These
+shards are cut from one stream, which may be packed or standard input, and each is compared with the manifest first.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from importlib import import_module
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+import torch
+from spacy.util import import_file
+
+from ..errors import CorpusError, ElmoError, Errors, ProcessError, SettingsError
+from ..formats.atomic import writing
+from ..formats.options import BiLMOptions
+from ..modules import Arrays
+from ..modules.loading import dtype_of
+from .bilm import BiLMChoice
+from .manifest import ShardFacts
+from .reading import Shard
+from .shards import OnProgress, ShardSettings, ShardWriter
+
+_writer: ShardWriter | Exception  # of a worker process; the error with which it has started
+
+
+def run_here(
+    shards: Iterator[Shard], writer: ShardWriter, folder: Path, done: Callable[[ShardFacts], None], progress: OnProgress
+) -> None:
+    """Make shards in this process, one after the other.
+
+    shards: that are to be made.
+    writer: makes their files.
+    folder: of their files.
+    done: is called with each finished shard.
+    progress: is called with what was done.
+    """
+    for shard in shards:
+        done(writer.write_shard(shard, folder, progress))
+
+
+def run_workers(
+    shards: Iterator[Shard],
+    settings: ShardSettings,
+    workers: int,
+    folder: Path,
+    done: Callable[[ShardFacts], None],
+    progress: OnProgress,
+) -> None:
+    """Make shards in several processes, which share the threads that torch has here.
+
+    If reading or making a shard fails, those that are being made are finished first, unless another one fails too. Then
+    the first error is raised. If a signal stops this process, the workers end at once.
+
+    workers: number of processes.
+    shards, settings, folder, done, progress: as in `run_here`.
+
+    Raises ProcessError if a worker can't start or dies.
+    """
+    threads = max(1, torch.get_num_threads() // workers)
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start, (settings, threads))
+    pending: dict[Future[ShardFacts], int] = {}
+
+    def collect(most: int) -> None:
+        while len(pending) > most:
+            finished = wait(pending, return_when=FIRST_COMPLETED).done
+            for future in [future for future in pending if future in finished]:  # in the order of the shards
+                size = pending.pop(future)
+                facts = future.result()
+                done(facts)
+                progress(facts.tokens, size)
+
+    try:
+        try:
+            for shard in shards:
+                pending[pool.submit(_make, shard, folder)] = shard.bytes
+                collect(2 * workers - 1)  # a shard for each worker waits
+        except Exception:
+            with suppress(Exception):  # the first error tells more than a second one
+                collect(0)
+            raise
+        collect(0)
+    except BrokenProcessPool as error:
+        raise ProcessError(Errors.CORPUS_WORKER) from error
+    except BaseException:
+        for child in set(multiprocessing.active_children()) - before:
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start(settings: ShardSettings, threads: int) -> None:
+    """Load the biLM of a worker process. An error is kept for `_make`: raised here, it would only end the process."""
+    global _writer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(threads)
+    try:
+        if settings.code is not None:
+            import_file("python_code", settings.code)  # as spaCy's commands do
+        _writer = ShardWriter(settings)
+    except Exception as error:
+        _writer = error
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # otherwise it would wait for shards for ever
+
+
+def _make(shard: Shard, folder: Path) -> ShardFacts:
+    if isinstance(_writer, ElmoError):
+        raise _writer
+    if isinstance(_writer, Exception):  # of a class that the process which gets it may not know
+        raise ProcessError(Errors.CORPUS_START.format(reason=f"{type(_writer).__name__}: {_writer}")) from _writer
+    return _writer.write_shard(shard, folder)
+
+
+RETRIES = 10  # times that a shard is begun again after its process or machine died
+_SECONDS = 10.0  # that a machine has to answer, and tasks to end
+_PATIENCE = 60.0  # seconds without a finished shard after which a cluster with cores is reported too
+_PAUSE = 600.0  # seconds between two such reports, at most
+
+_cluster_writer: tuple[str, ShardWriter] | None = None  # of a Ray process, and the command that it was made for
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[None]:
+    """Be connected to a Ray cluster during a `with` block.
+
+    address: of the cluster: "auto", the one of this machine, or "host:port"; None: the connection that this process
+        has; without one, the cluster that RAY_ADDRESS names, or the one of this machine; without any, Ray is started
+        for the block.
+
+    Raises SettingsError if Ray is not installed, or if there is no such cluster.
+    """
+    ray = _ray()
+    if address is None and ray.is_initialized():
+        yield
+        return
+    address = address or os.environ.get("RAY_ADDRESS")
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        _check_reachable(address)
+        with _without_statistics():
+            ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # a node that starts too slowly raises just that
+        raise SettingsError(Errors.RAY_ADDRESS.format(got=address or "left out", reason=error)) from error
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL if handler is None else handler)  # Ray has set its own
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def run_cluster(
+    shards: Iterator[Shard],
+    settings: ShardSettings,
+    workers: int | None,
+    folder: Path,
+    done: Callable[[ShardFacts], None],
+    progress: OnProgress,
+) -> None:
+    """Make shards on all machines of the cluster that this process is connected to (see `connected`).
+
+    The biLM comes from this machine. A task has one core, and one GPU if the biLM's device is one. If reading or making
+    a shard fails, those that are being made are finished first, unless another one fails too. Then the first error is
+    raised. If a signal stops this process, those that wait are left out, and the others end after their window. A
+    warning says what is waited for if no shard is finished for a while.
+
+    workers: tasks at once; None: as many as the cluster can run, and as many more that wait.
+    shards, settings, folder, done, progress: as in `local.run_here`. All machines must share the folder.
+
+    Raises ElmoError as a task does, CorpusError if a machine does not share the folder, and ProcessError if a task
+    fails for another reason, or if its process dies again and again.
+    """
+    ray = _ray()
+    folder = folder.absolute()
+    mark = folder / f".{uuid.uuid4().hex}.tmp"  # of a name that remove_leftovers knows
+    with writing(folder, CorpusError):
+        mark.touch()
+    gpu = torch.device(settings.bilm.device).type != "cpu"
+    shared = ray.put((version_of("spacy-elmo"), _for_tasks(settings), *settings.bilm.load_arrays()))
+    make = ray.remote(_make_on_cluster).options(num_cpus=1, num_gpus=int(gpu), max_retries=RETRIES)
+    pending: dict[Any, int] = {}
+
+    def most() -> int:
+        if workers is not None:
+            return workers - 1
+        return 2 * max(1, int(ray.cluster_resources().get("GPU" if gpu else "CPU", 0))) - 1  # machines come and go
+
+    def collect(left: int) -> None:
+        while len(pending) > left:
+            for task in _finished(ray, pending, ("CPU", "GPU") if gpu else ("CPU",)):
+                size = pending.pop(task)
+                facts = _result(ray, task)
+                done(facts)
+                progress(facts.tokens, size)
+
+    try:
+        try:
+            for shard in shards:
+                pending[make.remote([shared], shared.hex(), shard, mark)] = shard.bytes  # a list is not fetched
+                collect(most())
+        except Exception:
+            with suppress(Exception):  # the first error tells more than a second one
+                collect(0)
+            raise
+        collect(0)
+    finally:
+        mark.unlink(missing_ok=True)  # the tasks end. ray.cancel may abort this process (seen with Ray 2.60)
+        if pending:
+            ray.wait(list(pending), num_returns=len(pending), timeout=_SECONDS)
+
+
+def _ray() -> Any:
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise SettingsError(Errors.RAY_MISSING.format(reason=error)) from error
+
+
+def _check_reachable(address: str | None) -> None:
+    """Raise OSError if nothing answers at "host:port", for which Ray itself would wait for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), _SECONDS).close()
+
+
+@contextmanager
+def _without_statistics() -> Iterator[None]:
+    """Have a Ray that is started in the block send no usage statistics, unless the user has set that."""
+    name = "RAY_USAGE_STATS_ENABLED"
+    before = os.environ.get(name)
+    os.environ[name] = before or "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+
+
+def _for_tasks(settings: ShardSettings) -> ShardSettings:
+    """Return settings that mean the same in a process of another folder and machine."""
+    pipeline = settings.bilm.saved_pipeline
+    if pipeline is not None and Path(pipeline).exists():
+        pipeline = str(Path(pipeline).absolute())
+    device = torch.device(settings.bilm.device)
+    dtype = dtype_of(settings.bilm.precision, device)
+    # Ray shows a task its own GPU only
+    bilm = BiLMChoice(
+        pipeline=pipeline, device=device.type, precision="float32" if dtype == torch.float32 else "bfloat16"
+    )
+    return replace(settings, bilm=bilm, code=None if settings.code is None else Path(settings.code).absolute())
+
+
+def _finished(ray: Any, tasks: Collection[Any], kinds: tuple[str, ...]) -> list[Any]:
+    """Return finished tasks, at least one. Warns again and again if there is none for a while.
+
+    tasks: to wait for.
+    kinds: what a task needs one of, by the names that Ray has for it.
+    """
+    begun, pause = time.monotonic(), _SECONDS
+    while not (finished := ray.wait(list(tasks), timeout=pause)[0]):
+        seconds = time.monotonic() - begun
+        cluster, free = ray.cluster_resources(), ray.available_resources()
+        lacks = any(cluster.get(kind, 0) < 1 for kind in kinds)
+        if lacks or seconds >= _PATIENCE:
+            message = (Errors.RAY_NO_CORE if lacks else Errors.RAY_BUSY).format(
+                seconds=round(seconds), shards=len(tasks), needed=_amounts(dict.fromkeys(kinds, 1), kinds),
+                got=_amounts(cluster, kinds), free=_amounts(free, kinds),
+            )  # fmt: skip
+            warnings.warn(message, stacklevel=2)
+        pause = min(2 * pause, _PAUSE)
+    return list(finished)
+
+
+def _amounts(resources: dict[str, float], kinds: tuple[str, ...]) -> str:
+    return " and ".join(f"{resources.get(kind, 0):g} {kind}" for kind in kinds)
+
+
+def _result(ray: Any, task: Any) -> ShardFacts:
+    try:
+        facts: ShardFacts = ray.get(task)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, ElmoError):
+            raise error.cause from None
+        raise ProcessError(Errors.RAY_TASK.format(reason=_last_line(error))) from error
+    except ray.exceptions.RayError as error:
+        raise ProcessError(Errors.RAY_WORKER.format(tries=RETRIES + 1, reason=_last_line(error))) from error
+    return facts
+
+
+def _last_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1] if lines else type(error).__name__
+
+
+def _make_on_cluster(shared: list[Any], command: str, shard: Shard, mark: Path) -> ShardFacts:
+    """Make a shard in a Ray process.
+
+    shared: a list of the reference to what all tasks need.
+    command: names the command that started the task. A process keeps the biLM for the next shard of the same command.
+    shard: to be made.
+    mark: a file beside the shards, which only machines that share the folder have. The task ends if it is deleted.
+    """
+    global _cluster_writer
+
+    def check(tokens: int = 0, size: int = 0) -> None:
+        if not mark.exists():
+            raise CorpusError(Errors.RAY_FOLDER.format(folder=mark.parent, machine=socket.gethostname()))
+
+    check()
+    if _writer is None or _writer[0] != command:
+        _writer = None  # two biLMs at once may be too many
+        _writer = command, _load(*_ray().get(shared[0]))
+    return _writer[1].write_shard(shard, mark.parent, check)  # after each window
+
+
+def _load(version: str, settings: ShardSettings, options: BiLMOptions, arrays: Arrays) -> ShardWriter:
+    if (own := version_of("spacy-elmo")) != version:
+        raise SettingsError(Errors.RAY_VERSION.format(machine=socket.gethostname(), got=own, expected=version))
+    torch.set_num_threads(1)
+    if settings.code is not None:
+        import_file("python_code", settings.code)
+    return ShardWriter(settings, settings.bilm.load((options, dict(arrays))))

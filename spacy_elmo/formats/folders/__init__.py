@@ -1,1 +1,0 @@
-"""Folders that only one process at a time may write, and what killed processes left in them."""

@@ -1,0 +1,229 @@
+"""The names of biLMs that are not embedded: those of published ones, and those that installed packages bring.
+
+A package with a biLM has an entry point in the group `spacy_elmo_bilms`, with the name of the biLM. It names a function
+that returns the folder of the package's files, or a module in that folder. The folder holds options.json and
+weights.hdf5, and perhaps softmax.hdf5, vocabulary.txt, its counts, and README.md, the model card.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from ..errors import Errors, SettingsError, WeightsError
+from .options import BiLMOptions
+
+CACHE = "SPACY_ELMO_CACHE"  # environment variable that moves the folder
+_ADDRESS = "https://allennlp.s3.amazonaws.com/models/elmo/"  # as AllenNLP 2.10.1 names it
+
+
+class PublishedModel(NamedTuple):
+    """A published biLM.
+
+    options_url, weights_url: addresses of its options.json and its weights.hdf5.
+    language: spaCy's code of its language.
+    """
+
+    options_url: str
+    weights_url: str
+    language: str
+
+
+def _of_sizes(sizes: str) -> PublishedModel:
+    start = f"{_ADDRESS}{sizes}/elmo_{sizes}"
+    return PublishedModel(f"{start}_options.json", f"{start}_weights.hdf5", "en")
+
+
+_PUBMED = f"{_ADDRESS}contributed/pubmed/elmo_2x4096_512_2048cnn_2xhighway"
+_PT = f"{_ADDRESS}contributed/pt/elmo_pt"
+
+# The paper's page (allennlp.org/elmo) named the same files in this bucket, by its older address.
+PUBLISHED = {
+    "original": _of_sizes("2x4096_512_2048cnn_2xhighway"),
+    "original-5.5B": _of_sizes("2x4096_512_2048cnn_2xhighway_5.5B"),
+    "medium": _of_sizes("2x2048_256_2048cnn_1xhighway"),
+    "small": _of_sizes("2x1024_128_2048cnn_1xhighway"),
+    "pubmed": PublishedModel(f"{_PUBMED}_options.json", f"{_PUBMED}_weights_PubMed_only.hdf5", "en"),
+    "pt": PublishedModel(f"{_PT}_options.json", f"{_PT}_weights.hdf5", "pt"),
+}
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloaded biLMs: $SPACY_ELMO_CACHE, or spacy-elmo in $XDG_CACHE_HOME or in ~/.cache."""
+    if own := os.environ.get(CACHE):
+        return Path(os.path.expanduser(own))  # a shell expands ~ in some places only
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    # the XDG specification: a relative path is not valid and should be ignored
+    return (Path(shared) if os.path.isabs(shared) else Path.home() / ".cache") / "spacy-elmo"
+
+
+def published_folder(name: str | os.PathLike[str]) -> Path:
+    """Return the folder for the options.json and weights.hdf5 of a published biLM. It may be missing."""
+    return cache_folder() / os.fspath(name)
+
+
+def downloaded_folder(name: str | os.PathLike[str]) -> Path:
+    """Return the folder of a published biLM. Raises SettingsError, with the command, if it was not downloaded."""
+    folder = published_folder(name)
+    if not all((folder / file).is_file() for file in ("options.json", "weights.hdf5")):
+        raise SettingsError(Errors.NOT_DOWNLOADED.format(name=os.fspath(name), folder=folder, variable=CACHE))
+    return folder
+
+
+_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+
+
+class OfficialModel(NamedTuple):
+    """An official model.
+
+    name: as people call it.
+    options: its sizes and settings.
+    sha256: of its weights.hdf5, in hexadecimal; None if no source states it.
+    n_bytes: size of its weights.hdf5; None if no source states it.
+    """
+
+    name: str
+    options: BiLMOptions
+    sha256: str | None = None
+    n_bytes: int | None = None
+
+
+def _options(dim: int, projection_dim: int, n_highway: int) -> BiLMOptions:
+    return BiLMOptions(
+        char_dim=16,
+        filters=_FILTERS,
+        n_highway=n_highway,
+        activation="relu",
+        max_characters=50,
+        dim=dim,
+        projection_dim=projection_dim,
+        n_layers=2,
+        cell_clip=3.0,
+        proj_clip=3.0,
+        use_skip_connections=True,
+    )
+
+
+OFFICIAL_MODELS = (
+    OfficialModel(
+        "small",
+        _options(1024, 128, 1),
+        "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229",
+        54_402_456,
+    ),
+    OfficialModel("medium", _options(2048, 256, 1)),
+    OfficialModel("original (and 5.5B)", _options(4096, 512, 2)),  # two models of the same sizes
+)
+
+
+def find_official(options: BiLMOptions | None, sha256: str | None = None) -> tuple[OfficialModel, bool] | None:
+    """Return the official model with this hash or else with these sizes, and whether the hash decided.
+
+    options: sizes and settings of the biLM; None if they are unknown.
+    sha256: of its weights.hdf5, in hexadecimal; None if it is unknown.
+
+    Returns None if no official model has this hash or these sizes.
+    """
+    for model in OFFICIAL_MODELS:
+        if sha256 is not None and sha256 == model.sha256:
+            return model, True
+    for model in OFFICIAL_MODELS:
+        if options == model.options:
+            return model, False
+    return None
+
+
+def find_point(group: str, name: str) -> metadata.EntryPoint | None:
+    """Return the entry point of a group with a name, the first one if several packages have it; None if none has."""
+    return next(iter(metadata.entry_points(group=group, name=name)), None)
+
+
+def folder_of(point: metadata.EntryPoint) -> Path:
+    """Return the folder of a package's files. It may be missing.
+
+    point: names a function that returns the folder, or a module in that folder.
+
+    Raises WeightsError if it can't be loaded, or names neither, and if the path is relative or can't be looked at.
+    """
+    try:
+        loaded = point.load()
+        folder = _folder_of_module(loaded) if isinstance(loaded, ModuleType) else Path(loaded())
+        if not folder.is_absolute():
+            raise ValueError(f"{str(folder)!r} is not an absolute path")
+        (folder / "options.json").exists()  # raises OSError if the name is too long, or if nobody may look into it
+    except (Exception, SystemExit) as error:  # a package's own code fails in any way
+        reason = str(error) or type(error).__name__
+        message = Errors.PACKAGE_ENTRY.format(name=point.name, value=point.value, group=point.group, reason=reason)
+        raise WeightsError(message) from error
+    return folder
+
+
+def _folder_of_module(module: ModuleType) -> Path:
+    if module.__file__ is None:
+        raise ImportError(f"{module.__name__} has no __init__.py")
+    return Path(module.__file__).parent
+
+
+GROUP = "spacy_elmo_bilms"
+KNOWN = ("en_midi",)  # biLMs of packages in this project's repository, which may not be installed
+_NEEDED = ("options.json", "weights.hdf5")
+
+
+def is_named(bilm: str | os.PathLike[str]) -> bool:
+    """Return whether a biLM is named by the name of a published one, or of one in a package.
+
+    A file or folder of that name comes first. So does the embedded biLM, which callers ask for before.
+
+    bilm: a folder, or a name.
+    """
+    return not Path(bilm).exists() and _is_name(os.fspath(bilm))
+
+
+def is_hidden(bilm: str | os.PathLike[str]) -> bool:
+    """Return whether a file or folder hides the biLM of its name. bilm: a folder, or a name."""
+    return Path(bilm).exists() and _is_name(os.fspath(bilm))
+
+
+def _is_name(name: str) -> bool:
+    return name in PUBLISHED or name in KNOWN or find_point(GROUP, name) is not None
+
+
+def folder_named(bilm: str | os.PathLike[str]) -> Path:
+    """Return the folder of a biLM for which `is_named` is true. A published biLM wins over one in a package.
+
+    bilm: its name.
+
+    Raises SettingsError, which says what to do, if it was not downloaded or its package is not installed, and
+    WeightsError if the package can't be loaded or lacks files.
+    """
+    name = os.fspath(bilm)
+    if name in PUBLISHED:
+        return downloaded_folder(name)
+    point = find_point(GROUP, name)
+    if point is None:
+        raise SettingsError(Errors.NOT_INSTALLED.format(name=name, package=f"spacy-elmo-{name.replace('_', '-')}"))
+    folder = folder_of(point)
+    missing = [file for file in _NEEDED if not (folder / file).is_file()]
+    if missing:
+        message = Errors.BILM_PACKAGE_FILES
+        missed = ", ".join(missing)
+        raise WeightsError(message.format(folder=folder, missing=missed, name=name, value=point.value, group=GROUP))
+    return folder
+
+
+def folders_of_packages() -> dict[str, Path]:
+    """Return the folder of each biLM that an installed package brings, by its name.
+
+    Packages that fail are left out, and so are those with the name of a published biLM, which wins.
+    """
+    folders: dict[str, Path] = {}
+    for point in metadata.entry_points(group=GROUP):
+        if point.name in PUBLISHED:
+            continue
+        with suppress(WeightsError):
+            folders.setdefault(point.name, folder_of(point))  # the first one, as `find_point`
+    return folders

@@ -1,1 +1,0 @@
-"""The published biLMs: their sizes, and their names with addresses and folders."""

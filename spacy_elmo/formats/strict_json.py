@@ -1,0 +1,72 @@
+"""Parses JSON that may be damaged or hostile."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..errors import Errors, shown
+
+
+class TooDeepError(ValueError):
+    """The JSON is nested more deeply than Python can parse."""
+
+
+def parse_json(raw: bytes | str, *, finite: bool = True) -> Any:
+    """Return the value of a JSON text.
+
+    raw: the text; bytes are UTF-8, with or without a byte order mark.
+    finite: whether numbers that are NaN, infinite or too large for a float are refused.
+
+    Raises ValueError, with the reason, if it is no JSON, if an object has a key twice, or if a number is refused or an
+    integer of more digits than Python converts. Raises TooDeepError if it is nested too deeply.
+    """
+    text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_refuse_duplicate_keys,
+            parse_constant=_refuse_constant if finite else None,
+            parse_float=_finite if finite else None,
+        )
+    except RecursionError:
+        raise TooDeepError("it is nested too deeply") from None
+
+
+def read_json(path: Path, limit: int) -> Any:
+    """Return the value of a JSON file.
+
+    path: the file.
+    limit: its bytes, at most.
+
+    Raises OSError if it can't be opened, ValueError as `parse_json` does, and if it is longer or no regular file.
+    """
+    if path.exists() and not path.is_file():  # opening a pipe could wait for ever
+        raise ValueError("it is a folder or a special file")
+    with path.open("rb") as file:
+        raw = file.read(limit + 1)
+    if len(raw) > limit:
+        raise ValueError(f"it has more than {limit:,} bytes")
+    return parse_json(raw)
+
+
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise ValueError(Errors.OPTIONS_DUPLICATE.format(key=shown(key)))
+        result[key] = value
+    return result
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {shown(digits)} is too large")
+    return number

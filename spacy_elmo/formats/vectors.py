@@ -1,0 +1,324 @@
+"""Files of embedded sentences, in the layout of AllenNLP's ``elmo`` command.
+
+There is a dataset per sentence, named "0", "1", ... in order. Its shape is (layers, tokens, width), or (tokens, width)
+if there is one vector per token. The dataset ``sentence_to_index``, of shape (1,), holds JSON: {sentence: "index"}.
+If a sentence occurs more than once, each occurrence has a dataset, and the JSON has the last index.
+A dataset can also be named by a key instead of a number. Such sentences are not in the JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import final
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Errors, VectorsError, shown
+from .atomic import replacing, writing
+from .hdf5 import (
+    MAX_BYTES,
+    Floats,
+    allowed_bytes,
+    check_dataset,
+    find_dataset,
+    list_names,
+    open_hdf5,
+    read_dataset,
+    read_string,
+    shape_of,
+)
+from .untrusted import ask
+
+
+class DeferredErrorFile:
+    """A file object that stores the first error of writing in `error`, and reports success to its caller.
+
+    HDF5 can't close a file that it could not write to (a full disk, a quota), and crashes the process when it exits.
+    So HDF5 writes to this object, which never fails. The code that uses HDF5 calls `check` after its own steps, and
+    after the file is closed. Nothing is written after an error.
+
+    file: unbuffered, open for reading and writing.
+    """
+
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def check(self) -> None:
+        """Raise the stored error, an OSError, if there is one."""
+        if self.error is not None:
+            raise self.error
+
+    def write(self, data: bytes) -> int:
+        """Write all of the data. Returns its number of bytes, even after an error."""
+        if self.error is None:
+            remaining = memoryview(data)
+            try:
+                while remaining:
+                    remaining = remaining[self._file.write(remaining) :]
+            except OSError as error:
+                self.error = error
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing, since the file is unbuffered."""
+
+    def truncate(self, size: int) -> int:
+        """Set the file's size in bytes, and return it, even after an error."""
+        if self.error is None:
+            try:
+                return self._file.truncate(size)
+            except OSError as error:
+                self.error = error
+        return size
+
+    def read(self, size: int) -> bytes:
+        """Read `size` bytes. Bytes that could not be written are zeros."""
+        buffer = bytearray(size)
+        self.readinto(buffer)
+        return bytes(buffer)
+
+    def readinto(self, buffer: bytearray) -> int:
+        """Fill a buffer and return its size. Bytes that could not be written are zeros."""
+        data = self._file.read(len(buffer)) if self.error is None else b""
+        # h5py up to 3.11 gives a buffer of Cython 0.29, in which an empty slice can't be set
+        memoryview(buffer)[:] = data.ljust(len(buffer), b"\0")
+        return len(buffer)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Set the position, as io.IOBase.seek does, and return it."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Return the position in bytes."""
+        return self._file.tell()
+
+
+INDEX_NAME = "sentence_to_index"
+EXPECTED_VECTORS = "a file of embedded sentences"
+
+
+@final
+class VectorsWriter:
+    """Writes embedded sentences one by one. The file appears when the ``with`` block succeeds.
+
+    If the block raises, the temporary file is deleted and an earlier file at `path` stays unchanged.
+
+    path: the HDF5 file.
+    index: whether to write the dataset sentence_to_index.
+    named: the file that error messages name; None: `path`.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, index: bool = True, named: str | os.PathLike[str] | None = None
+    ) -> None:
+        self.path, self.index = Path(path), index
+        self._named = self.path if named is None else Path(named)
+        self._indices: dict[str, str] = {}
+        self._n_written = 0
+        self._file: h5py.File | None = None
+        self._raw: DeferredErrorFile
+        self._stack = ExitStack()
+
+    def __enter__(self) -> VectorsWriter:
+        """Open a temporary file in the folder of `path`. Raises VectorsError if it can't be created."""
+        self._indices, self._n_written = {}, 0
+        with ExitStack() as stack:
+            temporary = stack.enter_context(replacing(self.path, VectorsError))
+            with writing(self._named, VectorsError):
+                raw = stack.enter_context(open(temporary, "x+b", buffering=0))
+                self._raw = DeferredErrorFile(raw)
+                self._file = stack.enter_context(h5py.File(self._raw, "w"))
+                self._raw.check()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        file, self._file = self._file, None
+        if exc is not None or file is None:
+            self._stack.__exit__(kind, exc, trace)
+            return
+        with self._stack, writing(self._named, VectorsError):
+            if self.index:
+                index = file.create_dataset(INDEX_NAME, (1,), dtype=h5py.string_dtype())
+                index[0] = json.dumps(self._indices)
+            file.close()  # writes what HDF5 still has in its buffers
+            self._raw.check()
+
+    def write(self, sentence: str, vectors: npt.ArrayLike, key: str | None = None) -> None:
+        """Add a sentence.
+
+        sentence: its text.
+        vectors: *Shape:* (layers, tokens, width) or (tokens, width), stored as float32.
+        key: name of the dataset; None: the number of sentences written so far.
+
+        Raises VectorsError if the vectors have another rank, are not numbers or not finite, if the key can't name a
+        dataset or is in the file already, if the file can't be written, and outside of the ``with`` block.
+        """
+        if self._file is None:
+            raise VectorsError(Errors.VECTORS_CLOSED.format(path=self._named))
+        if not isinstance(sentence, str):
+            raise VectorsError(Errors.VECTORS_SENTENCE.format(got=shown(sentence)))
+        name = str(self._n_written) if key is None else key
+        problem = key_problem(name)
+        if problem is not None:
+            raise VectorsError(Errors.VECTORS_KEY.format(got=shown(name), reason=problem))
+        array = _checked_floats(vectors, f"sentence {self._n_written}")
+        with writing(self._named, VectorsError):
+            if name in self._file:
+                raise VectorsError(Errors.VECTORS_KEY_TWICE.format(path=self._named, got=shown(name)))
+            self._file.create_dataset(name, data=array)
+            self._raw.check()
+        if self.index and key is None:
+            self._indices[sentence] = name
+        self._n_written += 1
+
+
+def key_problem(key: object) -> str | None:
+    """Return why a key can't name a dataset, as part of a message; None if it can."""
+    if not isinstance(key, str) or not key:
+        return "it is not a string, or it is empty"
+    if key == ".":
+        return "HDF5 reads a single dot as the folder itself"
+    if "/" in key:
+        return "it has a slash, which HDF5 reads as the end of a folder's name"
+    if "\0" in key:
+        return "it has the character NUL, which ends a name in HDF5"
+    if any("\ud800" <= character <= "\udfff" for character in key):
+        return "it has half a surrogate pair, which has no form in UTF-8"
+    return None
+
+
+def read_vectors(path: str | os.PathLike[str], *, untrusted: bool = False) -> Iterator[tuple[str | None, Floats]]:
+    """Read embedded sentences in order, one at a time.
+
+    If the datasets are named by their sentences, the order is HDF5's order of names.
+
+    path: the HDF5 file.
+    untrusted: whether to read the file in processes of their own, with limits on memory and time (see SECURITY.md).
+        Each reads some sentences: 64 MiB, or one sentence if that is larger. It takes longer by the start of these.
+
+    Yields the text and its vectors, *Shape:* (layers, tokens, width) or (tokens, width), float32. The text is None if
+    the file has no sentence_to_index, or if the same sentence occurs again later.
+    Raises VectorsError, but only when the first sentence, or the damaged one, is requested. With `untrusted` the
+    damaged one's process reads others too, so that it may come earlier, and it is also raised if the HDF5 library
+    crashes or comes to no end.
+    """
+    if untrusted:
+        yield from _read_elsewhere(path)
+        return
+    with open_hdf5(path, EXPECTED_VECTORS, VectorsError) as file:
+        for text, name, dataset in datasets_in(file):
+            check_dataset(dataset, name, VectorsError)
+            yield text, read_dataset(dataset, name, VectorsError)
+
+
+def datasets_in(file: h5py.File, first: int = 0) -> Iterator[tuple[str | None, str, h5py.Dataset]]:
+    """Find the embedded sentences of a file in order. Their values are not checked.
+
+    first: number of the sentence to begin with.
+
+    Yields the text, as `read_vectors` does, and the dataset with its name. Raises VectorsError.
+    """
+    keyed = keyed_datasets(file)
+    yield from ((key, key, dataset) for key, dataset in keyed[first:])
+    if keyed:
+        return
+    n_sentences = sum(_is_number(name) for name in list_names(file, VectorsError))
+    sentences = _read_index(file, n_sentences)
+    for i in range(first, n_sentences):
+        dataset = find_dataset(file, str(i), VectorsError)
+        if dataset is None:
+            numbered = f"{n_sentences:,} datasets with a number as their name"
+            raise VectorsError(Errors.VECTORS_GAP.format(path=file.filename, name=i, found=numbered))
+        shape = shape_of(dataset, str(i), VectorsError)
+        if shape is None or len(shape) not in (2, 3):
+            source = f"{file.filename}: the dataset {i}"
+            raise VectorsError(Errors.VECTORS_SHAPE.format(source=source, got=shape))
+        yield sentences.get(i), str(i), dataset
+
+
+def _read_elsewhere(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Floats]]:
+    """Read what `read_vectors` reads, some sentences at a time, each time in a new process."""
+    first = 0
+    while True:
+        answer = ask("sentences", path, {"first": first}, VectorsError, allowed_bytes(path, MAX_BYTES))
+        texts, arrays = answer.facts, list(answer.arrays.values())
+        fits = isinstance(texts, list) and all(text is None or isinstance(text, str) for text in texts)
+        if not fits or len(texts) != len(arrays) or any(array.dtype != np.float32 for array in arrays):
+            raise VectorsError(Errors.UNTRUSTED_ANSWER.format(path=path, got=shown(texts)))
+        if not arrays:
+            return
+        for number, (text, array) in enumerate(zip(texts, arrays, strict=True), start=first):
+            yield text, _checked_floats(array, f"{path}: sentence {number}")
+        first += len(arrays)
+
+
+def keyed_datasets(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
+    """Return the datasets of a file whose datasets are all named by their sentences, with these names.
+
+    Returns an empty list if the file has anything else: numbered datasets, an index, groups, links or other shapes.
+    Raises VectorsError if the file is damaged.
+    """
+    names = list_names(file, VectorsError)
+    if any(name == INDEX_NAME or name == "char_embed" or _is_number(name) for name in names):
+        return []
+    if any(file.get(name, getclass=True, getlink=True) is not h5py.HardLink for name in names):
+        return []
+    if any(file.get(name, getclass=True) is not h5py.Dataset for name in names):
+        return []
+    candidates = [(name, find_dataset(file, name, VectorsError)) for name in names]
+    datasets = [(name, dataset) for name, dataset in candidates if dataset is not None and len(dataset.shape) in (2, 3)]
+    return datasets if len(datasets) == len(names) else []
+
+
+def _checked_floats(vectors: npt.ArrayLike, source: str) -> Floats:
+    try:
+        with np.errstate(over="ignore"):  # a value that overflows raises below
+            array: Floats = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as exc:
+        raise VectorsError(Errors.VECTORS_DTYPE.format(source=source, reason=exc)) from exc
+    if array.ndim not in (2, 3):
+        raise VectorsError(Errors.VECTORS_SHAPE.format(source=source, got=array.shape))
+    n_bad = int(array.size - np.isfinite(array).sum())
+    if n_bad:
+        raise VectorsError(Errors.VECTORS_NOT_FINITE.format(source=source, got=n_bad))
+    return array
+
+
+def _is_number(name: str) -> bool:
+    """Whether a dataset's name is a decimal number without leading zeros."""
+    return name.isascii() and name.isdigit() and (name == "0" or name[0] != "0")
+
+
+def _read_index(file: h5py.File, n_sentences: int) -> dict[int, str]:
+    """Return the sentences by number, from sentence_to_index; empty if the file has none."""
+    dataset = find_dataset(file, INDEX_NAME, VectorsError)
+    if dataset is None:
+        if not n_sentences:
+            raise VectorsError(Errors.VECTORS_EMPTY.format(path=file.filename))
+        return {}
+    text = read_string(dataset, INDEX_NAME, VectorsError)
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError):
+        entries = None
+    if not isinstance(entries, dict):
+        raise VectorsError(Errors.VECTORS_INDEX.format(path=file.filename, got=shown(text)))
+    sentences = {}
+    for sentence, index in entries.items():
+        if not isinstance(index, str) or not _is_number(index) or len(index) > 18 or int(index) >= n_sentences:
+            message = Errors.VECTORS_INDEX_ENTRY
+            raise VectorsError(message.format(path=file.filename, got=shown(index), last=n_sentences - 1))
+        sentences[int(index)] = sentence
+    return sentences

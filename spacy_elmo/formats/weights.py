@@ -1,0 +1,476 @@
+"""The table of a biLM's weights: which dataset of weights.hdf5 is which part of which parameter.
+
+Matrices in the file are stored for ``x @ W``. The parameters have the layout of torch's modules, except for the LSTM's,
+which have the layout of the file: for ``x @ W``, with the gates in the order input gate, candidate, forget gate, output
+gate (i, j, f, o), and with the forget bias of 1 not yet added.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Errors, WeightsError
+from .atomic import write_hdf5
+from .characters import N_CHARACTERS
+from .hdf5 import (
+    MAX_BYTES,
+    Floats,
+    allowed_bytes,
+    check_bytes,
+    check_dataset,
+    exists,
+    find_dataset,
+    open_hdf5,
+    read_dataset,
+    root_names,
+    shape_of,
+)
+from .options import BiLMOptions
+from .untrusted import ask
+
+Shape = tuple[int, ...]
+Index = tuple[int | slice, ...]
+
+CHAR_PROJECTION = "char_cnn.projection."
+LSTM_PROJECTION = ".projection"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a dataset and its place in a parameter: parameter[target] = dataset[source].
+
+    parameter: name of the parameter.
+    shape: of the complete parameter.
+    target: index into the parameter; () is all of it.
+    source: index into the dataset; () is all of it.
+    transposed: whether the order of all axes is reversed on the way.
+    """
+
+    parameter: str
+    shape: Shape
+    target: Index = ()
+    source: Index = ()
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A dataset of weights.hdf5.
+
+    dataset: its path in the file.
+    axes: for each axis the size, and the key in options.json that determines it.
+    parts: where its values are in the parameters.
+    """
+
+    dataset: str
+    axes: tuple[tuple[int, str], ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def shape(self) -> Shape:
+        """The dataset's shape."""
+        return tuple(size for size, _ in self.axes)
+
+
+def weights_table(options: BiLMOptions, char_projection: bool, lstm_projection: bool) -> list[Entry]:
+    """Return the datasets of a biLM's weight file.
+
+    options: the biLM's sizes.
+    char_projection: whether the character encoder has a projection.
+    lstm_projection: whether the LSTM cells have a projection.
+    """
+    characters = (N_CHARACTERS, "the number of characters")
+    char_dim = (options.char_dim, "char_cnn.embedding.dim")
+    n_filters = (options.n_filters, "the sum of char_cnn.filters")
+    projection_dim = (options.projection_dim, "lstm.projection_dim")
+    part = Part("char_cnn.embedding.weight", (N_CHARACTERS + 1, options.char_dim), target=(slice(1, None),))
+    table = [Entry("char_embed", (characters, char_dim), (part,))]
+    for i, (width, n) in enumerate(options.filters):
+        axes = (
+            (1, "the format"),
+            (width, f"char_cnn.filters[{i}][0]"),
+            char_dim,
+            (n, f"char_cnn.filters[{i}][1]"),
+        )
+        name = f"char_cnn.convolutions.{i}"
+        part = Part(f"{name}.weight", (n, options.char_dim, width), source=(0,), transposed=True)
+        table.append(Entry(f"CNN/W_cnn_{i}", axes, (part,)))
+        table.append(_vector(f"CNN/b_cnn_{i}", axes[-1], f"{name}.bias"))
+    for k in range(options.n_highway):
+        for gate in ("carry", "transform"):
+            name = f"char_cnn.highways.{k}.{gate}"
+            table += _linear(f"CNN_high_{k}", gate, n_filters, n_filters, name)
+    if char_projection:
+        table += _linear("CNN_proj", "proj", n_filters, projection_dim, "char_cnn.projection")
+    for layer in range(options.n_layers):
+        for direction in range(2):
+            table += _cell(options, layer, direction, lstm_projection)
+    return table
+
+
+def expected_parameters(options: BiLMOptions, arrays: Iterable[str] | None = None) -> dict[str, Shape]:
+    """Return the shapes of a biLM's parameters by name.
+
+    options: the biLM's sizes.
+    arrays: names of parameters that exist. Projections that the sizes do not require are expected if one of their names
+        is among these.
+    """
+    table = weights_table(options, *_projections(options, arrays or ()))
+    return {part.parameter: part.shape for entry in table for part in entry.parts}
+
+
+def parameter_problems(options: BiLMOptions, shapes: Mapping[str, Sequence[int]]) -> list[str]:
+    """Return what is missing, unexpected or misshapen among parameters, a message for each problem.
+
+    options: the biLM's sizes.
+    shapes: the shapes of the parameters by name.
+    """
+    expected = expected_parameters(options, shapes)
+    problems = []
+    for name, shape in expected.items():
+        if name not in shapes:
+            problems.append(Errors.PARAMETER_MISSING.format(name=name, expected=shape))
+        elif tuple(shapes[name]) != shape:
+            got = tuple(shapes[name])
+            problems.append(Errors.PARAMETER_SHAPE.format(name=name, got=got, expected=shape))
+    problems += [Errors.PARAMETER_UNEXPECTED.format(name=name) for name in shapes if name not in expected]
+    return problems
+
+
+def table_for(options: BiLMOptions, arrays: Iterable[str]) -> list[Entry]:
+    """Return the table for parameters of these names, with the optional projections that are among them."""
+    return weights_table(options, *_projections(options, arrays))
+
+
+def _projections(options: BiLMOptions, arrays: Iterable[str]) -> tuple[bool, bool]:
+    """Whether the character encoder and the LSTM cells have projections, by the sizes or by the arrays' names."""
+    names = list(arrays)
+    char = any(name.startswith(CHAR_PROJECTION) for name in names)
+    lstm = any(name.startswith("lstm.") and name.endswith(LSTM_PROJECTION) for name in names)
+    return options.has_char_projection or char, options.has_lstm_projection or lstm
+
+
+def _vector(dataset: str, axis: tuple[int, str], parameter: str) -> Entry:
+    return Entry(dataset, (axis,), (Part(parameter, (axis[0],)),))
+
+
+def _linear(group: str, suffix: str, n_in: tuple[int, str], n_out: tuple[int, str], parameter: str) -> list[Entry]:
+    part = Part(f"{parameter}.weight", (n_out[0], n_in[0]), transposed=True)
+    weight = Entry(f"{group}/W_{suffix}", (n_in, n_out), (part,))
+    return [weight, _vector(f"{group}/b_{suffix}", n_out, f"{parameter}.bias")]
+
+
+def _cell(options: BiLMOptions, layer: int, direction: int, projection: bool) -> list[Entry]:
+    p, d = options.projection_dim, options.dim
+    group = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+    name = f"lstm.layers.{layer}"
+    gates = (4 * d, "4 * lstm.dim")
+    weights = (
+        Part(f"{name}.input_weight", (2, p, 4 * d), (direction,), (slice(0, p),)),
+        Part(f"{name}.recurrent_weight", (2, p, 4 * d), (direction,), (slice(p, 2 * p),)),
+    )
+    entries = [
+        Entry(f"{group}/W_0", ((2 * p, "2 * lstm.projection_dim"), gates), weights),
+        Entry(f"{group}/B", (gates,), (Part(f"{name}.bias", (2, 4 * d), (direction,)),)),
+    ]
+    if projection:
+        axes = ((d, "lstm.dim"), (p, "lstm.projection_dim"))
+        part = Part(f"{name}{LSTM_PROJECTION}", (2, d, p), (direction,))
+        entries.append(Entry(f"{group}/W_P_0", axes, (part,)))
+    return entries
+
+
+_MAX_LISTED = 10  # items in a message
+
+
+def check_arrays(arrays: Mapping[str, Floats], options: BiLMOptions, source: str) -> None:
+    """Check that arrays are the parameters of a biLM.
+
+    arrays: by parameter name (see `expected_parameters`).
+    options: the biLM's sizes.
+    source: where the arrays are from, as the beginning of the message.
+
+    Raises WeightsError as check_shapes does, and if a value is not finite, or if row 0 of the character embedding (the
+    mask) is not zero, since weights.hdf5 has no place for it.
+    """
+    check_shapes(arrays, options, source)
+    for name, array in arrays.items():
+        n_bad = int(array.size - np.isfinite(array).sum())
+        if n_bad:
+            raise WeightsError(Errors.PARAMETER_NOT_FINITE.format(source=source, name=name, got=n_bad))
+    if arrays["char_cnn.embedding.weight"][0].any():
+        raise WeightsError(Errors.PARAMETER_PADDING.format(source=source, name="char_cnn.embedding.weight"))
+
+
+def check_shapes(arrays: Mapping[str, Floats], options: BiLMOptions, source: str) -> None:
+    """Check that a biLM could have these arrays, whatever values are in them.
+
+    arrays, options, source: as in check_arrays.
+
+    Raises WeightsError if arrays are missing, unexpected, misshapen or not float32.
+    """
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray) or array.dtype.newbyteorder("=") != np.float32:
+            got = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+            raise WeightsError(Errors.PARAMETER_DTYPE.format(source=source, name=name, got=got))
+    problems = parameter_problems(options, {name: array.shape for name, array in arrays.items()})
+    if problems:
+        raise WeightsError(Errors.PARAMETERS.format(source=source, problems=listed(problems, "; ")))
+
+
+def listed(items: list[str], separator: str = ", ") -> str:
+    """Return the first ten items as text, and how many more there are."""
+    more = len(items) - _MAX_LISTED
+    return separator.join(items[:_MAX_LISTED]) + (f"{separator}and {more} more" if more > 0 else "")
+
+
+# Bytes, as torch aligns its tensors. With another alignment, matrix multiplications may differ in the last bits.
+ALIGNMENT = 64
+_ITEM_SIZE = 4  # bytes of a float32
+_EXPECTED = "the weights.hdf5 of a biLM"
+# The official files have float32. AllenNLP reads all three.
+TYPES = ("float32", "float16", "float64")
+
+
+def read_weights(
+    path: str | os.PathLike[str],
+    options: BiLMOptions,
+    *,
+    trusted: bool = False,
+    untrusted: bool = False,
+    max_bytes: int = MAX_BYTES,
+) -> dict[str, Floats]:
+    """Read a weight file.
+
+    path: the weights.hdf5.
+    options: the sizes that the file must have. Projections that the sizes do not require are read if the file has them.
+    trusted: whether to skip the check of how the values are stored, which doubles the time of reading.
+    untrusted: whether to read the file in a process of its own, with limits on memory and time (see SECURITY.md). It
+        takes longer (see there), and while it reads, a second copy of the weights in memory.
+    max_bytes: how much memory the weights may take; four times the size of the file is always allowed, and what the
+        environment variable SPACY_ELMO_MAX_BYTES says if that is more.
+
+    Returns contiguous float32 arrays in native byte order, by parameter name (see `expected_parameters`). Weights that
+    are stored as float16 or float64 are converted, with one warning for the file.
+    Raises WeightsError if the file is missing, damaged, incomplete or of other sizes, or if its weights take too much
+    memory. With `untrusted` also if the HDF5 library crashes or comes to no end.
+    """
+    if untrusted:
+        arguments = {"options": options.to_dict(), "max_bytes": max_bytes}
+        n_bytes = _ITEM_SIZE * n_values(weights_table(options, True, True))
+        # the file has no row for padding
+        allowed = min(n_bytes, allowed_bytes(path, max_bytes)) + _ITEM_SIZE * options.char_dim
+        answer = ask("weights", path, arguments, WeightsError, allowed, allocate=_aligned_floats)
+        check_arrays(answer.arrays, options, str(path))
+        for message in answer.warnings:
+            warnings.warn(message, stacklevel=2)
+        return answer.arrays
+    with open_hdf5(path, _EXPECTED, WeightsError) as file:
+        table = _table_of(file, options)
+        datasets = [find_dataset(file, entry.dataset, WeightsError) for entry in table]
+        missing = [entry.dataset for entry, dataset in zip(table, datasets, strict=True) if dataset is None]
+        if missing:
+            message = Errors.WEIGHTS_MISSING
+            raise WeightsError(message.format(path=path, missing=listed(missing), found=root_names(file)))
+        pairs = [(entry, dataset) for entry, dataset in zip(table, datasets, strict=True) if dataset is not None]
+        problems = [problem for entry, dataset in pairs if (problem := _shape_problem(entry, dataset))]
+        if problems:
+            raise WeightsError(Errors.WEIGHTS_SHAPES.format(path=path, problems=listed(problems, "; ")))
+        _refuse_larger_model(file, options)
+        check_bytes(_ITEM_SIZE * n_values(table), path, "the biLM", WeightsError, max_bytes)
+        for entry, dataset in pairs if not trusted else ():
+            check_dataset(dataset, entry.dataset, WeightsError, TYPES, max_bytes)
+        _tell_conversion(path, [dataset for _, dataset in pairs])
+        arrays: dict[str, Floats] = {}
+        for entry, dataset in pairs:
+            values = read_dataset(dataset, entry.dataset, WeightsError)
+            for part in entry.parts:
+                if part.parameter not in arrays:
+                    arrays[part.parameter] = _aligned_zeros(part.shape)
+                piece = values[part.source]
+                arrays[part.parameter][part.target] = piece.T if part.transposed else piece
+    return arrays
+
+
+def _tell_conversion(path: str | os.PathLike[str], datasets: list[h5py.Dataset]) -> None:
+    kinds = {dataset.dtype.name for dataset in datasets} - {TYPES[0]}
+    if kinds:
+        warnings.warn(Errors.WEIGHTS_CONVERTED.format(path=path, got=" and ".join(sorted(kinds))), stacklevel=3)
+
+
+def n_values(table: Iterable[Entry]) -> int:
+    """Return the number of values in all datasets of a table."""
+    return sum(math.prod(entry.shape) for entry in table)
+
+
+def _aligned_floats(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return an array for values of a process that reads an untrusted file: zeros if they are float32."""
+    return _aligned_zeros(shape) if dtype == np.float32 else np.empty(shape, dtype)
+
+
+def _aligned_zeros(shape: tuple[int, ...]) -> Floats:
+    """Return zeros whose memory begins at a multiple of ALIGNMENT."""
+    size = math.prod(shape)
+    values: Floats = np.zeros(size + ALIGNMENT // 4, np.float32)
+    start = -values.ctypes.data % ALIGNMENT // 4
+    return values[start : start + size].reshape(shape)
+
+
+def write_weights(
+    path: str | os.PathLike[str], options: BiLMOptions, arrays: Mapping[str, Floats], *, compress: bool = False
+) -> None:
+    """Write a weight file atomically.
+
+    path: the weights.hdf5.
+    options: the biLM's sizes.
+    arrays: float32 arrays by parameter name (see `expected_parameters`).
+    compress: whether to use HDF5's filters shuffle and gzip. AllenNLP and bilm-tf can read the file too, since h5py
+        undoes the filters. Only rounded weights become much smaller (see `rounding.round_mantissas`).
+
+    Raises WeightsError if arrays are missing, unexpected, misshapen, not float32 or not finite, if row 0 of the
+    character embedding (the mask) is not zero, since the file has no place for it, or if the file can't be written.
+    """
+    check_arrays(arrays, options, f"{path}: not written")
+    datasets = ((entry.dataset, _dataset_values(entry, arrays)) for entry in table_for(options, arrays))
+    write_hdf5(path, datasets, WeightsError, compress=compress)
+
+
+def _dataset_values(entry: Entry, arrays: Mapping[str, Floats]) -> Floats:
+    values = np.empty(entry.shape, dtype="<f4")
+    for part in entry.parts:
+        piece = arrays[part.parameter][part.target]
+        values[part.source] = piece.T if part.transposed else piece
+    return values
+
+
+def _table_of(file: h5py.File, options: BiLMOptions) -> list[Entry]:
+    """Return the table of the datasets in a file, with the optional projections that the file has.
+
+    Raises WeightsError if the file has some but not all datasets of an optional projection.
+    """
+    minimal = weights_table(options, options.has_char_projection, options.has_lstm_projection)
+    names = {entry.dataset for entry in minimal}
+    char_projection, lstm_projection = options.has_char_projection, options.has_lstm_projection
+    optional = [entry.dataset for entry in weights_table(options, True, True) if entry.dataset not in names]
+    for prefix in ("CNN_proj/", "RNN_"):
+        group = [name for name in optional if name.startswith(prefix)]
+        present = [name for name in group if find_dataset(file, name, WeightsError) is not None]
+        missing = [name for name in group if name not in present]
+        if present and missing:
+            message = Errors.WEIGHTS_SOME
+            raise WeightsError(message.format(path=file.filename, present=listed(present), missing=listed(missing)))
+        char_projection |= bool(present) and prefix == "CNN_proj/"
+        lstm_projection |= bool(present) and prefix == "RNN_"
+    return weights_table(options, char_projection, lstm_projection)
+
+
+def _refuse_larger_model(file: h5py.File, options: BiLMOptions) -> None:
+    # Otherwise a file of a larger model would load without an error, and give wrong vectors.
+    n_filters = len(options.filters)
+    beyond = {
+        f"CNN/W_cnn_{n_filters}": ("the length of char_cnn.filters", n_filters),
+        f"CNN_high_{options.n_highway}": ("char_cnn.n_highway", options.n_highway),
+        f"RNN_0/RNN/MultiRNNCell/Cell{options.n_layers}": ("lstm.n_layers", options.n_layers),
+    }
+    for name, (key, got) in beyond.items():
+        if exists(file, name, WeightsError):
+            path = Path(file.filename)
+            raise WeightsError(Errors.WEIGHTS_BEYOND.format(path=path, name=name, key=key, got=got))
+
+
+def _shape_problem(entry: Entry, dataset: h5py.Dataset) -> str | None:
+    """Return what is wrong with a dataset's shape, and the options' keys that it contradicts; None if it is right."""
+    got = shape_of(dataset, entry.dataset, WeightsError)
+    if got == entry.shape:
+        return None
+    if got is not None and len(got) == len(entry.shape):
+        keys = [key for size, (expected, key) in zip(got, entry.axes, strict=True) if size != expected]
+    else:
+        keys = [key for _, key in entry.axes]
+    return Errors.WEIGHTS_SHAPE.format(
+        name=entry.dataset, got=got, expected=entry.shape, keys=", ".join(dict.fromkeys(keys))
+    )
+
+
+ALLENNLP_CHARACTERS = 50  # ELMoCharacterMapper.max_word_length
+BILM_TF_LAYERS = 8  # _pretrained_initializer knows the names of no more
+BILM_TF_CHARACTERS = 262  # the rows of char_embed, with the mask
+# what they ask for, and this package does not
+ALLENNLP_KEYS = ("char_cnn.n_highway", "lstm.cell_clip", "lstm.proj_clip")
+BILM_TF_KEYS = ("char_cnn.n_characters", "lstm.use_skip_connections")
+
+
+class Reader(NamedTuple):
+    """A program that reads official files.
+
+    name: its name.
+    problems: why it cannot read a biLM; empty if it can.
+    """
+
+    name: str
+    problems: list[str]
+
+
+def readers_of(
+    options: BiLMOptions, parameters: Iterable[str] | None = None, contents: Mapping[str, Any] | None = None
+) -> list[Reader]:
+    """Return the programs, each with what it cannot read.
+
+    options: the biLM's sizes.
+    parameters: names of its parameters (see `expected_parameters`); None: those that the sizes require.
+    contents: of its options.json; None: what `BiLMOptions.to_dict` returns.
+    """
+    names = list(expected_parameters(options) if parameters is None else parameters)
+    char_projection = any(name.startswith(CHAR_PROJECTION) for name in names)
+    lstm_projection = any(name.endswith(LSTM_PROJECTION) for name in names)
+    allennlp, bilm_tf = [], []
+    if not lstm_projection:
+        allennlp.append("no projection in the LSTMs (lstm.dim = lstm.projection_dim)")
+    elif not options.has_lstm_projection:
+        bilm_tf.append("a projection in the LSTMs, which it leaves out at these sizes")
+    if not char_projection:
+        allennlp.append("no projection in the character encoder (number of filters = lstm.projection_dim)")
+    elif not options.has_char_projection:
+        bilm_tf.append("a projection in the character encoder, which it leaves out at these sizes")
+    if not options.use_skip_connections:
+        allennlp.append("no skip connections (lstm.use_skip_connections)")
+    if options.max_characters != ALLENNLP_CHARACTERS:
+        allennlp.append(f"{options.max_characters} characters a token, not {ALLENNLP_CHARACTERS}")
+    if options.n_filters < options.projection_dim:
+        bilm_tf.append("fewer filters than lstm.projection_dim")
+    if options.n_layers > BILM_TF_LAYERS:
+        bilm_tf.append(f"more than {BILM_TF_LAYERS} LSTM layers")
+    contents = contents or options.to_dict()
+    allennlp += _absent(contents, ALLENNLP_KEYS)
+    bilm_tf += _absent(contents, BILM_TF_KEYS)
+    if contents["char_cnn"].get("n_highway", 0) is None:
+        allennlp.append("char_cnn.n_highway is null")
+    if contents["char_cnn"].get("n_characters", BILM_TF_CHARACTERS) != BILM_TF_CHARACTERS:
+        bilm_tf.append(f"char_cnn.n_characters is not {BILM_TF_CHARACTERS}, as it is for prediction")
+    return [Reader("this package", []), Reader("AllenNLP", allennlp), Reader("bilm-tf", bilm_tf)]
+
+
+def _absent(contents: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
+    paths = (key.split(".") for key in keys)
+    return [f"no {part}.{name} in options.json" for part, name in paths if name not in contents[part]]
+
+
+def readers_told(options: BiLMOptions, parameters: Iterable[str] | None = None) -> str:
+    """Return a line that names the programs that can read a biLM, and says why the others cannot.
+
+    options, parameters: as in `readers_of`.
+    """
+    readers = readers_of(options, parameters)
+    able = ", ".join(reader.name for reader in readers if not reader.problems)
+    unable = [f"not {reader.name}: {', '.join(reader.problems)}" for reader in readers if reader.problems]
+    return "; ".join([able, *unable])

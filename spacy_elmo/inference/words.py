@@ -1,0 +1,211 @@
+"""Layer 0: the character encoder's vectors of words, with a cache of the most recently used ones."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..formats.characters import boundary_ids, words_to_ids
+from ..formats.options import BiLMOptions
+from ..modules.char_cnn import Convolutions, highway_sum_in_place
+from .linear import PrepackedLinear, joined, split
+from .packing import gather_rows, scatter_rows
+from .workers import fork_lock, run_all
+
+PREFIX = "char_cnn."  # the names of the encoder's weights among the biLM's start with it
+ROWS = 128  # usual number of words
+PART = 128  # columns of a matrix in each part (see COLUMNS in linear.py)
+ROWS_OF = 16  # matrix multiplications have a multiple of this number of rows
+
+
+class _Matrix(NamedTuple):
+    """A matrix that is laid out.
+
+    multiply: the matrix multiplication.
+    remainder: the weight minus its bfloat16 rounding (see `split`); None: not stored.
+    """
+
+    multiply: PrepackedLinear
+    remainder: Tensor | None
+
+
+class WordEncoder:
+    """Computes the vectors of layer 0 from character ids. It can run after `lay_out`.
+
+    options: the biLM's options.
+    dtype: type of the matrix multiplications of the highway layers and the projection, float32 or bfloat16.
+    lossless: whether `matrices` can restore the weights. Then they must be float32.
+    """
+
+    def __init__(self, options: BiLMOptions, dtype: torch.dtype, lossless: bool) -> None:
+        self.options, self.dtype, self.lossless = options, dtype, lossless
+        self._matrices: dict[str, _Matrix] = {}
+        self._highways: list[tuple[PrepackedLinear, PrepackedLinear]] = []
+        self._projection: PrepackedLinear | None = None
+
+    def lay_out(self, weights: dict[str, Tensor]) -> None:
+        """Lay out the matrices. After an error, call it again with the same `weights`.
+
+        weights: the biLM's weights by parameter name. Each matrix is removed from it after it is laid out. The
+            convolutions and biases are not removed, and are shared.
+        """
+        highways = [f"{PREFIX}highways.{k}" for k in range(self.options.n_highway)]
+        projection = f"{PREFIX}projection"
+        pairs = [(f"{name}.carry", f"{name}.transform") for name in highways]
+        names = [name for pair in pairs for name in pair] + [projection] * (f"{projection}.bias" in weights)
+        for name in names:
+            if name not in self._matrices:
+                self._matrices[name] = self._laid_out(weights[f"{name}.weight"], weights[f"{name}.bias"])
+                del weights[f"{name}.weight"]
+        multiply = {name: matrix.multiply for name, matrix in self._matrices.items()}
+        self._highways = [(multiply[carry], multiply[transform]) for carry, transform in pairs]
+        self._projection = multiply.get(projection)
+        self.convolutions = _convolutions(self.options, weights)
+        self.tables = self.convolutions.tables()
+
+    def _laid_out(self, weight: Tensor, bias: Tensor) -> _Matrix:
+        remainder = None
+        if (weight.dtype, self.dtype) == (torch.float32, torch.bfloat16):
+            weight, remainder = split(weight)
+        multiply = PrepackedLinear(weight, bias, ROWS, self.dtype, PART)
+        return _Matrix(multiply, remainder if self.lossless else None)
+
+    def matrices(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield names and copies of the matrices that `lay_out` has removed, bit for bit as they were."""
+        for name, (multiply, remainder) in self._matrices.items():
+            yield f"{name}.weight", multiply.plain if remainder is None else joined(multiply.plain, remainder)
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """Encode words.
+
+        ids: *Shape:* (words, characters), character ids.
+
+        Returns *Shape:* (words, projection_dim), float32.
+        """
+        if not len(ids):
+            return ids.new_zeros(0, self.options.projection_dim, dtype=torch.float32)
+        # padded once for all matrix multiplications; PrepackedLinear would pad each of them
+        x = F.pad(self.convolutions.pool(ids, self.tables).float(), (0, 0, 0, -len(ids) % ROWS_OF))
+        for carry, transform in self._highways:
+            x = highway_sum_in_place(x, carry(x), transform(x))
+        return (x if self._projection is None else self._projection(x))[: len(ids)]
+
+
+def _convolutions(options: BiLMOptions, weights: dict[str, Tensor]) -> Convolutions:
+    names = [f"{PREFIX}convolutions.{k}" for k in range(len(options.filters))]
+    filters = [(weights[f"{name}.weight"], weights[f"{name}.bias"]) for name in names]
+    return Convolutions(options, weights[f"{PREFIX}embedding.weight"], filters)
+
+
+CACHED_WORDS = 16384  # the default; 32 MB at the original size, 8 MB with en_mini
+# Number of words that are encoded together. Fewer are not worth a thread. More only need more memory.
+MIN_WORDS, MAX_WORDS = 16, 256
+_LOCK = fork_lock()  # shared by all caches; each holds it only while it copies vectors
+
+
+class WordVectors:
+    """The character encoder with a cache of bounded size, so that a frequent word is encoded once for all batches.
+
+    A vector depends only on its word, except for rounding, which also depends on the words that are encoded with it.
+    So vectors from the cache agree within 1e-5 with those that are computed again.
+
+    It is thread-safe.
+
+    encoder: the character encoder, laid out.
+    device: the device of its weights.
+    size: number of words in the cache, at most. The least recently used ones are dropped. 0: no cache.
+    """
+
+    def __init__(self, encoder: WordEncoder, device: torch.device, size: int) -> None:
+        self.encoder, self.options, self.device, self.size = encoder, encoder.options, device, size
+        self._slots: OrderedDict[str, int] = OrderedDict()
+        # the vectors of the cached words; it grows to `size` rows
+        self._table = torch.empty(min(size, 1024), self.options.projection_dim, dtype=torch.float32, device=device)
+        self.boundary = encoder(torch.from_numpy(boundary_ids(self.options.max_characters)).to(device))
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def clear(self) -> None:
+        """Empty the cache. The vectors that follow have the same bits as those of a new one."""
+        with _LOCK:
+            self._slots.clear()
+
+    def __call__(self, words: Sequence[str]) -> Tensor:
+        """Return the vectors of `<S>` and `</S>`, followed by those of words.
+
+        words: distinct words.
+
+        Returns *Shape:* (2 + words, projection_dim), float32.
+        """
+        vectors = self._new_rows(len(self.boundary) + len(words))
+        vectors[: len(self.boundary)] = self.boundary
+        self._fill(words, vectors[len(self.boundary) :])
+        return vectors
+
+    def _fill(self, words: Sequence[str], vectors: Tensor) -> None:
+        if not self.size:
+            self._encode(words, vectors)
+            return
+        with _LOCK:
+            slots = np.array([self._slots.get(word, -1) for word in words], np.int64)
+            for word, slot in zip(words, slots.tolist()):
+                if slot >= 0:
+                    self._slots.move_to_end(word)
+            gather_rows(self._table, slots.clip(0), vectors)
+        missing = np.flatnonzero(slots < 0)
+        if len(missing):
+            unknown = [words[i] for i in missing.tolist()]
+            new = self._new_rows(len(unknown))
+            self._encode(unknown, new)
+            scatter_rows(vectors, missing, new)
+            self._add_to_cache(unknown, new)
+
+    def _encode(self, words: Sequence[str], vectors: Tensor) -> None:
+        ids = torch.from_numpy(words_to_ids(words, self.options.max_characters)).to(self.device)
+        n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
+        size = max(MIN_WORDS, min(-(-len(words) // n_threads), MAX_WORDS))
+
+        @torch.no_grad()
+        def encode(part: slice) -> None:
+            vectors[part] = self.encoder(ids[part])
+
+        parts = [slice(first, first + size) for first in range(0, len(words), size)]
+        run_all([partial(encode, part) for part in parts], n_threads)
+
+    def _new_rows(self, rows: int) -> Tensor:
+        return self._table.new_empty(rows, self._table.shape[1])
+
+    def _add_to_cache(self, words: Sequence[str], vectors: Tensor) -> None:
+        """Add words that are not in the cache. If it is full, they replace the least recently used ones."""
+        # long tokens rarely occur again, and would make the keys large
+        short = [i for i, word in enumerate(words) if len(word) <= self.options.max_characters]
+        with _LOCK:
+            # another thread may have added some of them in the meantime
+            new = [i for i in short if words[i] not in self._slots][-self.size :]
+            slots = []
+            for i in new:
+                slot = len(self._slots) if len(self._slots) < self.size else self._slots.popitem(last=False)[1]
+                self._slots[words[i]] = slot
+                slots.append(slot)
+            try:
+                self._grow()
+                values = self._new_rows(len(new))
+                gather_rows(vectors, np.array(new, np.int64), values)
+                scatter_rows(self._table, np.array(slots, np.int64), values)
+            except BaseException:
+                self._slots.clear()  # some rows may not have been written
+                raise
+
+    def _grow(self) -> None:
+        """Enlarge the table, if it has too few rows. It at least doubles, up to `size` rows."""
+        rows = len(self._table)
+        if len(self._slots) > rows:
+            table = self._new_rows(min(self.size, max(len(self._slots), 2 * rows)))
+            gather_rows(self._table, np.arange(rows), table[:rows])
+            self._table = table

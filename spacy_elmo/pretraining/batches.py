@@ -1,0 +1,478 @@
+"""Batches for truncated back-propagation: streams of sentences, cut into windows of a fixed number of steps.
+
+Both directions read the same sentences at the same time.
+"""
+
+import multiprocessing
+import multiprocessing.util
+import os
+import signal
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import CheckpointError, ElmoError, Errors, ProcessError, SettingsError
+from ..formats.characters import boundary_ids, words_to_ids
+from .prepared import PreparedCorpus
+from .vocabulary import END, START, Vocabulary
+
+Order = npt.NDArray[np.int64]
+
+
+class BlockShuffle:
+    """Shuffles the sentences inside each block, and the blocks among themselves, differently in each epoch.
+
+    A block is a run of consecutive sentences. Memory grows with the number of blocks and with `n_cached`.
+
+    n: number of sentences.
+    block: sentences of a block; the last block may have fewer.
+    seed: decides the order of every epoch.
+    n_cached: number of shuffled blocks that are remembered.
+    """
+
+    def __init__(self, n: int, block: int, seed: int, n_cached: int) -> None:
+        self.n, self.block, self.seed = n, block, seed
+        self.n_blocks = -(-n // block)
+        self._blocks = lru_cache(maxsize=4)(self._shuffled_blocks)  # streams are at most a few epochs apart
+        self._inside = lru_cache(maxsize=n_cached)(self._shuffled_inside)
+
+    def number(self, epoch: int, position: int) -> int:
+        """Return the number of the sentence that is read at a position of an epoch.
+
+        epoch: from 0.
+        position: 0 to n - 1.
+        """
+        blocks, starts = self._blocks(epoch)
+        rank = int(np.searchsorted(starts, position, side="right")) - 1
+        block = int(blocks[rank])
+        return block * self.block + int(self._inside(epoch, block)[position - starts[rank]])
+
+    def _shuffled_blocks(self, epoch: int) -> tuple[Order, Order]:
+        """Return the blocks in the order of an epoch, and the position at which each starts; both (blocks,)."""
+        blocks = np.random.default_rng([self.seed, epoch]).permutation(self.n_blocks)
+        sizes = np.minimum(self.block, self.n - blocks * self.block)
+        return blocks, np.concatenate([[0], np.cumsum(sizes)[:-1]])
+
+    def _shuffled_inside(self, epoch: int, block: int) -> Order:
+        size = min(self.block, self.n - block * self.block)
+        return np.random.default_rng([self.seed, epoch, block]).permutation(size)
+
+
+Ids = npt.NDArray[np.int32]
+CAPACITY = 1 << 18  # words: 26 MB of character ids at 50 per word
+
+
+class WordTable:
+    """Numbers distinct words in the order in which they come, and stores their character ids.
+
+    Number 0 is `<S>` and number 1 is `</S>`. The table grows until `full` is true. It never clears itself, since that
+    would invalidate numbers in use: its owner calls `clear`.
+
+    max_characters: character ids of a word.
+    capacity: words at which the table is full.
+    """
+
+    def __init__(self, max_characters: int, capacity: int = CAPACITY) -> None:
+        self.max_characters, self.capacity = max_characters, capacity
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all words. Numbers returned earlier become invalid."""
+        self._numbers: dict[str, int] = {}
+        self._characters = np.empty((1024, self.max_characters), np.int16)
+        self._characters[:2] = boundary_ids(self.max_characters)
+        self._n = 2
+
+    @property
+    def full(self) -> bool:
+        """Whether the capacity is reached, so that the table should be cleared."""
+        return self._n >= self.capacity
+
+    def numbers(self, words: Sequence[str]) -> Ids:
+        """Return the number of each word, *Shape:* (words,). New words are added to the table."""
+        known = self._numbers
+        new = list(dict.fromkeys(word for word in words if word not in known))
+        if new:
+            self._add(new)
+        return np.array([known[word] for word in words], np.int32)
+
+    def _add(self, words: list[str]) -> None:
+        stop = self._n + len(words)
+        if stop > len(self._characters):
+            grown = np.empty((max(stop, 2 * len(self._characters)), self.max_characters), np.int16)
+            grown[: self._n] = self._characters[: self._n]
+            self._characters = grown
+        self._characters[self._n : stop] = words_to_ids(words, self.max_characters)
+        self._numbers.update(zip(words, range(self._n, stop)))
+        self._n = stop
+
+    def characters(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the character ids of words.
+
+        numbers: *Shape:* (words,), as `numbers` returned them.
+
+        Returns *Shape:* (words, max_characters).
+        """
+        return self._characters[numbers].astype(np.int64)
+
+
+class Window(NamedTuple):
+    """One batch: the next steps of all streams.
+
+    The first axis of `inputs` and `targets` is the direction, forward then backward. Each direction is in its own
+    reading order.
+
+    characters: *Shape:* (distinct words, max_characters), character ids of the distinct words of the batch.
+    inputs: *Shape:* (2, steps, streams), the words that are read, as rows of `characters`.
+    targets: *Shape:* (2, steps, streams), the words to predict, as ids of the vocabulary.
+    starts: *Shape:* (steps, streams), true at the first step of each sentence, for both directions.
+    """
+
+    characters: npt.NDArray[np.int64]
+    inputs: npt.NDArray[np.int64]
+    targets: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.bool_]
+
+
+class StreamRange(NamedTuple):
+    """The streams that one process reads.
+
+    total: number of streams of all processes.
+    first: number of this process's first stream, from 0.
+    n: number of this process's streams.
+    """
+
+    total: int
+    first: int
+    n: int
+
+
+def reading_order(words: Ids, targets: Ids) -> Ids:
+    """Return a sentence as each direction reads and predicts it.
+
+    Forward reads `<S> w1 .. wN` and predicts `w1 .. wN </S>`. Backward reads `</S> wN .. w1` and predicts
+    `wN .. w1 <S>`.
+
+    words: *Shape:* (words,), numbers of the words that are read (`WordTable`).
+    targets: *Shape:* (words,), ids of the same words in the vocabulary.
+
+    Returns *Shape:* (4, words + 1): forward inputs, forward targets, backward inputs, backward targets.
+    """
+    rows = np.empty((4, len(words) + 1), np.int32)
+    rows[0, 0], rows[0, 1:] = START, words
+    rows[1, :-1], rows[1, -1] = targets, END
+    rows[2, 0], rows[2, 1:] = END, words[::-1]
+    rows[3, :-1], rows[3, -1] = targets[::-1], START
+    return rows
+
+
+class Streams:
+    """Divides a corpus evenly among streams, each of which reads its part sentence by sentence, epoch after epoch.
+
+    `next` returns the next batch. To resume a run, save what `state` returns and hand it to `restore` of new Streams
+    with the same arguments: they return the same batches from there on.
+
+    corpus: the sentences.
+    vocabulary: of the targets.
+    max_characters: character ids of a word.
+    streams: the streams of this process.
+    block: sentences of a block; see BlockShuffle.
+    seed: of the shuffling.
+    """
+
+    def __init__(
+        self,
+        corpus: PreparedCorpus,
+        vocabulary: Vocabulary,
+        max_characters: int,
+        streams: StreamRange,
+        block: int,
+        seed: int,
+    ) -> None:
+        self.corpus, self.vocabulary = corpus, vocabulary
+        self.count = streams.n
+        bounds = np.linspace(0, len(corpus), streams.total + 1).astype(np.int64)
+        self.bounds = bounds[streams.first : streams.first + self.count + 1]
+        self.order = BlockShuffle(len(corpus), block, seed, n_cached=2 * self.count)
+        self.table = WordTable(max_characters)
+        self.epoch = np.zeros(self.count, np.int64)
+        self.position = self.bounds[:-1].copy()
+        self.offset = np.zeros(self.count, np.int64)  # steps of the current sentence that were read already
+        self._rows: list[Ids | None] = [None] * self.count
+
+    def state(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Return how far each stream has read.
+
+        Returns "epoch", "position" (of the sentence in the epoch's order) and "offset" (steps of that sentence which
+        were read), each of *Shape:* (streams,).
+        """
+        return {"epoch": self.epoch.copy(), "position": self.position.copy(), "offset": self.offset.copy()}
+
+    def restore(self, state: dict[str, npt.NDArray[np.int64]]) -> None:
+        """Continue from a saved state.
+
+        state: as `state` returned it.
+
+        Raises CheckpointError if a stream has no such position; then nothing is changed.
+        """
+        epoch, position, offset = (state[name].copy() for name in ("epoch", "position", "offset"))
+        inside = (epoch >= 0) & (position >= self.bounds[:-1]) & (position < self.bounds[1:]) & (offset >= 0)
+        for stream in np.flatnonzero(inside).tolist():
+            sentence = self.order.number(int(epoch[stream]), int(position[stream]))
+            inside[stream] = offset[stream] <= self.corpus.lengths[sentence]  # of its words + 1 steps the last is left
+        if not inside.all():
+            wrong = int(np.argmin(inside))
+            place = f"epoch {epoch[wrong]}, sentence {position[wrong]}, word {offset[wrong]}"
+            raise CheckpointError(Errors.CHECKPOINT_PLACE.format(stream=wrong, place=place))
+        self.epoch, self.position, self.offset = epoch, position, offset
+        self._rows = [None] * self.count
+
+    def next(self, steps: int) -> Window:
+        """Return the next batch.
+
+        steps: positions of each stream in the batch, 1 or more.
+        """
+        if self.table.full:
+            self.table.clear()
+            self._rows = [None] * self.count
+        rows = np.empty((4, steps, self.count), np.int64)
+        starts = np.zeros((steps, self.count), np.bool_)
+        for stream in range(self.count):
+            self._fill(stream, rows[:, :, stream], starts[:, stream])
+        words, first, inputs = np.unique(rows[[0, 2]], return_index=True, return_inverse=True)
+        # The distinct words are in the order of their first occurrence in the batch. Their numbers in the table depend
+        # on earlier batches, and another order of rows would change the last bits of the results.
+        order = np.argsort(first)
+        row_of_input = np.argsort(order)[inputs].reshape(2, steps, -1)
+        return Window(self.table.characters(words[order]), row_of_input, rows[[1, 3]], starts)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to end. `ReadAhead` has processes."""
+
+    def _fill(self, stream: int, rows: npt.NDArray[np.int64], starts: npt.NDArray[np.bool_]) -> None:
+        filled, steps = 0, rows.shape[1]
+        while filled < steps:
+            sentence, offset = self._current(stream), int(self.offset[stream])
+            part = sentence[:, offset : offset + steps - filled]
+            rows[:, filled : filled + part.shape[1]] = part
+            starts[filled] |= offset == 0
+            filled += part.shape[1]
+            self.offset[stream] = offset + part.shape[1]
+            if self.offset[stream] >= sentence.shape[1]:  # it is never greater; if it were, == would loop forever
+                self._advance(stream)
+
+    def _current(self, stream: int) -> Ids:
+        rows = self._rows[stream]
+        if rows is None:
+            words = self.corpus.sentence(self.order.number(int(self.epoch[stream]), int(self.position[stream])))
+            rows = self._rows[stream] = reading_order(self.table.numbers(words), self.vocabulary.ids(words))
+        return rows
+
+    def _advance(self, stream: int) -> None:
+        self._rows[stream], self.offset[stream] = None, 0
+        self.position[stream] += 1
+        if self.position[stream] == self.bounds[stream + 1]:
+            self.position[stream] = self.bounds[stream]
+            self.epoch[stream] += 1
+
+
+Place = Mapping[str, npt.NDArray[np.int64]]
+_AHEAD = 4  # batches that are ready before they are needed
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+
+
+class _Part(NamedTuple):
+    """The next steps of some of the streams.
+
+    window: as `Streams.next` returns it, but in smaller types, because it is sent to another process.
+    place: how far these streams have read.
+    """
+
+    window: Window
+    place: Place
+
+
+class _Reader(NamedTuple):
+    """A process that reads some of the streams.
+
+    process: it ends when nothing reads the pipe any more.
+    pipe: where its parts come from.
+    """
+
+    process: BaseProcess
+    pipe: Connection
+
+
+class ReadAhead:
+    """Reads what `Streams` reads, in several processes.
+
+    A word that several processes read in a batch is in it several times. So the numbers of rows differ from those of
+    `Streams`; what they mean is the same.
+
+    corpus, vocabulary, max_characters, streams, block, seed: as of `Streams`.
+    readers: number of processes, a divisor of the number of streams.
+    steps: positions of each stream in a batch.
+
+    Raises SettingsError if the streams can't be divided.
+    """
+
+    def __init__(
+        self,
+        corpus: PreparedCorpus,
+        vocabulary: Vocabulary,
+        max_characters: int,
+        streams: StreamRange,
+        block: int,
+        seed: int,
+        readers: int,
+        steps: int,
+    ) -> None:
+        check_readers(readers, streams.n)
+        self._arguments: dict[str, Any] = {
+            "corpus": corpus,
+            "vocabulary": vocabulary,
+            "max_characters": max_characters,
+            "block": block,
+            "seed": seed,
+        }
+        self._streams, self.readers, self.steps = streams, readers, steps
+        self._in_place = Streams(streams=streams, **self._arguments)  # which checks a place that is restored
+        self._place: Place = self._in_place.state()
+        self._processes: list[_Reader] = []
+        self._thread: ThreadPoolExecutor | None = None
+        self._coming: deque[Future[tuple[Window, Place] | ElmoError]] = deque()
+        # at the end of the program: it would wait for readers that wait for it
+        self._at_exit = multiprocessing.util.Finalize(self, _end, (self._processes,), exitpriority=0)
+
+    def state(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Return how far each stream has been used, as `Streams.state` does. What was read ahead does not count."""
+        return {name: values.copy() for name, values in self._place.items()}
+
+    def restore(self, state: dict[str, npt.NDArray[np.int64]]) -> None:
+        """Continue from a saved state, as `Streams.restore` does. Raises CheckpointError if there is no such place."""
+        self._in_place.restore(state)
+        self.close()
+        self._place = self._in_place.state()
+
+    def next(self, steps: int) -> Window:
+        """Return the next batch.
+
+        steps: those that this object was made for.
+
+        Raises CorpusError as `Streams.next` does, and ProcessError if one of the processes was killed.
+        """
+        assert steps == self.steps
+        if self._thread is None:
+            self._start()
+            self._thread = ThreadPoolExecutor(1)
+        while len(self._coming) <= _AHEAD:
+            self._coming.append(self._thread.submit(self._assemble))
+        coming = self._coming.popleft().result()
+        if isinstance(coming, ElmoError):
+            self.close()
+            raise coming
+        window, self._place = coming
+        return window
+
+    def close(self) -> None:
+        """End the processes. What they have read ahead is read again by the next call of `next`."""
+        _end(self._processes)
+        if self._thread is not None:
+            self._thread.shutdown()  # what it waits for has come to its end
+        self._coming.clear()
+        self._thread = None
+
+    def _start(self) -> None:
+        context, share = multiprocessing.get_context(), self._streams.n // self.readers
+        pipes: list[Connection] = []
+        for number in range(self.readers):
+            begin = number * share
+            streams = StreamRange(self._streams.total, self._streams.first + begin, share)
+            place = {name: values[begin : begin + share] for name, values in self._place.items()}
+            receiving, sending = context.Pipe(duplex=False)
+            pipes.append(receiving)
+            arguments = (sending, pipes, self._arguments | {"streams": streams}, place, self.steps)
+            process = context.Process(target=_read, args=arguments, daemon=True)
+            process.start()
+            sending.close()  # the reader has the only one, so its death ends the pipe
+            self._processes.append(_Reader(process, receiving))
+
+    def _assemble(self) -> tuple[Window, Place] | ElmoError:
+        parts: list[_Part] = []
+        for process, pipe in self._processes:
+            try:
+                part = pipe.recv()
+            except (EOFError, OSError):
+                process.join(1)
+                return ProcessError(Errors.READER_DIED.format(code=process.exitcode, readers=self.readers))
+            if isinstance(part, ElmoError):
+                return part
+            parts.append(part)
+        windows = [part.window for part in parts]
+        first = np.cumsum([0, *(len(window.characters) for window in windows[:-1])], dtype=np.int32)
+        window = Window(
+            np.concatenate([window.characters for window in windows]),
+            np.concatenate([window.inputs + begin for window, begin in zip(windows, first)], 2),
+            np.concatenate([window.targets for window in windows], 2),
+            np.concatenate([window.starts for window in windows], 1),
+        )
+        return window, {name: np.concatenate([part.place[name] for part in parts]) for name in self._place}
+
+
+def check_readers(readers: int, streams: int) -> None:
+    """Raise SettingsError if streams can't be divided among readers.
+
+    readers: number of processes; 0: none.
+    streams: of the process that trains.
+    """
+    if readers and streams % readers:
+        divisors = [str(number) for number in range(1, min(streams, 256) + 1) if streams % number == 0]
+        raise SettingsError(Errors.READERS.format(got=readers, streams=streams, divisors=", ".join(divisors)))
+
+
+def _read(
+    sending: Connection, receiving: Sequence[Connection], arguments: Mapping[str, Any], place: Place, steps: int
+) -> None:
+    """Send the parts of some streams for ever; an ElmoError is sent, too, as the last.
+
+    sending: where they are sent to.
+    receiving: the other ends of this pipe and of those of earlier readers, which this process has inherited.
+    arguments: of `Streams`.
+    place: where the streams begin.
+    steps: positions of each stream in a batch.
+    """
+    for name in _SIGNALS:  # to the whole group: the process that trains ends the readers after its update
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    for pipe in receiving:  # so that only the process that trains keeps the pipe open
+        pipe.close()
+    try:
+        streams = Streams(**arguments)
+        streams.restore(dict(place))
+        while True:
+            try:
+                characters, inputs, targets, starts = streams.next(steps)
+            except ElmoError as error:
+                sending.send(error)
+                return
+            small = Window(characters.astype(np.int16), inputs.astype(np.int32), targets.astype(np.int32), starts)
+            sending.send(_Part(small, streams.state()))
+    except OSError:  # nothing reads the pipe any more
+        os._exit(0)
+
+
+def _end(processes: list[_Reader]) -> None:
+    """Kill processes, wait for them, and empty the list."""
+    for process, _ in processes:
+        process.kill()
+    for process, pipe in processes:
+        process.join()
+        pipe.close()
+    processes.clear()

@@ -1,0 +1,253 @@
+"""Several processes of one run, started by torchrun, on torch.distributed.
+
+Each process reads streams that no other one reads. Their gradients are summed, so that all make the same updates.
+"""
+
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import NoReturn
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ..errors import ElmoError, Errors, OtherProcessError, ProcessError, SettingsError, shown
+
+_MOST = 2**31 - 1  # torch.distributed counts processes in a C int
+_LAST_PORT = 2**16 - 1
+
+
+def environment() -> tuple[int, int]:
+    """Return the rank of this process, from 0, and the number of processes: RANK and WORLD_SIZE.
+
+    If WORLD_SIZE is not set or 1, the result is (0, 1), and the other variables are ignored.
+
+    Raises ProcessError, which names the variable, if a number is out of range, or if MASTER_ADDR or MASTER_PORT can't
+    be used.
+    """
+    if "WORLD_SIZE" not in os.environ:
+        return 0, 1
+    size = _number("WORLD_SIZE", 1, _MOST)
+    if size == 1:
+        return 0, 1
+    rank = _number("RANK", 0, size - 1)
+    if not os.environ.get("MASTER_ADDR"):
+        _refuse("MASTER_ADDR", "the address of the first process's machine")
+    _number("MASTER_PORT", 1, _LAST_PORT)
+    return rank, size
+
+
+def local_rank() -> int:
+    """Return the rank of this process among those of its machine, LOCAL_RANK; 0 if there is one process.
+
+    Raises ProcessError as `environment` does.
+    """
+    size = environment()[1]
+    return 0 if size == 1 or "LOCAL_RANK" not in os.environ else _number("LOCAL_RANK", 0, size - 1)
+
+
+def _number(name: str, least: int, most: int) -> int:
+    try:
+        number = int(os.environ[name])
+    except (KeyError, ValueError):
+        number = least - 1
+    if not least <= number <= most:
+        _refuse(name, f"a whole number from {least} to {most}")
+    return number
+
+
+def _refuse(name: str, expected: str) -> NoReturn:
+    got = shown(os.environ[name]) if name in os.environ else "not set"
+    raise ProcessError(Errors.PROCESS_VARIABLE.format(name=name, got=got, expected=expected))
+
+
+TIMEOUT = timedelta(minutes=10)  # of operations that all processes reach at about the same time
+PATIENCE = timedelta(days=1)  # while the first process prepares a text, evaluates or writes
+
+
+class Group:
+    """The processes of a run. A single process needs no torch.distributed.
+
+    All methods but `first` must be called by all processes, in the same order: each waits for the others. They raise
+    ProcessError if another process has died or can't be reached.
+
+    rank: number of this process, from 0.
+    size: number of processes.
+    device: where tensors must be for the messages of an update; None: the CPU.
+    patient: the same processes with a longer timeout; None if there is one process.
+    """
+
+    def __init__(
+        self,
+        rank: int = 0,
+        size: int = 1,
+        device: torch.device | None = None,
+        patient: dist.ProcessGroup | None = None,
+    ) -> None:
+        self.rank, self.size, self._patient = rank, size, patient
+        self.device = torch.device("cpu") if device is None else device
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes the files."""
+        return self.rank == 0
+
+    def sum(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Return the sum of each tensor over all processes, by one message.
+
+        tensors: of the same type, on the group's device, and of the same shapes in all processes.
+        """
+        if self.size == 1:
+            return list(tensors)
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        with _errors_of_others():
+            dist.all_reduce(flat)
+        return [part.view(tensor.shape) for part, tensor in zip(flat.split([t.numel() for t in tensors]), tensors)]
+
+    def union(self, numbers: Tensor) -> Tensor:
+        """Return the distinct numbers of all processes, sorted, *Shape:* (distinct,).
+
+        numbers: of any shape, int64, at least one.
+        """
+        distinct: Tensor = torch.unique(numbers)
+        if self.size == 1:
+            return distinct
+        longest = self._largest(len(distinct))
+        # all messages must have one size; a repeated number changes nothing
+        padded = torch.cat([distinct, distinct[:1].expand(longest - len(distinct))]).to(self.device)
+        united: Tensor = torch.unique(torch.cat(self._gather(padded)))
+        return united.to(numbers.device)
+
+    def concatenate(self, tensor: Tensor, dim: int) -> Tensor:
+        """Return the tensors of all processes, concatenated in the order of their ranks.
+
+        tensor: of the same type and shape in all processes.
+        dim: axis along which they are concatenated.
+        """
+        if self.size == 1:
+            return tensor
+        return torch.cat([part.to(tensor.device) for part in self._gather(tensor.contiguous().to(self.device))], dim)
+
+    def largest(self, number: int) -> int:
+        """Return the largest number of all processes."""
+        return number if self.size == 1 else self._largest(number)
+
+    def from_first(self, number: float) -> float:
+        """Return the number of the first process. It may be hours late, for example if it evaluates before."""
+        if self.size == 1:
+            return number
+        value = torch.tensor([number], dtype=torch.float64)
+        with _errors_of_others():
+            dist.broadcast(value, 0, group=self._patient)
+        return value.item()
+
+    @torch.no_grad()
+    def copy_first(self, tensors: Sequence[Tensor]) -> None:
+        """Overwrite tensors with those of the first process. tensors: of the same shapes in all processes."""
+        if self.size > 1:
+            with _errors_of_others():
+                for tensor in tensors:
+                    dist.broadcast(tensor, 0)
+
+    def check_alike(self, value: object, error: ElmoError) -> None:
+        """Raise an error in each process whose value differs from that of the first process.
+
+        value: is compared by its repr.
+        error: what is raised. In the other processes OtherProcessError is raised.
+        """
+        checksum = zlib.crc32(repr(value).encode())
+        alike = self.from_first(checksum) == checksum
+        with self.together():
+            if not alike:
+                raise error
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Let all processes reach the end of the block, or none continue after it. They wait up to a day.
+
+        If the block raises in one process, the error is raised there, and OtherProcessError in the others, so that it
+        is reported once. If it raises in several, the process of the lowest rank reports its error.
+        """
+        failed: Exception | None = None
+        try:
+            yield
+        except Exception as error:
+            if self.size == 1 or isinstance(error, ProcessError):  # nobody else waits, or the others can't be reached
+                raise
+            failed = error
+        if self.size == 1:
+            return
+        try:
+            highest = self._largest(0 if failed is None else self.size - self.rank, self._patient)
+        except ProcessError:
+            if failed is None:
+                raise
+            raise failed from None
+        if not highest:
+            return
+        reporter = self.size - highest
+        if failed is not None and reporter == self.rank:
+            raise failed
+        raise OtherProcessError(Errors.PROCESS_FAILED.format(rank=reporter)) from failed
+
+    def _largest(self, number: int, patient: dist.ProcessGroup | None = None) -> int:
+        value = torch.tensor([number], device=self.device if patient is None else "cpu")
+        with _errors_of_others():
+            dist.all_reduce(value, dist.ReduceOp.MAX, group=patient)
+        return int(value)
+
+    def _gather(self, tensor: Tensor) -> list[Tensor]:
+        parts = [torch.empty_like(tensor) for _ in range(self.size)]
+        with _errors_of_others():
+            dist.all_gather(parts, tensor)
+        return parts
+
+
+@contextmanager
+def _errors_of_others() -> Iterator[None]:
+    """Turn what gloo and NCCL raise into ProcessError."""
+    try:
+        yield
+    except RuntimeError as error:
+        # the message without the location in their source code before it, and the advice after it
+        reason = re.sub(r"^\[\S*\] ", "", str(error).strip().split("\n")[0]).split(". ")[0]
+        raise ProcessError(Errors.PROCESS_DIED.format(reason=reason)) from error
+
+
+@contextmanager
+def processes(device: str) -> Iterator[Group]:
+    """Yield the group of processes that torchrun started; without torchrun, a group of this process alone.
+
+    CPUs use gloo, GPUs NCCL. LOCAL_RANK is the number of a process's GPU.
+
+    device: "cpu" or "cuda".
+
+    Raises ProcessError if an environment variable can't be used or another process can't be reached, and SettingsError
+    if there is no such GPU.
+    """
+    _, size = environment()
+    gpu = local_rank()
+    where = torch.device(device, gpu) if device == "cuda" else torch.device(device)
+    if device == "cuda" and torch.cuda.device_count() <= gpu:
+        raise SettingsError(Errors.NO_GPU.format(got=torch.cuda.device_count(), expected=gpu + 1))
+    if device == "cuda":
+        torch.cuda.set_device(where)
+    if size == 1:
+        yield Group(device=where)
+        return
+    with _errors_of_others():
+        dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=TIMEOUT)
+    try:
+        with _errors_of_others():
+            patient = dist.new_group(timeout=PATIENCE, backend="gloo")
+        yield Group(dist.get_rank(), dist.get_world_size(), where, patient)
+    except ProcessError:  # destroy_process_group would wait for a dead process
+        raise
+    except BaseException:
+        dist.destroy_process_group()
+        raise
+    dist.destroy_process_group()

@@ -1,0 +1,274 @@
+"""A biLM with its softmax and its vocabulary, and the folder that holds them."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ..errors import ElmoError, Errors, SettingsError, WeightsError, shown
+from ..formats.atomic import is_unfinished, replacing_folder
+from ..formats.contents import ask_output_layer as ask_output_layer
+from ..formats.contents import read_output_layer as read_trusted
+from ..formats.names import find_point, folder_named, folder_of, is_hidden, is_named
+from ..formats.options import read_options, write_options
+from ..formats.paths import sha256_of
+from ..formats.softmax import write_adaptive, write_softmax
+from ..formats.weights import read_weights, write_weights
+from ..modules import BiLM
+from ..modules.loading import BEST as BEST
+from ..modules.loading import EMBEDDED, best_of_run, embedded_files, no_bilm
+from ..modules.loading import OPTIONS as OPTIONS
+from ..modules.loading import WEIGHTS as WEIGHTS
+from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax
+from .vocabulary import Vocabulary
+
+GROUP = "spacy_elmo_softmaxes"
+DIGEST = "bilm.sha256"
+_NEEDED = ("softmax.hdf5", "vocabulary.txt", DIGEST)
+
+
+def package_name(name: str) -> str:
+    """Return the name of the package of an embedded biLM's softmax. name: of the biLM, like en_mini."""
+    return f"spacy-elmo-{name.replace('_', '-')}-softmax"
+
+
+def package_folder(name: str, weights: Path) -> Path | None:
+    """Return the folder of an embedded biLM's softmax.
+
+    name: of the biLM, like en_mini.
+    weights: the biLM's weights.hdf5.
+
+    Returns None if no package with it is installed.
+    Raises WeightsError if the package can't be loaded, lacks files, or belongs to other weights.
+    """
+    point = find_point(GROUP, name)
+    if point is None:
+        return None
+    folder = folder_of(point)
+    package = package_name(name)
+    missing = [file for file in _NEEDED if not (folder / file).is_file()]
+    if missing:
+        message = Errors.SOFTMAX_PACKAGE_FILES
+        raise WeightsError(message.format(folder=folder, missing=", ".join(missing), package=package))
+    got = (folder / DIGEST).read_text(encoding="ascii", errors="replace").partition(" ")[0]
+    expected = sha256_of(weights)
+    if got != expected:
+        message = Errors.SOFTMAX_PACKAGE_OTHER
+        raise WeightsError(message.format(folder=folder, name=name, got=shown(got), expected=expected, package=package))
+    return folder
+
+
+def write_digest(folder: Path, weights: Path) -> None:
+    """Write bilm.sha256, which tells the weights that a softmax belongs to.
+
+    folder: of the package's files.
+    weights: the biLM's weights.hdf5.
+
+    Raises OSError if a file can't be read or written.
+    """
+    (folder / DIGEST).write_text(f"{sha256_of(weights)}  {weights.name}\n", encoding="utf8", newline="\n")
+
+
+SOFTMAX, WORDS = "softmax.hdf5", "vocabulary.txt"
+COUNTS = "vocabulary.counts.npy"  # may be missing
+CARD = "README.md"  # may be missing
+LAST = "model-last"  # in the folder of a run, beside BEST
+RUN = "run.json"  # in the folder of a run
+FILES = (OPTIONS, WEIGHTS, SOFTMAX, WORDS)
+
+
+def is_embedded(model: str | os.PathLike[str]) -> bool:
+    """Return whether a model is the embedded biLM: it is called en_mini, and there is no folder of this name.
+
+    model: a folder, or a name.
+    """
+    return os.fspath(model) == EMBEDDED and not Path(model).is_dir()
+
+
+def bilm_folder(model: str | os.PathLike[str]) -> Path:
+    """Return the folder of a model's options.json and weights.hdf5. It may be missing.
+
+    model: a folder, that of a run for its model-best, en_mini for the embedded biLM, or the name of a published one or
+        of one in a package.
+
+    Raises SettingsError if another file or folder hides the biLM of this name, and ElmoError as `folder_named` does.
+    """
+    if is_embedded(model):
+        return Path(embedded_files()[0]).parent
+    if is_named(model):
+        return folder_named(model)
+    folder = best_of_run(Path(model))
+    if is_hidden(model) and not (folder / OPTIONS).exists():
+        raise no_bilm(model)
+    return folder
+
+
+def refuse_new_run(folder: Path) -> None:
+    """Raise WeightsError if a model's folder is that of a run which has written no model yet, or is inside it.
+
+    folder: what `bilm_folder` returns.
+    """
+    run = folder.parent if folder.name in (BEST, LAST) else folder
+    if (run / RUN).is_file() and not (folder / OPTIONS).exists():
+        raise WeightsError(Errors.MODEL_OF_NEW_RUN.format(path=run))
+
+
+def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
+    """Return the folder of a model's softmax.hdf5 and vocabulary.txt.
+
+    model: a folder, that of a run for its model-best, en_mini for the embedded biLM, whose softmax is in a package of
+        its own, or the name of a published biLM or of one in a package, whose softmax is beside the biLM.
+
+    Returns None if the package with the softmax of en_mini is not installed.
+    Raises WeightsError if that package does not belong to the embedded biLM, and ElmoError as `folder_named` does.
+    """
+    if is_embedded(model):
+        return package_folder(EMBEDDED, Path(embedded_files()[1]))
+    return folder_named(model) if is_named(model) else best_of_run(Path(model))
+
+
+def folders_of(model: str | os.PathLike[str]) -> set[Path]:
+    """Return the folders in which a model's files are: of the biLM, of its softmax, and of the run that wrote them.
+
+    model: as in `softmax_folder`, which also tells the errors.
+    """
+    folders = {Path(os.path.realpath(folder)) for folder in (bilm_folder(model), softmax_folder(model)) if folder}
+    return folders | {folder.parent for folder in folders if (folder.parent / RUN).is_file()}
+
+
+def has_softmax(model: str | os.PathLike[str]) -> bool:
+    """Return whether a model has a softmax.
+
+    model: as in `softmax_folder`, which also tells the errors.
+    """
+    folder = softmax_folder(model)
+    return folder is not None and (folder / SOFTMAX).exists()
+
+
+def no_package(model: str | os.PathLike[str]) -> WeightsError:
+    """Return the error that names the package of an embedded biLM's softmax."""
+    package = package_name(os.fspath(model))
+    return WeightsError(Errors.SOFTMAX_PACKAGE.format(name=model, package=package, folder=f"packages/{model}_softmax"))
+
+
+def no_softmax(model: str | os.PathLike[str]) -> ElmoError:
+    """Return the error that says how a biLM without a softmax is tuned. model: as in `softmax_folder`."""
+    return no_package(model) if is_embedded(model) else SettingsError(Errors.TUNE_NO_SOFTMAX.format(folder=model))
+
+
+_EXPECTED = f"{OPTIONS}, {WEIGHTS}, {SOFTMAX} and {WORDS}"
+
+
+class LanguageModel:
+    """A biLM with the output layer that predicts words.
+
+    bilm: the network.
+    softmax: the output layer, of either kind.
+    vocabulary: the words of the softmax's rows.
+    source: the model's name in messages.
+
+    Raises WeightsError if the sizes of the three do not fit each other.
+    """
+
+    def __init__(self, bilm: BiLM, softmax: OutputLayer, vocabulary: Vocabulary, source: str = "the model") -> None:
+        rows, width = softmax.n_words, softmax.projection_dim
+        if width != bilm.options.projection_dim:
+            expected = bilm.options.projection_dim
+            raise WeightsError(Errors.MODEL_SOFTMAX_DIM.format(source=source, got=width, expected=expected))
+        if rows != len(vocabulary.words):
+            raise WeightsError(Errors.MODEL_WORDS.format(source=source, words=len(vocabulary.words), rows=rows))
+        self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the softmax's rows: `<S>`, `</S>`, `<UNK>`, then the others."""
+        return self.vocabulary.words
+
+    def ids(self, sentence: list[str]) -> npt.NDArray[np.int32]:
+        """Return the row of each word, *Shape:* (words,); that of `<UNK>` for unknown words and for special words."""
+        return self.vocabulary.ids(sentence)
+
+    @classmethod
+    def load(cls, model: str | os.PathLike[str], *, untrusted: bool = False) -> "LanguageModel":
+        """Read options.json, weights.hdf5, softmax.hdf5, vocabulary.txt, and vocabulary.counts.npy if it exists.
+
+        model: the folder, also of a run, or a name such as en_mini, the embedded biLM, whose softmax is in a package of
+            its own.
+        untrusted: whether a process of its own reads the HDF5 files of a folder (see `read_weights`).
+
+        Raises ElmoError, which names the file that is missing or damaged.
+        """
+        folder, output = bilm_folder(model), softmax_folder(model)
+        if output is None:
+            raise no_package(model)
+        refuse_new_run(folder)
+        if not folder.is_dir():
+            raise WeightsError(Errors.MODEL_FOLDER.format(folder=folder, expected=_EXPECTED))
+        if is_unfinished(folder):
+            raise WeightsError(Errors.MODEL_UNFINISHED.format(folder=folder))
+        paths = [folder / OPTIONS, folder / WEIGHTS, output / SOFTMAX, output / WORDS]
+        missing = [path.name for path in paths if not path.exists()]
+        if SOFTMAX in missing and OPTIONS not in missing and WEIGHTS not in missing:
+            raise WeightsError(Errors.MODEL_NO_SOFTMAX.format(folder=folder))
+        if missing:
+            raise WeightsError(Errors.MODEL_FILES.format(folder=folder, missing=", ".join(missing), expected=_EXPECTED))
+        options = read_options(folder / OPTIONS)
+        untrusted &= not is_embedded(model)
+        softmax = read_output_layer(output / SOFTMAX, untrusted=untrusted)
+        bilm = BiLM.from_arrays(options, read_weights(folder / WEIGHTS, options, untrusted=untrusted))
+        return cls(bilm, softmax, Vocabulary.read(output / WORDS), str(model))
+
+    def save(self, folder: str | os.PathLike[str], softmax_dtype: npt.DTypeLike = np.float32) -> None:
+        """Write the files that `load` reads.
+
+        A new folder appears complete. In an existing folder the files are replaced one by one after all of them were
+        written. If the process is killed in between, `load` refuses the folder until it is saved again.
+
+        folder: a new folder, or an existing one, whose other files stay.
+        softmax_dtype: float32, or float16 for a softmax of half the size.
+
+        Raises ElmoError if the files can't be written.
+        """
+        with replacing_folder(folder, (*FILES, COUNTS), WeightsError) as temporary:
+            write_options(temporary / OPTIONS, self.bilm.options)
+            write_weights(temporary / WEIGHTS, self.bilm.options, self.bilm.to_arrays())
+            write_output_layer(temporary / SOFTMAX, self.softmax, softmax_dtype)
+            self.vocabulary.write(temporary / WORDS)
+
+
+def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, compress: bool = False) -> None:
+    """Write the softmax.hdf5 of either kind of softmax.
+
+    path: the file to write.
+    layer: the softmax.
+    dtype: type of the values in the file: float32 or float16.
+    compress: whether to use HDF5's filters shuffle and gzip.
+
+    Raises WeightsError if a value is not finite in this type, or if the file can't be written.
+    """
+    arrays = {name: values.cpu().numpy() for name, values in layer.state_dict().items()}
+    if isinstance(layer, AdaptiveSoftmax):
+        write_adaptive(path, layer.cutoffs, arrays, dtype, compress=compress)
+    else:
+        write_softmax(path, arrays["weight"], arrays["bias"], dtype, compress=compress)
+
+
+def read_output_layer(path: Path, *, untrusted: bool = False) -> OutputLayer:
+    """Read the softmax.hdf5 of either kind of softmax.
+
+    path: the file.
+    untrusted: whether a process of its own reads it.
+
+    Raises WeightsError if it is missing or damaged.
+    """
+    cutoffs, arrays = (ask_output_layer if untrusted else read_trusted)(path)
+    layer: OutputLayer
+    if cutoffs is None:
+        layer = Softmax(*arrays["weight"].shape)
+    else:
+        n_words = cutoffs[-1] + len(arrays[f"words.{len(cutoffs) - 1}"])
+        layer = AdaptiveSoftmax(n_words, arrays["weight"].shape[1], cutoffs)
+    layer.load_state_dict({name: torch.from_numpy(values) for name, values in arrays.items()})
+    return layer

@@ -1,0 +1,267 @@
+"""The protocols of the losses of pretraining: a softmax with its optimizer, and what scores a batch with it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import Errors, SettingsError
+from ..modules.softmax import AdaptiveSoftmax, LogUniform, Softmax, adaptive_losses, sampled_loss
+from .config import OptimizerSettings, TrainingSettings
+from .distributed import Group
+from .language_model import LanguageModel
+from .optimizers import dense_optimizer, optimizer_arrays, restore_optimizer, row_optimizer, set_rate
+
+
+class Scorer(Protocol):
+    """Computes the losses of one batch. Any number of threads may call it at the same time."""
+
+    def leaves(self) -> list[Tensor]:
+        """Return the softmax's weights as new leaves of autograd, so that each thread gets gradients of its part."""
+
+    def loss(
+        self, leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
+    ) -> Tensor:
+        """Return the sum of -log p(target), in nats, over one direction of some streams.
+
+        leaves: as `leaves` returned them.
+        top: *Shape:* (steps * streams of the part, projection_dim), outputs of the top LSTM layer.
+        direction: 0 forward, 1 backward.
+        part: the streams.
+        matmul_dtype: type of the matrix multiplications.
+        """
+
+
+class Objective(Protocol):
+    """A softmax with its optimizer.
+
+    For each update the trainer calls, in this order: `scorer` and `add` for each batch; `gradients`, the sums over the
+    batches; `replace` with these sums over all processes, clipped; and `update`. If the sums are not finite, it calls
+    neither `replace` nor `update`.
+    """
+
+    def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
+        """Return what computes the losses of a batch.
+
+        targets: *Shape:* (2, steps, streams), ids of the vocabulary.
+        seed: of the negatives; the same in all processes.
+        group: the processes of the run.
+        """
+
+    def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
+        """Add the gradients of a batch.
+
+        scorer: as `scorer` returned it for the batch.
+        gradients: of the scorer's leaves, in their order.
+        """
+
+    def gradients(self) -> list[Tensor]:
+        """Return the sums of the gradients since the last update. The caller may change them in place."""
+
+    def replace(self, gradients: Sequence[Tensor]) -> None:
+        """Use other gradients for the update. gradients: of the shapes that `gradients` returned."""
+
+    def update(self, rate: float, step: int) -> None:
+        """Apply the gradients, and forget them.
+
+        rate: learning rate.
+        step: number of the update, from 1.
+        """
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the optimizer's state as arrays by their names."""
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Set the optimizer's state. arrays: as `arrays` returned them."""
+
+
+class _RowScorer:
+    """Computes losses with some rows of a softmax.
+
+    rows: *Shape:* (rows,), ids of the words, first the sampled ones.
+    targets: *Shape:* (2, steps, streams), indices into `rows`.
+    sample_log_expected, target_log_expected: see `sampled_loss`. The latter has the shape of `targets`.
+    """
+
+    def __init__(
+        self, softmax: Softmax, rows: Tensor, targets: Tensor, sample_log_expected: Tensor, target_log_expected: Tensor
+    ) -> None:
+        self.rows, self.targets = rows, targets
+        self.sample_log_expected, self.target_log_expected = sample_log_expected, target_log_expected
+        self.weight, self.bias = softmax.weight.detach()[rows], softmax.bias.detach()[rows]
+
+    def leaves(self) -> list[Tensor]:
+        return [self.weight.detach().requires_grad_(), self.bias.detach().requires_grad_()]
+
+    def loss(
+        self, leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
+    ) -> Tensor:
+        weight, bias = leaves
+        targets, expected = self.targets[direction, :, part], self.target_log_expected[direction, :, part]
+        return sampled_loss(
+            top, weight, bias, targets.reshape(-1), self.sample_log_expected, expected.reshape(-1), matmul_dtype
+        )
+
+
+class RowObjective:
+    """The sampled softmax, of which an update changes only the rows of sampled words and targets, or the full softmax.
+
+    All processes draw the same negatives, and each uses the rows of the targets of all processes. So their gradients
+    have the same rows, and can be summed.
+
+    softmax: changed in place.
+    negatives: number of sampled words; None: the full softmax.
+    settings: of the optimizer.
+    """
+
+    def __init__(self, softmax: Softmax, negatives: int | None, settings: OptimizerSettings) -> None:
+        self.softmax = softmax
+        self.sampler = None if negatives is None else LogUniform(len(softmax.bias), negatives)
+        self.weight = row_optimizer(softmax.weight.data, settings)
+        self.bias = row_optimizer(softmax.bias.data[:, None], settings)
+        self._sums: list[tuple[Tensor, list[Tensor]]] = []  # rows, and gradients of weight and bias; at most one
+
+    def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
+        """Draw the negatives of a batch, and return what computes its losses."""
+        if self.sampler is None:
+            n_words = len(self.softmax.bias)
+            zeros = torch.zeros(n_words, device=targets.device)
+            return _RowScorer(
+                self.softmax, torch.arange(n_words, device=targets.device), targets, zeros, zeros[targets]
+            )
+        sample, n_draws = self.sampler.draw(torch.Generator().manual_seed(seed), targets.device)
+        words = group.union(targets)
+        in_sample = torch.searchsorted(sample, words).clamp_(max=len(sample) - 1)
+        not_sampled = sample[in_sample] != words
+        row_of_word = torch.where(not_sampled, len(sample) - 1 + not_sampled.cumsum(0), in_sample)
+        word_of_target = torch.searchsorted(words, targets)
+        return _RowScorer(
+            self.softmax,
+            torch.cat([sample, words[not_sampled]]),
+            row_of_word[word_of_target],
+            self.sampler.log_expected(sample, n_draws),
+            self.sampler.log_expected(words, n_draws)[word_of_target],
+        )
+
+    def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
+        """Add the gradients of a batch. The sums have the rows of all batches of the update."""
+        assert isinstance(scorer, _RowScorer)
+        self._sums.append((scorer.rows, gradients))
+        if len(self._sums) > 1:
+            rows, index = torch.unique(torch.cat([rows for rows, _ in self._sums]), return_inverse=True)
+            sums = []
+            for parts in zip(*(gradients for _, gradients in self._sums)):
+                total = parts[0].new_zeros(len(rows), *parts[0].shape[1:])
+                sums.append(total.index_add_(0, index, torch.cat(parts)))
+            self._sums = [(rows, sums)]
+
+    def gradients(self) -> list[Tensor]:
+        """Return the sums of the gradients: *Shape:* (rows, projection_dim) of the weight, (rows,) of the bias."""
+        return self._sums[0][1]
+
+    def replace(self, gradients: Sequence[Tensor]) -> None:
+        """Use other gradients for the update. gradients: of the same rows."""
+        self._sums = [(self._sums[0][0], list(gradients))]
+
+    def update(self, rate: float, step: int) -> None:
+        """Apply the gradients to their rows, and forget them.
+
+        rate: learning rate.
+        step: number of the update, from 1.
+        """
+        rows, (d_weight, d_bias) = self._sums.pop()
+        self.weight.update(rows, d_weight, rate, step)
+        self.bias.update(rows, d_bias[:, None], rate, step)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the optimizers' states as arrays, by names like "weight/" and the name in the state."""
+        both = (("weight", self.weight), ("bias", self.bias))
+        return {f"{title}/{name}": t.cpu().numpy().copy() for title, rows in both for name, t in rows.state().items()}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Set the optimizers' states. arrays: as `arrays` returned them."""
+        for title, rows in (("weight", self.weight), ("bias", self.bias)):
+            rows.restore({name: torch.from_numpy(np.array(arrays[f"{title}/{name}"])) for name in rows.state()})
+
+
+class _AdaptiveScorer:
+    def __init__(self, softmax: AdaptiveSoftmax, targets: Tensor) -> None:
+        self.softmax, self.targets = softmax, targets
+
+    def leaves(self) -> list[Tensor]:
+        return [p.detach().requires_grad_() for p in self.softmax.parameters()]
+
+    def loss(
+        self, leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
+    ) -> Tensor:
+        targets = self.targets[direction, :, part].reshape(-1)
+        return adaptive_losses(leaves, self.softmax.cutoffs, top, targets, matmul_dtype).sum()
+
+
+class AdaptiveObjective:
+    """The adaptive softmax. Each update changes all of its parameters.
+
+    softmax: changed in place.
+    settings: of the optimizer. Weight decay is not used.
+    """
+
+    def __init__(self, softmax: AdaptiveSoftmax, settings: OptimizerSettings) -> None:
+        self.softmax, self.parameters = softmax, list(softmax.parameters())
+        self.optimizer = dense_optimizer(softmax.named_parameters(), replace(settings, weight_decay=0.0))
+        self._sums: list[Tensor] = []
+
+    def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
+        """Return what computes the losses of a batch; `seed` and `group` are not used."""
+        return _AdaptiveScorer(self.softmax, targets)
+
+    def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
+        """Add the gradients of a batch, in the order of the softmax's parameters."""
+        self._sums = [a + b for a, b in zip(self._sums, gradients)] if self._sums else list(gradients)
+
+    def gradients(self) -> list[Tensor]:
+        """Return the sums of the gradients, in the order of the softmax's parameters."""
+        return self._sums
+
+    def replace(self, gradients: Sequence[Tensor]) -> None:
+        """Use other gradients for the update. gradients: in the order of the softmax's parameters."""
+        self._sums = list(gradients)
+
+    def update(self, rate: float, step: int) -> None:
+        """Apply the gradients, and forget them.
+
+        rate: learning rate.
+        step: not used, since the optimizer counts its updates.
+        """
+        for parameter, gradient in zip(self.parameters, self._sums):
+            parameter.grad = gradient
+        self._sums = []
+        set_rate(self.optimizer, rate)
+        self.optimizer.step()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the optimizer's state as arrays by their names."""
+        return optimizer_arrays(self.optimizer)
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Set the optimizer's state. arrays: as `arrays` returned them."""
+        restore_optimizer(self.optimizer, arrays)
+
+
+def objective_of(settings: TrainingSettings, model: LanguageModel) -> Objective:
+    """Return what computes the loss of a model and updates its softmax.
+
+    settings: kind of the softmax, its negatives, and the optimizer.
+    model: its softmax is changed in place.
+
+    Raises SettingsError if there are more negatives than words.
+    """
+    softmax, n_words = settings.softmax, len(model.vocabulary)
+    if isinstance(model.softmax, AdaptiveSoftmax):
+        return AdaptiveObjective(model.softmax, settings.optimizer)
+    if softmax.kind == "sampled" and softmax.negatives > n_words:
+        raise SettingsError(Errors.MANY_NEGATIVES.format(got=softmax.negatives, n_words=n_words))
+    negatives = softmax.negatives if softmax.kind == "sampled" else None
+    return RowObjective(model.softmax, negatives, settings.optimizer)

@@ -1,0 +1,390 @@
+"""Optimizers: torch's for the parameters that each update changes, and row optimizers for the softmax."""
+
+import math
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..modules.loops import address, loops
+from ..modules.lstm_cell import Gates
+from .config import OptimizerSettings, ScheduleSettings
+
+
+def rate_at(schedule: ScheduleSettings, step: int, total: int) -> float:
+    """Return the factor of the learning rate in an update.
+
+    The factor rises linearly over `warmup_steps` updates to 1. Over the last `decay_share` of the run it falls to
+    `final_share`, linearly or along half a cosine; it stays at 1 if the schedule is constant.
+
+    schedule: the settings.
+    step: number of the update, from 0 to total - 1.
+    total: number of updates of the run.
+    """
+    rise = min(1.0, (step + 1) / max(1, schedule.warmup_steps))
+    if schedule.kind == "constant":
+        return rise
+    left = min(1.0, max(0.0, (total - step) / max(1.0, schedule.decay_share * total)))
+    if schedule.kind == "cosine":
+        left = (1 - math.cos(math.pi * left)) / 2
+    return rise * (schedule.final_share + (1 - schedule.final_share) * left)
+
+
+class AdamRows:
+    """Adam (Kingma and Ba 2015) for rows of a table.
+
+    table: *Shape:* (all rows, width), float32. It is changed in place.
+    beta1: decay of the average of the gradients.
+    beta2: decay of the average of their squares.
+    epsilon: is added to the denominator.
+    """
+
+    def __init__(self, table: Tensor, beta1: float, beta2: float, epsilon: float = 1e-8) -> None:
+        self.table, self.beta1, self.beta2, self.epsilon = table, beta1, beta2, epsilon
+        self.first, self.second = torch.zeros_like(table), torch.zeros_like(table)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the averages. They share their memory with this object."""
+        return {"first": self.first, "second": self.second}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Set the optimizer's state. state: a copy of what `state` returned."""
+        self.first.copy_(state["first"])
+        self.second.copy_(state["second"])
+
+    @torch.no_grad()
+    def update(self, rows: Tensor, d_rows: Tensor, rate: float, step: int) -> None:
+        """Update rows.
+
+        rows: *Shape:* (n,), int64, distinct indices of rows.
+        d_rows: *Shape:* (n, width), their gradients.
+        rate: learning rate.
+        step: number of the update, from 1.
+        """
+        size, correction = rate / (1 - self.beta1**step), math.sqrt(1 - self.beta2**step)
+        library = loops(self.table)
+        if library is not None:
+            rows, d_rows = rows.contiguous(), d_rows.contiguous()
+            library.adam_rows(
+                *_sizes(self.table, rows),
+                *_addresses(rows, d_rows, self.table, self.first, self.second),
+                size,
+                correction,
+                self.beta1,
+                self.beta2,
+                self.epsilon,
+            )
+            return
+        first = self.first[rows].lerp_(d_rows, 1 - self.beta1)
+        second = self.second[rows].mul_(self.beta2).addcmul_(d_rows, d_rows, value=1 - self.beta2)
+        self.first[rows], self.second[rows] = first, second
+        self.table[rows] -= size * first / (second.sqrt() / correction + self.epsilon)
+
+
+class AdagradRows:
+    """Adagrad (Duchi et al. 2011) for rows of a table.
+
+    table: *Shape:* (all rows, width), float32. It is changed in place.
+    initial_accumulator: first value of the sums of squares; 1 in bilm-tf.
+    epsilon: is added to the denominator.
+    """
+
+    def __init__(self, table: Tensor, initial_accumulator: float, epsilon: float = 1e-10) -> None:
+        self.table, self.epsilon = table, epsilon
+        self.squares = torch.full_like(table, initial_accumulator)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the sums of squares. They share their memory with this object."""
+        return {"squares": self.squares}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Set the optimizer's state. state: a copy of what `state` returned."""
+        self.squares.copy_(state["squares"])
+
+    @torch.no_grad()
+    def update(self, rows: Tensor, d_rows: Tensor, rate: float, step: int) -> None:
+        """Update rows.
+
+        rows: *Shape:* (n,), int64, distinct indices of rows.
+        d_rows: *Shape:* (n, width), their gradients.
+        rate: learning rate.
+        step: number of the update; it is not used.
+        """
+        library = loops(self.table)
+        if library is not None:
+            rows, d_rows = rows.contiguous(), d_rows.contiguous()
+            library.adagrad_rows(
+                *_sizes(self.table, rows),
+                *_addresses(rows, d_rows, self.table, self.squares),
+                rate,
+                self.epsilon,
+            )
+            return
+        squares = self.squares[rows].addcmul_(d_rows, d_rows)
+        self.squares[rows] = squares
+        self.table[rows] -= rate * d_rows / (squares.sqrt() + self.epsilon)
+
+
+def _sizes(table: Tensor, rows: Tensor) -> tuple[int, int]:
+    return len(rows), table.shape[1]
+
+
+def _addresses(rows: Tensor, d_rows: Tensor, table: Tensor, *state: Tensor) -> list[int]:
+    """Return the addresses of the arrays of an update. state: arrays of the table's shape."""
+    real, shape = torch.float32, tuple(table.shape)
+    return [
+        address("rows", rows, torch.int64, (len(rows),)),
+        address("d_rows", d_rows, real, (len(rows), shape[1])),
+        *(address("table or state", array, real, shape) for array in (table, *state)),
+    ]
+
+
+# of Jordan's post: the polynomial a x + b x^3 + c x^5 brings singular values near 1 in few iterations, not exactly to 1
+_A, _B, _C = 3.4445, -4.7750, 2.0315
+_ITERATIONS = 5
+_LEAST_NORM = 1e-7  # so that a gradient of zeros is divided by something
+# Liu et al. 2025, "Muon is Scalable for LLM Training", 2.2: updates as large as AdamW's usually are
+_RMS = 0.2
+_MATRICES = ("lstm.", "char_cnn.highways.", "char_cnn.projection.")
+_GATED = ("input_weight", "recurrent_weight")
+
+
+def is_matrix(name: str) -> bool:
+    """Tell whether Muon updates a parameter: the matrices of the LSTMs, the highway layers and the CNN's projection.
+
+    Convolutions stay with AdamW: Muon gained nothing there (docs/pretraining.md).
+
+    name: that torch's modules give, like "lstm.layers.0.projection".
+    """
+    return name.startswith(_MATRICES) and not name.endswith("bias")
+
+
+class MuonAdamW(torch.optim.AdamW):
+    """AdamW in which Muon updates the matrices. Weight decay is the same for both: w becomes w - rate * decay * w.
+
+    Each gate of each direction is a matrix of its own: the file's arrays hold several gates for speed alone.
+
+    groups: AdamW's parameter groups.
+    matrices: names and parameters that Muon updates; they are in `groups`, too.
+    settings: hyperparameters.
+    matmul_dtype: type of the matrix multiplications.
+    """
+
+    def __init__(
+        self,
+        groups: list[dict[str, Any]],
+        matrices: Sequence[tuple[str, nn.Parameter]],
+        settings: OptimizerSettings,
+        matmul_dtype: torch.dtype,
+    ) -> None:
+        betas = (settings.beta1, settings.beta2)
+        super().__init__(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)
+        self.matrices, self.momentum, self.matmul_dtype = list(matrices), settings.momentum, matmul_dtype
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]  # no loss
+        """Make one update from the parameters' gradients. closure: not used."""
+        gradients = [parameter.grad for _, parameter in self.matrices]
+        for _, parameter in self.matrices:
+            parameter.grad = None  # AdamW leaves out a parameter without a gradient
+        super().step()
+        groups = {id(parameter): group for group in self.param_groups for parameter in group["params"]}
+        for members in self._together():
+            given = [
+                (name, parameter, gradient)
+                for number, name, parameter in members
+                if (gradient := gradients[number]) is not None
+            ]
+            for _, parameter, gradient in given:
+                parameter.grad = gradient
+            ahead = [blocks(name, self._ahead(parameter, gradient)) for name, parameter, gradient in given]
+            for (name, parameter, _), direction in zip(given, self._directions(ahead)):
+                group, view = groups[id(parameter)], blocks(name, parameter)
+                parameter.mul_(1 - group["lr"] * group["weight_decay"])
+                view.add_(direction, alpha=-group["lr"] * _RMS * max(view.shape[-2:]) ** 0.5)
+
+    def _together(self) -> list[list[tuple[int, str, nn.Parameter]]]:
+        """Return the numbers, names and parameters of the matrices, in groups whose directions are computed together.
+
+        On a GPU a group has all matrices of one shape, which needs fewer calls. Elsewhere each has a group of its own:
+        copying them together would take time and memory.
+        """
+        groups: dict[object, list[tuple[int, str, nn.Parameter]]] = {}
+        for number, (name, parameter) in enumerate(self.matrices):
+            key = blocks(name, parameter).shape[-2:] if parameter.is_cuda else number
+            groups.setdefault(key, []).append((number, name, parameter))
+        return list(groups.values())
+
+    def _directions(self, values: Sequence[Tensor]) -> list[Tensor]:
+        """Return the directions of a group's values, *Shape:* as the values, which `blocks` returned."""
+        if len(values) == 1:
+            return [orthogonal(values[0].flatten(0, -3), self.matmul_dtype).view_as(values[0])]
+        if not values:
+            return []
+        stacks = [one.flatten(0, -3) for one in values]
+        parts = orthogonal(torch.cat(stacks), self.matmul_dtype).split([len(stack) for stack in stacks])
+        return [part.view_as(one) for part, one in zip(parts, values)]
+
+    def _ahead(self, parameter: nn.Parameter, gradient: Tensor) -> Tensor:
+        """Add a gradient to the mean of the gradients, and return what Nesterov's momentum makes of both."""
+        state = self.state[parameter]
+        if "momentum_buffer" not in state:
+            state["step"] = torch.zeros(())  # not used, but AdamW reads no state without it
+            state["momentum_buffer"] = torch.zeros_like(gradient)
+        mean: Tensor = state["momentum_buffer"].lerp_(gradient, 1 - self.momentum)
+        return gradient.lerp(mean, self.momentum)
+
+    def rounding(self) -> int:
+        """Return a checksum of directions of fixed matrices. Processes with different ones would get other weights."""
+        checksum = 0
+        for members in self._together():
+            values = []
+            for _, name, parameter in members:
+                fixed = np.random.default_rng(0).standard_normal(parameter.shape, np.float32)
+                values.append(blocks(name, torch.from_numpy(fixed).to(parameter.device)))
+            for direction in self._directions(values):
+                checksum = zlib.crc32(direction.contiguous().cpu().numpy().tobytes(), checksum)
+        return checksum
+
+
+def blocks(name: str, values: Tensor) -> Tensor:
+    """Return a view of a parameter as matrices.
+
+    name: of the parameter, from which its kind is known.
+    values: of the parameter's shape.
+
+    Returns *Shape:* (..., rows, columns), the rows not more than the columns. At least one axis stands before them.
+    """
+    if name.endswith(_GATED):  # (directions, width, gates * dim)
+        values = values.unflatten(2, (len(Gates._fields), -1)).transpose(1, 2)
+    values = values[None] if values.dim() == 2 else values
+    return values if values.shape[-2] <= values.shape[-1] else values.mT
+
+
+def orthogonal(matrices: Tensor, matmul_dtype: torch.dtype) -> Tensor:
+    """Return matrices with the same singular vectors, and singular values of 0.6 to 1.3.
+
+    The iteration of Newton and Schulz with the coefficients of Jordan et al. 2024. A singular value below a thousandth
+    of the matrix's norm grows, but not so far.
+
+    matrices: *Shape:* (matrices, rows, columns), the rows not more than the columns.
+    matmul_dtype: type of the matrix multiplications.
+
+    Returns *Shape:* as `matrices`, of their type.
+    """
+    norms = torch.linalg.vector_norm(matrices, dim=(1, 2), keepdim=True)
+    x = (matrices / norms.clamp_min(_LEAST_NORM)).to(matmul_dtype)
+    for _ in range(_ITERATIONS):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
+    result: Tensor = x.to(matrices.dtype)
+    return result
+
+
+ADAGRAD_EPSILON = 1e-10  # torch's default; TensorFlow's Adagrad has no epsilon
+
+
+def dense_optimizer(
+    named: Iterable[tuple[str, nn.Parameter]],
+    settings: OptimizerSettings,
+    matmul_dtype: torch.dtype = torch.float32,
+) -> torch.optim.Optimizer:
+    """Return an optimizer of parameters that each update changes completely.
+
+    named: what it changes, with the names that torch's modules give. Weight decay is applied to all but the biases: the
+        LSTM adds 1 to the stored bias of its forget gate, so decay would pull the sum to 1.
+    settings: name and hyperparameters.
+    matmul_dtype: type of Muon's matrix multiplications.
+    """
+    if settings.name == "adagrad":
+        return torch.optim.Adagrad(
+            [parameter for _, parameter in named],
+            lr=settings.learning_rate,
+            initial_accumulator_value=settings.initial_accumulator,
+        )
+    # a checkpoint stores the parameters' state by their numbers in this order
+    ordered = sorted(named, key=lambda pair: pair[1].dim() <= 1)
+    groups = [
+        {"params": [parameter for _, parameter in run], "weight_decay": 0.0 if is_bias else settings.weight_decay}
+        for is_bias, run in groupby(ordered, key=lambda pair: pair[0].endswith("bias"))
+    ]
+    if settings.name == "muon":
+        return MuonAdamW(groups, [pair for pair in ordered if is_matrix(pair[0])], settings, matmul_dtype)
+    betas = (settings.beta1, settings.beta2)
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)
+
+
+def row_optimizer(table: Tensor, settings: OptimizerSettings) -> AdamRows | AdagradRows:
+    """Return an optimizer of a table of which each update changes some rows only.
+
+    table: *Shape:* (rows, width), changed in place.
+    settings: name and hyperparameters. Weight decay is not used.
+    """
+    if settings.name == "adagrad":
+        return AdagradRows(table, settings.initial_accumulator, ADAGRAD_EPSILON)
+    return AdamRows(table, settings.beta1, settings.beta2, settings.epsilon)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of all parameter groups."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
+    """Return the state of an optimizer as arrays.
+
+    Returns the arrays by their names, like "3/exp_avg": the parameter's number in the optimizer and torch's name.
+    """
+    return {
+        f"{number}/{name}": torch.as_tensor(value).cpu().numpy().copy()
+        for number, values in optimizer.state_dict()["state"].items()
+        for name, value in values.items()
+    }
+
+
+def optimizer_forms(optimizer: torch.optim.Optimizer) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Return the type and shape of each array that `optimizer_arrays` returns after at least one update."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if isinstance(optimizer, torch.optim.Adagrad):  # Adagrad's state exists before the first update
+        return {name: (array.dtype, array.shape) for name, array in optimizer_arrays(optimizer).items()}
+    forms: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+    matrices = {id(matrix) for _, matrix in optimizer.matrices} if isinstance(optimizer, MuonAdamW) else set()
+    for number, parameter in enumerate(parameters):
+        shape = tuple(parameter.shape)
+        muon, adamw = {"step": (), "momentum_buffer": shape}, {"step": (), "exp_avg": shape, "exp_avg_sq": shape}
+        for name, own in (muon if id(parameter) in matrices else adamw).items():
+            forms[f"{number}/{name}"] = np.dtype(np.float32), own
+    return forms
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.ndarray]) -> None:
+    """Set the state of an optimizer.
+
+    optimizer: of the same settings and parameters as the one that was saved.
+    arrays: as `optimizer_arrays` returned them.
+    """
+    state: dict[int, dict[str, Any]] = {}
+    for path, array in arrays.items():
+        number, _, name = path.partition("/")
+        state.setdefault(int(number), {})[name] = torch.from_numpy(np.array(array))
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def clip(gradients: Sequence[Tensor], bound: float) -> float:
+    """Scale gradients in place so that their global norm, the L2 norm of all of them together, is at most `bound`.
+
+    gradients: of any shapes.
+    bound: largest norm.
+
+    Returns the norm before scaling.
+    """
+    norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
+    norm = float(torch.linalg.vector_norm(norms))
+    if norm > bound:
+        torch._foreach_mul_(list(gradients), bound / (norm + 1e-6))
+    return norm

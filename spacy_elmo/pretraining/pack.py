@@ -1,0 +1,261 @@
+"""A smaller copy of a biLM: rounded weights, a softmax in half precision, compressed files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..errors import CommandError, Errors, WeightsError, shown
+from ..formats.atomic import replacing_folder, writing
+from ..formats.hdf5 import Floats
+from ..formats.options import read_options, write_options
+from ..formats.weights import read_weights, write_weights
+from .language_model import (
+    CARD,
+    COUNTS,
+    FILES,
+    OPTIONS,
+    RUN,
+    SOFTMAX,
+    WEIGHTS,
+    WORDS,
+    LanguageModel,
+    bilm_folder,
+    has_softmax,
+    is_embedded,
+    refuse_new_run,
+    softmax_folder,
+    write_output_layer,
+)
+from .vocabulary import Vocabulary
+
+MANTISSA_BITS = 23  # that a float32 stores (IEEE 754 binary32), without the implicit leading 1
+MIN_STEP_BITS, MAX_STEP_BITS = 2, 16  # of a whole number of steps, with its sign
+STEPS_TRIED = 4  # a still smaller step would reach too few values
+SMALLEST = 2.0**-149  # the smallest float32 above 0
+
+
+def round_mantissas(values: Floats, bits: int) -> Floats:
+    """Round values to the nearest ones whose mantissas have `bits` bits, half to even.
+
+    A normal number changes by at most 2 ** -(bits + 1) of itself. Subnormal numbers, below 2 ** -126, are rounded to
+    multiples of 2 ** -(126 + bits). A number that would round to infinity becomes the largest one of `bits` bits. NaN
+    and infinity do not change.
+
+    values: float32 of any shape; not changed.
+    bits: of the mantissa, 1 to 23.
+
+    Returns float32 of the same shape.
+    Raises WeightsError if `bits` is not from 1 to 23.
+    """
+    if not 1 <= bits <= MANTISSA_BITS:
+        raise WeightsError(Errors.ROUNDING_BITS.format(got=shown(bits), most=MANTISSA_BITS))
+    # At least one dimension, because numpy warns if a scalar overflows.
+    raw = np.array(values, dtype=np.float32, ndmin=1).view(np.uint32)
+    n_dropped = MANTISSA_BITS - bits
+    if n_dropped == 0:
+        return raw.view(np.float32).reshape(values.shape)
+    mask = np.uint32(2**32 - 2**n_dropped)
+    last_bit = (raw >> np.uint32(n_dropped)) & np.uint32(1)
+    # A carry out of the mantissa increases the exponent: the next power of two, as it should be.
+    rounded = ((raw + np.uint32(2 ** (n_dropped - 1) - 1) + last_bit) & mask).view(np.float32)
+    finite = np.isfinite(raw.view(np.float32))
+    rounded = np.where(np.isfinite(rounded), rounded, (raw & mask).view(np.float32))
+    result: Floats = np.where(finite, rounded, raw.view(np.float32)).reshape(values.shape)
+    return result
+
+
+def round_to_steps(values: Floats, bits: int, axes: tuple[int, ...]) -> Floats:
+    """Round values to whole numbers of a step, half to even. Each output has its own step, a power of two.
+
+    The whole numbers are from -(2 ** (bits - 1) - 1) to 2 ** (bits - 1) - 1. The step is the smallest power of two that
+    reaches all values, or one of the next three below: that with the smallest sum of squared changes. It may be too
+    small to reach the largest values, which then become the outermost number.
+
+    values: float32 of any shape, finite; not changed.
+    bits: of a whole number with its sign, 2 to 16.
+    axes: the axes of one output's values. All values with the same places in the other axes have one step.
+
+    Returns float32 of the same shape. A whole number of at most 16 bits times a power of two is exact in float32.
+    Raises WeightsError if `bits` is not from 2 to 16.
+    """
+    if not MIN_STEP_BITS <= bits <= MAX_STEP_BITS:
+        raise WeightsError(Errors.STEP_BITS.format(got=shown(bits), least=MIN_STEP_BITS, most=MAX_STEP_BITS))
+    exact = values.astype(np.float64)
+    most = 2 ** (bits - 1) - 1
+    largest = np.abs(exact).max(axis=axes, keepdims=True, initial=0.0)
+    # From a step that reaches all values. It is at least float32's smallest number, whose multiples are exact: so no
+    # smaller step changes the values less.
+    step = np.exp2(np.ceil(np.log2(np.maximum(largest / most, SMALLEST))))
+    result, change = np.zeros_like(exact), np.full_like(largest, np.inf)
+    for _ in range(STEPS_TRIED):
+        rounded = np.clip(np.rint(exact / step), -most, most) * step
+        rounded_change = ((rounded - exact) ** 2).sum(axis=axes, keepdims=True)
+        result = np.where(rounded_change < change, rounded, result)
+        change = np.minimum(rounded_change, change)
+        step = step / 2
+    return result.astype(np.float32)
+
+
+NO_SOFTMAX = "none"
+EMBEDDING = "char_cnn.embedding.weight"
+_CARD_LINE = """
+## Packed
+
+{rounded}{softmax} What stands above was measured before.
+"""
+_MANTISSAS = """\
+The mantissas of the weights are rounded to {bits} bits. They change by {largest:.2g} of themselves at most, by \
+{mean:.2g} in the mean."""
+_STEPS = """\
+The matrices are rounded to {bits} bits: each value is a whole number times a power of two, one for each output. They \
+change by {norm:.2g} of their norm at most. The mantissas of the biases and the character embedding are rounded to \
+{mantissa_bits} bits."""
+
+
+class Packed(NamedTuple):
+    """What packing has changed.
+
+    sizes: for each file that was written, its name and its size in bytes, before and after.
+    largest: largest relative change |after - before| / |before| of the biLM's weights; weights of 0 are left out.
+    mean: mean relative change of the same weights.
+    norms: for each parameter, the norm of its change divided by its norm before.
+    """
+
+    sizes: dict[str, tuple[int, int]]
+    largest: float
+    mean: float
+    norms: dict[str, float]
+
+
+def pack(
+    model: str | os.PathLike[str],
+    output: Path,
+    mantissa_bits: int = 10,
+    softmax: str = "float16",
+    force: bool = False,
+    bits: int | None = None,
+) -> Packed:
+    """Write a copy of a biLM with rounded weights and compressed files, atomically.
+
+    The files use HDF5's own filters shuffle and gzip. AllenNLP and bilm-tf read them through h5py, which undoes both.
+
+    model: a folder with options.json and weights.hdf5, or of a pretraining run, or a name. softmax.hdf5,
+        vocabulary.txt, its counts and README.md are copied too if they exist.
+    output: the folder to write.
+    mantissa_bits: bits of the weights' mantissas, from 1 to 23; 23 changes nothing.
+    softmax: type of the softmax: "float16", "float32" (not rounded) or "none" (left out).
+    force: whether to replace a biLM in `output`, but not in the folder of a run. Without it `output` must be new or
+        empty.
+    bits: bits of the matrices and of the softmax's, from 2 to 16 (see `round_to_steps`); biases and the character
+        embedding are rounded to `mantissa_bits`. None: `mantissa_bits` for all weights.
+
+    Raises ElmoError if the model can't be read, if `output` can't be used, or if it can't be written.
+    """
+    folder = bilm_folder(model)
+    refuse_new_run(folder)
+    _check_output(folder, output, force)
+    options = read_options(folder / OPTIONS)
+    arrays = read_weights(folder / WEIGHTS, options, untrusted=not is_embedded(model))
+    rounded = {name: rounded_parameter(name, values, mantissa_bits, bits) for name, values in arrays.items()}
+    largest, mean = relative_change(arrays, rounded)
+    norms = {name: _norm(rounded[name] - values) / (_norm(values) or 1.0) for name, values in arrays.items()}
+    full = LanguageModel.load(model, untrusted=True) if softmax != NO_SOFTMAX and has_softmax(model) else None
+    if full is not None and bits is not None:
+        round_matrices(full.softmax, bits)
+    words = _words(full, folder)
+    with replacing_folder(output, (*FILES, COUNTS, CARD), WeightsError) as temporary:
+        write_options(temporary / OPTIONS, options)
+        write_weights(temporary / WEIGHTS, options, rounded, compress=True)
+        if full is not None:
+            write_output_layer(temporary / SOFTMAX, full.softmax, softmax, compress=True)
+        if words is not None:
+            words.write(temporary / WORDS)
+        if (folder / CARD).is_file():
+            with writing(output, WeightsError):
+                sentence = _MANTISSAS.format(bits=mantissa_bits, largest=largest, mean=mean)
+                if bits is not None:
+                    sentence = _STEPS.format(bits=bits, norm=max(norms.values()), mantissa_bits=mantissa_bits)
+                line = _card_line(sentence, None if full is None else softmax)
+                (temporary / CARD).write_bytes((folder / CARD).read_bytes() + line.encode())
+        before = [folder] if full is None else [folder, softmax_folder(model) or folder]
+        sizes = {path.name: (_size(path.name, before), path.stat().st_size) for path in sorted(temporary.iterdir())}
+    return Packed(sizes, largest, mean, norms)
+
+
+def rounded_parameter(name: str, values: Floats, mantissa_bits: int, bits: int | None) -> Floats:
+    """Return the rounded values of a biLM's parameter.
+
+    name: of the parameter.
+    values: of any shape.
+    mantissa_bits: bits of the mantissas of what is not a matrix, and of all if `bits` is None.
+    bits: bits of the matrices; None: `mantissa_bits`.
+    """
+    if bits is None or name.endswith("bias") or name == EMBEDDING:
+        return round_mantissas(values, mantissa_bits)
+    # outputs are the last axis of the LSTM's matrices, whose first axis is the direction; of all others the first axis
+    inputs = (1,) if name.startswith("lstm.") else tuple(range(1, values.ndim))
+    return round_to_steps(values, bits, inputs)
+
+
+def round_matrices(softmax: nn.Module, bits: int) -> None:
+    """Round the matrices of a softmax in place, with a step for each row of a matrix. bits: from 2 to 16."""
+    with torch.no_grad():
+        for parameter in softmax.parameters():
+            if parameter.ndim == 2:
+                parameter.copy_(torch.from_numpy(round_to_steps(parameter.numpy(), bits, (1,))))
+
+
+def _norm(values: Floats) -> float:
+    return float(np.linalg.norm(values.astype(np.float64)))
+
+
+def relative_change(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> tuple[float, float]:
+    """Return the largest and the mean of |after - before| / |before| over all values that are not 0 before.
+
+    before: arrays by their names, of any shape.
+    after: arrays of the same names and shapes.
+
+    Returns (0, 0) if all values are 0.
+    """
+    largest, total, n = 0.0, 0.0, 0
+    for name, values in before.items():
+        nonzero = values != 0
+        old, new = values[nonzero].astype(np.float64), after[name][nonzero].astype(np.float64)
+        change = np.abs(new - old) / np.abs(old)
+        largest = max(largest, float(change.max(initial=0.0)))
+        total, n = total + float(change.sum()), n + change.size
+    return largest, total / max(1, n)
+
+
+def _check_output(folder: Path, output: Path, force: bool) -> None:
+    if output.exists() and not output.is_dir():
+        raise CommandError(Errors.PACK_FILE.format(path=output))
+    if output.exists() and folder.exists() and output.samefile(folder):
+        raise CommandError(Errors.PACK_SAME.format(path=output))
+    if (output / RUN).is_file():  # a biLM in it would hide the model-best of the run
+        raise CommandError(Errors.PACK_RUN.format(path=output))
+    if output.exists() and any(output.iterdir()) and not force:
+        raise CommandError(Errors.PACK_EXISTS.format(path=output))
+
+
+def _words(full: LanguageModel | None, folder: Path) -> Vocabulary | None:
+    if full is not None:
+        return full.vocabulary
+    return Vocabulary.read(folder / WORDS) if (folder / WORDS).exists() else None
+
+
+def _card_line(rounded: str, softmax: str | None) -> str:
+    sentence = "" if softmax is None else f" The softmax is stored as {softmax}."
+    return _CARD_LINE.format(rounded=rounded, softmax=sentence)
+
+
+def _size(name: str, folders: list[Path]) -> int:
+    """Return the size of a file; if several folders have it, of the last one's."""
+    return [path.stat().st_size for path in (folder / name for folder in folders) if path.is_file()][-1]

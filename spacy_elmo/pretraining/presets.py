@@ -1,0 +1,217 @@
+"""Settings that fit a small text."""
+
+import math
+from dataclasses import replace
+from enum import Enum
+from typing import NamedTuple
+
+from ..formats.options import BiLMOptions
+from .config import (
+    CorpusSettings,
+    EvaluationSettings,
+    OptimizerSettings,
+    PathSettings,
+    PretrainConfig,
+    ScheduleSettings,
+    SoftmaxSettings,
+    TrainingSettings,
+    VocabularySettings,
+)
+from .text import MOST_WORDS, TextSize, heldout_sentences
+from .vocabulary import SPECIAL
+
+_OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+
+
+class Size(str, Enum):
+    """tiny: for a first try; mini, midi: those of en_mini and en_midi; the others: those of the official models."""
+
+    tiny = "tiny"
+    mini = "mini"
+    midi = "midi"
+    small = "small"
+    medium = "medium"
+    original = "original"
+
+
+_MINI = BiLMOptions(
+    char_dim=16,
+    filters=_OFFICIAL_FILTERS[:5],
+    n_highway=1,
+    activation="relu",
+    max_characters=50,
+    dim=1024,
+    projection_dim=128,
+    n_layers=2,
+    cell_clip=3.0,
+    proj_clip=3.0,
+    use_skip_connections=True,
+)
+SIZES = {
+    Size.tiny: replace(_MINI, filters=((1, 16), (2, 16), (3, 32), (4, 64), (5, 128)), dim=256, projection_dim=64),
+    Size.mini: _MINI,
+    Size.midi: replace(_MINI, filters=_OFFICIAL_FILTERS[:6], dim=2048, projection_dim=256),
+    Size.small: replace(_MINI, filters=_OFFICIAL_FILTERS),
+    Size.medium: replace(_MINI, filters=_OFFICIAL_FILTERS, dim=2048, projection_dim=256),
+    Size.original: replace(_MINI, filters=_OFFICIAL_FILTERS, n_highway=2, dim=4096, projection_dim=512),
+}
+
+# Peters et al. 2018 and the settings of bilm-tf; the loss is multiplied by the steps, as theirs is
+_ORIGINAL_TRAINING = TrainingSettings(
+    streams=384,  # 128 on each of 3 GPUs
+    steps=20,
+    zero_state_share=0.0,
+    dropout=0.1,
+    epochs=10.0,
+    softmax=SoftmaxSettings(negatives=8192),
+    optimizer=OptimizerSettings(name="adagrad", learning_rate=0.2, clip_norm=10.0, loss_scale=20.0),
+    schedule=ScheduleSettings(kind="constant", warmup_steps=0),
+)
+
+_WORDS = VocabularySettings(min_count=None)  # so that <UNK> is learned from a small text too
+
+# a text of some ten thousand sentences has a few hundred updates
+_TINY_TRAINING = TrainingSettings(
+    streams=64, softmax=SoftmaxSettings(negatives=1024), schedule=ScheduleSettings(warmup_steps=50)
+)
+# so that an evaluation costs at most a tenth of the updates before it: see fitting.py
+_TINY_EVALUATION = EvaluationSettings(every=500, checkpoint_every=100, sentences=200)
+# a low rate, falling from the beginning: a higher one loses what the biLM knows. There Muon is no better than AdamW
+_TUNING = TrainingSettings(
+    epochs=1.0,
+    optimizer=OptimizerSettings(name="adamw", learning_rate=0.001),
+    schedule=ScheduleSettings(warmup_steps=100, decay_share=1.0),
+)
+_TUNING_EVALUATION = EvaluationSettings(every=500, checkpoint_every=250)
+
+
+def tuning_config(paths: PathSettings, language: str | None = None) -> PretrainConfig:
+    """All settings of a run that goes on from paths.init; the sizes mean nothing."""
+    return PretrainConfig(paths, _MINI, CorpusSettings(language), _WORDS, _TUNING, _TUNING_EVALUATION)
+
+
+def config_of_size(size: Size, paths: PathSettings, language: str | None = None) -> PretrainConfig:
+    """All settings of a run: its authors' for original, those for little text for tiny, the defaults for the others."""
+    corpus = CorpusSettings(language=language)
+    if size is Size.tiny:
+        return PretrainConfig(paths, SIZES[size], corpus, _WORDS, _TINY_TRAINING, _TINY_EVALUATION)
+    if size is not Size.original:
+        return PretrainConfig(paths, SIZES[size], corpus, _WORDS)
+    return PretrainConfig(paths, SIZES[size], corpus, replace(_WORDS, size=793_471), _ORIGINAL_TRAINING)
+
+
+# Tuning en_mini to 3,000 sentences brought little in 20 updates, and much more in 317 (docs/pretraining.md).
+_ENOUGH_UPDATES = 500  # streams are lowered until a run has that many
+_FEW_UPDATES = 200  # epochs are raised until a run has that many
+_LEAST_STREAMS = 16
+_MOST_EPOCHS = 5.0  # of a config without a text, if it trains from random weights
+_WARMUP_PART = 10  # the warm-up is at most this part of the updates
+_EVALUATIONS = 5  # of a run
+# A sampled softmax needs more words than it draws. Words at blanks, punctuation included, are more than the
+# tokenizer's.
+_WORDS_PER_NEGATIVE = 2
+_EVALUATION_PART = 10  # an evaluation costs at most this part of the updates before it
+# A token that is evaluated costs as much as that many trained ones, because it runs through the full softmax: 2 were
+# measured for en_mini with 50,000 words. In a narrow network that softmax is most of the work. Multiplications give
+# about 3, and those of the training may be in bfloat16; 8 is a bound.
+_EVALUATION_COST, _NARROW_EVALUATION_COST, _NARROW = 2, 8, 512
+
+
+class Fit(NamedTuple):
+    """A config for a text.
+
+    config: all settings.
+    before: updates with the settings that were given.
+    updates: updates with those of `config`.
+    """
+
+    config: PretrainConfig
+    before: int
+    updates: int
+
+
+def enough_tokens(config: PretrainConfig) -> int:
+    """Return how many tokens a text must have so that `fit` changes nothing."""
+    training = config.training
+    share = 1.0 if config.paths.heldout is not None else 1 - config.corpus.heldout_share
+    return math.ceil(_enough_updates(config) * training.tokens_per_update / training.epochs / share) + 1
+
+
+def enough_sentences(config: PretrainConfig) -> int:
+    """Return how many sentences a text must have so that `fit` does not change the streams."""
+    streams = config.training.streams
+    return streams if config.paths.heldout is not None else math.ceil(streams / (1 - config.corpus.heldout_share)) + 1
+
+
+def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
+    """Return settings that fit a text.
+
+    If there are more streams than sentences to train on, they are lowered to a power of two, which several workers can
+    share. The softmax is full if a vocabulary that is built from the text has fewer words than twice the negatives.
+
+    The expected updates are tokens * epochs / (streams * steps * accumulate). A text that gives 500 of them, and ten
+    times the warm-up, or that was not counted to its end, changes nothing else. Otherwise:
+
+    1. streams are halved, down to 16, until there are 500 updates;
+    2. if there are less than 200 even so, epochs are raised until there are, to 5 at most;
+    3. warmup_steps is a tenth of the updates at most;
+    4. evaluations and checkpoints come five times in a run at least;
+    5. an evaluation scores at most so many sentences that it costs a tenth of the updates before it.
+
+    config: settings for a large text, with epochs and not total_tokens.
+    size: of the training text, with the sentences that will be held out if paths.heldout is null.
+    own_words: whether the vocabulary is built from the text. A biLM that is tuned with its softmax has its own.
+    """
+    if own_words:
+        config = _with_softmax(config, size)
+    training, evaluation = config.training, config.evaluation
+    share = 1.0 if config.paths.heldout is not None else 1 - config.corpus.heldout_share
+    tokens = (size.tokens + size.sentences) * share  # each sentence has a `</S>`
+    before = max(1, round(tokens * training.epochs / training.tokens_per_update))
+    if not size.complete:
+        return Fit(config, before, before)
+    training = replace(training, streams=_most_streams(config, size))
+    if before >= _enough_updates(config):
+        updates = round(tokens * training.epochs / training.tokens_per_update)
+        return Fit(replace(config, training=training), before, updates)
+    while tokens * training.epochs < _ENOUGH_UPDATES * training.tokens_per_update:
+        if training.streams // 2 < _LEAST_STREAMS:
+            break
+        training = replace(training, streams=training.streams // 2)
+    wanted = _FEW_UPDATES * training.tokens_per_update / max(1.0, tokens)
+    if training.epochs < wanted:
+        training = replace(training, epochs=max(training.epochs, min(_MOST_EPOCHS, float(math.ceil(wanted)))))
+    updates = max(1, round(tokens * training.epochs / training.tokens_per_update))
+    warmup = min(training.schedule.warmup_steps, updates // _WARMUP_PART)
+    every = min(evaluation.every, max(1, updates // _EVALUATIONS))
+    length = tokens / max(1, size.sentences)  # mean tokens of a sentence
+    cost = _NARROW_EVALUATION_COST if config.bilm.dim < _NARROW else _EVALUATION_COST
+    affordable = every * training.tokens_per_update / (_EVALUATION_PART * cost * max(1.0, length))
+    evaluation = replace(
+        evaluation,
+        every=every,
+        checkpoint_every=min(evaluation.checkpoint_every, every),
+        sentences=min(evaluation.sentences, max(1, int(affordable))),
+    )
+    training = replace(training, schedule=replace(training.schedule, warmup_steps=warmup))
+    return Fit(replace(config, training=training, evaluation=evaluation), before, updates)
+
+
+def _with_softmax(config: PretrainConfig, size: TextSize) -> PretrainConfig:
+    softmax, vocabulary, words = config.training.softmax, config.vocabulary, size.words
+    if vocabulary.min_count is None and words < min(MOST_WORDS, vocabulary.size - len(SPECIAL)):
+        words = size.repeated  # as `least_count` may choose
+    if softmax.kind != "sampled" or words >= _WORDS_PER_NEGATIVE * softmax.negatives:
+        return config
+    return replace(config, training=replace(config.training, softmax=replace(softmax, kind="full")))
+
+
+def _most_streams(config: PretrainConfig, size: TextSize) -> int:
+    streams, sentences = config.training.streams, size.sentences
+    if config.paths.heldout is None:
+        sentences -= heldout_sentences(sentences, config.corpus.heldout_share)
+    return streams if streams <= sentences else 1 << max(0, sentences.bit_length() - 1)
+
+
+def _enough_updates(config: PretrainConfig) -> int:
+    return max(_ENOUGH_UPDATES, _WARMUP_PART * config.training.schedule.warmup_steps)

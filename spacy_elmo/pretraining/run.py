@@ -1,0 +1,358 @@
+"""Pretraining from the first update, or from a checkpoint, to the last one."""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import CheckpointError, ElmoError, Errors, SettingsError
+from ..formats.atomic import folder_lock, writing
+from ..formats.text import find_files
+from .batches import check_readers
+from .checkpoint import CHECKPOINTS, Checkpoints, Stop, Stopped, asked_to_stop, from_text
+from .config import EvaluationSettings, PathSettings, PretrainConfig, TrainingSettings
+from .config_file import text_without_folders
+from .distributed import Group, processes
+from .evaluating import CardContext, Evaluator, facts_of
+from .folder import Run, has_checkpoint, open_run, reopen_run
+from .language_model import LanguageModel
+from .metrics import METRICS, Reporter, RunFacts, cut_back
+from .starting import check_new_run, empty_model, starting_model
+from .trainer import Trainer, enough_memory, reuse_memory
+
+SMOOTHING = 0.98  # weight of earlier updates in the running mean of the training loss
+
+
+@dataclass
+class Progress:
+    """What a checkpoint holds beside the state of the trainer.
+
+    seconds: of training and evaluation, over all resumes.
+    loss: smoothed training loss, in nats.
+    best: lowest held-out perplexity so far.
+    stale: number of evaluations since then.
+    finished: whether the run has come to its end.
+    """
+
+    seconds: float = 0.0
+    loss: float = math.nan
+    best: float = math.inf
+    stale: int = 0
+    finished: bool = False
+
+    def add_update(self, loss: float, seconds: float) -> None:
+        """Take in an update. loss: mean of its predictions, in nats. seconds: that it took."""
+        self.seconds += seconds
+        self.loss = loss if math.isnan(self.loss) else SMOOTHING * self.loss + (1 - SMOOTHING) * loss
+
+    def add_evaluation(self, perplexity: float) -> None:
+        """Take in the held-out perplexity of an evaluation."""
+        self.stale = 0 if perplexity < self.best else self.stale + 1
+        self.best = min(self.best, perplexity)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the fields as arrays by their names in a checkpoint."""
+        return {f"progress/{name}": np.array(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def pop_from(cls, arrays: dict[str, npt.NDArray[Any]]) -> "Progress":
+        """Remove the fields from a checkpoint's arrays and return them. Raises CheckpointError if they are wrong."""
+        values = {name: arrays.pop(name) for name in [*arrays] if name.startswith("progress/")}
+        kinds, expected = (
+            {name: (a.dtype.kind, a.shape) for name, a in each.items()} for each in (values, cls().arrays())
+        )
+        if kinds == expected:
+            progress = cls(**{name.removeprefix("progress/"): array.item() for name, array in values.items()})
+            if progress.seconds >= 0 and progress.best > 0 and progress.stale >= 0:
+                return progress
+        raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path="the checkpoint", problems="progress"))
+
+
+LEAST_COVERAGE = 0.5  # share of the training text's tokens. A vocabulary of another language covers far less
+MOST_CUT = 0.01  # share of words. Seven languages with blanks between words had 0.0005 at most, Thai 0.30
+MOST_UNSEEN = 0.01  # share of held-out words. With 5 to 14 %, <UNK> made the perplexity rise while the biLM learned
+LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraining.md)
+
+
+def start_warnings(paths: PathSettings, training: TrainingSettings, facts: RunFacts) -> list[str]:
+    """Return a message for each thing that is unusual about a run.
+
+    These are too few updates, a warm-up that is not shorter than the run, a biLM that stays frozen, a vocabulary of
+    other texts or of all words, words that are too long for the biLM, and held-out text that is trained on.
+
+    paths: files of the run.
+    training: batches and schedule of the run.
+    facts: what is known about the run.
+    """
+    warnings = _short(training, facts.total_tokens // training.tokens_per_update)
+    if 0 < facts.total_tokens <= training.frozen_tokens:
+        warnings.append(Errors.FROZEN_LONG.format(got=training.frozen_tokens, tokens=facts.total_tokens))
+    if facts.coverage is not None and facts.coverage < LEAST_COVERAGE:
+        warnings.append(Errors.COVERAGE_LOW.format(coverage=facts.coverage))
+    new_softmax = paths.init is None or training.frozen_tokens > 0  # that of a trained one knows <UNK>
+    if new_softmax and facts.coverage == 1.0 and facts.heldout_unknown > MOST_UNSEEN:
+        warnings.append(Errors.UNKNOWN_UNSEEN.format(share=facts.heldout_unknown))
+    if facts.cut_share > MOST_CUT:
+        cut = Errors.CUT_SHARE.format(share=facts.cut_share, bytes=facts.max_characters - 2)
+        # A run that tunes a biLM has its sizes.
+        warnings.append(cut if paths.init is not None else cut + Errors.CUT_SETTING.format(got=facts.max_characters))
+    if paths.heldout is not None:
+        shared = _files(paths.train) & _files(paths.heldout)
+        if shared:
+            warnings.append(Errors.HELDOUT_SAME.format(got=min(shared)))
+        elif facts.train.sha256 is not None and facts.train.sha256 == facts.heldout.sha256:
+            warnings.append(Errors.HELDOUT_SAME.format(got=f"the text of {facts.train.source}"))
+    return warnings
+
+
+def _short(training: TrainingSettings, updates: int) -> list[str]:
+    """Return messages for a run of few updates, and for one that ends within the warm-up."""
+    warmup = training.schedule.warmup_steps
+    length = "training.epochs" if training.total_tokens is None else "training.total_tokens"
+    warnings = []
+    if updates < LEAST_UPDATES:
+        few = Errors.FEW_UPDATES.format(
+            got=updates,
+            expected=LEAST_UPDATES,
+            streams=training.streams,
+            length=length,
+            value=training.total_tokens or training.epochs,
+        )
+        warnings.append(few + Errors.FEW_UPDATES_WARMUP.format(warmup=warmup) if 0 < warmup < updates else few)
+    if warmup and warmup >= updates:
+        warnings.append(Errors.WARMUP_LONG.format(got=warmup, updates=updates, expected=updates // 10, length=length))
+    return warnings
+
+
+def _files(source: str) -> set[Path]:
+    """Return the files of a source; none if it is gone, since a resumed run reads its copy."""
+    try:
+        return {file.resolve() for file in find_files(source)}
+    except (ElmoError, OSError):
+        return set()
+
+
+SPEED_SMOOTHING = 0.9  # weight of earlier updates in the running mean of tokens per second
+OWED = "owed"  # in a checkpoint whose evaluation was stopped
+
+
+class Outcome(NamedTuple):
+    """How a run ended.
+
+    stopped_by: number of the signal that stopped it; None if it is finished.
+    best: lowest held-out perplexity; None if there was no evaluation.
+    """
+
+    stopped_by: int | None
+    best: float | None
+
+
+def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcome:
+    """Train a biLM, from the newest undamaged checkpoint in `output` if there is one.
+
+    It writes to `output`: config.cfg, run.json, the prepared texts and the vocabulary at the start; checkpoints;
+    model-last, model-best, metrics.jsonl and curve.png after each evaluation. A model folder holds options.json and
+    weights.hdf5 in the official format, softmax.hdf5, vocabulary.txt and a model card.
+
+    SIGINT, SIGTERM and SIGHUP make it write a checkpoint and return. A run that is killed and started again continues
+    from its last checkpoint, and its weights at the end are bit by bit those of an uninterrupted run. With torchrun all
+    processes call this function.
+
+    config: all settings.
+    output: folder of the run.
+    reporter: is called during the run.
+
+    Raises ElmoError if settings or files can't be used, or if the loss is not finite.
+    """
+    reuse_memory()
+    with processes(config.training.device) as group, ExitStack() as resources:
+        group.check_alike(config, SettingsError(Errors.PROCESS_SETTINGS.format(rank=group.rank)))
+        run = None
+        with group.together():
+            check_readers(config.training.readers, config.training.streams // group.size)
+            if group.first:
+                if not has_checkpoint(output):
+                    check_new_run(config.bilm, config.paths, config.vocabulary, config.training, output)
+                with writing(output, CheckpointError):
+                    output.mkdir(parents=True, exist_ok=True)
+                resources.enter_context(folder_lock(output, CheckpointError))
+                run = open_run(config, output)
+        with group.together():
+            run = run or reopen_run(config, output)
+            with enough_memory(config.training):
+                model = _model(config, run)
+                trainer = Trainer(config.training, model, run.train, config.corpus.shuffle_block, group)
+            facts = facts_of(config.paths, run, trainer, config.evaluation.sentences)
+            context = CardContext(text_without_folders(config), config.corpus.language, facts)
+        trainer.check_rounding()
+        group.copy_first([*model.bilm.parameters(), *model.softmax.parameters()])
+        # Until here there is nothing to save, so a signal ends the process at once.
+        with asked_to_stop() as stop, trainer:
+            evaluator = Evaluator(trainer, run.heldout, config.evaluation.sentences, context, output, reporter, stop)
+            checkpoints = Checkpoints(output / CHECKPOINTS)
+            loop = _Loop(config.evaluation, trainer, evaluator, checkpoints, output, reporter, stop, run.identity)
+            reporter.start(facts, start_warnings(config.paths, config.training, facts))
+            return loop.run(tuning=config.paths.init is not None)
+
+
+def _model(config: PretrainConfig, run: Run) -> LanguageModel:
+    if run.resumed:
+        return empty_model(config.bilm, config.training.softmax, run.vocabulary)
+    return starting_model(config.bilm, config.paths, config.training, run.vocabulary)
+
+
+class _Loop:
+    def __init__(
+        self,
+        settings: EvaluationSettings,
+        trainer: Trainer,
+        evaluator: Evaluator,
+        checkpoints: Checkpoints,
+        output: Path,
+        reporter: Reporter,
+        stop: Stop,
+        identity: str,
+    ) -> None:
+        self.trainer, self.evaluator, self.checkpoints = trainer, evaluator, checkpoints
+        self.output, self.reporter, self.stop, self.identity = output, reporter, stop, identity
+        self.group: Group = trainer.group
+        self.settings, self.progress = settings, Progress()
+        self.stopped = 0  # number of the signal, in all processes
+        self.owed = False  # whether a signal stopped the evaluation of this step
+        self.speed = math.nan
+
+    def run(self, tuning: bool) -> Outcome:
+        """Train to the end of the run, or until a signal comes. tuning: whether the run started from a trained biLM."""
+        trainer = self.trainer
+        self._resume()
+        if self.owed:
+            self._evaluate()
+        elif trainer.step_number == 0 and tuning and not trainer.frozen:
+            self._score()  # the biLM before tuning
+        if not self._ended():
+            self.progress.finished = False  # the settings may have a longer run now
+        elif self.progress.finished:
+            what = "patience" if trainer.step_number < trainer.total_steps else "epochs or training.total_tokens"
+            self.reporter.message(f"finished before: training.{what} would make it longer")
+        while not self._ended() and not self.stopped:
+            self.stopped = self.group.largest(self.stop.number or 0)
+            if self.stopped:
+                break
+            self._step()
+            number, last = trainer.step_number, trainer.step_number == trainer.total_steps
+            if number % self.settings.every == 0 or last:
+                self._evaluate()
+            elif number % self.settings.checkpoint_every == 0:
+                self._write_checkpoint()
+        if not self.stopped and not self.progress.finished:
+            self._finish()
+        if self.stopped and trainer.step_number:
+            self._write_checkpoint()
+            self.reporter.message(f"stopped at step {trainer.step_number}")
+        best = self.progress.best if math.isfinite(self.progress.best) else None
+        self.reporter.done(self.output, best, self.stopped or None)
+        return Outcome(self.stopped or None, best)
+
+    def _resume(self) -> None:
+        with self.group.together():
+            latest = self.checkpoints.latest(self.reporter.message)
+        got = "none" if latest is None else f"that of step {latest[0]}"
+        problem = Errors.PROCESS_CHECKPOINT.format(path=self.checkpoints.folder, rank=self.group.rank, got=got)
+        self.group.check_alike(got, CheckpointError(problem))
+        if latest is None:
+            with self.group.together():
+                if self.group.first:
+                    cut_back(self.output / METRICS, -1)
+            return
+        step, arrays = latest
+        with self.group.together():
+            if not np.array_equal(arrays.pop("run", np.empty(0)), from_text(self.identity)):
+                problem = Errors.CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems="it is of another run")
+                raise CheckpointError(problem)
+            self.progress = Progress.pop_from(arrays)
+            self.owed = arrays.pop(OWED, None) is not None
+            self.trainer.restore(arrays, str(self.checkpoints.folder))
+            if self.trainer.step_number != step:
+                problem = f"the file is of step {step}, its contents of {self.trainer.step_number}"
+                raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems=problem))
+            if self.group.first:
+                # A row of the owed evaluation is there if a later process was killed just after it had written it.
+                cut_back(self.output / METRICS, step - 1 if self.owed else step)
+        self.reporter.resumed(step, self.trainer.tokens)
+
+    def _step(self) -> None:
+        trainer, progress = self.trainer, self.progress
+        rate, start = trainer.rate, time.perf_counter()
+        with enough_memory(trainer.settings):
+            loss = trainer.step()
+        seconds = time.perf_counter() - start
+        if not math.isfinite(loss):  # so in all processes, since it is the sum of their losses
+            with self.group.together():
+                what = f"the loss of step {trainer.step_number}"
+                raise CheckpointError(Errors.DIVERGED.format(what=what, path=self.checkpoints.folder))
+        progress.add_update(loss, seconds)
+        speed = trainer.tokens_per_update / seconds
+        self.speed = speed if math.isnan(self.speed) else SPEED_SMOOTHING * self.speed + (1 - SPEED_SMOOTHING) * speed
+        total = trainer.total_steps * trainer.tokens_per_update
+        self.reporter.step(trainer.step_number, trainer.tokens, total, progress.loss, rate, self.speed)
+
+    def _evaluate(self) -> None:
+        """Evaluate after a step and write a checkpoint. If a signal stops it, the resumed run evaluates this step."""
+        self._score()
+        self.owed = bool(self.stopped)
+        if not self.stopped:
+            self._write_checkpoint()
+
+    def _score(self) -> None:
+        progress, start = self.progress, time.perf_counter()
+        perplexity = self._in_first(
+            lambda: self.evaluator.evaluate(progress.seconds, progress.loss, self.speed, progress.best)
+        )
+        progress.seconds += time.perf_counter() - start
+        if not self.stopped:
+            progress.add_evaluation(perplexity)
+
+    def _finish(self) -> None:
+        def work() -> float:
+            self.evaluator.finish(self.progress.seconds)
+            return 0.0
+
+        self._in_first(work)
+        if not self.stopped:
+            self.progress.finished = True
+            self._write_checkpoint()
+
+    def _in_first(self, work: Callable[[], float]) -> float:
+        """Work in the first process, and hand the result to all. If a signal stops it, all processes are stopped."""
+        result = 0.0
+        with self.group.together():
+            if self.group.first:
+                try:
+                    result = work()
+                except Stopped:
+                    result = math.nan
+        result = self.group.from_first(result)
+        if math.isnan(result):
+            self.stopped = self.group.largest(self.stop.number or 0)
+        return result
+
+    def _ended(self) -> bool:
+        return self.trainer.step_number >= self.trainer.total_steps or self._out_of_patience()
+
+    def _out_of_patience(self) -> bool:
+        patience = self.trainer.settings.patience
+        return 0 < patience <= self.progress.stale
+
+    def _write_checkpoint(self) -> None:
+        arrays = self.trainer.state_arrays() | self.progress.arrays() | {"run": from_text(self.identity)}
+        if self.owed:
+            arrays[OWED] = np.array(True)
+        with self.group.together():
+            if self.group.first:
+                self.checkpoints.write(self.trainer.step_number, arrays)

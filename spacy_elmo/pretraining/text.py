@@ -1,0 +1,264 @@
+"""Reads the sentences of plain and compressed text, of JSON lines and of spaCy's DocBins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from ..errors import CorpusError, Errors
+from ..formats.docbin import docs_in, sentences_of
+from ..formats.text import (
+    EXPECTED,
+    BadLine,
+    Splitter,
+    Unusable,
+    checked_words,
+    decode_line,
+    find_files,
+    json_record,
+    kind_of,
+    record_text,
+    record_tokens,
+    splitter,
+)
+from ..formats.unpacking import lines_of, unpacked
+
+_LISTED = 10  # bad lines of a report
+
+
+@dataclass
+class Report:
+    """Counts of what was read so far.
+
+    lines: lines; in .spacy files docs.
+    sentences: sentences that were read.
+    tokens: their words.
+    blank: lines without a word.
+    n_bad: lines that were left out, because they can't be used.
+    bad: the first ten of these.
+    """
+
+    lines: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    blank: int = 0
+    n_bad: int = 0
+    bad: list[BadLine] = field(default_factory=list)
+
+    def add_bad(self, file: Path | str, line: int, reason: str) -> None:
+        """Count a line that can't be used.
+
+        file: its path, or what messages call it.
+        line: its number, from 1.
+        reason: why it can't be used.
+        """
+        self.n_bad += 1
+        if len(self.bad) < _LISTED:
+            self.bad.append(BadLine(str(file), line, reason))
+
+
+def read_sentences(
+    source: str | os.PathLike[str], language: str | None = None, report: Report | None = None
+) -> Iterator[list[str]]:
+    """Yield the words of each sentence of a text.
+
+    The end of a file's name tells its format, after .gz, .xz or .zst is removed:
+
+    - .jsonl: an object a line, with "tokens" (a list of strings) or otherwise "text" (a string);
+    - .spacy: a DocBin. Its sentences are those of the docs; a doc without sentence boundaries is one sentence;
+    - any other: text, one sentence a line. Only newlines end a line.
+
+    Files are read while the sentences are consumed. Only a DocBin is ever completely in memory. It may unpack to
+    256 MiB, or to 64 times its size if that is more. Any other packed file may unpack to 1 GiB, or to 200 times its
+    size if that is more. A plain file has no limit. Lines of more than 16 MiB are left out.
+
+    source: a file, a folder or a pattern; see `find_files`.
+    language: of the spaCy tokenizer that splits text; None: text is split at blanks, as str.split does.
+    report: its counts are raised while the text is read. Lines that can't be used are left out, and counted there.
+
+    Raises CorpusError at once if the source has no files or the language is unknown; while it yields if a file is
+    damaged; and at the end if there was no sentence.
+    """
+    return read_files(source, find_files(source), splitter(language), Report() if report is None else report)
+
+
+def read_files(
+    source: str | os.PathLike[str], files: list[Path], split: Splitter, report: Report
+) -> Iterator[list[str]]:
+    """Yield the words of each sentence of some files, as `read_sentences` does.
+
+    source: what the user wrote, for messages.
+    files: the files to read, in this order.
+    split: splits a text into words; see `splitter`.
+    report: its counts are raised while the text is read.
+
+    Raises CorpusError if a file is damaged, and at the end if there was no sentence.
+    """
+    return _counted(source, (sentence for path in files for sentence in _file(path, split, report)), report)
+
+
+def read_stream(
+    file: IO[bytes], name: str, language: str | None = None, report: Report | None = None
+) -> Iterator[list[str]]:
+    """Yield the words of each sentence of an open text, one sentence a line. It is neither packed nor JSON.
+
+    file: open for reading bytes.
+    name: what messages call it.
+    language, report: as in `read_sentences`.
+
+    Raises CorpusError at once if the language is unknown, and at the end if there was no sentence.
+    """
+    report = Report() if report is None else report
+    return _counted(name, _lines(file, name, False, splitter(language), report), report)
+
+
+def _counted(source: str | os.PathLike[str], sentences: Iterator[list[str]], report: Report) -> Iterator[list[str]]:
+    """Yield sentences, and count them. Raises CorpusError at the end if there was none."""
+    before = report.sentences
+    for sentence in sentences:
+        report.sentences += 1
+        report.tokens += len(sentence)
+        yield sentence
+    if report.sentences == before:
+        examples = "".join(f"; {line}" for line in report.bad[:1])
+        message = Errors.SOURCE_NO_SENTENCES.format(
+            source=source,
+            lines=report.lines,
+            blank=report.blank,
+            bad=report.n_bad,
+            examples=f" ({examples.removeprefix('; ')})" if examples else "",
+            expected=EXPECTED,
+        )
+        raise CorpusError(message)
+
+
+def _file(path: Path, split: Splitter, report: Report) -> Iterator[list[str]]:
+    kind = kind_of(path)
+    if kind == ".spacy":
+        yield from _docs(path, report)
+        return
+    if kind == ".conllu":
+        raise CorpusError(Errors.SOURCE_CONLLU.format(path=path))
+    with unpacked(path) as file:
+        yield from _lines(file, path, kind == ".jsonl", split, report)
+
+
+def _lines(file: IO[bytes], name: Path | str, is_json: bool, split: Splitter, report: Report) -> Iterator[list[str]]:
+    for number, line in enumerate(lines_of(file), 1):
+        report.lines += 1
+        try:
+            text = decode_line(line, number)
+            words = _json_words(text, split) if is_json and text.strip() else split(text)
+        except Unusable as error:
+            report.add_bad(name, number, str(error))
+            continue
+        if words:
+            yield words
+        else:
+            report.blank += 1
+
+
+def _json_words(line: str, split: Splitter) -> list[str]:
+    record = json_record(line)
+    return record_tokens(record) if "tokens" in record else split(record_text(record))
+
+
+def _docs(path: Path, report: Report) -> Iterator[list[str]]:
+    for number, doc in enumerate(docs_in(path), 1):
+        report.lines += 1
+        empty = True
+        for span in sentences_of(doc):
+            words = [token.text for token in span if token.text and not token.text.isspace()]
+            try:
+                words = checked_words(words)
+            except Unusable as error:
+                empty = False
+                report.add_bad(path, number, str(error))
+                continue
+            if words:
+                empty = False
+                yield words
+        report.blank += empty
+
+
+MOST_WORDS = 60_000  # distinct words that are counted, more than most vocabularies have
+_UNSPACED = 4.0  # tokens of a blank-separated word, from which on blanks do not separate words: English has 1.2
+_SAMPLED = 1_000  # sentences that are tokenised, to know how many tokens a blank-separated word makes
+
+
+class TextSize(NamedTuple):
+    """How large a text is.
+
+    sentences, tokens: their numbers; those that were counted, if the count ended early.
+    complete: whether all of the text was counted.
+    words: number of distinct words among those that were counted, MOST_WORDS if there are more. They are separated by
+        blanks if most words of the text are; with punctuation they are more than the tokenizer's.
+    repeated: number of those that occur twice or more often.
+    """
+
+    sentences: int
+    tokens: int
+    complete: bool = True
+    words: int = MOST_WORDS
+    repeated: int = MOST_WORDS
+
+
+def heldout_sentences(sentences: int, share: float) -> int:
+    """Return how many sentences of a text are held out: a share of them, rounded, but 1 at least and not all.
+
+    sentences: of the text, 2 or more.
+    share: between 0 and 1.
+    """
+    return min(max(1, round(sentences * share)), sentences - 1)
+
+
+def count_text(source: str, language: str | None, enough: int, least: int = 0) -> TextSize:
+    """Count the sentences and tokens of a text while it is read.
+
+    Words are counted at blanks, because spaCy's tokenizer is much slower. The first 1,000 sentences tell how many
+    tokens it makes of them.
+
+    source: a file, a folder or a pattern; see `read_sentences`.
+    language: of the spaCy tokenizer; None: words are separated by blanks.
+    enough: number of tokens at which the count ends.
+    least: number of sentences that are counted in any case, if there are so many.
+
+    Raises CorpusError if the text can't be read.
+    """
+    ratio = 1.0 if language is None else _words(source, language) / _words(source, None)
+    sentences = words = 0
+    spaced, complete, distinct = ratio < _UNSPACED, True, _Distinct()
+    for sentence in read_sentences(source):
+        if words * ratio >= enough and sentences >= least:
+            complete = False
+            break
+        sentences += 1
+        words += len(sentence)
+        if spaced and len(distinct.words) < MOST_WORDS:
+            distinct.add(sentence)
+    if not spaced:
+        for sentence in islice(read_sentences(source, language), sentences):
+            distinct.add(sentence)
+            if len(distinct.words) >= MOST_WORDS:
+                break
+    numbers = (min(len(found), MOST_WORDS) for found in (distinct.words, distinct.repeated))
+    return TextSize(sentences, round(words * ratio), complete, *numbers)
+
+
+class _Distinct:
+    """The distinct words of sentences, and those among them that came twice or more often."""
+
+    def __init__(self) -> None:
+        self.words, self.repeated = set[str](), set[str]()
+
+    def add(self, sentence: Sequence[str]) -> None:
+        for word in sentence:
+            (self.repeated if word in self.words else self.words).add(word)
+
+
+def _words(source: str, language: str | None) -> int:
+    return sum(map(len, islice(read_sentences(source, language), _SAMPLED)))

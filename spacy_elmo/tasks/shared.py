@@ -1,0 +1,347 @@
+"""Docs that hold several texts, such as a premise and a hypothesis: making them, and finding the texts in them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import srsly
+import torch
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from thinc.api import Model, PyTorchShim
+from thinc.util import get_torch_default_device, xp2torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import AnnotationError, Errors, SettingsError, UnknownLabelWarning, WeightsError, shown
+from ..models import shim as bilm_shim  # noqa: F401  # torch in forked processes runs on one thread, or it would hang
+from ..models.types import Tok2VecModel, has_parts, is_whole, lines_of
+
+
+def check_sizes(**sizes: Any) -> None:
+    """Raise SettingsError if one of the sizes is no whole number of 1 or more. sizes: name of a setting -> value."""
+    for name, size in sizes.items():
+        if not is_whole(size) or size < 1:
+            raise SettingsError(Errors.TASK_SIZE.format(name=name, got=shown(size)))
+
+
+def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
+    """Return a doc of several texts, a line break between them, each of them a span of `doc.spans`; an empty text none.
+
+    A line break inside a text becomes a blank, except in the last text: it would end the text if the doc is read from
+    a file by spaCy, which restores words but no spans.
+
+    nlp: pipeline, whose tokenizer is used.
+    texts: the texts.
+    keys: key of each text in `doc.spans`.
+
+    Raises AnnotationError if a text is no string.
+    """
+    for key, text in zip(keys, texts):
+        if not isinstance(text, str):
+            raise AnnotationError(Errors.PART_TEXT.format(key=key, got=shown(text)))
+    doc = nlp.make_doc("\n".join([*(text.replace("\n", " ") for text in texts[:-1]), texts[-1]]))
+    start = 0
+    for key, text in zip(keys, texts):
+        tokens = [token for token in doc if start <= token.idx and token.idx + len(token) <= start + len(text)]
+        # spaCy can't copy a doc with an empty span
+        doc.spans[key] = [doc[tokens[0].i : tokens[-1].i + 1]] if tokens else []
+        start += len(text) + 1
+    return doc
+
+
+def parts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
+    """Return a doc's spans under given keys; of a doc without such span groups, the parts between its line breaks.
+
+    doc: the doc.
+    keys: a key of `doc.spans` for each part.
+
+    Returns None if the doc has no words, or one of the parts has none; its span group may then be empty.
+
+    Raises AnnotationError if some span groups are missing or have several spans, or if all are and there are no line
+    breaks.
+    """
+    names = ", ".join(map(repr, keys))
+    if has_parts(doc, keys):
+        counts = [len(doc.spans[key]) if key in doc.spans else None for key in keys]
+        if any(count not in (0, 1) for count in counts):
+            raise AnnotationError(Errors.PART_SPANS.format(keys=names, got=counts, text=shown(doc.text)))
+        parts = [span for key in keys for span in doc.spans[key]]
+    else:
+        parts = lines_of(doc, len(keys))
+        if len(parts) < len(keys) and any(not token.is_space for token in doc):
+            raise AnnotationError(Errors.PART_LINES.format(keys=names, text=shown(doc.text)))
+    if len(parts) < len(keys) or not all(part.text.strip() for part in parts):
+        return None
+    return parts
+
+
+def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., Any], **arguments: Any) -> None:
+    """Set an extension attribute that is read by a function, unless it is set already.
+
+    owner: Doc or Span.
+    name: of the attribute.
+    getter: the function that reads it.
+    arguments: of this function, beside the doc or span.
+
+    Raises SettingsError if something else, or a component with other arguments, has set an attribute of this name: its
+    values would be taken for ours.
+    """
+    if not owner.has_extension(name):
+        owner.set_extension(name, getter=partial(getter, **arguments))
+        return
+    found = owner.get_extension(name)[2]
+    names = {"owner": owner.__name__, "name": name}
+    if not isinstance(found, partial) or found.func is not getter:
+        raise SettingsError(Errors.TASK_EXTENSION_TAKEN.format(**names))
+    if found.keywords != arguments:
+        pairs = {"got": _written(found.keywords), "expected": _written(arguments)}
+        raise SettingsError(Errors.TASK_EXTENSION_OURS.format(**names, **pairs))
+
+
+def _written(arguments: dict[str, Any]) -> str:
+    return ", ".join(f"{key} = {value!r}" for key, value in arguments.items())
+
+
+Augmenter = Callable[[Language, Example], Iterator[Example]]
+
+
+def build_given_spans(keys: list[str]) -> Augmenter:
+    """Build spacy-elmo.GivenSpans.v1: it copies span groups of the annotated doc to the one that is processed.
+
+    So a component is trained or scored on docs whose spans are given, such as predicates.
+
+    keys: names of the span groups. Those that a doc lacks stay missing.
+    """
+    return partial(_give, keys)
+
+
+def _give(keys: list[str], nlp: Language, example: Example) -> Iterator[Example]:
+    for key in keys:
+        if key in example.reference.spans:
+            spans = example.get_aligned_spans_y2x(example.reference.spans[key], allow_overlap=True)
+            example.predicted.spans[key] = spans
+    yield example
+
+
+def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said: set[str]) -> None:
+    """Issue an UnknownLabelWarning if examples have labels that a component lacks, once for each label.
+
+    name: of the component.
+    found: labels of the examples.
+    labels: of the component.
+    said: labels that it was warned of before; new ones are added.
+    """
+    unknown = sorted(set(found).difference(labels, said))
+    if unknown:
+        said.update(unknown)
+        warnings.warn(
+            Errors.TASK_UNKNOWN_LABELS.format(name=name, got=", ".join(unknown)), UnknownLabelWarning, stacklevel=2
+        )
+
+
+_CONFIGURED = "configured"
+
+
+class ConfiguredPipe(TrainablePipe):
+    """A component whose settings can be changed in the config of a saved pipeline, and in `cfg` before it is saved.
+
+    spaCy saves `cfg` and passes it to the scorer. When it loads it, the saved settings would replace those of the
+    config, so that `spacy.load(path, config=...)` and an edited config.cfg would change nothing. So `cfg` also has the
+    settings that the component was made with. If the config has another value now, that one counts.
+    """
+
+    def configure(self, **settings: Any) -> None:
+        """Set `cfg` to the settings that the component is made with."""
+        self.cfg: dict[str, Any] = {**settings, _CONFIGURED: settings}
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
+        """Load what `to_bytes` returned. See spaCy for the parameters."""
+        with self._keeping_what_the_config_changes():
+            super().from_bytes(bytes_data, exclude=exclude)
+        return self
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
+        """Load what `to_disk` wrote. See spaCy for the parameters."""
+        with self._keeping_what_the_config_changes():
+            super().from_disk(path, exclude=exclude)
+        return self
+
+    @contextmanager
+    def _keeping_what_the_config_changes(self) -> Iterator[None]:
+        own = self.cfg[_CONFIGURED]
+        yield
+        saved = self.cfg[_CONFIGURED]  # own, if version 0.1.0 has saved the component
+        self.cfg.update({name: value for name, value in own.items() if value != saved.get(name)})
+        self.cfg[_CONFIGURED] = own
+
+
+def default_tok2vec(depth: int) -> dict[str, Any]:
+    """Return the config of a tok2vec on word features, without ELMo.
+
+    depth: number of convolutional layers: each token's vector knows of that many tokens on each side.
+    """
+    return {
+        "@architectures": "spacy.Tok2Vec.v2",
+        "embed": {
+            "@architectures": "spacy.MultiHashEmbed.v2",
+            "width": 96,
+            "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
+            "rows": [5000, 1000, 2500, 2500],
+            "include_static_vectors": False,
+        },
+        "encode": {
+            "@architectures": "spacy.MaxoutWindowEncoder.v2",
+            "width": 96,
+            "depth": depth,
+            "window_size": 1,
+            "maxout_pieces": 3,
+        },
+    }
+
+
+def width_of(tok2vec: Tok2VecModel, docs: Sequence[Doc]) -> int:
+    """Return the width of a tok2vec's vectors: what it says itself, or that of its vectors of a doc.
+
+    tok2vec: initialised.
+    docs: sample docs, one or more.
+    """
+    width = tok2vec.maybe_get_dim("nO")
+    return tok2vec.predict(list(docs[:1]))[0].shape[1] if width is None else width
+
+
+class TorchShim(PyTorchShim):
+    """Holds a torch network that is built late, when the width of its input (or the number of labels) is known.
+
+    build: function from sizes, as keyword arguments, to the network. It has to be at module level (or a partial of
+        such a function), so that pipelines pickle.
+    sizes: attribute; the sizes that the network was built with; empty before `prepare`.
+
+    In contrast to Thinc's own shim, `use_params` gives the network the optimizer's averages, and the bytes are
+    msgpack of numpy arrays.
+    """
+
+    def __init__(self, build: Callable[..., torch.nn.Module]) -> None:
+        super().__init__(None)
+        self.build = build
+        self.sizes: dict[str, int] = {}
+
+    @property
+    def network(self) -> Any:
+        """The network. Raises KeyError before `prepare`, as Thinc does for a weight: spaCy then asks to initialize."""
+        if self._model is None:
+            raise KeyError(Errors.TASK_NOT_READY)
+        return self._model
+
+    def prepare(self, **sizes: int) -> None:
+        """Build the network, with new weights: each `nlp.initialize` begins anew, as with spaCy's own layers."""
+        self._model = self.build(**sizes).to(get_torch_default_device())
+        self.sizes = sizes
+
+    def finish_update(self, optimizer: Any) -> None:
+        """Apply the gradients of the last backward pass; none before `prepare`."""
+        if self._model is not None:
+            super().finish_update(optimizer)
+
+    @contextmanager
+    def use_params(self, params: Mapping[tuple[int, str], Any]) -> Iterator[None]:
+        """Use other weights for a while, such as the optimizer's averages. params: (id, name of a weight) -> array."""
+        named = dict(self._model.named_parameters()) if self._model is not None else {}
+        others = {name: params[self.id, name] for name in named if (self.id, name) in params}
+        own = {name: named[name].data for name in others}
+        for name, values in others.items():
+            named[name].data = xp2torch(values, device=named[name].device)
+        try:
+            yield
+        finally:
+            for name, data in own.items():
+                named[name].data = data
+
+    def to_bytes(self) -> Any:
+        """Return sizes and weights as msgpack."""
+        state = {} if self._model is None else self._model.state_dict()
+        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
+        return srsly.msgpack_dumps({"sizes": self.sizes, "arrays": arrays})
+
+    def from_bytes(self, bytes_data: bytes) -> TorchShim:
+        """Build the network of the saved sizes, and give it the saved weights.
+
+        Raises WeightsError if the weights are not those of such a network, or if the bytes are damaged. The network
+        stays as it was then.
+        """
+        try:
+            message = srsly.msgpack_loads(bytes_data)
+            sizes, arrays = message["sizes"], message["arrays"]
+            network = self._built(sizes, arrays) if sizes else None
+        except WeightsError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # msgpack's own errors are ValueErrors
+            raise WeightsError(Errors.TASK_DAMAGED.format(reason=error)) from error
+        self._model, self.sizes = network, sizes
+        return self
+
+    def _built(self, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> torch.nn.Module:
+        network = self.build(**sizes).to(get_torch_default_device())
+        expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+        got = {name: tuple(array.shape) for name, array in arrays.items()}
+        if got != expected:
+            wrong = sorted(name for name in got.keys() | expected.keys() if got.get(name) != expected.get(name))
+            raise WeightsError(Errors.TASK_WEIGHTS.format(names=", ".join(wrong)))
+        network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+        return network
+
+
+def shim_of(model: Model[Any, Any]) -> TorchShim:
+    """Return the shim of a layer that has one, a TorchShim."""
+    (shim,) = model.shims
+    assert isinstance(shim, TorchShim)
+    return shim
+
+
+class BiLSTM(nn.Module):
+    """A bidirectional LSTM over padded rows. Padding does not change what it returns for the tokens of a row.
+
+    Each layer is two LSTMs, the second of which reads the rows from their ends. torch's packed rows would say the same,
+    but take 1.5 to 2.2 times as long on a CPU.
+
+    width: of the input.
+    lstm_width: of each direction's output.
+    depth: number of layers.
+    """
+
+    def __init__(self, width: int, lstm_width: int, depth: int = 1) -> None:
+        super().__init__()
+        widths = [width, *[2 * lstm_width] * (depth - 1)]
+        self.forwards = nn.ModuleList(nn.LSTM(each, lstm_width, batch_first=True) for each in widths)
+        self.backwards = nn.ModuleList(nn.LSTM(each, lstm_width, batch_first=True) for each in widths)
+
+    def forward(self, x: Tensor, lengths: Tensor, dropout: float = 0.0) -> Tensor:
+        """Return *Shape:* (rows, tokens, 2 * lstm_width). What is beyond a row's end means nothing.
+
+        x: *Shape:* (rows, tokens, width).
+        lengths: *Shape:* (rows,), number of tokens of each row without padding.
+        dropout: rate of dropout between the layers.
+        """
+        places = torch.arange(x.shape[1], device=x.device)[None]
+        lengths = lengths.to(x.device)[:, None]
+        mirrored = torch.where(places < lengths, lengths - 1 - places, places)
+        for number, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards)):
+            if number:
+                x = F.dropout(x, dropout)
+            ahead, _ = forwards(x)
+            back, _ = backwards(_take(x, mirrored))
+            x = torch.cat([ahead, _take(back, mirrored)], dim=-1)
+        return x
+
+
+def _take(x: Tensor, places: Tensor) -> Tensor:
+    """Return the vectors of each row at these places. x: *Shape:* (rows, tokens, width), places: (rows, tokens)."""
+    return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))

@@ -1,1 +1,0 @@
-"""What several of the paper's other tasks need."""
