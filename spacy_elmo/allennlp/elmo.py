@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import Errors, SettingsError, shown
+from ..errors import SettingsError, shown
 from ..formats.characters import MAX_CHARACTERS, batch_to_ids_array
 from ..modules.bilm import BiLM
 from ..modules.loading import load_bilm
@@ -156,17 +156,21 @@ def arguments_of(cls: type, params: Mapping[str, Any], extras: Mapping[str, Any]
     Raises SettingsError if `params` is no mapping, a name is unknown or missing, or a value has the wrong type.
     """
     if not isinstance(params, Mapping):
-        raise SettingsError(Errors.ELMO_PARAMS.format(got=shown(params)))
+        raise SettingsError(
+            f"The parameters of Elmo are {shown(params)}. Expected a mapping of the arguments' names to values."
+        )
     known = dict(inspect.signature(cls).parameters)
     given = dict(params.items())
     unknown = [name for name in given if name not in known]
     if unknown:
-        raise SettingsError(Errors.ELMO_PARAMS_UNKNOWN.format(got=shown(unknown[0]), expected=", ".join(known)))
+        raise SettingsError(
+            f"The parameters of Elmo have {shown(unknown[0])}, which is unknown. Expected some of: {', '.join(known)}."
+        )
     arguments = given | dict(extras)
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in arguments:
             hint = ", or set it to null for the embedded biLM" if name in _MAY_BE_NULL else ""
-            raise SettingsError(Errors.ELMO_PARAMS_MISSING.format(missing=name, hint=hint))
+            raise SettingsError(f"The parameters of Elmo lack {name}. Set it{hint}.")
     for name, value in given.items():
         _check(name, value)
         if name in _TYPES and _TYPES[name][0] == _BOOL:
@@ -179,14 +183,14 @@ def _check(name: str, value: object) -> None:
         return
     if name == "module":
         raise SettingsError(
-            Errors.ELMO_PARAMS_VALUE.format(name=name, got=shown(value), expected="it as an argument of from_params")
+            f"The parameter {name} of Elmo is {shown(value)}. Expected {'it as an argument of from_params'}."
         )
     types, expected = _TYPES[name]
     fits = isinstance(value, types)
     if isinstance(value, Sequence) and name in _ELEMENTS:
         fits = not isinstance(value, str) and all(isinstance(element, _ELEMENTS[name]) for element in value)
     if not fits:
-        raise SettingsError(Errors.ELMO_PARAMS_VALUE.format(name=name, got=shown(value), expected=expected))
+        raise SettingsError(f"The parameter {name} of Elmo is {shown(value)}. Expected {expected}.")
 
 
 File = str | os.PathLike[str]
@@ -250,22 +254,39 @@ class Elmo(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(num_output_representations, int | np.integer) or num_output_representations < 1:
-            raise SettingsError(Errors.ELMO_OUTPUTS.format(got=num_output_representations))
+            raise SettingsError(
+                f"num_output_representations is {num_output_representations!r}. Expected a whole number, 1 or more."
+            )
         if not isinstance(dropout, SupportsFloat) or not 0 <= dropout <= 1:
-            raise SettingsError(Errors.ELMO_DROPOUT.format(got=shown(dropout)))
+            raise SettingsError(f"dropout is {shown(dropout)}. Expected a share, 0 to 1.")
         if isinstance(vocab_to_cache, list) and not vocab_to_cache:
             vocab_to_cache = None  # as in AllenNLP
         if requires_grad and module is None and vocab_to_cache is not None:
-            raise SettingsError(Errors.ELMO_CACHED_AND_TRAINED)
+            raise SettingsError(
+                "requires_grad is true together with vocab_to_cache. Cached vectors can't change with the biLM. "
+                "Set vocab_to_cache to None, or requires_grad to false."
+            )
         if module is None:
             bilm = load_bilm(options_file, weight_file).requires_grad_(requires_grad)
             module = ElmoBiLM(bilm, vocab_to_cache, stateful)
         elif options_file is not None or weight_file is not None:
-            raise SettingsError(Errors.ELMO_MODULE_FILES)
+            raise SettingsError(
+                "options_file or weight_file was given together with module. Set both files to None, or leave "
+                "out module."
+            )
         elif isinstance(module, BiLM):
             module = ElmoBiLM(module, vocab_to_cache, stateful)
         elif stateful or vocab_to_cache is not None:
-            raise SettingsError(Errors.ELMO_MODULE_STATE if stateful else Errors.ELMO_MODULE_VOCABULARY)
+            raise SettingsError(
+                (
+                    "stateful is true, but module is not a BiLM of this package, so no state can be carried in it. "
+                    "Set stateful to false."
+                )
+                if stateful
+                else (
+                    "vocab_to_cache was given, but module is not a BiLM of this package. Give the words to that module."
+                )
+            )
         self._elmo_lstm: Any = module
         self._keep_sentence_boundaries = keep_sentence_boundaries
         self._dropout = nn.Dropout(dropout)

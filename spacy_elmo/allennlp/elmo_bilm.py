@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import ElmoError, Errors, SettingsError, shown
+from ..errors import ElmoError, SettingsError, shown
 from ..formats.characters import N_CHARACTERS, words_to_ids
 from ..modules.bilm import BiLM, BiLMOutput
 from ..modules.loading import load_bilm
@@ -29,18 +29,20 @@ def checked_words(sentence: Iterable[str]) -> list[str]:
     Raises ElmoError if the sentence is a string, or a word is not a string.
     """
     if isinstance(sentence, str):  # else its letters would be embedded as words
-        raise ElmoError(Errors.CHARACTERS_STRING.format(got=shown(sentence)))
+        raise ElmoError(
+            f"a sentence is the string {shown(sentence)}. Expected a list of words: split it into tokens first."
+        )
     words = list(sentence)
     for word in words:
         if not isinstance(word, str):
-            raise ElmoError(Errors.CHARACTERS_WORD.format(got=shown(word)))
+            raise ElmoError(f"a word is {shown(word)}. Expected a string.")
     return words
 
 
 def check_batch_size(batch_size: int) -> None:
     """Raise SettingsError if a number of sentences in a batch is no whole number, or below 1."""
     if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
-        raise SettingsError(Errors.EMBED_BATCH_SIZE.format(got=batch_size))
+        raise SettingsError(f"batch_size is {batch_size!r}. Expected a whole number, 1 or more.")
 
 
 def batches_of(
@@ -103,7 +105,10 @@ class CarriedState:
         rows = 0 if self.state is None else self.state.h.shape[2]
         if not isinstance(mask, Tensor) or mask.shape != (rows,):
             got = f"shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else f"type {type(mask).__name__}"
-            raise ElmoError(Errors.ELMO_RESET.format(got=got, expected=(rows,)))
+            raise ElmoError(
+                f"The mask of reset_states has {got}. Expected a tensor of shape {(rows,)}, a value for each row "
+                "whose state is carried."
+            )
         if self.state is not None:
             places = mask.bool()[:, None]
             self.state = LstmState(*(part.masked_fill(places.to(part.device), 0.0) for part in self.state))
@@ -144,7 +149,10 @@ class ElmoLstmView(Carrying, nn.Module):
     @_states.setter
     def _states(self, value: None) -> None:
         if value is not None:
-            raise SettingsError(Errors.ELMO_STATES.format(got=type(value).__name__))
+            raise SettingsError(
+                f"_states was set to a value of type {type(value).__name__}. Expected None, which lets the next "
+                "batch start from the zero state: the carried state can't be set to another one."
+            )
         self._carried.reset()
 
     def reset_states(self, mask: Tensor | None = None) -> None:
@@ -262,10 +270,15 @@ class ElmoBiLM(Carrying, nn.Module):
         inside, is_word = words < len(vocabulary), words > 0
         has_characters = (inputs > 0).any(2)
         if (words < 0).any():
-            raise ElmoError(Errors.ELMO_WORD_NEGATIVE.format(got=int(words.min())))
+            raise ElmoError(
+                f"word_inputs holds {int(words.min())}. Expected 0 for padding, or a place in vocab_to_cache."
+            )
         if (~inside & ~has_characters).any():
             got = int(words[~inside & ~has_characters][0])
-            raise ElmoError(Errors.ELMO_WORD_UNKNOWN.format(got=got, size=len(vocabulary)))
+            raise ElmoError(
+                f"word_inputs holds {got}, but vocab_to_cache has {len(vocabulary)} words, and inputs has no "
+                "characters for that word. Give its character ids in inputs, or a place in vocab_to_cache."
+            )
         places = torch.where(inside, words, 0)
         parameters = list(self.bilm.char_cnn.parameters())
         if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters):
@@ -309,7 +322,9 @@ class ElmoBiLM(Carrying, nn.Module):
 
 def _vocabulary_ids(words: Sequence[str], bilm: BiLM) -> Tensor:
     if isinstance(words, str) or not len(words):
-        raise SettingsError(Errors.ELMO_VOCABULARY.format(got=shown(words)))
+        raise SettingsError(
+            f"vocab_to_cache is {shown(words)}. Expected a list of at least one word (the first is for padding)."
+        )
     return torch.from_numpy(words_to_ids(list(words), bilm.options.max_characters))
 
 
@@ -327,38 +342,69 @@ def checked_inputs(
     Raises ElmoError if a tensor cannot be used.
     """
     if word_inputs is not None and network.vocabulary is None:
-        warnings.warn(Errors.ELMO_NO_VOCABULARY, stacklevel=3)
+        warnings.warn(
+            "word_inputs were given, but vocab_to_cache was not: the characters in inputs are read.", stacklevel=3
+        )
         word_inputs = None
     characters, device = network.bilm.options.max_characters, network.bilm.char_cnn.embedding.weight.device
     for name, tensor in (("inputs", inputs), ("word_inputs", word_inputs)):
         if tensor is None and name == "word_inputs":
             continue
         if not isinstance(tensor, Tensor):
-            raise ElmoError(Errors.ELMO_NO_TENSOR.format(name=name, got=type(tensor).__name__))
+            raise ElmoError(
+                f"{name} is {type(tensor).__name__}. Expected a tensor of integers: make it with "
+                "batch_to_ids(sentences)."
+            )
         if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
-            raise ElmoError(Errors.ELMO_DTYPE.format(name=name, got=str(tensor.dtype).removeprefix("torch.")))
+            raise ElmoError(
+                f"{name} is a tensor of {str(tensor.dtype).removeprefix('torch.')}. Expected integers: make it "
+                "with batch_to_ids(sentences)."
+            )
         if tensor.device != device:
-            raise ElmoError(Errors.ELMO_DEVICE.format(name=name, got=tensor.device, expected=device))
+            raise ElmoError(
+                f"{name} is on {tensor.device}, but the biLM is on {device}. Move it there: {name}.to('{device}')."
+            )
     if word_inputs is not None and inputs.shape == word_inputs.shape and inputs.dim() >= 2:
         inputs = inputs.new_zeros(*inputs.shape, characters)
     if inputs.dim() < 3 or inputs.dim() != (dims or inputs.dim()):
-        message = Errors.ELMO_SHAPE if dims is None else Errors.ELMO_RAW_SHAPE
+        message = (
+            (
+                "inputs has shape {got}. Expected (batch, tokens, {characters}) or more dimensions between the first "
+                "two: make it with batch_to_ids(sentences)."
+            )
+            if dims is None
+            else (
+                "inputs has shape {got}. Expected (batch, tokens, {characters}): make it with batch_to_ids(sentences)."
+            )
+        )
         raise ElmoError(message.format(got=tuple(inputs.shape), characters=characters))
     if inputs.shape[-1] != characters:
-        raise ElmoError(Errors.ELMO_CHARACTERS.format(got=inputs.shape[-1], expected=characters))
+        raise ElmoError(
+            f"inputs has {inputs.shape[-1]} characters a word, but the biLM reads {characters}. Make it with "
+            f"batch_to_ids(sentences, max_characters={characters})."
+        )
     inputs = inputs.long()
     if inputs.numel():
         least, most = int(inputs.min()), int(inputs.max())
         if least < 0 or most > N_CHARACTERS:
-            raise ElmoError(Errors.ELMO_RANGE.format(got=least if least < 0 else most))
+            raise ElmoError(
+                f"inputs holds {least if least < 0 else most}. Expected character ids of 0 to 261: make it with "
+                "batch_to_ids(sentences)."
+            )
     if word_inputs is not None and word_inputs.shape != inputs.shape[:-1]:
-        raise ElmoError(Errors.ELMO_WORDS_SHAPE.format(got=tuple(word_inputs.shape), expected=tuple(inputs.shape[:-1])))
+        raise ElmoError(
+            f"word_inputs has shape {tuple(word_inputs.shape)}. Expected the shape of inputs without the "
+            f"characters, {tuple(inputs.shape[:-1])}."
+        )
     is_word = (inputs > 0).any(-1) if word_inputs is None else word_inputs != 0
     # the network counts the words: the last ones would silently be read as padding
     gaps = (is_word[..., 1:] & ~is_word[..., :-1]).flatten(0, -2).any(1)
     if gaps.any():
         name = "inputs" if word_inputs is None else "word_inputs"
-        raise ElmoError(Errors.ELMO_GAP.format(row=int(gaps.nonzero()[0]), name=name))
+        raise ElmoError(
+            f"Sentence {int(gaps.nonzero()[0])} of {name} has a word after padding. Expected all words of a "
+            "sentence before its padding, which is 0: make it with batch_to_ids(sentences)."
+        )
     return inputs, word_inputs
 
 
@@ -399,6 +445,9 @@ class _ElmoBiLm(RawBiLM):
         if isinstance(vocab_to_cache, list) and not vocab_to_cache:
             vocab_to_cache = None  # as in AllenNLP
         if requires_grad and vocab_to_cache is not None:
-            raise SettingsError(Errors.ELMO_CACHED_AND_TRAINED)
+            raise SettingsError(
+                "requires_grad is true together with vocab_to_cache. Cached vectors can't change with the biLM. "
+                "Set vocab_to_cache to None, or requires_grad to false."
+            )
         bilm = load_bilm(options_file, weight_file).requires_grad_(requires_grad)
         super().__init__(bilm, vocab_to_cache, stateful)

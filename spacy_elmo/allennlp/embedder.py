@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from ..errors import CommandError, ElmoError, Errors, SettingsError, shown
+from ..errors import CommandError, ElmoError, SettingsError, shown
 from ..formats.characters import TruncatedWords
 from ..formats.options import BiLMOptions
 from ..formats.sentences import read_sentences, refuse_same_file
@@ -43,7 +43,10 @@ def device_of(cuda_device: int) -> torch.device:
     if cuda_device >= seen:
         expected = f"0 to {seen - 1}, or -1 (the CPU)" if seen else "-1 (the CPU)"
         names = f"{seen} of them, counted from 0" if seen else "no GPU"
-        raise SettingsError(Errors.EMBED_DEVICE.format(got=cuda_device, seen=names, expected=expected))
+        raise SettingsError(
+            f"the GPU {cuda_device} was asked for (cuda_device, or --gpu-id), but torch finds {names}. Expected "
+            f"{expected}: set it to that."
+        )
     return torch.device("cuda", cuda_device)
 
 
@@ -155,17 +158,19 @@ def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[
     Raises ElmoError if a text is neither, if it can't be tokenised, or if spaCy does not know the language.
     """
     if not isinstance(texts, Iterable):
-        raise ElmoError(Errors.ENCODE_TEXTS.format(got=shown(texts), expected="a list of words"))
+        raise ElmoError(
+            f"the texts are {shown(texts)}. Expected strings, as in a list; or one string or {'a list of words'}."
+        )
     split, sentences = splitter(lang), []
     for number, text in enumerate(texts, 1):
         try:
             sentences.append(split(text) if isinstance(text, str) else checked_words(text))
         except Unusable as error:
-            raise ElmoError(Errors.ENCODE_TEXT.format(number=number, reason=error)) from error
-        except TypeError as error:  # it can't be iterated: None, a number
             raise ElmoError(
-                Errors.ENCODE_KIND.format(number=number, got=shown(text), expected="a list of words")
+                f"text {number} can't be tokenised: {error}. Change it, or give its words as a list."
             ) from error
+        except TypeError as error:  # it can't be iterated: None, a number
+            raise ElmoError(f"text {number} is {shown(text)}. Expected a string or {'a list of words'}.") from error
     return sentences
 
 
@@ -351,7 +356,10 @@ class ElmoEmbedder(Encoder, EmbedderNetwork):
         Raises CommandError before anything is embedded, if the text cannot be used, and the errors of `embed_lines`.
         """
         if isinstance(input_file, str | os.PathLike):
-            raise CommandError(Errors.EMBED_FILE.format(got=shown(input_file)))
+            raise CommandError(
+                f"input_file is {shown(input_file)}. Expected an open file: with open(...) as file, then "
+                "embed_file(file, ...)."
+            )
         refuse_same_file(input_file, output_file_path)
         source = str(getattr(input_file, "name", "the text"))
         lines = read_sentences(input_file, source, keys=use_sentence_keys)
@@ -383,9 +391,11 @@ class ElmoEmbedder(Encoder, EmbedderNetwork):
         Raises SettingsError if output_format or batch_size cannot be used, and VectorsError if the file cannot be.
         """
         if isinstance(lines, str):
-            raise CommandError(Errors.EMBED_LINES.format(got=shown(lines)))
+            raise CommandError(
+                f"lines is the string {shown(lines)}. Expected a list of sentences: split it into lines first."
+            )
         if output_format not in FORMATS:
-            raise SettingsError(Errors.EMBED_FORMAT.format(got=output_format, expected=", ".join(FORMATS)))
+            raise SettingsError(f"output_format is {output_format!r}. Expected one of {', '.join(FORMATS)}.")
         embedded = self.embed_sentences((line.split() for line in lines), batch_size)
         with (
             VectorsWriter(output_file_path, index=not (forget_sentences or use_sentence_keys)) as writer,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..allennlp.embedder import BarSetting, ElmoEmbedder, bar_of, split_texts
-from ..errors import CorpusError, ElmoError, Errors, SettingsError, shown
+from ..errors import PATH_FOLDER, CorpusError, ElmoError, SettingsError, shown
 from ..formats.arrays import StreamedRows, read_npy
 from ..formats.atomic import is_unfinished, replacing_folder, writing
 from ..formats.strict_json import read_json
@@ -21,6 +21,8 @@ from ..formats.text import find_files, refuse_inside
 from ..models.shim import fingerprint_of
 from ..pretraining.prepared import LENGTHS, META, OFFSETS, TEXT, PreparedCorpus, digest_of, prepare, source_files
 from ..pretraining.text import read_sentences
+
+_INDEX_DAMAGED = "{folder}: the index is damaged ({reason}). Delete the folder, and make the index again."
 
 HEADER, VECTORS = "index.json", "vectors.npy"
 VERSION = 1
@@ -66,16 +68,20 @@ def read_header(folder: Path) -> Header:
     try:
         record = read_json(folder / HEADER, _MOST_BYTES)
     except OSError as error:
-        raise CorpusError(Errors.INDEX_MISSING.format(folder=folder, reason=error)) from error
+        raise CorpusError(
+            f"{folder}: no index ({error}). Expected the folder that elmo neighbours --index has written."
+        ) from error
     except ValueError as error:
-        raise CorpusError(Errors.INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error}")) from error
+        raise CorpusError(_INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error}")) from error
     version = record.get("version") if isinstance(record, dict) else None
     if version != VERSION or isinstance(version, bool):
-        raise CorpusError(Errors.INDEX_VERSION.format(folder=folder, got=shown(version), expected=VERSION))
+        raise CorpusError(
+            f"{folder}: an index in version {shown(version)} of its format. Expected version {VERSION}: make it again."
+        )
     try:
         return _header(record)
     except (KeyError, TypeError) as error:
-        raise CorpusError(Errors.INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error!r}")) from error
+        raise CorpusError(_INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error!r}")) from error
 
 
 def _header(record: dict[str, Any]) -> Header:
@@ -106,10 +112,14 @@ def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: s
         how = "at blanks" if lang is None else f"by spaCy's tokenizer for {lang}"
         remedy = " With a language (lang or --lang), punctuation is split off." if lang is None else ""
         raise ElmoError(
-            Errors.QUERY_WORD.format(word=shown(word), words=shown(" ".join(words)), how=how, remedy=remedy)
+            f"the word {shown(word)} does not occur in the query, which was split {how}, as the corpus is: "
+            f"{shown(' '.join(words))}. Expected one of these words, exactly as it is written there.{remedy}"
         )
     if not 1 <= occurrence <= len(places):
-        raise SettingsError(Errors.QUERY_OCCURRENCE.format(got=occurrence, word=shown(word), n=len(places)))
+        raise SettingsError(
+            f"the occurrence is {occurrence}, but the query has {shown(word)} {len(places)} times. Expected a "
+            f"number from 1 to {len(places)}."
+        )
     return words, places[occurrence - 1]
 
 
@@ -175,14 +185,19 @@ def checked_layer(layer: Layer | None, layers: int) -> Layer:
     if layer is None:
         return layers - 1
     if layer != MIX and (isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < layers):
-        raise SettingsError(Errors.INDEX_LAYER.format(got=shown(layer), last=layers - 1, mix=MIX))
+        raise SettingsError(
+            f"the layer is {shown(layer)}. Expected a number from 0 to {layers - 1}, or {MIX!r}, the mean of all "
+            "layers."
+        )
     return layer
 
 
 def fingerprint(embedder: ElmoEmbedder) -> str:
     """Return the fingerprint of an embedder's biLM. Raises SettingsError if the embedder is stateful."""
     if embedder.stateful:
-        raise SettingsError(Errors.INDEX_STATEFUL)
+        raise SettingsError(
+            "the embedder is stateful, so that vectors would depend on the sentences before. Expected stateful=False."
+        )
     return fingerprint_of(embedder.options, embedder.to_arrays())
 
 
@@ -240,12 +255,15 @@ def _refuse_present(folder: Path, replace: bool) -> None:
     """Raise CorpusError if a folder can't become an index."""
     with writing(folder, CorpusError):
         if folder.exists() and not folder.is_dir():
-            raise CorpusError(Errors.PATH_FOLDER.format(path=folder))
+            raise CorpusError(PATH_FOLDER.format(path=folder))
         present = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     if is_index(folder) and not replace:
-        raise CorpusError(Errors.INDEX_EXISTS.format(folder=folder))
+        raise CorpusError(f"{folder}: has an index. Give another folder, or replace it (replace=True, or --force).")
     if present and not is_index(folder):
-        raise CorpusError(Errors.INDEX_FOREIGN.format(folder=folder, got=", ".join(present[:3])))
+        raise CorpusError(
+            f"{folder}: holds {', '.join(present[:3])}, and no index. Expected a new or an empty folder, or that "
+            "of an index: give another one."
+        )
 
 
 _LARGEST = 1.01  # a cosine is at most 1, and here rounded
@@ -284,7 +302,11 @@ class WordIndex:
         got, expected = fingerprint(embedder), self.header.bilm
         if got != expected:
             model = shown(self.header.model or "unknown")
-            raise CorpusError(Errors.INDEX_BILM.format(folder=folder, expected=expected, model=model, got=got))
+            raise CorpusError(
+                f"{folder}: another biLM made this index. Its name was {model} and its fingerprint is {expected}, "
+                f"that of the biLM here is {got}. Give the biLM that made it (--model), or make an index with "
+                "this one in another folder."
+            )
         try:
             self.corpus = PreparedCorpus.open(self.folder)
             self.vectors = read_npy(self.folder / VECTORS, np.float16, self.header.width)
@@ -349,7 +371,7 @@ class WordIndex:
         """
         for name, number in (("n", n), ("occurrence", occurrence)):
             if not isinstance(number, int | np.integer) or isinstance(number, bool):
-                raise SettingsError(Errors.INDEX_NUMBER.format(name=name, got=shown(number)))
+                raise SettingsError(f"{name} is {shown(number)}. Expected a whole number.")
         words, place = find_word(sentence, word, occurrence, self.corpus.meta.language)
         layers = self.embedder.embed_sentence(words)
         query = unit_vectors(layers[:, place : place + 1], self.header.layer)[0]
@@ -381,4 +403,4 @@ class WordIndex:
         return Neighbour(min(1.0, max(-1.0, cosine)), number + 1, words, row - int(self._ends[number]) + len(words))
 
     def _damaged(self, reason: object) -> CorpusError:
-        return CorpusError(Errors.INDEX_DAMAGED.format(folder=self.folder, reason=reason))
+        return CorpusError(_INDEX_DAMAGED.format(folder=self.folder, reason=reason))

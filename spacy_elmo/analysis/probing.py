@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..corpus.bilm import EmbeddingBiLM
 from ..corpus.reading import read_items
-from ..errors import CorpusError, ElmoError, Errors, SettingsError, shown
+from ..errors import FILE_MISSING, CorpusError, ElmoError, SettingsError, shown
 from ..formats.docbin import damaged, docs_in, sentences_of
 from ..formats.text import Unusable, decode_line, find_files, kind_of
 from .rows import Array
@@ -46,7 +46,10 @@ def label_getter(attribute: str) -> Getter:
         return _custom(attribute.removeprefix(_CUSTOM), attribute)
     name = _NAMES.get(attribute, attribute)
     if name.startswith("_") or name.endswith("_") or not hasattr(Token, name):
-        raise SettingsError(Errors.PROBE_ATTRIBUTE.format(got=shown(attribute)))
+        raise SettingsError(
+            f"--attr is {shown(attribute)}, which spaCy's tokens do not have. Expected upos, tag, ent, another "
+            "attribute of a token, such as dep or morph, or _.NAME for an extension attribute: change --attr."
+        )
     read = f"{name}_" if hasattr(Token, f"{name}_") else name  # spaCy has pos as a number and pos_ as a string
     return lambda token: _text(getattr(token, read), attribute)
 
@@ -68,7 +71,10 @@ def _text(value: object, attribute: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, (str, int, MorphAnalysis)):  # bool is an int
-        raise SettingsError(Errors.PROBE_VALUE.format(attribute=shown(attribute), got=shown(value)))
+        raise SettingsError(
+            f"--attr is {shown(attribute)}, but its value of a token is {shown(value)}. Expected a text, a number "
+            "or a truth value, because it is used as a label: change --attr."
+        )
     return str(value)
 
 
@@ -113,9 +119,12 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
             corpus.sentences.append(words)
             corpus.labels.extend(labels)
     if not corpus.sentences:
-        raise CorpusError(Errors.PROBE_EMPTY.format(source=source))
+        raise CorpusError(f"{source}: no words. Expected a corpus of annotated docs: give another one.")
     if not any(corpus.labels):
-        raise CorpusError(Errors.PROBE_ABSENT.format(source=source, attribute=shown(attribute)))
+        raise CorpusError(
+            f"{source}: no token has a value of the attribute {shown(attribute)}. Expected docs that are "
+            "annotated with it: change --attr, or give another corpus."
+        )
     return corpus
 
 
@@ -128,7 +137,9 @@ def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -
     for path in files:
         kind = kind_of(path)
         if kind not in (DOCBIN, CONLLU):
-            raise CorpusError(Errors.PROBE_KIND.format(path=path))
+            raise CorpusError(
+                f"{path}: not a .spacy or .conllu file. Expected one of these: convert it with python -m spacy convert."
+            )
         try:
             found = _docbin_sentences(path) if kind == DOCBIN else _conllu_sentences(path, attribute.startswith("ent"))
             for sentence in found:
@@ -163,7 +174,7 @@ def _conllu_sentences(path: Path, entities: bool) -> Iterator[Doc]:
                 LookupError,
                 TypeError,
             ) as error:  # a value that spaCy does not know
-                raise CorpusError(Errors.PROBE_LINE.format(source=path, line=line, reason=error)) from error
+                raise CorpusError(f"{path}, the sentence at line {line}: {error}. Correct or remove it.") from error
             _remove_missing(doc, block)
             if has_entities and not doc.has_annotation("ENT_IOB"):
                 doc.set_ents([], default="outside")
@@ -181,7 +192,7 @@ def _conllu_texts(path: Path) -> Iterator[tuple[str, list[str], list[int]]]:
             text = decode_line(item.data, item.line)
             found = _plain_blocks(text)
         except Unusable as error:
-            raise CorpusError(Errors.PROBE_LINE.format(source=path, line=item.line, reason=error)) from error
+            raise CorpusError(f"{path}, the sentence at line {item.line}: {error}. Correct or remove it.") from error
         blocks += found
         lines += [item.line] * len(found)
         size += len(text)
@@ -227,7 +238,7 @@ def _remove_missing(doc: Doc, block: str) -> None:
 
 def _files(source: Path) -> list[Path]:
     if not source.exists():
-        raise CorpusError(Errors.FILE_MISSING.format(path=source, expected=_EXPECTED))
+        raise CorpusError(FILE_MISSING.format(path=source, expected=_EXPECTED))
     return find_files(source) if source.is_dir() else [source]
 
 
@@ -352,7 +363,11 @@ class Probes:
         self.train, self.dev, self.iterations = train, dev, iterations
         self.labels = [label for label in dict.fromkeys(train.labels) if label]
         if len(self.labels) < 2:
-            raise CorpusError(Errors.PROBE_ONE_LABEL.format(attribute=shown(attribute), got=shown(self.labels[0])))
+            raise CorpusError(
+                f"all tokens of the training part have the same value of the attribute {shown(attribute)}: "
+                f"{shown(self.labels[0])}. Expected two different labels or more: change --attr, or give another "
+                "corpus."
+            )
         self._outside = OUTSIDE if attribute == ENTITIES else None
         self._train_rows, self._dev_rows = (
             np.flatnonzero([label != "" for label in part.labels]) for part in (train, dev)
@@ -363,7 +378,11 @@ class Probes:
         self.unknown_tokens = sum(label not in numbers for label in self._gold)
         if self.unknown_tokens == len(self._gold):
             found = [shown(list(dict.fromkeys(labels))) for labels in (self._gold, self.labels)]
-            raise CorpusError(Errors.PROBE_UNKNOWN_LABELS.format(got=found[0], known=found[1]))
+            raise CorpusError(
+                f"no token of the part that is scored has a label of the training part: it has {found[0]}, and "
+                f"the training part has {found[1]}. Expected the same set of labels: change --attr, or give "
+                "another corpus."
+            )
 
     @property
     def train_tokens(self) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..corpus.bilm import EmbeddingBiLM
-from ..errors import CorpusError, Errors, shown
+from ..errors import FILE_MISSING, FILE_NOT_REGULAR, CorpusError, shown
 from ..formats.text import Unusable, decode_line
 from ..formats.unpacking import lines_of, unpacked
 from .rows import Array, with_mean
@@ -69,7 +69,7 @@ def read_senses(path: Path) -> list[SenseSentence]:
     if current.instances:
         sentences.append(current)
     if not sentences:
-        raise CorpusError(Errors.SENSES_NONE.format(source=path))
+        raise CorpusError(f"{path}: no word with a sense. Expected one or more: give another corpus.")
     return sentences
 
 
@@ -88,28 +88,39 @@ def read_first_senses(path: Path) -> dict[Lemma, str]:
             continue
         columns = [column.strip() for column in line.split("\t")]
         if len(columns) != 3 or not all(columns) or columns[2] == NONE or len(columns[2].split()) > 1:
-            raise CorpusError(Errors.FIRST_SENSES_COLUMNS.format(source=path, line=number, got=shown(line)))
+            raise CorpusError(
+                f"{path}, line {number}: {shown(line)}. Expected a lemma, a part of speech and the first sense, "
+                "divided by tabs."
+            )
         lemma = Lemma(*columns[:2])
         if lemma in first:
-            raise CorpusError(Errors.FIRST_SENSES_TWICE.format(source=path, line=number, lemma=lemma[0], pos=lemma[1]))
+            raise CorpusError(
+                f"{path}, line {number}: {lemma[0]} ({lemma[1]}) again. Expected each lemma and part of speech "
+                "once: leave one out."
+            )
         first[lemma] = columns[2]
     if not first:
-        raise CorpusError(Errors.FIRST_SENSES_EMPTY.format(source=path))
+        raise CorpusError(
+            f"{path}: no first senses. Expected lines of a lemma, a part of speech and the first sense, divided "
+            "by tabs; leave out --first-senses to take those of TRAIN."
+        )
     return first
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the numbers and the lines of a text, without comments. A blank line is empty."""
     if not path.exists():
-        raise CorpusError(Errors.FILE_MISSING.format(path=path, expected=_EXPECTED))
+        raise CorpusError(FILE_MISSING.format(path=path, expected=_EXPECTED))
     if path.is_dir():
-        raise CorpusError(Errors.FILE_NOT_REGULAR.format(path=path, expected=_EXPECTED))
+        raise CorpusError(FILE_NOT_REGULAR.format(path=path, expected=_EXPECTED))
     with unpacked(path) as file:
         for number, data in enumerate(lines_of(file), 1):
             try:
                 line = decode_line(data, number).rstrip("\r\n")
             except Unusable as error:
-                raise CorpusError(Errors.SENSES_LINE.format(source=path, line=number, reason=error)) from error
+                raise CorpusError(
+                    f"{path}, line {number}: {error}. Expected text in UTF-8: correct or remove the line."
+                ) from error
             if not line.startswith("#") or "\t" in line:
                 yield number, line if line.strip() else ""
 
@@ -119,17 +130,26 @@ def _add(sentence: SenseSentence, line: str, path: Path, number: int) -> None:
     columns = [column.strip() for column in line.split("\t")]
     words = columns[0].split()
     if len(columns) != 4 or not words or not columns[3]:
-        raise CorpusError(Errors.SENSES_COLUMNS.format(source=path, line=number, got=shown(line)))
+        raise CorpusError(
+            f"{path}, line {number}: {shown(line)}. Expected a word, its lemma, its part of speech and its "
+            "senses, divided by tabs, with - for no sense, or an empty line between sentences."
+        )
     start = len(sentence.words)
     sentence.words.extend(words)
     if columns[3] == NONE:
         return
     if NONE in columns[3].split():
-        raise CorpusError(Errors.SENSES_COLUMNS.format(source=path, line=number, got=shown(line)))
+        raise CorpusError(
+            f"{path}, line {number}: {shown(line)}. Expected a word, its lemma, its part of speech and its "
+            "senses, divided by tabs, with - for no sense, or an empty line between sentences."
+        )
     lemma = Lemma(*columns[1:3])
     if not all(lemma):
         missing = "a part of speech" if lemma.lemma else "a lemma"
-        raise CorpusError(Errors.SENSES_LEMMA.format(source=path, line=number, missing=missing))
+        raise CorpusError(
+            f"{path}, line {number}: a sense without {missing}. Expected one, because senses are looked up by "
+            "lemma and part of speech."
+        )
     sentence.instances.append(Instance(start, len(sentence.words), lemma, tuple(columns[3].split())))
 
 

@@ -26,7 +26,7 @@ from wasabi.printer import Printer
 from wasabi.util import NO_UTF8
 
 from .. import errors
-from ..errors import ElmoError, Errors, TruncatedWordsWarning, shown
+from ..errors import ElmoError, TruncatedWordsWarning, shown
 from ..formats import vectors as deferred_errors
 
 _LOST = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -196,7 +196,9 @@ class Commands(TyperGroup):
             if equals and not value:
                 _refuse_empty(option)
             if "\0" in arg:
-                raise typer.BadParameter(Errors.FILE_NUL.format(path=shown(arg)))
+                raise typer.BadParameter(
+                    f"{shown(arg)} has a NUL character, which no path can have. Remove the character."
+                )
         with _output():  # help is printed here
             return super().parse_args(ctx, args)
 
@@ -226,7 +228,10 @@ def _output() -> Iterator[None]:
             raise
         give_up()
         if error.errno != errno.EPIPE:
-            print_error(Errors.OUTPUT_LOST.format(reason=error.strerror))
+            print_error(
+                f"standard output can't be written ({error.strerror}). Free some space, or send the output to "
+                "another place."
+            )
         raise typer.Exit(1) from error
 
 
@@ -236,9 +241,11 @@ def _refuse_empty(before: str) -> None:
     before: the argument before it, perhaps an option.
     """
     if not before.startswith("-"):
-        raise typer.BadParameter(Errors.ARGUMENT_EMPTY)
+        raise typer.BadParameter("an empty argument. Expected a name or a text; a dot means the current folder.")
     if not (before.startswith("--") and "." in before and "=" not in before):
-        raise typer.BadParameter(Errors.OPTION_EMPTY.format(option=before))
+        raise typer.BadParameter(
+            f"{before} is followed by an empty argument. Expected a value; leave the option out for its default."
+        )
 
 
 Parameters = ParamSpec("Parameters")

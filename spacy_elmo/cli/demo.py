@@ -10,7 +10,7 @@ import numpy.typing as npt
 import spacy
 import typer
 
-from ..errors import CommandError, Errors
+from ..errors import CommandError
 from ..formats.atomic import replacing, writing
 from ..formats.vectors import VectorsWriter
 from .console import msg, printing_errors
@@ -112,7 +112,10 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CommandError(Errors.DEMO_FOLDER.format(path=path, reason=error.strerror)) from error
+        raise CommandError(
+            f"{path}: this folder can't be made ({error.strerror}). Expected a place where you may write: give "
+            "another folder, as in python -m spacy elmo demo FOLDER."
+        ) from error
 
 
 def embed_sample(vectors: Path) -> list[SampleWord]:

@@ -15,7 +15,7 @@ import typer
 from requests.structures import CaseInsensitiveDict
 from urllib3.exceptions import HTTPError
 
-from ..errors import CommandError, DownloadError, ElmoError, Errors, shown
+from ..errors import CommandError, DownloadError, ElmoError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.contents import check, is_hdf5
 from ..formats.names import OFFICIAL_MODELS, PUBLISHED, PublishedModel, published_folder
@@ -25,6 +25,8 @@ from ..formats.weights import read_weights
 from ..pretraining.language_model import CARD, OPTIONS, WEIGHTS
 from .console import msg, printing_errors
 from .shared import shown_bar
+
+_DOWNLOAD_URL = "{url}: not an address that can be downloaded ({reason}). Expected http://... or https://..."
 
 # Errors after which another attempt may succeed.
 NETWORK_ERRORS = (requests.RequestException, HTTPError)
@@ -51,9 +53,11 @@ def target_in(folder: Path, name: str) -> Path:
         target = folder / name
         in_the_way = target.exists() and not target.is_file()
     except OSError as error:
-        raise CommandError(Errors.DOWNLOAD_FOLDER.format(path=folder, reason=error)) from error
+        raise CommandError(f"{folder}: can't be used as a folder ({error}). Give another folder with --to.") from error
     if in_the_way:
-        raise CommandError(Errors.DOWNLOAD_TARGET.format(path=target))
+        raise CommandError(
+            f"{target}: a folder or a special file has that name. Move it, or give another folder with --to."
+        )
     return target
 
 
@@ -97,14 +101,28 @@ def fetch(url: str, target: Path, sha256: str | None) -> str:
                 got = sha256_of(file)
                 if sha256 not in (None, got):
                     file.truncate(0)
-                    raise DownloadError(Errors.DOWNLOAD_HASH.format(url=url, got=got, expected=sha256, path=target))
+                    raise DownloadError(
+                        f"{url}: the SHA-256 of the downloaded file is {got}. Expected {sha256}, from --sha256. "
+                        f"The file was deleted, and nothing was written to {target}. Check the address and the "
+                        "hash; if both are right, run the same command again."
+                    )
             if os.name == "nt":  # Windows does not replace open files; elsewhere the lock is held until then
                 file.close()
             os.replace(part, target)
             return got
     except OSError as error:
         goes_on = sha256 and os.path.exists(part)  # a name that is too long makes an error of Path.exists
-        message = Errors.DOWNLOAD_WRITE if goes_on else Errors.DOWNLOAD_WRITE_ANEW
+        message = (
+            (
+                "{path}: can't be written ({reason}). Make room, or give a folder with --to that can be written to. "
+                "The bytes so far are in {part}: the same command goes on from there."
+            )
+            if goes_on
+            else (
+                "{path}: can't be written ({reason}). Make room, or give a folder with --to that can be written to, "
+                "and run the command again."
+            )
+        )
         raise DownloadError(message.format(path=target, reason=error, part=part)) from error
 
 
@@ -117,7 +135,18 @@ def _gather(url: str, file: BinaryIO, target: Path, part: Path | None) -> None:
             except NETWORK_ERRORS as error:
                 if pause is None:
                     got = file.seek(0, 2)
-                    message = Errors.DOWNLOAD_CUT if got and part else Errors.DOWNLOAD_CONNECTION
+                    message = (
+                        (
+                            "{url}: the connection broke ({reason}). The {got:,} bytes so far are in {part}: run the "
+                            "same command again, and it goes on from there."
+                        )
+                        if got and part
+                        else (
+                            "{url}: no file arrived ({reason}). Check the address and the connection, then run the "
+                            "same command again. If this machine has no network, get the files with another one, and "
+                            "give their paths as options_file and weight_file."
+                        )
+                    )
                     raise DownloadError(message.format(url=url, reason=error, got=got, part=part)) from error
                 time.sleep(pause)
 
@@ -153,12 +182,18 @@ def _lock(file: BinaryIO, part: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise DownloadError(Errors.DOWNLOAD_TWICE.format(part=part)) from error
+        raise DownloadError(
+            f"{part}: in use by another download of the same file. Wait until that one ends, or give another "
+            "folder with --to."
+        ) from error
     except OSError:  # a file system without locks
         return
     # another call may have renamed the file between open and lock
     if not part.exists() or not os.path.samestat(os.fstat(file.fileno()), part.stat()):
-        raise DownloadError(Errors.DOWNLOAD_TWICE.format(part=part))
+        raise DownloadError(
+            f"{part}: in use by another download of the same file. Wait until that one ends, or give another "
+            "folder with --to."
+        )
 
 
 def transfer(session: requests.Session, url: str, file: BinaryIO, title: str) -> None:
@@ -185,14 +220,20 @@ def transfer(session: requests.Session, url: str, file: BinaryIO, title: str) ->
                     bar.update(len(piece))
                     if total is not None and file.tell() > total:
                         file.truncate(0)
-                        raise DownloadError(Errors.DOWNLOAD_LONG.format(url=url, expected=total))
+                        raise DownloadError(
+                            f"{url}: the server announced {total:,} bytes and sends more. Expected the file: "
+                            "check the address, or download it from elsewhere."
+                        )
             except ValueError as error:
                 if isinstance(error, DownloadError):
                     raise
-                raise DownloadError(Errors.DOWNLOAD_ANSWER.format(url=url, reason=_plain(str(error)))) from error
+                raise DownloadError(
+                    f"{url}: the server's answer is not HTTP ({_plain(str(error))}). Check the address, or "
+                    "download the file from elsewhere."
+                ) from error
         got = file.seek(0, 2)
         if total is not None and got != total:
-            raise requests.ConnectionError(Errors.DOWNLOAD_SHORT.format(got=got, expected=total))
+            raise requests.ConnectionError(f"{got:,} of {total:,} bytes arrived")
 
 
 @contextmanager
@@ -209,7 +250,9 @@ def _answer(session: requests.Session, url: str, have: int) -> Iterator[tuple[re
                 return
             if not start or status not in (206, 416):
                 reason = _plain(response.reason[:80])
-                raise DownloadError(Errors.DOWNLOAD_STATUS.format(url=url, status=status, reason=reason))
+                raise DownloadError(
+                    f"{url}: the server answered {status} {reason}. Expected 200 and the file: check the address."
+                )
 
 
 def _get(session: requests.Session, url: str, start: int) -> requests.Response:
@@ -227,11 +270,17 @@ def _get(session: requests.Session, url: str, start: int) -> requests.Response:
             new = urljoin(current, location)
             scheme = urlsplit(new).scheme
         except ValueError as error:  # the address of the user or of the server is not valid
-            raise DownloadError(Errors.DOWNLOAD_URL.format(url=_plain(current), reason=error)) from error
+            raise DownloadError(_DOWNLOAD_URL.format(url=_plain(current), reason=error)) from error
         if scheme != urlsplit(url).scheme:
-            raise DownloadError(Errors.DOWNLOAD_SCHEME.format(url=url, new=_plain(new)))
+            raise DownloadError(
+                f"{url}: the server redirects to {_plain(new)}, an address with another scheme. Expected the same "
+                "scheme. If you trust that address, give it to the command instead."
+            )
         current = new
-    raise DownloadError(Errors.DOWNLOAD_REDIRECTS.format(url=url, limit=MAX_REDIRECTS, new=_plain(current)))
+    raise DownloadError(
+        f"{url}: more than {MAX_REDIRECTS} redirections, the last one to {_plain(current)}. Expected the file: "
+        "give its final address."
+    )
 
 
 def _continues(headers: CaseInsensitiveDict[str], start: int) -> bool:
@@ -306,7 +355,14 @@ def fetch_published(
             if file.new:
                 file.path.unlink(missing_ok=True)
         urls = " and ".join(url for (url, _), file in zip(addresses, files) if file.new)
-        message = Errors.DOWNLOAD_NO_BILM if urls else Errors.DOWNLOAD_THERE
+        message = (
+            (
+                "{error} This came from {urls}, and was deleted. Check the network; if the address no longer has the "
+                "file, get it from elsewhere, and put options.json and weights.hdf5 into {folder}."
+            )
+            if urls
+            else "{error} The files were in {folder} before. Delete them, and run the same command again."
+        )
         raise CommandError(message.format(error=error, urls=urls, folder=folder)) from error
     card = folder / CARD
     if card.is_file() and not (_is_written(card) and any(file.new for file in files)):
@@ -342,17 +398,23 @@ def file_name(url: str) -> str:
         parts = urlsplit(url)
         _ = parts.port  # raises ValueError if it is not a number
     except ValueError as error:
-        raise CommandError(Errors.DOWNLOAD_URL.format(url=url, reason=error)) from error
+        raise CommandError(_DOWNLOAD_URL.format(url=url, reason=error)) from error
     if not parts.scheme:
-        raise CommandError(Errors.DOWNLOAD_UNKNOWN.format(got=shown(url), names=_NAMES))
+        raise CommandError(
+            f"{shown(url)}: neither an address nor the name of a published biLM. Expected http://..., "
+            f"https://..., or one of {_NAMES}."
+        )
     if parts.scheme not in ("http", "https"):
-        reason = Errors.DOWNLOAD_URL_SCHEME.format(got=parts.scheme)
-        raise CommandError(Errors.DOWNLOAD_URL.format(url=url, reason=reason))
+        reason = f"the scheme is {parts.scheme!r}"
+        raise CommandError(_DOWNLOAD_URL.format(url=url, reason=reason))
     if not parts.hostname:
-        raise CommandError(Errors.DOWNLOAD_URL.format(url=url, reason=Errors.DOWNLOAD_URL_HOST))
+        raise CommandError(_DOWNLOAD_URL.format(url=url, reason="it names no host"))
     name = unquote(parts.path.rpartition("/")[2])
     if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():  # NUL is not printable
-        raise CommandError(Errors.DOWNLOAD_NAME.format(url=url, got=shown(name)))
+        raise CommandError(
+            f"{url}: the last part of its path, {shown(name)}, can't be the name of a file. Expected the address "
+            "of a file, like https://example.org/weights.hdf5."
+        )
     return name
 
 
@@ -360,7 +422,10 @@ def checked_hashes(given: list[str]) -> list[str]:
     """Return SHA-256 in lower case. Raises CommandError if one is none."""
     for sha256 in given:
         if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
-            raise CommandError(Errors.DOWNLOAD_SHA256.format(got=shown(sha256)))
+            raise CommandError(
+                f"--sha256 is {shown(sha256)}. Expected 64 hexadecimal digits: the SHA-256 of the file, as its "
+                "publisher gives it."
+            )
     return [sha256.lower() for sha256 in given]
 
 
@@ -371,16 +436,21 @@ def check_content(path: Path) -> None:
     try:
         check(path)
     except ElmoError as error:
-        raise CommandError(Errors.DOWNLOAD_CONTENT.format(error=error)) from error
+        raise CommandError(
+            f"{error} The file stays there, because it has the SHA-256 that was asked for: delete it."
+        ) from error
 
 
 def download_file(url: str, hashes: list[str], folder: Path) -> None:
     """Download a file by its address. Raises ElmoError if that fails, or its SHA-256 is not the one that is given."""
     name = file_name(url)
     if not hashes:
-        raise CommandError(Errors.DOWNLOAD_UNHASHED.format(url=url))
+        raise CommandError(
+            f"{url}: its SHA-256 is needed. Give it once with --sha256, as the publisher of the file tells it; "
+            "only files of published biLMs that have a name are downloaded without one."
+        )
     if len(hashes) > 1:
-        raise CommandError(Errors.DOWNLOAD_HASHES.format(got=len(hashes), expected="it once, for one file"))
+        raise CommandError(f"--sha256 was given {len(hashes)} times. Expected {'it once, for one file'}.")
     sha256, target = hashes[0], target_in(folder, name)
     if target.is_file() and sha256_of(target) == sha256:
         check_content(target)
@@ -395,7 +465,7 @@ def download_published(name: str, hashes: list[str], folder: Path) -> None:
     """Download the files of a published biLM into a folder. Raises ElmoError."""
     if len(hashes) > 2:
         expected = "it twice at most, for options.json and for weights.hdf5; once, it is that of weights.hdf5"
-        raise CommandError(Errors.DOWNLOAD_HASHES.format(got=len(hashes), expected=expected))
+        raise CommandError(f"--sha256 was given {len(hashes)} times. Expected {expected}.")
     weights, options = ([*hashes[::-1], None, None])[:2]
     files = fetch_published(name, PUBLISHED[name], folder, (options, weights))
     for file in files:
@@ -443,7 +513,14 @@ def download(
     """
     given = sha256 or []
     folder = to or (published_folder(source) if source in PUBLISHED else Path("."))
-    stopped = Errors.DOWNLOAD_STOPPED.format(folder=folder) if given else Errors.DOWNLOAD_STOPPED_ANEW
+    stopped = (
+        (
+            f"stopped. The bytes so far are in the folder {folder}: run the same command again, and it goes on from "
+            "there."
+        )
+        if given
+        else "stopped. Without --sha256 nothing is kept of a file that is not complete: run the command again."
+    )
     with printing_errors(stopped):
         hashes = checked_hashes(given)
         with removing_new_folders(folder):

@@ -22,7 +22,7 @@ from ..corpus.embedding import embed as embed_corpus
 from ..corpus.manifest import SKIPPED, Summary
 from ..corpus.reading import Parser, check_tokenizer, read_items, sources_of, total_bytes, warn_of_json
 from ..corpus.shards import OnProgress, no_progress
-from ..errors import CommandError, Errors, TruncatedWordsWarning
+from ..errors import CommandError, TruncatedWordsWarning
 from ..formats.atomic import remove_leftovers_of
 from ..formats.sentences import read_sentences
 from ..formats.text import kind_of
@@ -63,7 +63,12 @@ class AllenNLPOptions:
         """Raise CommandError if one of them was given."""
         for name, value in vars(self).items():
             if value:
-                raise CommandError(Errors.EMBED_HDF5_ONLY.format(option=f"--{name.replace('_', '-')}"))
+                raise CommandError(
+                    (
+                        "{option} is for one HDF5 file with all layers, the top one or their mean, as AllenNLP "
+                        "writes it. Leave it out, or give an output whose name ends in .hdf5, or add --format hdf5."
+                    ).format(option=f"--{name.replace('_', '-')}")
+                )
 
 
 def embed_as_allennlp(
@@ -96,7 +101,9 @@ def embed_as_allennlp(
     found = [_lines(file, parser, keys) for file in files]
     lines = [line for sentences, _ in found for line in sentences]
     if not lines:
-        raise CommandError(Errors.EMBED_NO_SENTENCES.format(source=", ".join(map(source_of, files))))
+        raise CommandError(
+            f"{', '.join(map(source_of, files))}: empty. Expected text, one sentence a line, words separated by blanks."
+        )
     embedder = embedder_of(bilm, gpu, options.stateful)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
@@ -112,7 +119,10 @@ def embed_as_allennlp(
     tell_cut_words(embedder.n_truncated, embedder.options.max_characters - 2)
     empty = sum(left_out for _, left_out in found)
     if empty:
-        msg.warn(Errors.EMBED_EMPTY.format(n=empty) + ("" if keys else Errors.EMBED_EMPTY_NUMBERS))
+        msg.warn(
+            f"texts without a word, such as empty lines, which were left out: {empty:,}"
+            + ("" if keys else "; the datasets are numbered without them")
+        )
     if not quiet:
         msg.good(f"{output}: {len(lines):,} sentences, {layers} of {embedder.options.layers} layers")
 
@@ -212,7 +222,10 @@ def layers_of(layers: str | None, *, all_: bool, top: bool, average: bool) -> st
     if layers is not None:
         given.append(("--layers", layers))
     if len(given) > 1:
-        raise CommandError(Errors.EMBED_FORMATS.format(got=" and ".join(option for option, _ in given)))
+        raise CommandError(
+            f"{' and '.join(option for option, _ in given)} were given together. Expected one of --layers, --all, "
+            "--top and --average: leave out the others."
+        )
     return given[0][1] if given else None
 
 
@@ -220,7 +233,11 @@ def refuse_untold_format(output: Path, format_: str | None, *, all_: bool, top: 
     """Raise CommandError if AllenNLP's command may be meant, which writes HDF5 whatever the name of the output is."""
     given = "--all" if all_ else "--top" if top else "--average" if average else None
     if given and format_ is None and not output.suffix and not output.is_dir():
-        raise CommandError(Errors.EMBED_NO_FORMAT.format(path=output, option=given))
+        raise CommandError(
+            f"{output}: the end of its name tells no format, and {given} was given, as in AllenNLP, whose command "
+            "always writes one HDF5 file. Expected --format hdf5 for such a file. For a folder of shards in "
+            "Parquet add --format parquet."
+        )
 
 
 def embed(
@@ -349,13 +366,20 @@ def embed(
     """
     import_code(code)
     if vocab_path is not None:
-        msg.warn(Errors.EMBED_VOCAB_PATH.format(got=vocab_path))
+        msg.warn(f"--vocab-path is not used, as in AllenNLP: nothing is written to {vocab_path}")
     if include_package:
-        msg.warn(Errors.EMBED_INCLUDE_PACKAGE.format(got=", ".join(include_package)))
+        msg.warn(
+            f"--include-package is not used: {', '.join(include_package)} is not imported. If a saved pipeline "
+            "needs functions of yours, give their file with --code"
+        )
     with printing_errors():
         refuse_stream(output)
         target = Output.of(output, format_, shard_size is not None)
-    stopped = Errors.EMBED_STOPPED if target.single else Errors.CORPUS_STOPPED
+    stopped = (
+        "stopped. {path} was not written. If there was a file of that name before, it is unchanged."
+        if target.single
+        else "stopped. The finished shards stay in {path}: the same command goes on with the others."
+    )
     with printing_errors(stopped.format(path=output)):
         lang = lang or language
         chosen = layers_of(layers, all_=all_, top=top, average=average)

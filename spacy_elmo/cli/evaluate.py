@@ -11,7 +11,7 @@ from typing import IO, Annotated, Any, NamedTuple
 
 import typer
 
-from ..errors import CommandError, Errors
+from ..errors import FILE_UNWRITABLE, CommandError
 from ..formats.atomic import replacing
 from ..formats.text import find_files, refuse_inside
 from ..pretraining.language_model import FILES, LanguageModel, folders_of
@@ -116,7 +116,7 @@ def write_scores(path: Path, scores: Iterable[Score]) -> Score:
                 file.write("\t".join(COLUMNS) + "\n")
                 return total(_written(file, scores))
         except OSError as error:
-            raise CommandError(Errors.FILE_UNWRITABLE.format(path=path, reason=error)) from error
+            raise CommandError(FILE_UNWRITABLE.format(path=path, reason=error)) from error
 
 
 def _written(file: IO[str], scores: Iterable[Score]) -> Iterator[Score]:
@@ -220,7 +220,7 @@ def evaluate(
     rows without <UNK> leave out the predictions of these. The mean is exp of the mean of both directions' losses.
     """
     show_all()
-    with printing_errors(Errors.SCORE_STOPPED):
+    with printing_errors("stopped before all sentences were scored."):
         subject, evaluation = read_and_evaluate(model, text, lang or language, sentences, streams, per_sentence)
     with redirect_stdout(sys.stderr) if per_sentence == STANDARD_OUTPUT else nullcontext():
         if as_json:

@@ -12,7 +12,7 @@ import typer
 from spacy.cli._util import import_code
 from spacy.tokens import Doc
 
-from ..errors import CommandError, ElmoError, Errors, WeightsError
+from ..errors import CommandError, ElmoError, WeightsError
 from ..formats.contents import OUTPUT, VECTORS_FILE, WEIGHTS, ask_output_layer, ask_shapes, ask_vectors, is_hdf5
 from ..formats.contents import ask_kind as ask_kind
 from ..formats.docbin import docs_in
@@ -210,7 +210,10 @@ def softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
         n_words = cutoffs[-1] + len(arrays[f"words.{len(cutoffs) - 1}"])
     if options is not None and width != options.projection_dim:
         expected = options.projection_dim
-        raise WeightsError(Errors.MODEL_SOFTMAX_DIM.format(source=path, got=width, expected=expected))
+        raise WeightsError(
+            f"{path}: the softmax has rows of {width} values, but the biLM's projection_dim is {expected}. "
+            "Expected the same number: use softmax.hdf5 and options.json of the same model."
+        )
     kind = "one vector for each word"
     if cutoffs is not None:
         kind = "adaptive, clusters from word " + " and ".join(f"{cutoff:,}" for cutoff in cutoffs)
@@ -225,7 +228,10 @@ def softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
         return [*rows, (WORDS, "not there: the softmax can't be used without its words")]
     found = len(read_words(words))
     if found != n_words:
-        raise WeightsError(Errors.MODEL_WORDS.format(source=path.parent, words=found, rows=n_words))
+        raise WeightsError(
+            f"{path.parent}: the vocabulary has {found:,} words, but the softmax {n_words:,} rows. Expected a row "
+            "for each word: use vocabulary.txt and softmax.hdf5 of the same model."
+        )
     return [*rows, (WORDS, f"{found:,} words")]
 
 
@@ -277,10 +283,17 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
             problems += show_pipeline(name)
             continue
         if not path.exists():
-            problems.append(Errors.INFO_MISSING.format(path=path, embedded=EMBEDDED))
+            problems.append(
+                f"{path}: no such file or folder. Expected the options.json, weights.hdf5 or softmax.hdf5 of a "
+                "biLM, a file that spacy elmo embed wrote, the folder of a biLM, of a pretraining run or of a "
+                f"saved pipeline, or the name of an installed pipeline or of a biLM, such as {EMBEDDED}."
+            )
             continue
         if path.is_file() and path.suffix in _OTHER_VECTORS and not is_hdf5(path):
-            problems.append(Errors.INFO_VECTORS.format(path=path))
+            problems.append(
+                f"{path}: not a file that info reads. Of files that spacy elmo embed wrote it reads HDF5 and "
+                ".spacy. Expected one of these, or the options.json of a biLM."
+            )
             continue
         if not path.is_dir():
             lone.append(path)
@@ -288,7 +301,11 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
         if (path / RUN).is_file():
             path = path / BEST
             if not path.is_dir():
-                problems.append(Errors.MODEL_OF_NEW_RUN.format(path=path.parent))
+                problems.append(
+                    f"{path.parent}: the folder of a pretraining run that has not written all of model-best yet. "
+                    "Expected one that has been evaluated once: wait, resume the run if it has ended, or lower "
+                    "evaluation.every."
+                )
                 continue
         elif (path / "config.cfg").is_file():
             problems += show_pipeline(name)
@@ -298,7 +315,10 @@ def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
         if any(file.exists() for file in files):
             models.append([*files, *softmax_of(str(path), problems)])
         else:
-            problems.append(Errors.INFO_FOLDER.format(path=path))
+            problems.append(
+                f"{path}: a folder without options.json and weights.hdf5, and without config.cfg. Expected the "
+                "folder of a biLM, of a pretraining run or of a saved pipeline."
+            )
     return ([lone] if lone else []) + models, problems
 
 
@@ -338,7 +358,10 @@ def show_model(paths: list[Path]) -> list[str]:
     kinds = {path: kind for path, (kind, _) in found.items()}
     option_files = [str(path) for path, kind in kinds.items() if kind == OPTIONS]
     if len(option_files) > 1 and WEIGHTS in kinds.values():
-        return fail(Errors.INFO_OPTIONS_TWICE.format(got=len(option_files), paths=", ".join(option_files)))
+        return fail(
+            f"{len(option_files)} options files were given with weights: {', '.join(option_files)}. Expected one "
+            "options file, and the weight files that belong to it; give several models as their folders."
+        )
     problems: list[str] = []
     options: BiLMOptions | None = None
     contents: Contents = {}
@@ -358,7 +381,10 @@ def show_model(paths: list[Path]) -> list[str]:
                 if problem:
                     pass
                 elif kinds[path] == WEIGHTS and option_files and options is None:
-                    problem = Errors.INFO_UNCHECKED.format(path=path)
+                    problem = (
+                        f"{path}: not compared with its options, because they can't be read. Give a valid "
+                        "options.json with it."
+                    )
                 else:
                     if kinds[path] == OPTIONS:
                         contents = read_contents(path)

@@ -18,12 +18,17 @@ from spacy.util import load_config_from_str, load_model_from_config, registry
 from thinc.api import Config
 
 from ..corpus.bilm import BiLMChoice
-from ..errors import CommandError, Errors, OtherLanguageWarning
+from ..errors import CommandError, OtherLanguageWarning
 from ..formats.text import LANGUAGE_ERRORS, lacks_package
 from ..modules.loading import files_of, load_arrays
 from ..pretraining.language_model import is_embedded, refuse_new_run
 from .console import escaped, msg, printing_errors, quoted, show_all
 from .shared import STANDARD_OUTPUT, Force, refuse_existing, refuse_inputs, warn_of_language, write_text
+
+_INIT_KB = (
+    "--knowledge-base is {path}, which can't be used ({reason}). Expected the folder that to_disk of "
+    "spaCy's InMemoryLookupKB wrote, with entities and aliases."
+)
 
 ELMO, LINKER, SENTENCIZER = "elmo", "entity_linker", "sentencizer"
 EMBEDDERS = ("tok2vec", "transformer", "curated_transformer")
@@ -41,28 +46,50 @@ def check_names(nlp: Language, pipeline: Sequence[str]) -> None:
     component, or if sentence boundaries are set twice or are missing for the entity linker.
     """
     if not pipeline:
-        raise CommandError(Errors.INIT_EMPTY.format(expected=_known(nlp)))
+        raise CommandError(
+            f"--pipeline names no component that is trained. Expected some of {_known(nlp)}, separated by commas."
+        )
     for number, name in enumerate(pipeline):
         if name in pipeline[:number]:
-            raise CommandError(Errors.INIT_TWICE.format(got=name))
+            raise CommandError(f"--pipeline names {name!r} twice. Expected each component once: leave one out.")
         if name == ELMO:
-            raise CommandError(Errors.INIT_ELMO)
+            raise CommandError(
+                "--pipeline names 'elmo'. Expected only the components that listen to it: elmo is added automatically."
+            )
         if name in EMBEDDERS:
-            raise CommandError(Errors.INIT_EMBEDDER.format(got=name))
+            raise CommandError(
+                f"--pipeline names {name!r}. In its place, the components of this config use elmo and a network "
+                "of their own: leave it out. For a pipeline without ELMo there is python -m spacy init config."
+            )
         if not nlp.has_factory(name):
-            raise CommandError(Errors.INIT_UNKNOWN.format(got=name, lang=nlp.lang, expected=_known(nlp)))
+            raise CommandError(
+                f"--pipeline names {name!r}, which spaCy does not know for the language {nlp.lang!r}. Expected "
+                f"{_known(nlp)}."
+            )
         if name != SENTENCIZER and not _is_task(nlp, name):
-            raise CommandError(Errors.INIT_NO_TASK.format(got=name, expected=_known(nlp)))
+            raise CommandError(
+                f"--pipeline names {name!r}, which is not trained on a tok2vec: it follows rules or tables, "
+                f"changes the tokens, or is a part of another component. Expected {_known(nlp)}. Leave it out, "
+                "and add it to the trained pipeline with nlp.add_pipe."
+            )
     if set(pipeline) == {SENTENCIZER}:
-        raise CommandError(Errors.INIT_EMPTY.format(expected=_known(nlp)))
+        raise CommandError(
+            f"--pipeline names no component that is trained. Expected some of {_known(nlp)}, separated by commas."
+        )
     setters = sentence_setters(nlp, pipeline)
     if SENTENCIZER in setters and len(setters) > 1:
         other = next(name for name in setters if name != SENTENCIZER)
-        raise CommandError(Errors.INIT_SENTENCES_TWICE.format(other=other))
+        raise CommandError(
+            f"--pipeline names 'sentencizer' and {other!r}. Both set the boundaries of sentences, so {other!r} "
+            "could not learn its own. Leave one of them out."
+        )
     if LINKER in pipeline:
         earlier = pipeline[: pipeline.index(LINKER)]
         if SENTENCIZER not in pipeline and not sentence_setters(nlp, earlier):
-            raise CommandError(Errors.INIT_SENTENCES_NONE)
+            raise CommandError(
+                "--pipeline names 'entity_linker', which needs sentences, but no component before it sets them. "
+                "Add 'sentencizer', 'senter' or 'parser' before it."
+            )
 
 
 def check_knowledge_base(nlp: Language, path: Path) -> None:
@@ -74,14 +101,14 @@ def check_knowledge_base(nlp: Language, path: Path) -> None:
     Raises CommandError if the knowledge base can't be read or is empty.
     """
     if path.is_dir() and not (path / "contents").is_file():  # spaCy would end the process
-        raise CommandError(Errors.INIT_KB.format(path=path, reason="it has no file contents"))
+        raise CommandError(_INIT_KB.format(path=path, reason="it has no file contents"))
     knowledge_base = InMemoryLookupKB(nlp.vocab, entity_vector_length=1)
     try:
         knowledge_base.from_disk(path)
     except Exception as error:  # damaged files raise AssertionError, MemoryError and more
-        raise CommandError(Errors.INIT_KB.format(path=path, reason=str(error) or type(error).__name__)) from error
+        raise CommandError(_INIT_KB.format(path=path, reason=str(error) or type(error).__name__)) from error
     if knowledge_base.is_empty():
-        raise CommandError(Errors.INIT_KB.format(path=path, reason="it is empty"))
+        raise CommandError(_INIT_KB.format(path=path, reason="it is empty"))
 
 
 def default_model(nlp: Language, name: str) -> dict[str, Any]:
@@ -189,13 +216,33 @@ def task_config(lang: str, pipeline: Sequence[str], optimize: str, files: Files)
     try:
         nlp = spacy.blank(lang)
     except LANGUAGE_ERRORS as error:
-        template = Errors.INIT_TOKENIZER if lacks_package(error) else Errors.INIT_LANGUAGE
+        template = (
+            (
+                "the language is {got!r}, that of --lang or of the biLM's model card. Its tokenizer needs a package "
+                "that is not installed ({reason}). Install it, or give another --lang."
+            )
+            if lacks_package(error)
+            else (
+                "--lang is {got!r}, which can't be used ({reason}). Expected the code of a language that spaCy "
+                "knows, like en."
+            )
+        )
         raise CommandError(template.format(got=lang, reason=error)) from error
     check_names(nlp, pipeline)
     tasks = [name for name in pipeline if name != SENTENCIZER]
     before = [name for name in pipeline if name == SENTENCIZER]
     if (LINKER in tasks) != (files.knowledge_base is not None):
-        raise CommandError(Errors.INIT_KB_NONE if LINKER in tasks else Errors.INIT_KB_UNUSED)
+        raise CommandError(
+            (
+                "--pipeline names 'entity_linker', which can't be trained without a knowledge base. Give the folder "
+                "of one, saved with its to_disk, with --knowledge-base, or leave out 'entity_linker'."
+            )
+            if LINKER in tasks
+            else (
+                "--knowledge-base was given, but --pipeline has no 'entity_linker'. Add it, or leave out "
+                "--knowledge-base."
+            )
+        )
     if files.knowledge_base is not None:
         check_knowledge_base(nlp, files.knowledge_base)
     width = load_arrays(files.options_file, files.weight_file, files.bilm)[0].width
@@ -239,7 +286,10 @@ def _paths(files: Files) -> dict[str, str]:
     paths = {name: str(path) for name, path in named.items() if path is not None}
     for path in [*paths.values(), files.bilm or ""]:
         if "$" in path:  # `spacy train` reads a config twice, and a dollar means itself only if it is read once
-            raise CommandError(Errors.INIT_DOLLAR.format(path=path, got="$"))
+            raise CommandError(
+                f"{path}: has {'$'}, with which a variable begins in a config. Expected a path without it: rename "
+                "the file or folder, or give a relative path from inside of it."
+            )
     return paths
 
 
@@ -311,7 +361,9 @@ def model_files(model: str, options_file: Path | None, weight_file: Path | None)
     """
     for option, file in (("--options-file", options_file), ("--weight-file", weight_file)):
         if file is not None:
-            raise CommandError(Errors.MODEL_BOTH.format(other=option))
+            raise CommandError(
+                f"--model and {option} were given. Expected one of them: leave out {option}, or --model."
+            )
     if is_embedded(model):
         return []
     files = [Path(file) for file in files_of(model) if file is not None]

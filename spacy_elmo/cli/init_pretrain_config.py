@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import CommandError, CorpusError, Errors
+from ..errors import CommandError, CorpusError
 from ..formats.text import find_files, refuse_inside, splitter
 from ..modules.softmax import AdaptiveSoftmax
 from ..pretraining.config import PathSettings, PretrainConfig
@@ -47,7 +47,12 @@ def config_text(
     """
     for path in (train, heldout, init):
         if path is not None and "${" in path:
-            raise CommandError(Errors.INIT_DOLLAR.format(path=path, got="${"))
+            raise CommandError(
+                (
+                    "{path}: has {got}, with which a variable begins in a config. Expected a path without it: rename "
+                    "the file or folder, or give a relative path from inside of it."
+                ).format(path=path, got="${")
+            )
     splitter(language)  # so that a language which spaCy does not know is refused now
     paths = PathSettings(_LATER if train is None else train, heldout, init=init)
     if init is None:
@@ -55,7 +60,10 @@ def config_text(
     elif size is None:
         settings = _with_words_of(init, tuning_config(paths, language))
     else:
-        raise CommandError(Errors.INIT_PRETRAIN_SIZE.format(init=init, size=size.value))
+        raise CommandError(
+            f"--init is {init} and --size {size.value}. Expected one of them: a biLM that is tuned has its own "
+            "size. Leave out --size, or --init if you want a new biLM."
+        )
     message = "without --train, the settings are those for a large text"
     has_words = init is not None and has_softmax(init)
     tokens = None
@@ -106,7 +114,10 @@ def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str
     try:
         size = count_text(source, large.corpus.language, enough_tokens(large), enough_sentences(large))
     except CorpusError as error:
-        raise CommandError(Errors.NOT_COUNTED.format(reason=error)) from error
+        raise CommandError(
+            f"{error} The settings depend on the text, so none were written. Leave out --train for the settings "
+            "of a large text, and name the text in paths.train later."
+        ) from error
     fitted, before, updates = fit(large, size, own_words)
     length = updates * fitted.training.tokens_per_update
     if fitted == large:

@@ -11,7 +11,7 @@ from spacy.cli._util import import_code
 from ..allennlp.embedder import ElmoEmbedder
 from ..analysis.neighbours import MIX, Layer, Neighbour, WordIndex, build_index, find_word, is_index
 from ..corpus.reading import standard_input
-from ..errors import CommandError, CorpusError, Errors, shown
+from ..errors import CommandError, CorpusError, shown
 from ..formats.atomic import writing
 from ..modules.loading import EMBEDDED
 from .console import escaped, msg, print_json, printing_errors, show_all
@@ -29,7 +29,7 @@ def layer_of(value: str | None) -> Layer | None:
     try:
         return int(value)
     except ValueError:
-        raise CommandError(Errors.INDEX_LAYER_OPTION.format(got=shown(value), mix=MIX)) from None
+        raise CommandError(f"--layer is {shown(value)}. Expected the number of a layer, or {MIX}.") from None
 
 
 def open_index(
@@ -61,7 +61,11 @@ def open_index(
         if is_index(folder) and not replace:
             index = WordIndex(folder, embedder)
             if not index.is_of(source, lang) or layer not in (None, index.header.layer):
-                raise CorpusError(Errors.INDEX_OTHER.format(folder=folder, source=corpus, made=made_of(index)))
+                raise CorpusError(
+                    f"{folder}: this index is not of {corpus} as it is now, with these settings: it was made of "
+                    f"{made_of(index)}. Add --force to make it again, give another folder, or search it as it is: "
+                    f"give {folder} in place of {corpus}."
+                )
             return index
         try:
             build_index(source, folder, embedder, lang=lang, layer=layer, model=model, replace=replace, progress=True)
@@ -171,12 +175,18 @@ def neighbours(
     import_code(code)
     with printing_errors(), TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         if context.args:  # `similar` has the model as an argument
-            raise CommandError(Errors.NEIGHBOURS_ORDER.format(first=corpus, second=context.args[0]))
+            raise CommandError(
+                f"{corpus} and {context.args[0]}: two arguments. Expected one, the corpus or an index, since the "
+                f"model is an option: python -m spacy elmo neighbours {context.args[0]} --model {corpus} --query "
+                "TEXT --word WORD."
+            )
         embedder = embedder_of(bilm_of(model, None, None, None, pipe, "cpu", "float32"), gpu_id)
         if is_index(corpus):
             settings = {"--index": index, "--lang": lang, "--layer": layer, "--force": force or None}
             for option in [name for name, value in settings.items() if value is not None]:
-                raise CommandError(Errors.INDEX_SETTINGS.format(option=option, folder=corpus))
+                raise CommandError(
+                    f"{option} was given, but {corpus} is an index, which has its own. Leave out {option}."
+                )
             opened = WordIndex(corpus, embedder)
         else:
             find_word(query, word, occurrence, lang)  # before all words of the corpus are embedded

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..allennlp.embedder import ElmoEmbedder
-from ..errors import CommandError, Errors
+from ..errors import CommandError
 from ..formats.text import Unusable, splitter
 from ..modules import BiLM, load_bilm
 from ..modules.loading import EMBEDDED, files_of
@@ -87,13 +87,19 @@ def reader_of(model: str, pipe: str | None = None, language: str | None = None) 
     files = [path for path in files_of(model) if path is not None]
     if not is_pipeline(model) and all(Path(path).is_file() for path in files):  # en_mini needs none
         if pipe is not None:
-            raise CommandError(Errors.PIPE_ALONE.format(got=pipe))
+            raise CommandError(f"--pipe is {pipe!r}, but no pipeline was given. Give a pipeline, or leave out --pipe.")
         return BiLMReader(load_bilm(*files), language)
     folder = Path(model)
     if folder.is_file() or (folder.is_dir() and not (folder / "config.cfg").is_file()):
-        raise CommandError(Errors.SIMILAR_MODEL.format(path=folder, embedded=EMBEDDED))
+        raise CommandError(
+            f"{folder}: neither a saved pipeline (a folder with config.cfg) nor a biLM (a folder with "
+            f"options.json and weights.hdf5). Expected one of these, or the name of a biLM, such as {EMBEDDED}."
+        )
     if language is not None and is_pipeline(model):
-        raise CommandError(Errors.SIMILAR_LANGUAGE.format(got=language, model=model))
+        raise CommandError(
+            f"--lang is {language!r}, and {model} is a saved pipeline, which splits text with its own tokenizer. "
+            "Expected --lang only with a biLM: leave it out."
+        )
     return PipelineReader(model, pipe)
 
 
@@ -156,7 +162,9 @@ def find_occurrences(
         try:
             words = reader.words(line) if line else []
         except Unusable as error:
-            raise CommandError(Errors.SIMILAR_UNUSABLE.format(source=source, line=number, reason=error)) from error
+            raise CommandError(
+                f"{source}, line {number}: {error}. Expected text that the tokenizer can split: correct it."
+            ) from error
         if any(map(is_word, words)):
             batch.append((number, line, words))
         if len(batch) == BATCH:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from ..errors import Errors
 from ..pretraining.language_model import SOFTMAX
 from ..pretraining.pack import MANTISSA_BITS, MAX_STEP_BITS, MIN_STEP_BITS, Packed
 from ..pretraining.pack import pack as pack_model
@@ -68,7 +67,7 @@ def pack(
     Its weights are rounded, and its HDF5 files are compressed. The weights are still stored as float32, so AllenNLP,
     bilm-tf and other programs can read them through HDF5.
     """
-    with printing_errors(Errors.PACK_STOPPED.format(path=output)):
+    with printing_errors(f"stopped. Nothing was written to {output}."):
         packed = pack_model(model, output, mantissa_bits, softmax.value, force, bits)
     is_packed = packed.largest == 0 and mantissa_bits < MANTISSA_BITS
     if not is_packed or SOFTMAX in packed.sizes:

@@ -15,7 +15,7 @@ from spacy.cli._util import parse_config_overrides
 from spacy.training.loggers import setup_table
 from tqdm import tqdm
 
-from ..errors import CheckpointError, CommandError, ElmoError, Errors, OtherProcessError, SettingsError
+from ..errors import CheckpointError, CommandError, ElmoError, OtherProcessError, SettingsError
 from ..formats.atomic import folder_lock
 from ..pretraining import run as loop
 from ..pretraining.config_file import read_config
@@ -204,7 +204,7 @@ def overrides_of(arguments: list[str]) -> dict[str, Any]:
     for argument in arguments:
         name = argument.removeprefix("--").partition("=")[0]
         if argument.startswith("--") and "." not in name:
-            raise CommandError(Errors.CONFIG_OVERRIDE.format(key=name))
+            raise CommandError(f"--{name}: expected a setting in a section, like --training.epochs 2.")
     overrides: dict[str, Any] = parse_config_overrides(arguments)
     return {name: _as_written(value) for name, value in overrides.items()}
 
@@ -228,7 +228,7 @@ def move_aside(output: Path, check: Callable[[], None]) -> Path | None:
     """
     check()
     if output.is_file():
-        raise CommandError(Errors.RESTART_FILE.format(path=output))
+        raise CommandError(f"{output}: a file. Expected the folder of a run, or a new one: give another name.")
     if not output.exists() or not any(output.iterdir()):
         return None
     renamed = _renamed(output)
@@ -237,7 +237,10 @@ def move_aside(output: Path, check: Callable[[], None]) -> Path | None:
     except BaseException as error:
         renamed.rename(output)
         if isinstance(error, ElmoError):
-            raise SettingsError(Errors.RESTART_INPUT.format(folder=output, reason=error)) from error
+            raise SettingsError(
+                f"{output}: --restart would rename it, but the new run reads something that is in it: {error} "
+                "Nothing was changed. Give another folder for the new run, or paths outside of this one."
+            ) from error
         raise
     return renamed
 
@@ -310,7 +313,13 @@ def pretrain(
         print_error(prefix + str(error), exits=1)
     except KeyboardInterrupt:
         reporter.close()
-        print_error(prefix + Errors.PRETRAIN_INTERRUPTED.format(command=same_command(restart)))
+        print_error(
+            prefix
+            + (
+                f"stopped at once. Run {same_command(restart)} again: it goes on from the last checkpoint, if there "
+                "is one."
+            )
+        )
         raise typer.Exit(130) from None
     if outcome.stopped_by is not None:
         raise typer.Exit(128 + outcome.stopped_by)

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
 from ..corpus.bilm import BiLMChoice
 from ..corpus.reading import STANDARD_INPUT_NAME, standard_input
-from ..errors import CommandError, Errors
+from ..errors import EMBED_SAME, FILE_MISSING, FILE_NOT_REGULAR, FILE_UNREADABLE, PATH_FOLDER, CommandError
 from ..formats.atomic import is_output, replacing, writing
 from ..formats.names import PUBLISHED, is_hidden
 from ..modules.loading import Precision, can_name_bilm, no_bilm
@@ -56,7 +56,7 @@ def folder_argument(value: str) -> Path:
     """Return the path of a folder, which may be missing. Raises BadParameter if it is a file."""
     path = Path(value)
     if path.exists() and not path.is_dir():
-        raise typer.BadParameter(Errors.PATH_FOLDER.format(path=path))
+        raise typer.BadParameter(PATH_FOLDER.format(path=path))
     return path
 
 
@@ -80,13 +80,13 @@ def open_text(path: Path) -> Iterator[IO[str]]:
         return
     expected = "text, one sentence a line"
     if path.is_dir():
-        raise CommandError(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))
+        raise CommandError(FILE_NOT_REGULAR.format(path=path, expected=expected))
     try:
         file = path.open(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise CommandError(Errors.FILE_MISSING.format(path=path, expected=expected)) from None
+        raise CommandError(FILE_MISSING.format(path=path, expected=expected)) from None
     except OSError as error:
-        raise CommandError(Errors.FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
+        raise CommandError(FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
     with file:
         yield file
 
@@ -115,7 +115,7 @@ def refuse_inputs(output: Path, inputs: list[Path]) -> None:
     """Raise CommandError if an output file is one of the inputs, or exists and is not a regular file."""
     for path in inputs:
         if path.exists() and output.exists() and output.samefile(path):
-            raise CommandError(Errors.EMBED_SAME.format(path=output))
+            raise CommandError(EMBED_SAME.format(path=output))
     _refuse_special(output)
 
 
@@ -126,29 +126,34 @@ def refuse_in_model(output: Path, model: str | os.PathLike[str]) -> None:
     """
     for folder in folders_of(model):
         if Path(os.path.realpath(output)).is_relative_to(folder):
-            raise CommandError(Errors.MODEL_HOLDS_OUTPUT.format(path=output, folder=folder))
+            raise CommandError(
+                f"{output}: the file to write is in {folder}, which is the folder of the model, or that of the "
+                "run that made it. Expected a place outside: give another name."
+            )
 
 
 def refuse_stream(output: Path) -> None:
     """Raise CommandError if vectors are to be written to standard output."""
     if output == STANDARD_OUTPUT:
-        raise CommandError(Errors.OUTPUT_STREAM)
+        raise CommandError(
+            "- as the output means standard output, to which no vectors can be written. Expected the name of a file."
+        )
 
 
 def refuse_existing(path: Path, force: bool) -> None:
     """Raise CommandError if a file exists and `force` is false, or if it can't be written."""
     _refuse_special(path)
     if path.exists() and not force:
-        raise CommandError(Errors.INIT_EXISTS.format(path=path))
+        raise CommandError(f"{path}: exists. Give another file, or add --force to replace it.")
     if not path.parent.is_dir():
-        raise CommandError(Errors.FOLDER_MISSING.format(path=path, folder=path.parent))
+        raise CommandError(f"{path}: can't be written, because the folder {path.parent} does not exist.")
 
 
 def _refuse_special(path: Path) -> None:
     if path.exists() and not path.is_file():
-        raise CommandError(Errors.FILE_NOT_REGULAR.format(path=path, expected=_EXPECTED))
+        raise CommandError(FILE_NOT_REGULAR.format(path=path, expected=_EXPECTED))
     if is_output(path):
-        raise CommandError(Errors.FILE_OUTPUT.format(path=path))
+        raise CommandError(f"{path}: standard output or standard error goes to it. Expected the name of another file.")
 
 
 def write_text(text: str, path: Path) -> None:
@@ -194,17 +199,27 @@ def bilm_of(
     others = {"--pipeline": pipeline, "--options-file": options_file, "--weight-file": weight_file}
     present = [name for name, value in others.items() if value is not None]
     if model is not None and present:
-        raise CommandError(Errors.MODEL_BOTH.format(other=present[0]))
+        raise CommandError(
+            f"--model and {present[0]} were given. Expected one of them: leave out {present[0]}, or --model."
+        )
     if pipeline is not None and len(present) > 1:
-        raise CommandError(Errors.PIPE_BOTH.format(other=present[1]))
+        raise CommandError(
+            f"--pipeline and {present[1]} were given. Expected one of them, because a pipeline has its own biLM: "
+            f"leave out {present[1]}."
+        )
     known = cast(Precision, precision)  # or refused
     choice = BiLMChoice(model, options_file, weight_file, pipe, pipeline, device, known)
     if model is not None and is_hidden(model) and not can_name_bilm(model):
         raise no_bilm(model)
     if model is not None and choice.saved_pipeline is None and not can_name_bilm(model):
-        raise CommandError(Errors.MODEL_UNKNOWN.format(got=model, expected=", ".join(PUBLISHED)))
+        raise CommandError(
+            f"--model is {model!r}, which is no folder, no installed pipeline and no name of a biLM. Expected the "
+            "folder of a biLM, of a pretraining run or of a saved pipeline; an installed pipeline with an elmo "
+            "pipe; en_mini; or the name of a biLM in an installed package, such as en_midi, or of a published "
+            f"one ({', '.join(PUBLISHED)})."
+        )
     if pipe is not None and choice.saved_pipeline is None:
-        raise CommandError(Errors.PIPE_ALONE.format(got=pipe))
+        raise CommandError(f"--pipe is {pipe!r}, but no pipeline was given. Give a pipeline, or leave out --pipe.")
     return choice
 
 
@@ -213,7 +228,10 @@ def warn_of_language(bilm: BiLMChoice, lang: str | None) -> None:
     if bilm.saved_pipeline is None and lang not in (None, "xx"):
         language = bilm.named_language
         if language not in (None, "xx", lang):
-            msg.warn(Errors.EMBED_LANGUAGE.format(lang=lang, language=language))
+            msg.warn(
+                f"--lang is {lang}, but the biLM was trained on the language {language}, so its vectors may be "
+                f"useless. Give --model the folder of a biLM of {lang}."
+            )
 
 
 def embedder_of(bilm: BiLMChoice, gpu: int, stateful: bool = False) -> ElmoEmbedder:

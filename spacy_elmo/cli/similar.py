@@ -8,7 +8,7 @@ import numpy.typing as npt
 import typer
 from spacy.cli._util import import_code
 
-from ..errors import CommandError, Errors
+from ..errors import CommandError
 from ..formats.sentences import listed, read_lines
 from ..formats.unpacking import PACKED
 from ..modules.loading import EMBEDDED, can_name_bilm
@@ -58,9 +58,15 @@ def read_occurrences(
     there are fewer than two occurrences.
     """
     if Path(model).is_file() and can_name_bilm(text):
-        raise CommandError(Errors.SIMILAR_ORDER.format(model=model, text=text))
+        raise CommandError(
+            f"{model}: a file, given as the model, and {text} as the text. Expected the model first: python -m "
+            f"spacy elmo similar {text} {model} --word WORD."
+        )
     if text.suffix in PACKED or text.suffix in _OTHER_KINDS:
-        raise CommandError(Errors.SIMILAR_KIND.format(path=text))
+        raise CommandError(
+            f"{text}: not plain text, by its name. Expected text that is not packed, one sentence a line: convert "
+            "the file, or use python -m spacy elmo neighbours, which also reads .jsonl, .spacy and packed files."
+        )
     wanted = word.lower()
     source = source_of(text)
     with open_text(text) as file:
@@ -72,11 +78,24 @@ def read_occurrences(
                 source,
             )
         )
-    split = "" if lang or is_pipeline(model) else Errors.SIMILAR_SPLIT
+    split = (
+        ""
+        if lang or is_pipeline(model)
+        else (
+            " Without --lang, a biLM splits a text at blanks, so a word is one with the punctuation at its end: "
+            "--lang en splits it with spaCy's English tokenizer."
+        )
+    )
     if not occurrences:
-        raise CommandError(Errors.SIMILAR_MISSING.format(source=source, word=word, split=split))
+        raise CommandError(
+            f"{source}: the word {word!r} does not occur. Expected a token of the text, exactly as it is written "
+            f"there: change --word, or add --ignore-case.{split}"
+        )
     if len(occurrences) == 1:
-        raise CommandError(Errors.SIMILAR_ONCE.format(source=source, word=word, line=occurrences[0].line, split=split))
+        raise CommandError(
+            f"{source}: the word {word!r} occurs once, in line {occurrences[0].line}. Expected two occurrences or "
+            f"more, to compare: change --word, add --ignore-case, or give more text.{split}"
+        )
     return occurrences
 
 
@@ -96,7 +115,9 @@ def choose_query(occurrences: list[Occurrence], line: int | None, source: str, w
         if occurrence.line == line:
             return i
     lines = list(dict.fromkeys(occurrence.line for occurrence in occurrences))
-    raise CommandError(Errors.SIMILAR_LINE.format(source=source, got=line, word=word, lines=listed(lines)))
+    raise CommandError(
+        f"{source}: --sentence is {line}, but that line has no {word!r}. Expected one of the lines {listed(lines)}."
+    )
 
 
 def ranked(query: Occurrence, others: list[Occurrence], top: int) -> dict[int, list[tuple[float, Occurrence]]]:
@@ -180,7 +201,10 @@ def similar(
         if text is None:
             name = quoted(Path(model))
             given = (name, "TEXT") if can_name_bilm(model) else (EMBEDDED, name)
-            raise CommandError(Errors.SIMILAR_ALONE.format(got=model, model=given[0], text=given[1]))
+            raise CommandError(
+                f"{model}: the only argument. Expected two, the model and the text: python -m spacy elmo similar "
+                f"{given[0]} {given[1]} --word WORD."
+            )
         occurrences = read_occurrences(model, pipe, text, word, ignore_case, lang)
         query = occurrences.pop(choose_query(occurrences, sentence, source_of(text), word))
     layers = ranked(query, occurrences, top)

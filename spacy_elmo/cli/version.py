@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from ..errors import Errors
 from ..formats.paths import sha256_of
 from ..modules.loading import EMBEDDED, embedded_files
 from ..modules.loops import loops_state
@@ -64,7 +63,9 @@ def version(
 ) -> None:
     """Handle the options that stand before a command's name."""
     if as_json and not show:
-        raise typer.BadParameter(Errors.JSON_ALONE)
+        raise typer.BadParameter(
+            "--json was given before a command's name. Expected it after --version, or after the command's name."
+        )
     if not show:
         return
     if as_json:

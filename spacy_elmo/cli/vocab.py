@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from tqdm import tqdm
 
-from ..errors import ElmoError, Errors
+from ..errors import ElmoError
 from ..formats.text import refuse_inside
 from ..pretraining.text import Report
 from ..pretraining.vocabulary import SPECIAL, Vocabulary, WordCounts, count_words, counts_path
@@ -97,7 +97,9 @@ def vocab(
             show_bad(report)
         print_error(str(error), exits=1)
     except KeyboardInterrupt:
-        print_error(Errors.EMBED_STOPPED.format(path=output_file))
+        print_error(
+            f"stopped. {output_file} was not written. If there was a file of that name before, it is unchanged."
+        )
         raise
     if streamed:
         print_utf8("".join(f"{word}\n" for word in vocabulary.words))

@@ -11,7 +11,7 @@ import spacy
 import typer
 from spacy.cli._util import import_code
 
-from ..errors import CommandError, Errors
+from ..errors import CommandError
 from ..formats.atomic import replacing, writing
 from ..pipeline.mixes import LearnedMix, learned_mixes
 from ..pipeline.saved import not_loaded
@@ -31,7 +31,7 @@ def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise CommandError(Errors.PLOT_MISSING) from error
+        raise CommandError("--plot needs matplotlib, which is missing. Get it with pip install matplotlib.") from error
     layers = max(len(mix.weights) for mix in mixes)
     cells = np.full((len(mixes), layers), np.nan)
     for row, mix in enumerate(mixes):
@@ -42,7 +42,9 @@ def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
     canvas = FigureCanvasAgg(figure)
     kind = path.suffix.removeprefix(".").lower()
     if kind not in canvas.get_supported_filetypes():
-        raise CommandError(Errors.PLOT_FORMAT.format(path=path, got=kind))
+        raise CommandError(
+            f"--plot is {path}, of the format {kind!r}, which can't be drawn. Expected a name that ends in .png."
+        )
     axes = figure.add_subplot()
     axes.set_facecolor("#d8d8d8")  # the colour of layers that a mix does not have
     image = axes.imshow(cells, cmap="Blues", vmin=0, vmax=1, aspect="auto")
@@ -71,13 +73,17 @@ def read_mixes(pipeline: str) -> list[LearnedMix]:
     mixes = learned_mixes(nlp)
     if not mixes:
         got = ", ".join(nlp.component_names) or "(none)"
-        raise CommandError(Errors.WEIGHTS_NO_MIX.format(pipeline=pipeline, got=got))
+        raise CommandError(
+            f"{pipeline}: no mix of a biLM's layers in the components {got}. Expected a component that has been "
+            "trained on spacy-elmo.Tok2Vec.v1 or spacy-elmo.ElmoTok2Vec.v1: python -m spacy elmo init-config "
+            "writes a config for one."
+        )
     for mix in mixes:
         if not all(map(math.isfinite, [*mix.w, mix.gamma])):
             raise CommandError(
-                Errors.WEIGHTS_NOT_FINITE.format(
-                    pipeline=pipeline, component=mix.component, place=mix.place, w=mix.w, gamma=mix.gamma
-                )
+                f"{pipeline}: the mix of {mix.component!r} ({mix.place}) has w {mix.w} and gamma {mix.gamma}. "
+                "Expected finite numbers: the training diverged or the file is damaged. Train again, with a "
+                "lower learn_rate, or get the file again."
             )
     return mixes
 

@@ -21,7 +21,7 @@ from ..analysis.senses import (
     read_senses,
 )
 from ..corpus.bilm import BiLMChoice
-from ..errors import CommandError, Errors
+from ..errors import CommandError
 from ..modules.loading import EMBEDDED
 from .console import escaped, msg, print_json, printing_errors, show_all
 from .shared import Code, Json, Model, PipeName, bilm_of, shown_bar
@@ -33,7 +33,10 @@ def refuse_twice(tests: list[Path]) -> None:
     """Raise CommandError if a file is among the test sets twice. All of them have been read."""
     for first, second in combinations(tests, 2):
         if first.exists() and second.exists() and first.samefile(second):
-            raise CommandError(Errors.SENSES_TWICE.format(first=first, second=second))
+            raise CommandError(
+                f"the test sets {first} and {second} are the same file. Expected each file once, because the last "
+                "column counts the words of all: leave one out."
+            )
 
 
 def find_senses(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..errors import Errors, WeightsError, shown
+from ..errors import WeightsError, shown
 from ..formats.characters import too_long
 from ..formats.options import BiLMOptions
 from ..formats.text import Tokenize, blank
@@ -126,7 +126,11 @@ class EmbeddingBiLM:
         for batch in token_batches([len(sentence) for sentence in sentences], MAX_TOKENS):
             for i, layers in zip(batch, self._engine.run([sentences[i] for i in batch])):
                 if not np.isfinite(layers).all():
-                    raise WeightsError(Errors.LAYERS_NOT_FINITE.format(words=shown(" ".join(sentences[i]))))
+                    raise WeightsError(
+                        "the biLM gives values that are NaN or infinite for the sentence "
+                        f"{shown(' '.join(sentences[i]))}. Expected finite ones: its weights are damaged, or too "
+                        "large. Get its files again."
+                    )
                 yield i, layers
 
     def cut_words(self, words: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CorpusError, Errors, SettingsError, shown
+from ..errors import CorpusError, SettingsError, shown
 from ..formats.text import Tokenize, Unusable, checked_words
 from .bilm import BiLMChoice, EmbeddingBiLM
 from .writing import Layers, Selection
@@ -49,7 +49,9 @@ class EmbedColumns:
         self.bilm = BiLMChoice(bilm) if isinstance(bilm, str) else bilm
         self.selection = Selection.of(layers, dtype, sentence)
         if self.selection.name == "all":
-            raise SettingsError(Errors.COLUMNS_LAYERS)
+            raise SettingsError(
+                "layers is 'all'. Expected 'top', 'mean', or the weights of a mix, as a JSON file or a dict."
+            )
         self._loaded: tuple[EmbeddingBiLM, Tokenize] | None = None
         self._locked = os.getpid(), threading.Lock()
 
@@ -66,10 +68,16 @@ class EmbedColumns:
         """
         is_frame = hasattr(table, "assign")
         if not is_frame and not isinstance(table, Mapping):
-            raise CorpusError(Errors.COLUMNS_TABLE.format(got=type(table)))
+            raise CorpusError(
+                f"expected a dict of columns or a pandas DataFrame, got {type(table)}. Change it into one of "
+                "them, as to_pydict() or to_pandas() does with a table of Arrow."
+            )
         if self.column not in table:
             got = ", ".join(map(str, table))
-            raise CorpusError(Errors.COLUMNS_MISSING.format(got=got or "none", expected=shown(self.column)))
+            raise CorpusError(
+                f"the table has the columns {got or 'none'}. Expected {shown(self.column)} among them: set column "
+                "to its name."
+            )
         values = table[self.column]
         missing = values.isna() if is_frame else [value is None for value in values]
         with self._lock():  # Dask calls this in several threads: one loads, and one text is split at a time
@@ -95,7 +103,10 @@ class EmbedColumns:
                 else:
                     sentences.append(checked_words([str(word) for word in value]))
             except (Unusable, TypeError) as error:
-                raise CorpusError(Errors.COLUMNS_ROW.format(row=row, column=self.column, reason=error)) from error
+                raise CorpusError(
+                    f"row {row} of the column {self.column!r} can't be used: {error}. Expected a text, or a list "
+                    "of words."
+                ) from error
         return sentences
 
     def _vectors(self, sentences: Sequence[Sequence[str]]) -> list[Array]:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from ..errors import CorpusError, Errors, SettingsError, shown
+from ..errors import EMBED_SAME, PATH_FOLDER, CorpusError, SettingsError, shown
 from ..formats.atomic import folder_lock, remove_leftovers, writing
 from ..models.types import is_whole
 from .bilm import BiLMChoice
@@ -47,14 +47,24 @@ class Output(NamedTuple):
         """
         path = Path(path)
         if str(path) in ("-", "."):
-            raise SettingsError(Errors.CORPUS_OUTPUT.format(got=shown(str(path))))
+            raise SettingsError(
+                f"the output is {shown(str(path))}. Expected the name of a file, like vectors.parquet, or of a "
+                "folder, which gets shards."
+            )
         if format is not None and format not in WRITERS:
-            raise SettingsError(Errors.CORPUS_FORMAT.format(got=shown(format), expected=", ".join(WRITERS)))
+            raise SettingsError(f"format is {shown(format)}. Expected one of {', '.join(WRITERS)}.")
         told = None if path.is_dir() else SUFFIXES.get(path.suffix.lower())
         if format is None and told is None and path.suffix and not path.is_dir():
-            raise SettingsError(Errors.CORPUS_SUFFIX.format(path=path, expected=", ".join(SUFFIXES)))
+            raise SettingsError(
+                f"{path}: the end of its name tells no format. Expected a name that ends in one of "
+                f"{', '.join(SUFFIXES)}, or a name without a dot for a folder; or say with format (--format) what "
+                "is meant."
+            )
         if format is not None and told is not None and told != format:
-            raise SettingsError(Errors.CORPUS_SUFFIX_FORMAT.format(path=path, told=told, format=format))
+            raise SettingsError(
+                f"{path}: its name tells {told}, but format (--format) is {format}. Leave one of them out, or "
+                "change the name."
+            )
         chosen = format or told or "parquet"
         single = not sharded and not path.is_dir() and (told is not None or chosen in _FILES)
         return cls(path, cast(Format, chosen), single)
@@ -67,13 +77,24 @@ class Output(NamedTuple):
         several: whether several processes make it.
         """
         if self.single and several:
-            raise SettingsError(Errors.CORPUS_WORKERS.format(path=self.path))
+            raise SettingsError(
+                f"{self.path} is one file, which one process writes. For several (workers, or the engine ray), "
+                "give a folder as the output: it gets shards."
+            )
         if sentence and self.format in WITHOUT_SENTENCE_VECTORS:
-            raise SettingsError(Errors.CORPUS_SENTENCE.format(format=self.format))
+            raise SettingsError(
+                f"one vector a sentence was asked for (sentence, --sentence), which {self.format} can't hold "
+                "here. Expected parquet, safetensors or npy."
+            )
         if not sentence and self.format == "npy":
-            raise SettingsError(Errors.CORPUS_NPY)
+            raise SettingsError(
+                "an .npy file has one vector a sentence, but vectors of tokens were asked for. Add --sentence "
+                "(sentence=True), or give another format."
+            )
         if self.format == "hdf5" and dtype != "float32":
-            raise SettingsError(Errors.CORPUS_HDF5.format(got=dtype))
+            raise SettingsError(
+                f"dtype is {dtype}, but HDF5 in AllenNLP's layout is float32. Leave it out, or give another format."
+            )
 
 
 SHARD_BYTES = 1_000_000  # of text; about 200,000 tokens
@@ -143,7 +164,7 @@ def embed(
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     target = Output.of(Path(output), format, shard_size is not None)
     if shard_size is not None and (not is_whole(shard_size) or shard_size < 1):
-        raise SettingsError(Errors.CORPUS_NUMBER.format(name="shard_size", got=shown(shard_size)))
+        raise SettingsError(f"{'shard_size'} is {shown(shard_size)}. Expected a whole number, 1 or more.")
     check_processes(engine, address, workers)
     target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
     check_tokenizer(lang, tokenized)
@@ -171,11 +192,14 @@ def embed(
 def check_processes(engine: str, address: str | None, workers: int | None) -> None:
     """Raise SettingsError if what runs the processes can't be used. engine, address, workers: see `embed`."""
     if workers is not None and (not is_whole(workers) or workers < 1):
-        raise SettingsError(Errors.CORPUS_NUMBER.format(name="workers", got=shown(workers)))
+        raise SettingsError(f"{'workers'} is {shown(workers)}. Expected a whole number, 1 or more.")
     if engine not in ENGINES:
-        raise SettingsError(Errors.CORPUS_ENGINE.format(got=shown(engine), expected=", ".join(ENGINES)))
+        raise SettingsError(f"engine is {shown(engine)}. Expected one of {', '.join(ENGINES)}.")
     if address is not None and engine != "ray":
-        raise SettingsError(Errors.CORPUS_ADDRESS.format(got=shown(address)))
+        raise SettingsError(
+            f"address is {shown(address)}, but only the engine ray has one. Leave it out, or add --engine ray "
+            "(engine='ray')."
+        )
 
 
 def _embed_into_file(
@@ -187,7 +211,7 @@ def _embed_into_file(
     progress: OnProgress,
 ) -> None:
     if any(path.exists() and file.exists() and path.samefile(file) for file in files):
-        raise CorpusError(Errors.EMBED_SAME.format(path=path))
+        raise CorpusError(EMBED_SAME.format(path=path))
     facts = ShardFacts(0, path.name, 0, "")
 
     def check() -> None:
@@ -207,7 +231,7 @@ def _embed_into_folder(
     progress: OnProgress,
 ) -> None:
     if folder.exists() and not folder.is_dir():
-        raise CorpusError(Errors.PATH_FOLDER.format(path=folder))
+        raise CorpusError(PATH_FOLDER.format(path=folder))
     writer = ShardWriter(settings)  # before the folder is made, so that wrong settings leave nothing
     decisive = {
         "format": settings.format,

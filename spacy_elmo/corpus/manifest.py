@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ..errors import CorpusError, Errors
+from ..errors import CorpusError
 from ..formats.atomic import is_leftover, replacing, writing
 from ..formats.strict_json import parse_json
 from ..formats.text import BadLine
@@ -103,7 +103,11 @@ class Manifest:
         if number not in self.facts:
             return False
         if self.facts[number].digest != digest:
-            raise CorpusError(Errors.CORPUS_CHANGED.format(folder=self.folder, shard=number))
+            raise CorpusError(
+                f"{self.folder}: the shard {number} was made of other text than the input has now. Expected the "
+                "same files in the same order: give another folder, or begin anew with --no-resume "
+                "(resume=False), which deletes the shards there."
+            )
         return True
 
     def add(self, facts: ShardFacts) -> None:
@@ -126,7 +130,11 @@ class Manifest:
         Raises CorpusError if there are more, because the corpus was longer before, or if it can't be written.
         """
         if len(self.facts) > n_shards:
-            raise CorpusError(Errors.CORPUS_CHANGED.format(folder=self.folder, shard=n_shards))
+            raise CorpusError(
+                f"{self.folder}: the shard {n_shards} was made of other text than the input has now. Expected the "
+                "same files in the same order: give another folder, or begin anew with --no-resume "
+                "(resume=False), which deletes the shards there."
+            )
         self._write_all()
 
     def _delete(self) -> None:
@@ -141,11 +149,18 @@ class Manifest:
             settings = _settings_of(lines[0]) if lines else self._settings
             all_facts = [ShardFacts.of(parse_json(line)) for line in lines[1:]]
         except (ValueError, TypeError) as error:
-            raise CorpusError(Errors.CORPUS_MANIFEST.format(path=self._path, reason=error)) from error
+            raise CorpusError(
+                f"{self._path}: damaged ({error}). Begin anew with --no-resume (resume=False), which deletes the "
+                "shards there."
+            ) from error
         for name, expected in self._settings.items():
             got = settings.get(name)
             if got != expected:
-                message = Errors.CORPUS_SETTINGS.format(folder=self.folder, name=name, got=got, expected=expected)
+                message = (
+                    f"{self.folder}: its shards were made with {name} {got!r}, and now it is {expected!r}. "
+                    "Expected the same: give another folder, or begin anew with --no-resume (resume=False), "
+                    "which deletes the shards there."
+                )
                 raise CorpusError(message)
         for facts in all_facts:
             path = self.folder / SHARDS / facts.file
@@ -198,7 +213,10 @@ def refuse_foreign(folder: Path) -> None:
     if lines and _SETTINGS - set(_settings_of(lines[0])):
         foreign.append(MANIFEST)
     if foreign:
-        raise CorpusError(Errors.CORPUS_FOREIGN.format(folder=folder, got=foreign[0]))
+        raise CorpusError(
+            f"{folder}: has {foreign[0]}, which no earlier command of this kind has written. Expected a new or "
+            "empty folder, or one to go on with: give another one."
+        )
 
 
 def _complete_lines(path: Path) -> list[bytes]:
@@ -245,7 +263,10 @@ class Summary:
 
     def no_sentences(self, sources: Sequence[str | os.PathLike[str]]) -> CorpusError:
         """Return the error of a corpus without sentences. sources: the names of its files and folders."""
-        message = Errors.SOURCE_NO_SENTENCES.format(
+        message = (
+            "{source}: no sentence that can be read; {lines:,} lines, {blank:,} of them blank, {bad:,} bad{examples}. "
+            "Expected {expected}."
+        ).format(
             source=", ".join(map(str, sources)),
             lines=self.blank + self.skipped,
             blank=self.blank,

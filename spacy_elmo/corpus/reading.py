@@ -18,7 +18,7 @@ from typing import IO, Any, Literal, NamedTuple, NoReturn
 from spacy.lang.lex_attrs import is_punct
 from spacy.pipeline import Sentencizer
 
-from ..errors import CorpusError, Errors, SettingsError, StandardInputWarning, shown
+from ..errors import SOURCE_DAMAGED, CorpusError, SettingsError, StandardInputWarning, shown
 from ..formats.docbin import docs_in, sentences_of
 from ..formats.text import (
     Tokenize,
@@ -279,12 +279,18 @@ def _json(value: Any) -> str:
 def check_tokenizer(lang: str | None, tokenized: bool | None) -> None:
     """Raise SettingsError if there is a language for a tokenizer, but words are separated by blanks."""
     if lang is not None and tokenized:
-        raise SettingsError(Errors.CORPUS_TOKENIZER.format(got=shown(lang)))
+        raise SettingsError(
+            f"lang is {shown(lang)}, but tokenized says that the words are separated by blanks, which needs no "
+            "language. Expected one of the two: leave out --lang (lang), or leave out --tokenized (tokenized)."
+        )
 
 
 def refuse(item: Item, reason: str) -> NoReturn:
     """Raise CorpusError for an item that can't be used. reason: why."""
-    raise CorpusError(Errors.CORPUS_BAD_LINE.format(file=item.source, line=item.line, reason=reason))
+    raise CorpusError(
+        f"{item.source}, line {item.line}: {reason}. Correct or remove the line; or give a folder as the output, "
+        "for which bad lines are left out and listed."
+    )
 
 
 def sentence_starts(words: Sequence[str]) -> list[int]:
@@ -321,7 +327,7 @@ def sources_of(inputs: Sequence[str | Path], output: str | Path | None = None) -
     Raises CorpusError if an input has no file, or if standard input comes twice.
     """
     if [str(name) for name in inputs].count(STANDARD_INPUT_NAME) > 1:
-        raise CorpusError(Errors.CORPUS_STDIN_TWICE)
+        raise CorpusError("- is given twice as input. Expected it once: standard input can be read once only.")
     found: list[Path] = []
     for name in inputs:
         found += [Path(name)] if str(name) == STANDARD_INPUT_NAME else find_files(name, output, EXPECTED)
@@ -379,16 +385,23 @@ def standard_input() -> IO[bytes]:
     Raises CorpusError if it is closed, as it may be for a program in the background, or if it is no stream of bytes.
     """
     if sys.stdin is None:
-        raise CorpusError(Errors.SOURCE_DAMAGED.format(path="standard input", reason="it is closed"))
+        raise CorpusError(SOURCE_DAMAGED.format(path="standard input", reason="it is closed"))
     if not hasattr(sys.stdin, "buffer"):  # a program may have put a StringIO there
-        raise CorpusError(Errors.SOURCE_DAMAGED.format(path="standard input", reason="it has text, not bytes"))
+        raise CorpusError(SOURCE_DAMAGED.format(path="standard input", reason="it has text, not bytes"))
     return sys.stdin.buffer
 
 
 def warn_of_json(text: str) -> None:
     """Warn if standard input looks like JSON lines. text: its beginning."""
     if text.startswith('{"'):
-        warnings.warn(Errors.CORPUS_STDIN_JSON.format(), StandardInputWarning, stacklevel=2)
+        warnings.warn(
+            (
+                'the first line of standard input begins with {", as JSON lines do, but standard input is read as '
+                "text. To have the fields read, write it to a file that ends in .jsonl, and give that file."
+            ),
+            StandardInputWarning,
+            stacklevel=2,
+        )
 
 
 def cut(items: Iterable[Item], size: int) -> Iterator[Shard]:

@@ -28,7 +28,7 @@ from typing import Any
 import torch
 from spacy.util import import_file
 
-from ..errors import CorpusError, ElmoError, Errors, ProcessError, SettingsError
+from ..errors import CorpusError, ElmoError, ProcessError, SettingsError
 from ..formats.atomic import writing
 from ..formats.options import BiLMOptions
 from ..modules import Arrays
@@ -99,7 +99,10 @@ def run_workers(
             raise
         collect(0)
     except BrokenProcessPool as error:
-        raise ProcessError(Errors.CORPUS_WORKER) from error
+        raise ProcessError(
+            "a worker process ended in the middle; perhaps the system had no memory left. The finished shards "
+            "stay: give the same command again, with fewer workers or smaller shards."
+        ) from error
     except BaseException:
         for child in set(multiprocessing.active_children()) - before:
             child.terminate()
@@ -133,7 +136,13 @@ def _make(shard: Shard, folder: Path) -> ShardFacts:
     if isinstance(_writer, ElmoError):
         raise _writer
     if isinstance(_writer, Exception):  # of a class that the process which gets it may not know
-        raise ProcessError(Errors.CORPUS_START.format(reason=f"{type(_writer).__name__}: {_writer}")) from _writer
+        raise ProcessError(
+            (
+                "a worker process could not start ({reason}). If the error comes from the file that code (--code) "
+                "names, correct that file: each worker imports it. Otherwise leave out workers (--workers): then no "
+                "process starts."
+            ).format(reason=f"{type(_writer).__name__}: {_writer}")
+        ) from _writer
     return _writer.write_shard(shard, folder)
 
 
@@ -167,7 +176,11 @@ def connected(address: str | None) -> Iterator[None]:
         with _without_statistics():
             ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # a node that starts too slowly raises just that
-        raise SettingsError(Errors.RAY_ADDRESS.format(got=address or "left out", reason=error)) from error
+        raise SettingsError(
+            f"no Ray cluster could be reached or started; its address is {address or 'left out'} ({error}). "
+            "Expected auto, on a machine of a cluster; host:port, as `ray start --head` prints it; or no "
+            "address, to start Ray on this machine."
+        ) from error
     finally:
         if main:
             signal.signal(signal.SIGTERM, signal.SIG_DFL if handler is None else handler)  # Ray has set its own
@@ -241,7 +254,10 @@ def _ray() -> Any:
     try:
         return import_module("ray")
     except ImportError as error:
-        raise SettingsError(Errors.RAY_MISSING.format(reason=error)) from error
+        raise SettingsError(
+            f"the engine ray needs Ray, which can't be imported ({error}). Get it with pip install "
+            '"spacy-elmo[ray]", or leave out the engine: one machine needs no Ray.'
+        ) from error
 
 
 def _check_reachable(address: str | None) -> None:
@@ -290,7 +306,15 @@ def _finished(ray: Any, tasks: Collection[Any], kinds: tuple[str, ...]) -> list[
         cluster, free = ray.cluster_resources(), ray.available_resources()
         lacks = any(cluster.get(kind, 0) < 1 for kind in kinds)
         if lacks or seconds >= _PATIENCE:
-            message = (Errors.RAY_NO_CORE if lacks else Errors.RAY_BUSY).format(
+            message = ((
+"no shard was finished for {seconds} seconds: a shard needs {needed}, and the Ray cluster has "
+"{got}. The command goes on when a machine with more joins (`ray start --address FIRST:6379`); "
+"Ctrl-C stops it."
+) if lacks else (
+"no shard was finished for {seconds} seconds. {shards} are being made or wait. A shard needs "
+"{needed}; the Ray cluster has {got}, of which {free} are free. If it is at work for others, the "
+"command goes on after that."
+)).format(
                 seconds=round(seconds), shards=len(tasks), needed=_amounts(dict.fromkeys(kinds, 1), kinds),
                 got=_amounts(cluster, kinds), free=_amounts(free, kinds),
             )  # fmt: skip
@@ -309,9 +333,16 @@ def _result(ray: Any, task: Any) -> ShardFacts:
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, ElmoError):
             raise error.cause from None
-        raise ProcessError(Errors.RAY_TASK.format(reason=_last_line(error))) from error
+        raise ProcessError(
+            f"a Ray task failed: {_last_line(error)}. The finished shards stay. If a module is missing, install "
+            "the same packages on all machines of the cluster, and give the same command again."
+        ) from error
     except ray.exceptions.RayError as error:
-        raise ProcessError(Errors.RAY_WORKER.format(tries=RETRIES + 1, reason=_last_line(error))) from error
+        raise ProcessError(
+            f"a shard could not be made, because its Ray process or machine ended, {RETRIES + 1} times at most: "
+            f"{_last_line(error)}. The finished shards stay: give the same command again, on machines with more "
+            "memory or with smaller shards."
+        ) from error
     return facts
 
 
@@ -332,18 +363,25 @@ def _make_on_cluster(shared: list[Any], command: str, shard: Shard, mark: Path) 
 
     def check(tokens: int = 0, size: int = 0) -> None:
         if not mark.exists():
-            raise CorpusError(Errors.RAY_FOLDER.format(folder=mark.parent, machine=socket.gethostname()))
+            raise CorpusError(
+                f"{mark.parent}: the machine {socket.gethostname()} of the Ray cluster does not have the same "
+                "folder at this path. Expected a folder that all machines share, on a network file system for "
+                "example: give one as the output."
+            )
 
     check()
-    if _writer is None or _writer[0] != command:
-        _writer = None  # two biLMs at once may be too many
-        _writer = command, _load(*_ray().get(shared[0]))
-    return _writer[1].write_shard(shard, mark.parent, check)  # after each window
+    if _cluster_writer is None or _cluster_writer[0] != command:
+        _cluster_writer = None  # two biLMs at once may be too many
+        _cluster_writer = command, _load(*_ray().get(shared[0]))
+    return _cluster_writer[1].write_shard(shard, mark.parent, check)  # after each window
 
 
 def _load(version: str, settings: ShardSettings, options: BiLMOptions, arrays: Arrays) -> ShardWriter:
     if (own := version_of("spacy-elmo")) != version:
-        raise SettingsError(Errors.RAY_VERSION.format(machine=socket.gethostname(), got=own, expected=version))
+        raise SettingsError(
+            f"the machine {socket.gethostname()} of the Ray cluster has spacy-elmo {own}. Expected {version}, as "
+            "the machine has where the command runs: install the same version on all machines."
+        )
     torch.set_num_threads(1)
     if settings.code is not None:
         import_file("python_code", settings.code)

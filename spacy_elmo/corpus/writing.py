@@ -20,7 +20,7 @@ import numpy.typing as npt
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from ..errors import Errors, SettingsError, VectorsError, shown
+from ..errors import SettingsError, VectorsError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.strict_json import read_json
 from ..formats.vectors import VectorsWriter
@@ -63,24 +63,32 @@ class Selection:
         Raises SettingsError if they can't be used.
         """
         if dtype not in DTYPES:
-            raise SettingsError(Errors.CORPUS_DTYPE.format(got=shown(dtype), expected=" or ".join(DTYPES)))
+            raise SettingsError(f"dtype is {shown(dtype)}. Expected {' or '.join(DTYPES)}.")
         if str(layers) in NAMES:
             return cls(str(layers), dtype=dtype, sentence=sentence)
         is_path = isinstance(layers, str | os.PathLike)
         if not isinstance(layers, Mapping) and not (is_path and Path(layers).is_file()):
             got = shown(str(layers) if is_path else layers)
-            raise SettingsError(Errors.CORPUS_LAYERS.format(got=got, expected=", ".join(NAMES)))
+            raise SettingsError(
+                f"layers is {got}, which is no file. Expected one of {', '.join(NAMES)}, or a JSON file with the "
+                'weights of a mix, such as {"w": [0.0, 1.0, 0.0], "gamma": 1.0} (in Python also a dict).'
+            )
         try:
             mix = layers if isinstance(layers, Mapping) else read_json(Path(layers), _MOST_BYTES)
             weights, gamma = _mix_of(mix)
         except (OSError, ValueError) as error:
-            raise SettingsError(Errors.CORPUS_MIX.format(path=layers if is_path else "layers", reason=error)) from error
+            raise SettingsError(
+                f"{layers if is_path else 'layers'}: not the weights of a mix ({error}). Expected a JSON object "
+                'with "w", a weight for each layer before the softmax, and perhaps "gamma".'
+            ) from error
         return cls("mix", weights, gamma, dtype, sentence)
 
     def check(self, n_layers: int) -> None:
         """Raise SettingsError if a mix is not one of that many layers."""
         if self.name == "mix" and len(self.weights) != n_layers:
-            raise SettingsError(Errors.CORPUS_MIX_LAYERS.format(got=len(self.weights), expected=n_layers))
+            raise SettingsError(
+                f"the mix has {len(self.weights)} weights. Expected {n_layers}: one for each layer of the biLM."
+            )
 
     def __call__(self, layers: Array) -> Array:
         """Return what is written of the layers of a sentence.
@@ -104,7 +112,9 @@ class Selection:
         with np.errstate(over="ignore"):  # values that are too large become infinite, and raise below
             result = chosen.astype(self.dtype, copy=False)
         if self.dtype == "float16" and not np.isfinite(result).all():
-            raise SettingsError(Errors.CORPUS_FLOAT16)
+            raise SettingsError(
+                "dtype is float16, but this biLM gives values beyond 65504, the largest of float16. Expected float32."
+            )
         return result
 
     def columns(self, n_layers: int) -> list[str]:
@@ -224,7 +234,11 @@ def required(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise VectorsError(Errors.CORPUS_EXTRA.format(package=package, extra=extra)) from error
+        raise VectorsError(
+            f'{package} is missing, which this format needs. Get it with pip install "spacy-elmo[{extra}]", or '
+            "choose hdf5 or spacy, which need no other package: as format (--format) for a folder, as the end of "
+            "the name for a file."
+        ) from error
 
 
 def _sync(path: Path) -> None:
@@ -498,7 +512,11 @@ class SafetensorsFile(VectorFile):
             facts = json.dumps({**place, "tokens": sentence.tokens})
             self._bytes += len(json.dumps(facts))  # the header has the JSON as a string, in which quotes are escaped
             if self._bytes > MOST_BYTES:
-                raise VectorsError(Errors.CORPUS_SAFETENSORS.format(path=self.path, n=len(self._sentences)))
+                raise VectorsError(
+                    f"{self.path}: its header has no room for the words of more than {len(self._sentences):,} "
+                    "sentences. Write a folder of shards, with a smaller shard_size (--shard-size) if it is one, "
+                    "or another format, such as Parquet."
+                )
             self._sentences.append(facts)
             self._ends.append(len(sentence.tokens))
             for name, part in zip(self._names, self.shape.selection.by_column(array)):

@@ -15,7 +15,7 @@ from typing import Any
 
 import h5py
 
-from ..errors import ElmoError, Errors
+from ..errors import FILE_UNWRITABLE, ElmoError
 
 # HDF5's default cache for chunks. h5py's default chunks are smaller and make files 12 % larger (measured).
 _CHUNK_BYTES = 2**20
@@ -40,15 +40,15 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise error(Errors.FOLDER_MISSING.format(path=target, folder=target.parent))
+        raise error(f"{target}: can't be written, because the folder {target.parent} does not exist.")
     if target.is_dir():
-        raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="it is a folder"))
+        raise error(FILE_UNWRITABLE.format(path=target, reason="it is a folder"))
     if target.is_symlink():  # of others, realpath returns the target
-        raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="its symbolic links form a loop"))
+        raise error(FILE_UNWRITABLE.format(path=target, reason="its symbolic links form a loop"))
     if target.exists() and not target.is_file():  # a pipe, or a device such as /dev/null
-        raise error(Errors.FILE_UNWRITABLE.format(path=target, reason="it is no regular file"))
+        raise error(FILE_UNWRITABLE.format(path=target, reason="it is no regular file"))
     if is_output(target):  # as /dev/stdout is, with > file
-        raise error(Errors.FILE_OUTPUT.format(path=target))
+        raise error(f"{target}: standard output or standard error goes to it. Expected the name of another file.")
     temporary = _temporary(target)
     try:
         yield temporary
@@ -80,7 +80,7 @@ def writing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[No
     try:
         yield
     except (OSError, RuntimeError) as exc:  # h5py raises RuntimeError when it closes a file on a full disk
-        raise error(Errors.FILE_UNWRITABLE.format(path=path, reason=exc)) from exc
+        raise error(FILE_UNWRITABLE.format(path=path, reason=exc)) from exc
 
 
 def write_hdf5(
@@ -272,10 +272,13 @@ def _acquire(descriptor: int, path: Path, error: type[ElmoError]) -> bool:
     except (BlockingIOError, PermissionError) as reason:
         number = os.read(descriptor, 32).decode("ascii", "replace").strip()
         holder = f"the process {number}" if number.isdecimal() else "a process that has just begun"
-        raise error(Errors.RUN_LOCKED.format(folder=path.parent, holder=holder)) from reason
+        raise error(
+            f"{path.parent}: another run writes there, {holder}. Wait until it ends, stop it, or give another "
+            "output folder."
+        ) from reason
     except OSError as reason:
         if reason.errno not in _NO_LOCKS:
-            raise error(Errors.FILE_UNWRITABLE.format(path=path, reason=reason)) from reason
+            raise error(FILE_UNWRITABLE.format(path=path, reason=reason)) from reason
         return False
     with writing(path, error):
         os.ftruncate(descriptor, 0)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ElmoError, Errors, TruncatedWordsWarning, shown
+from ..errors import ElmoError, TruncatedWordsWarning, shown
 
 # Ids before 1 is added. Ids 0 to 255 are the bytes.
 BEGIN_OF_SENTENCE = 256
@@ -111,7 +111,10 @@ def count_truncated(words: Sequence[str], max_characters: int = MAX_CHARACTERS) 
 
 def _n_bytes(max_characters: int) -> int:
     if not isinstance(max_characters, int | np.integer) or max_characters < 3:
-        raise ElmoError(Errors.CHARACTERS_MAX.format(got=shown(max_characters), limit=3))
+        raise ElmoError(
+            f"max_characters is {shown(max_characters)}. Expected an integer of at least {3}: the word's begin, "
+            "one byte, the word's end."
+        )
     return int(max_characters) - 2
 
 
@@ -121,13 +124,15 @@ def _encode(words: Sequence[str]) -> list[bytes]:
         return [word.encode("utf-8", "ignore") for word in words]
     except AttributeError:
         wrong = next(word for word in words if not isinstance(word, str))
-        raise ElmoError(Errors.CHARACTERS_WORD.format(got=shown(wrong))) from None
+        raise ElmoError(f"a word is {shown(wrong)}. Expected a string.") from None
 
 
 def _refuse_string(words: object) -> None:
     # A string is a sequence of strings too: its letters would silently be read as words.
     if isinstance(words, str):
-        raise ElmoError(Errors.CHARACTERS_STRING.format(got=shown(words)))
+        raise ElmoError(
+            f"a sentence is the string {shown(words)}. Expected a list of words: split it into tokens first."
+        )
 
 
 _INSIDE = ("spacy_elmo", "spacy", "thinc", "torch", "contextlib")  # what may stand between a user's line and a warning
@@ -186,8 +191,11 @@ class TruncatedWords:
         with self._lock:
             if not self.n:
                 got = len(long[0].encode("utf8", "ignore"))
-                message = Errors.TRUNCATED.format(word=shown(long[0]), got=got, limit=limit)
-                warning = TruncatedWordsWarning(message, Errors.TRUNCATED_WHERE.format(where=self.where))
+                message = (
+                    f"the token {shown(long[0])} has {got:,} bytes in UTF-8, but the biLM reads the first {limit} "
+                    "of a token: the others make no difference to its vectors. This warning is given once."
+                )
+                warning = TruncatedWordsWarning(message, f"How many tokens were cut so far is in {self.where}.")
                 # The empty registry: else Python would drop a warning that another counter gave in the same words.
                 warnings.warn_explicit(warning, None, *users_line(), registry={})
             self.n += len(long)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import h5py
 
-from ..errors import Errors, VectorsError, WeightsError
+from ..errors import VectorsError, WeightsError
 from .hdf5 import (
     MAX_BYTES,
     Floats,
@@ -97,8 +97,10 @@ def shapes_in(path: AnyPath, allow: Callable[[int], None] | None = None) -> list
         found = ((name, find_dataset(file, name, WeightsError)) for name in _main_names())
         datasets = [(name, dataset) for name, dataset in found if dataset is not None]
         if not datasets:
-            message = Errors.WEIGHTS_MISSING
-            raise WeightsError(message.format(path=path, missing="char_embed", found=root_names(file)))
+            raise WeightsError(
+                f"{path}: missing datasets: {'char_embed'}. Expected the weights of a biLM with the sizes of its "
+                f"options; at its root the file has {root_names(file)}."
+            )
         if allow is not None:
             allow(sum(_n_bytes(dataset, name) for name, dataset in datasets))
         for name, dataset in datasets:

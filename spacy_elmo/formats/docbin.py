@@ -16,7 +16,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 from srsly.msgpack import Unpacker
 
-from ..errors import CorpusError, Errors, shown
+from ..errors import SOURCE_DAMAGED, CorpusError, shown
 from .unpacking import unpacked
 
 _ATTRIBUTES = 1000  # attributes of a token, at most; spaCy has about 90
@@ -163,7 +163,10 @@ def docs_in(path: Path, annotated: bool = False) -> Iterator[Doc]:
     try:
         yield from read_docs(data, limit, annotated)
     except TooLargeError as error:
-        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit)) from error
+        raise CorpusError(
+            f"{path}: its docs unpack to more than {limit:,} bytes. Docs do not pack that well: the file is "
+            "damaged, or made to take memory. If they are real, write them into several files."
+        ) from error
     except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
         raise damaged(path, error) from error
 
@@ -171,7 +174,7 @@ def docs_in(path: Path, annotated: bool = False) -> Iterator[Doc]:
 def damaged(path: Path, error: Exception) -> CorpusError:
     """Return the error that tells that a file is damaged. error: what was raised because of that."""
     reason = error if str(error) else type(error).__name__
-    return CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=reason))
+    return CorpusError(SOURCE_DAMAGED.format(path=path, reason=reason))
 
 
 def docbin_bytes(path: Path) -> tuple[bytes, int]:
@@ -185,7 +188,10 @@ def docbin_bytes(path: Path) -> tuple[bytes, int]:
         limit = max(_DOCS_BYTES, _DOCS_TIMES * path.stat().st_size)
         data = file.read(limit + 1)
     if len(data) > limit:
-        raise CorpusError(Errors.SOURCE_DOCS.format(path=path, limit=limit))
+        raise CorpusError(
+            f"{path}: its docs unpack to more than {limit:,} bytes. Docs do not pack that well: the file is "
+            "damaged, or made to take memory. If they are real, write them into several files."
+        )
     return data, limit
 
 

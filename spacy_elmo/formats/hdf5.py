@@ -19,8 +19,10 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ElmoError, Errors, SettingsError, shown
+from ..errors import FILE_MISSING, FILE_NOT_REGULAR, FILE_UNREADABLE, ElmoError, SettingsError, shown
 from .paths import refuse_address
+
+_HDF5_STORAGE = "{path}: the dataset {name} is {got}. Expected its values to be stored in this file."
 
 # Filters that HDF5 itself or h5py has, so that no file makes HDF5 load a plugin.
 _FILTERS = {
@@ -64,7 +66,10 @@ def allowed_bytes(path: str | os.PathLike[str], max_bytes: int) -> int:
 def _raised_limit() -> int:
     value = os.environ.get(VARIABLE, "").strip() or "0"
     if not (value.isascii() and value.isdecimal() and len(value) < 19):
-        raise SettingsError(Errors.HDF5_LIMIT.format(variable=VARIABLE, got=shown(value)))
+        raise SettingsError(
+            f"{VARIABLE} is {shown(value)}. Expected a whole number of bytes, such as 4000000000; or unset this "
+            "variable."
+        )
     return int(value)
 
 
@@ -82,8 +87,11 @@ def check_bytes(
     allowed = allowed_bytes(path, max_bytes)
     if n_bytes > allowed:
         size = os.path.getsize(path)
-        message = Errors.HDF5_BYTES
-        raise error(message.format(path=path, name=name, got=n_bytes, size=size, expected=allowed, variable=VARIABLE))
+        raise error(
+            f"{path}: {name} would take {n_bytes:,} bytes of memory, but the file has {size:,}. Expected at most "
+            f"{allowed:,}. If you trust the file, set the environment variable {VARIABLE} to {n_bytes} or more, "
+            "or store the file without compression: four times its own size is always allowed."
+        )
 
 
 def check_inside(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> bool:
@@ -95,11 +103,11 @@ def check_inside(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> bo
     plist = dataset.id.get_create_plist()
     layout = plist.get_layout()
     if layout == h5py.h5d.VIRTUAL:
-        raise error(Errors.HDF5_STORAGE.format(path=path, name=name, got="virtual"))
+        raise error(_HDF5_STORAGE.format(path=path, name=name, got="virtual"))
     if layout not in (h5py.h5d.COMPACT, h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED):
-        raise error(Errors.HDF5_STORAGE.format(path=path, name=name, got="of an unknown layout"))
+        raise error(_HDF5_STORAGE.format(path=path, name=name, got="of an unknown layout"))
     if plist.get_external_count():
-        raise error(Errors.HDF5_STORAGE.format(path=path, name=name, got="stored in another file"))
+        raise error(_HDF5_STORAGE.format(path=path, name=name, got="stored in another file"))
     return bool(layout == h5py.h5d.CHUNKED)
 
 
@@ -127,11 +135,17 @@ def check_storage(
     file_size = dataset.file.id.get_filesize()
     end = (dataset.id.get_offset() or 0) + stored if not chunked else stored
     if end > file_size:
-        raise error(Errors.HDF5_BEYOND.format(path=path, name=name, got=end, expected=file_size))
+        raise error(
+            f"{path}: the dataset {name} ends at byte {end:,} of a file of {file_size:,}. The file is damaged: "
+            "get it again."
+        )
     if chunked:
         _check_chunks(dataset, item_size, stored, name, error, max_bytes)
     elif stored != n_bytes:
-        raise error(Errors.HDF5_UNALLOCATED.format(path=path, name=name, got=stored, expected=n_bytes))
+        raise error(
+            f"{path}: the dataset {name} stores {stored:,} bytes for {n_bytes:,} bytes of values. The file is "
+            "incomplete: get it again."
+        )
 
 
 def _check_chunks(
@@ -145,24 +159,30 @@ def _check_chunks(
         if code not in _FILTERS or filters.count(code) > 1:
             got = f"the filter {_FILTERS[code]} twice" if code in _FILTERS else f"the filter number {code}"
             expected = "at most one each of " + ", ".join(_FILTERS.values())
-            raise error(Errors.HDF5_FILTER.format(path=path, name=name, got=got, expected=expected))
+            raise error(f"{path}: the dataset {name} is stored with {got}. Expected {expected}.")
     if h5py.h5z.FILTER_DEFLATE in filters and h5py.h5z.FILTER_LZF in filters:
         got, expected = "both gzip and lzf", "one compression"
-        raise error(Errors.HDF5_FILTER.format(path=path, name=name, got=got, expected=expected))
+        raise error(f"{path}: the dataset {name} is stored with {got}. Expected {expected}.")
     chunk_bytes = math.prod(dataset.chunks) * item_size
     n_chunks = math.prod(-(-size // chunk) for size, chunk in zip(dataset.shape, dataset.chunks, strict=True))
     if chunk_bytes > max(n_bytes, _MIN_CHUNK_LIMIT) or n_chunks > _MAX_CHUNKS:
         expected = f"at most {_MAX_CHUNKS:,} chunks, each no larger than the dataset"
-        raise error(Errors.HDF5_CHUNKS.format(path=path, name=name, got=dataset.chunks, expected=expected))
+        raise error(f"{path}: the dataset {name} is stored in chunks of shape {dataset.chunks}. Expected {expected}.")
     # A chunk that is no longer than the dataset along each axis reaches over the edge by less than its own length.
     if n_chunks * chunk_bytes > max(2 ** len(dataset.shape) * n_bytes, _MIN_CHUNK_LIMIT):
         expected = f"chunks that hold no more than the dataset together, which has shape {dataset.shape}"
-        raise error(Errors.HDF5_CHUNKS.format(path=path, name=name, got=dataset.chunks, expected=expected))
+        raise error(f"{path}: the dataset {name} is stored in chunks of shape {dataset.chunks}. Expected {expected}.")
     compressed = bool({h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_LZF}.intersection(filters))
     if dataset.id.get_num_chunks() != n_chunks or (not compressed and stored < n_bytes):
-        raise error(Errors.HDF5_UNALLOCATED.format(path=path, name=name, got=stored, expected=n_bytes))
+        raise error(
+            f"{path}: the dataset {name} stores {stored:,} bytes for {n_bytes:,} bytes of values. The file is "
+            "incomplete: get it again."
+        )
     if n_chunks * chunk_bytes > stored * _MAX_RATIO:
-        raise error(Errors.HDF5_RATIO.format(path=path, name=name, got=stored, expected=n_chunks * chunk_bytes))
+        raise error(
+            f"{path}: the dataset {name} makes {n_chunks * chunk_bytes:,} bytes of {stored:,}. No float32 values "
+            "compress that well: the file is damaged or made to fill the memory."
+        )
     check_bytes(n_bytes, path, f"the dataset {name}", error, max_bytes)
     if h5py.h5z.FILTER_DEFLATE in filters:
         _check_decompressed_size(dataset, filters.index(h5py.h5z.FILTER_DEFLATE), chunk_bytes, name, error)
@@ -185,7 +205,10 @@ def _check_decompressed_size(
             size += len(unpacker.decompress(raw[start : start + _PIECE]))
             if size > limit:
                 path = dataset.file.filename
-                raise error(Errors.HDF5_RATIO.format(path=path, name=name, got=len(raw), expected=size))
+                raise error(
+                    f"{path}: the dataset {name} makes {size:,} bytes of {len(raw):,}. No float32 values compress "
+                    "that well: the file is damaged or made to fill the memory."
+                )
 
 
 Floats = npt.NDArray[np.float32]
@@ -213,15 +236,23 @@ def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError
     refuse_address(path, error)
     path = Path(path)
     if not os.path.exists(path):  # also False if the name is too long
-        raise error(Errors.FILE_MISSING.format(path=path, expected=expected))
+        raise error(FILE_MISSING.format(path=path, expected=expected))
     if not path.is_file():
-        raise error(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))
+        raise error(FILE_NOT_REGULAR.format(path=path, expected=expected))
     try:
         file = h5py.File(path, "r")
     except PermissionError as exc:
-        raise error(Errors.FILE_UNREADABLE.format(path=path, reason=exc, expected=expected)) from exc
+        raise error(FILE_UNREADABLE.format(path=path, reason=exc, expected=expected)) from exc
     except _DAMAGE as exc:
-        message = Errors.HDF5_LOCKED if "unable to lock file" in str(exc) else Errors.HDF5_OPEN
+        message = (
+            (
+                "{path}: can't be locked for reading ({reason}). If another program is writing the file, wait until "
+                "it has closed it. If the file system has no locks, set the environment variable "
+                "HDF5_USE_FILE_LOCKING to FALSE."
+            )
+            if "unable to lock file" in str(exc)
+            else "{path}: not an HDF5 file, or one cut short ({reason}). Expected {expected}."
+        )
         raise error(message.format(path=path, reason=exc, expected=expected)) from exc
     with file:
         yield file
@@ -283,8 +314,7 @@ def check_dataset(
     with reading(path, name, error):
         stored = dataset.id.get_type()
         if not any(stored in _STORED[kind] for kind in types):
-            message = Errors.HDF5_DTYPE
-            raise error(message.format(path=path, name=name, got=_dtype(dataset), expected=" or ".join(types)))
+            raise error(f"{path}: the dataset {name} holds {_dtype(dataset)}. Expected {' or '.join(types)}.")
         check_storage(dataset, stored.get_size(), name, error, max_bytes)
 
 
@@ -299,7 +329,7 @@ def read_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> Fl
         values: Floats = dataset.astype(np.float32)[...]
     n_bad = int(values.size - np.isfinite(values).sum())
     if n_bad:
-        raise error(Errors.HDF5_NOT_FINITE.format(path=path, name=name, got=n_bad))
+        raise error(f"{path}: the dataset {name} holds {n_bad} values that are NaN or infinite. Expected none.")
     return values
 
 
@@ -314,7 +344,7 @@ def read_string(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> str
         is_string = isinstance(stored, h5py.h5t.TypeStringID) and stored.is_variable_str()
         if not is_string or dataset.shape not in ((1,), ()) or check_inside(dataset, name, error):
             got = f"{_dtype(dataset)} of shape {dataset.shape}"
-            raise error(Errors.HDF5_STRING.format(path=path, name=name, got=got))
+            raise error(f"{path}: the dataset {name} holds {got}. Expected one string of variable length.")
         # HDF5 allocates the length that the file states, up to 4 GiB, so that length is checked first.
         offset = dataset.id.get_offset()
         with open(path, "rb") as raw:
@@ -322,7 +352,10 @@ def read_string(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> str
             length = int.from_bytes(raw.read(4), "little")
         file_size = dataset.file.id.get_filesize()
         if offset is None or length > file_size:
-            raise error(Errors.HDF5_BEYOND.format(path=path, name=name, got=length, expected=file_size))
+            raise error(
+                f"{path}: the dataset {name} ends at byte {length:,} of a file of {file_size:,}. The file is "
+                "damaged: get it again."
+            )
         values = np.atleast_1d(dataset[()])
         return bytes(values[0]).decode("utf-8")
 
@@ -332,7 +365,9 @@ def list_names(file: h5py.File, error: type[ElmoError]) -> list[str]:
     try:
         return list(file)
     except _DAMAGE as exc:
-        raise error(Errors.HDF5_NAMES.format(path=file.filename, reason=exc)) from exc
+        raise error(
+            f"{file.filename}: its list of datasets can't be read ({exc}). The file is damaged: get it again."
+        ) from exc
 
 
 def root_names(file: h5py.File, limit: int = 20) -> str:
@@ -353,7 +388,7 @@ def reading(path: str, name: str, error: type[ElmoError]) -> Iterator[None]:
     except ElmoError:
         raise
     except _DAMAGE as exc:
-        raise error(Errors.HDF5_READ.format(path=path, name=name, reason=exc)) from exc
+        raise error(f"{path}: {name} can't be read ({exc}). The file is damaged: get it again.") from exc
 
 
 def _has_link(group: h5py.Group, part: str) -> bool:
@@ -366,16 +401,14 @@ def _child(group: h5py.Group, part: str, name: str, path: str, error: type[ElmoE
         if not _has_link(group, part):
             return None
         if group.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
-            raise error(Errors.HDF5_LINK.format(path=path, name=name))
+            raise error(f"{path}: {name} is a link to another place. Expected the data itself, in this file.")
         child: object = group[part]
         return child
 
 
 def _wrong_kind(file: h5py.File, name: str, got: object, expected: str) -> str:
     kinds = {h5py.Group: "group", h5py.Dataset: "dataset"}
-    return Errors.HDF5_KIND.format(
-        path=file.filename, name=name, got=kinds.get(type(got), "named type"), expected=expected
-    )
+    return f"{file.filename}: {name} is a {kinds.get(type(got), 'named type')}. Expected a {expected}."
 
 
 def _dtype(dataset: h5py.Dataset) -> str:

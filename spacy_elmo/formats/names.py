@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from ..errors import Errors, SettingsError, WeightsError
+from ..errors import SettingsError, WeightsError
 from .options import BiLMOptions
 
 CACHE = "SPACY_ELMO_CACHE"  # environment variable that moves the folder
@@ -70,7 +70,11 @@ def downloaded_folder(name: str | os.PathLike[str]) -> Path:
     """Return the folder of a published biLM. Raises SettingsError, with the command, if it was not downloaded."""
     folder = published_folder(name)
     if not all((folder / file).is_file() for file in ("options.json", "weights.hdf5")):
-        raise SettingsError(Errors.NOT_DOWNLOADED.format(name=os.fspath(name), folder=folder, variable=CACHE))
+        raise SettingsError(
+            f"{os.fspath(name)}: a published biLM that was not downloaded to {folder}. Get it with python -m "
+            f"spacy elmo download {os.fspath(name)}. If its files are in another folder, give that folder, or set "
+            f"{CACHE} to the folder that holds the folder {os.fspath(name)}."
+        )
     return folder
 
 
@@ -157,7 +161,11 @@ def folder_of(point: metadata.EntryPoint) -> Path:
         (folder / "options.json").exists()  # raises OSError if the name is too long, or if nobody may look into it
     except (Exception, SystemExit) as error:  # a package's own code fails in any way
         reason = str(error) or type(error).__name__
-        message = Errors.PACKAGE_ENTRY.format(name=point.name, value=point.value, group=point.group, reason=reason)
+        message = (
+            f"{point.name}: the entry point {point.value} of the group {point.group} gives no folder ({reason}). "
+            "Expected a function that returns the folder of the package's files, or a module in that folder. "
+            "Install the package again, or uninstall it."
+        )
         raise WeightsError(message) from error
     return folder
 
@@ -205,11 +213,20 @@ def folder_named(bilm: str | os.PathLike[str]) -> Path:
         return downloaded_folder(name)
     point = find_point(GROUP, name)
     if point is None:
-        raise SettingsError(Errors.NOT_INSTALLED.format(name=name, package=f"spacy-elmo-{name.replace('_', '-')}"))
+        raise SettingsError(
+            (
+                "{name}: a biLM in a package of its own, which is not installed. Expected the package {package}: in "
+                "a clone of this project's repository, pip install ./packages/{name}."
+            ).format(name=name, package=f"spacy-elmo-{name.replace('_', '-')}")
+        )
     folder = folder_of(point)
     missing = [file for file in _NEEDED if not (folder / file).is_file()]
     if missing:
-        message = Errors.BILM_PACKAGE_FILES
+        message = (
+            "{folder}: {missing} missing. The entry point {value} of the group {group} names this folder for the "
+            "biLM {name}. Expected all files of the package: install it again from a copy that has them, or "
+            "uninstall it. If it is your own package, name its files in package_data."
+        )
         missed = ", ".join(missing)
         raise WeightsError(message.format(folder=folder, missing=missed, name=name, value=point.value, group=GROUP))
     return folder

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors, OptionsError, shown
+from ..errors import FILE_MISSING, FILE_NOT_REGULAR, FILE_UNREADABLE, OptionsError, shown
 from .atomic import replacing, writing
 from .paths import refuse_address
 from .strict_json import TooDeepError, parse_json
@@ -132,7 +132,7 @@ def _filters(value: object, max_characters: int, source: str) -> tuple[tuple[int
 
 
 def _value_error(value: object, key: str, expected: str, source: str) -> OptionsError:
-    return OptionsError(Errors.OPTIONS_VALUE.format(source=source, key=key, got=shown(value), expected=expected))
+    return OptionsError(f"{source}: {key} is {shown(value)}. Expected {expected}.")
 
 
 # Official files have about 500 bytes. A larger file than this is something else.
@@ -265,8 +265,11 @@ class BiLMOptions:
         for name, value in check_fields(asdict(self), source).items():
             object.__setattr__(self, name, value)  # e.g. filters as tuples, clips as floats
         if self.n_parameters > MAX_PARAMETERS:
-            message = Errors.OPTIONS_PARAMETERS
-            raise OptionsError(message.format(source=source, got=self.n_parameters, limit=MAX_PARAMETERS))
+            raise OptionsError(
+                f"{source}: these sizes make {self.n_parameters:,} parameters. Expected at most {MAX_PARAMETERS:,} "
+                "(4 GiB of float32); lower lstm.dim, lstm.projection_dim, lstm.n_layers, char_cnn.filters or "
+                "char_cnn.n_highway."
+            )
 
 
 def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
@@ -290,22 +293,26 @@ def read_contents(path: str | os.PathLike[str]) -> Any:
     path = Path(path)
     expected = "the options.json of a biLM"
     if not os.path.exists(path):  # also False if the name is too long
-        raise OptionsError(Errors.FILE_MISSING.format(path=path, expected=expected))
+        raise OptionsError(FILE_MISSING.format(path=path, expected=expected))
     if not path.is_file():
-        raise OptionsError(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))
+        raise OptionsError(FILE_NOT_REGULAR.format(path=path, expected=expected))
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_OPTIONS_BYTES + 1)
     except OSError as exc:
-        raise OptionsError(Errors.FILE_UNREADABLE.format(path=path, reason=exc, expected=expected)) from exc
+        raise OptionsError(FILE_UNREADABLE.format(path=path, reason=exc, expected=expected)) from exc
     if len(raw) > MAX_OPTIONS_BYTES:
-        raise OptionsError(Errors.OPTIONS_SIZE.format(path=path, limit=MAX_OPTIONS_BYTES))
+        raise OptionsError(
+            f"{path}: more than {MAX_OPTIONS_BYTES:,} bytes. Expected the options.json of a biLM, which has about 500."
+        )
     try:
         return parse_json(raw, finite=False)  # the checks of the values name their keys
     except TooDeepError:
-        raise OptionsError(Errors.OPTIONS_TOO_DEEP.format(path=path)) from None
+        raise OptionsError(
+            f"{path}: nested too deeply. Expected the options.json of a biLM: objects in one object."
+        ) from None
     except ValueError as exc:  # also raised for bytes that are not UTF-8, and for integers too long for Python
-        raise OptionsError(Errors.OPTIONS_JSON.format(path=path, reason=exc)) from exc
+        raise OptionsError(f"{path}: not valid JSON ({exc}). Expected the options.json of a biLM.") from exc
 
 
 def write_options(path: str | os.PathLike[str], options: BiLMOptions) -> None:
@@ -323,8 +330,7 @@ def write_options(path: str | os.PathLike[str], options: BiLMOptions) -> None:
 
 def _checked_object(value: object, key: str, expected: str, source: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        message = Errors.OPTIONS_NOT_OBJECT
-        raise OptionsError(message.format(source=source, key=key, got=shown(value), expected=expected))
+        raise OptionsError(f"{source}: {key} is {shown(value)}. Expected an object with the keys {expected}.")
     return value
 
 
@@ -332,9 +338,17 @@ def _refuse_other_kinds(top: Mapping[str, Any], source: str) -> None:
     if "char_cnn" in top:
         return
     if "token_embedder" in top and "encoder" in top:
-        raise OptionsError(Errors.OPTIONS_MANY_LANGS.format(source=source))
+        raise OptionsError(
+            f"{source}: the options of a model of ELMoForManyLangs, with token_embedder and encoder. It is "
+            "another network, which this package can't load. Expected a biLM of AllenNLP or bilm-tf, with lstm "
+            "and char_cnn."
+        )
     if "lstm" in top:  # bilm-tf trains such a biLM on options without char_cnn
-        raise OptionsError(Errors.OPTIONS_WORDS.format(source=source))
+        raise OptionsError(
+            f"{source}: the key char_cnn is missing. With lstm alone, these are the options of a biLM that reads "
+            "numbers of words, which this package can't load. Expected one that reads characters: if char_cnn "
+            "was lost, add it."
+        )
 
 
 def _value_at(top: Mapping[str, Any], key: str, name: str, source: str) -> Any:
@@ -345,11 +359,11 @@ def _value_at(top: Mapping[str, Any], key: str, name: str, source: str) -> Any:
         parent = ".".join(parents[:depth])
         if part not in current:
             expected = f"an object with {key[len(parent) + 1 :]}"
-            raise OptionsError(Errors.OPTIONS_MISSING.format(source=source, key=parent, expected=expected))
+            raise OptionsError(f"{source}: the key {parent} is missing. Expected {expected}.")
         current = _checked_object(current[part], parent, key[len(parent) + 1 :], source)
     value = current.get(last)
     if value is None and name in DEFAULTS:
         return DEFAULTS[name]
     if last not in current:
-        raise OptionsError(Errors.OPTIONS_MISSING.format(source=source, key=key, expected="it in the file"))
+        raise OptionsError(f"{source}: the key {key} is missing. Expected {'it in the file'}.")
     return value

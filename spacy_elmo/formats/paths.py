@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import ElmoError, Errors, shown
+from ..errors import ElmoError, shown
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -23,11 +23,15 @@ def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None
     character. Raises it also for bytes and for what is no path at all.
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise error(Errors.FILE_NO_PATH.format(got=shown(path)))
+        raise error(f"{shown(path)} is no path. Expected text or a pathlib.Path: make bytes text with os.fsdecode.")
     if "\0" in os.fspath(path):
-        raise error(Errors.FILE_NUL.format(path=shown(os.fspath(path))))
+        raise error(f"{shown(os.fspath(path))} has a NUL character, which no path can have. Remove the character.")
     if _SCHEME.match(os.fspath(path)):
-        raise error(Errors.FILE_ADDRESS.format(path=path))
+        raise error(
+            f"{path}: an address on the network. Expected a file: this package downloads nothing by itself. "
+            f"Download it first with python -m spacy elmo download {path} --sha256 HEX, and give the path of the "
+            "file."
+        )
 
 
 _BLOCK = 2**20

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from ..errors import CommandError, Errors
+from ..errors import EMBED_SAME, CommandError
 from .vectors import key_problem
 
 _LISTED = 10  # numbers in a message
@@ -26,17 +26,19 @@ def read_lines(file: IO[str], source: str) -> Iterator[tuple[int, str]]:
     try:
         for number, line in enumerate(file, 1):
             if not isinstance(line, str):
-                raise CommandError(Errors.EMBED_BYTES.format(source=source))
+                raise CommandError(f"{source}: opened as bytes. Expected text: open it without the b in its mode.")
             yield number, line.strip()
     except UnicodeDecodeError as error:
         # Python decodes text in blocks. The bad block starts in the line after the one that was yielded last.
         before = error.object[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n")
-        message = Errors.EMBED_ENCODING.format(
-            source=source, line=number + 1 + before, encoding=error.encoding.upper(), reason=error.reason
+        message = (
+            f"{source}: line {number + 1 + before} is not {error.encoding.upper()} ({error.reason}). Expected "
+            f"text in {error.encoding.upper()} throughout: convert the file, for example with iconv, or correct "
+            "that line."
         )
         raise CommandError(message) from error
     except OSError as error:
-        raise CommandError(Errors.EMBED_UNREADABLE.format(source=source, reason=error)) from error
+        raise CommandError(f"{source}: can't be read ({error}). Expected text, one sentence a line.") from error
 
 
 def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[str]:
@@ -52,7 +54,12 @@ def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[st
     lines = [line for _, line in read_lines(file, source)]
     empty = [number for number, line in enumerate(lines, 1) if not line]
     if empty:
-        raise CommandError(Errors.EMBED_EMPTY_LINES.format(source=source, lines=listed(empty)))
+        raise CommandError(
+            f"{source}: these lines are empty: {listed(empty)}. Expected a sentence in every line: remove the "
+            "empty ones. Or let python -m spacy elmo embed leave them out: give --lang CODE, whose tokenizer "
+            "then splits the text (a warning tells how many there were), or write another file than HDF5, such "
+            "as a .spacy file."
+        )
     if keys:
         _check_keys(lines, source)
     return lines
@@ -69,7 +76,7 @@ def refuse_same_file(file: IO[str], path: str | os.PathLike[str]) -> None:
     except (AttributeError, OSError, ValueError):  # no file, or nothing at the path
         return
     if same:
-        raise CommandError(Errors.EMBED_SAME.format(path=path))
+        raise CommandError(EMBED_SAME.format(path=path))
 
 
 def listed(numbers: Sequence[int]) -> str:
@@ -83,7 +90,14 @@ def _check_keys(lines: Sequence[str], source: str) -> None:
     for number, line in enumerate(lines, 1):
         problem = key_problem(line)
         if problem is not None:
-            raise CommandError(Errors.EMBED_KEY.format(source=source, line=number, reason=problem))
+            raise CommandError(
+                f"{source}: line {number} can't be the key of its vectors: {problem}. Leave out "
+                "--use-sentence-keys (use_sentence_keys), or change the line."
+            )
         first = seen.setdefault(line, number)
         if first != number:
-            raise CommandError(Errors.EMBED_KEY_TWICE.format(source=source, first=first, line=number))
+            raise CommandError(
+                f"{source}: the lines {first} and {number} are the same sentence. Expected each sentence once, "
+                "because it is used as a key: leave out --use-sentence-keys (use_sentence_keys), or remove one "
+                "of the lines."
+            )

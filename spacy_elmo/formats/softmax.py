@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Errors, WeightsError
+from ..errors import WeightsError
 from .atomic import write_hdf5
 from .hdf5 import (
     MAX_BYTES,
@@ -48,8 +48,10 @@ def read_softmax(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> tu
         candidates = {name: find_dataset(file, name, WeightsError) for name in (WEIGHT, BIAS)}
         datasets = {name: dataset for name, dataset in candidates.items() if dataset is not None}
         if missing := [name for name in candidates if name not in datasets]:
-            message = Errors.SOFTMAX_MISSING
-            raise WeightsError(message.format(path=path, missing=", ".join(missing), found=root_names(file)))
+            raise WeightsError(
+                f"{path}: missing datasets: {', '.join(missing)}. Expected softmax/W and softmax/b; at its root "
+                f"the file has {root_names(file)}."
+            )
         weight, bias = (shape_of(dataset, name, WeightsError) for name, dataset in datasets.items())
         _check_shapes(weight, bias, str(path))
         check_softmax_bytes([shape for shape in (weight, bias) if shape], path, max_bytes)
@@ -90,7 +92,7 @@ def checked_dtype(path: str | os.PathLike[str], dtype: npt.DTypeLike) -> np.dtyp
     """Return the type as numpy's. Raises WeightsError, which names `path`, if it is neither float32 nor float16."""
     stored = np.dtype(dtype)
     if stored not in (np.float32, np.float16):
-        raise WeightsError(Errors.SOFTMAX_STORED.format(path=path, got=stored))
+        raise WeightsError(f"{path}: not written: dtype is {stored}. Expected float32 or float16.")
     return stored
 
 
@@ -105,18 +107,28 @@ def to_stored_values(
     Raises WeightsError if the values are not of a floating-point type, or not finite in the type of the file.
     """
     if values.dtype.kind != "f":
-        raise WeightsError(Errors.SOFTMAX_DTYPE.format(source=f"{path}: not written", name=name, got=values.dtype))
+        raise WeightsError(
+            "{source}: {name} is {got}. Expected a numpy array of float32, float16 or float64.".format(
+                source=f"{path}: not written", name=name, got=values.dtype
+            )
+        )
     with np.errstate(over="ignore"):  # a value that overflows raises below
         result = values.astype(stored.newbyteorder("<"))
     if n_bad := int(values.size - np.isfinite(result).sum()):
-        raise WeightsError(Errors.SOFTMAX_NOT_FINITE.format(path=path, name=name, got=n_bad, dtype=stored))
+        raise WeightsError(
+            f"{path}: not written: {name} has {n_bad} values that are NaN, infinite or too large for {stored}. "
+            "Expected none."
+        )
     return result
 
 
 def _check_shapes(weight: tuple[int, ...] | None, bias: tuple[int, ...] | None, source: str) -> None:
     fits = weight is not None and len(weight) == 2 and min(weight) > 0 and bias == weight[:1]
     if not fits:
-        raise WeightsError(Errors.SOFTMAX_SHAPES.format(source=source, weight=weight, bias=bias))
+        raise WeightsError(
+            f"{source}: softmax/W has shape {weight} and softmax/b {bias}. Expected (words, projection_dim) and "
+            "(words,), with at least one word and one dimension."
+        )
 
 
 def check_softmax_bytes(shapes: Iterable[tuple[int, ...]], path: str | os.PathLike[str], max_bytes: int) -> None:
@@ -182,7 +194,9 @@ def read_adaptive(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> t
     """
     with open_hdf5(path, EXPECTED_SOFTMAX, WeightsError) as file:
         if exists(file, "softmax", WeightsError):
-            raise WeightsError(Errors.ADAPTIVE_BOTH.format(path=path))
+            raise WeightsError(
+                f"{path}: holds both softmax and adaptive. Expected one output layer: delete the other group."
+            )
         cutoffs = _read_cutoffs(file)
         names = list(adaptive_shapes(cutoffs[-1], 1, cutoffs))
         candidates = {name: find_dataset(file, _dataset_name(name), WeightsError) for name in names}
@@ -195,7 +209,11 @@ def read_adaptive(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> t
         for beyond in (_dataset_name(f"{part}.{len(cutoffs)}") for part in ("down", "words")):
             if exists(file, beyond, WeightsError):
                 problems = f"{beyond} is beyond the clusters"
-                raise WeightsError(Errors.ADAPTIVE_SHAPES.format(source=path, cutoffs=cutoffs, problems=problems))
+                raise WeightsError(
+                    f"{path}: the arrays of the adaptive softmax do not fit its cutoffs {cutoffs}: {problems}. "
+                    "Expected a row for each word and cluster, and in each cluster a quarter of the width of the "
+                    "one before, at least 1."
+                )
         for name, dataset in datasets.items():
             check_softmax_dataset(dataset, _dataset_name(name), max_bytes)
         return cutoffs, {
@@ -238,7 +256,10 @@ def _dataset_name(name: str) -> str:
 
 
 def _missing_error(file: h5py.File, names: str) -> WeightsError:
-    return WeightsError(Errors.ADAPTIVE_MISSING.format(path=file.filename, missing=names, found=root_names(file)))
+    return WeightsError(
+        f"{file.filename}: missing datasets: {names}. Expected adaptive/cutoffs, and with it the weight, bias, "
+        f"down and words of an adaptive softmax; at its root the file has {root_names(file)}."
+    )
 
 
 def _read_cutoffs(file: h5py.File) -> list[int]:
@@ -250,11 +271,19 @@ def _read_cutoffs(file: h5py.File) -> list[int]:
     with reading(path, name, WeightsError):
         fits = shape is not None and len(shape) == 1 and 0 < shape[0] <= MAX_CLUSTERS
         if not fits or dataset.id.get_type() not in _INT64:
-            raise WeightsError(Errors.ADAPTIVE_CUTOFFS.format(path=path, got=f"of shape {shape}"))
+            raise WeightsError(
+                (
+                    "{path}: adaptive/cutoffs is {got}. Expected up to 16 numbers of int64 above 0, each larger than "
+                    "the one before: where the clusters of words begin."
+                ).format(path=path, got=f"of shape {shape}")
+            )
         check_storage(dataset, 8, name, WeightsError)
         cutoffs: list[int] = dataset[...].tolist()
     if cutoffs[0] < 1 or any(a >= b for a, b in pairwise(cutoffs)):
-        raise WeightsError(Errors.ADAPTIVE_CUTOFFS.format(path=path, got=cutoffs))
+        raise WeightsError(
+            f"{path}: adaptive/cutoffs is {cutoffs}. Expected up to 16 numbers of int64 above 0, each larger than "
+            "the one before: where the clusters of words begin."
+        )
     return cutoffs
 
 
@@ -269,5 +298,8 @@ def _check_adaptive_shapes(shapes: Mapping[str, tuple[int, ...] | None], cutoffs
         if shapes.get(name) != expected.get(name) or not all(expected[name])
     ]
     if problems:
-        message = Errors.ADAPTIVE_SHAPES
-        raise WeightsError(message.format(source=source, cutoffs=list(cutoffs), problems=listed(problems, "; ")))
+        raise WeightsError(
+            f"{source}: the arrays of the adaptive softmax do not fit its cutoffs {list(cutoffs)}: "
+            f"{listed(problems, '; ')}. Expected a row for each word and cluster, and in each cluster a quarter "
+            "of the width of the one before, at least 1."
+        )

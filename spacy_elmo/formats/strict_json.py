@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..errors import Errors, shown
+from ..errors import shown
 
 
 class TooDeepError(ValueError):
@@ -56,7 +56,7 @@ def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise ValueError(Errors.OPTIONS_DUPLICATE.format(key=shown(key)))
+            raise ValueError(f"the key {shown(key)} occurs twice in one object")
         result[key] = value
     return result
 

@@ -18,7 +18,7 @@ from spacy.language import Language
 from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
-from ..errors import CorpusError, Errors, shown
+from ..errors import SOURCE_DAMAGED, CorpusError, shown
 from .unpacking import LONGEST_LINE, PACKED
 
 
@@ -261,7 +261,19 @@ def blank(language: str) -> Language:
     try:
         return spacy.blank(language)
     except LANGUAGE_ERRORS as error:
-        template = Errors.SOURCE_TOKENIZER if lacks_package(error) else Errors.SOURCE_LANGUAGE
+        template = (
+            (
+                "spaCy's tokenizer for the language {got} needs a package that is not installed ({reason}). Install "
+                "it, or split the text with a program of your own: with words separated by blanks, no language is "
+                "needed."
+            )
+            if lacks_package(error)
+            else (
+                "the language is {got}, which can't be used ({reason}). Expected the code of a language that spaCy "
+                "knows, like en, or xx, which splits at blanks and punctuation; or none if the words are separated "
+                "by blanks already."
+            )
+        )
         raise CorpusError(template.format(got=shown(language), reason=error)) from error
 
 
@@ -293,7 +305,11 @@ def find_files(
     """
     path = Path(source)
     if not os.fspath(source):  # Path("") is the current folder
-        raise CorpusError(Errors.SOURCE_MISSING.format(source='""', expected=expected))
+        raise CorpusError(
+            "{source}: no such file or folder, and no pattern that matches a file. Expected {expected}.".format(
+                source='""', expected=expected
+            )
+        )
     with _usable_path(source):
         return _find_files(path, output, expected)
 
@@ -305,7 +321,7 @@ def _find_files(path: Path, output: str | os.PathLike[str] | None, expected: str
         walk = os.walk(path, onerror=_raise)
         files = [Path(folder, name) for folder, _, names in walk for name in names]
     elif path.exists():
-        raise CorpusError(Errors.SOURCE_SPECIAL.format(source=path, expected=expected))
+        raise CorpusError(f"{path}: neither a file nor a folder. Expected {expected}.")
     else:
         files = _matching(path, expected)
     hidden = _n_hidden(path)  # dots that the user wrote
@@ -314,7 +330,11 @@ def _find_files(path: Path, output: str | os.PathLike[str] | None, expected: str
         excluded = Path(output).resolve()
         visible = [file for file in visible if not file.resolve().is_relative_to(excluded)]
     if not visible:
-        message = Errors.SOURCE_EMPTY if path.is_dir() else Errors.SOURCE_MISSING
+        message = (
+            "{source}: a folder without files that can be read. Expected {expected}."
+            if path.is_dir()
+            else "{source}: no such file or folder, and no pattern that matches a file. Expected {expected}."
+        )
         raise CorpusError(message.format(source=path, expected=expected))
     return visible
 
@@ -347,7 +367,10 @@ def refuse_inside(
         if not inside and glob.has_magic(str(source)):
             inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))
         if inside:
-            raise CorpusError(Errors.SOURCE_HOLDS_OUTPUT.format(output=target, source=source))
+            raise CorpusError(
+                f"{target}: the output is inside {source}, which is the input. Expected a place outside: give "
+                "another path. Otherwise the output would be read as text the next time."
+            )
 
 
 @contextmanager
@@ -358,7 +381,7 @@ def _usable_path(source: str | os.PathLike[str]) -> Iterator[None]:
     except CorpusError:
         raise
     except (OSError, ValueError) as error:
-        raise CorpusError(Errors.SOURCE_DAMAGED.format(path=shown(os.fspath(source)), reason=error)) from error
+        raise CorpusError(SOURCE_DAMAGED.format(path=shown(os.fspath(source)), reason=error)) from error
 
 
 def _matching(path: Path, expected: str) -> list[Path]:
@@ -368,11 +391,11 @@ def _matching(path: Path, expected: str) -> list[Path]:
     try:
         return list(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
     except ValueError as error:  # such as a**
-        raise CorpusError(Errors.SOURCE_PATTERN.format(source=path, reason=error, expected=expected)) from error
+        raise CorpusError(f"{path}: not a pattern of file names ({error}). Expected {expected}.") from error
 
 
 def _raise(error: OSError) -> None:
-    raise CorpusError(Errors.SOURCE_DAMAGED.format(path=error.filename, reason=error)) from error
+    raise CorpusError(SOURCE_DAMAGED.format(path=error.filename, reason=error)) from error
 
 
 def _n_hidden(path: Path) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
-from ..errors import CorpusError, Errors
+from ..errors import SOURCE_DAMAGED, CorpusError
 
 PACKED = (".gz", ".xz", ".zst")
 LONGEST_LINE = 1 << 24  # bytes
@@ -117,7 +117,11 @@ class _Limited(io.RawIOBase):
         n: int = self._file.readinto(buffer)
         self._n += n
         if self._n > self._limit:
-            raise CorpusError(Errors.SOURCE_UNPACKED.format(path=self._path, limit=self._limit))
+            raise CorpusError(
+                f"{self._path}: unpacks to more than {self._limit:,} bytes. Text does not pack that well: the "
+                "file is damaged, or made to take time and memory. If it is a text, unpack it and give the "
+                "unpacked file: plain files have no limit."
+            )
         return n
 
 
@@ -168,7 +172,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             else:
                 yield file, file
     except damage as error:
-        raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=error)) from error
+        raise CorpusError(SOURCE_DAMAGED.format(path=path, reason=error)) from error
 
 
 def _buffered(file: Any, path: Path) -> io.BufferedReader:
@@ -193,5 +197,7 @@ def _zstandard(path: Path) -> ModuleType:
     try:
         import zstandard
     except ImportError as error:
-        raise CorpusError(Errors.SOURCE_ZSTD.format(path=path)) from error
+        raise CorpusError(
+            f"{path}: packed with zstd, but zstandard is missing. Get it with pip install zstandard."
+        ) from error
     return zstandard

@@ -24,7 +24,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ElmoError, Errors, shown
+from ..errors import ElmoError, shown
 
 # Memory and computing time that any file may cost, beside what its values need.
 MARGIN_BYTES, MARGIN_SECONDS = 2**28, 10
@@ -145,10 +145,14 @@ def _answer(function: Any, arguments: Mapping[str, Any]) -> list[Any]:
     except ElmoError as error:
         return [_line({"error": str(error)})]
     except MemoryError:
-        return [_line({"error": Errors.UNTRUSTED_MEMORY.format(path=arguments["path"])})]
+        told = "reading this file takes far more memory than its values need"
     except Exception as error:  # whatever a damaged file leads to
-        reason = f"{type(error).__name__}: {error}"
-        return [_line({"error": Errors.UNTRUSTED_OTHER.format(path=arguments["path"], reason=reason)})]
+        told = f"can't be read ({type(error).__name__}: {error})"
+    text = (
+        f"{arguments['path']}: {told}. The file is damaged or made to do harm: get it again from a place that you "
+        "trust, and compare its SHA-256."
+    )
+    return [_line({"error": text})]
 
 
 def _line(answer: Mapping[str, Any]) -> bytes:
@@ -222,7 +226,10 @@ def ask(
         except _TaskError as told:
             raise error(str(told)) from None
         except _UnfitError as unfit:
-            raise error(Errors.UNTRUSTED_ANSWER.format(path=path, got=unfit)) from None
+            raise error(
+                f"{path}: the process that reads this file gave an answer that does not fit: {unfit}. The file is "
+                "damaged or made to do harm: get it again from a place that you trust, and compare its SHA-256."
+            ) from None
         except _EndError as end:
             raise error(_end_of(process, path, clock, None if end.ready else log)) from None
         finally:
@@ -291,7 +298,10 @@ def _started(log: IO[bytes], path: str | os.PathLike[str], error: type[ElmoError
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
     except (OSError, ValueError) as exc:
-        raise error(Errors.UNTRUSTED_START.format(path=path, reason=exc)) from exc
+        raise error(
+            f"{path}: not read, because the process that reads untrusted files could not be started ({exc}). Read "
+            "the file without untrusted=True only if you trust it."
+        ) from exc
     with process:
         try:
             yield process
@@ -372,15 +382,28 @@ def _end_of(
         process.kill()
         code = process.wait()
     if clock.over:
-        return Errors.UNTRUSTED_TIME.format(path=path, limit=f"{clock.seconds} seconds")
+        return (
+            "{path}: the HDF5 library came to no end on this file within {limit}. The file is damaged or made to "
+            "do harm: get it again from a place that you trust, and compare its SHA-256."
+        ).format(path=path, limit=f"{clock.seconds} seconds")
     if code == -getattr(signal, "SIGXCPU", 0):
-        return Errors.UNTRUSTED_TIME.format(path=path, limit="its limit of computing time")
+        return (
+            f"{path}: the HDF5 library came to no end on this file within {'its limit of computing time'}. The "
+            "file is damaged or made to do harm: get it again from a place that you trust, and compare its "
+            "SHA-256."
+        )
     try:
         how = signal.Signals(-code).name
     except ValueError:
         how = f"exit code {code}"
     if log is None:
-        return Errors.UNTRUSTED_CRASH.format(path=path, how=how)
+        return (
+            f"{path}: the HDF5 library crashed on this file, in a process of its own ({how}). The file is damaged "
+            "or made to do harm: get it again from a place that you trust, and compare its SHA-256."
+        )
     log.seek(0)
     tail = log.read(10_000).decode("utf8", "replace").strip().splitlines() or [how]
-    return Errors.UNTRUSTED_START.format(path=path, reason=ascii(tail[-1])[1:-1])
+    return (
+        f"{path}: not read, because the process that reads untrusted files could not be started "
+        f"({ascii(tail[-1])[1:-1]}). Read the file without untrusted=True only if you trust it."
+    )

@@ -21,7 +21,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Errors, VectorsError, shown
+from ..errors import VectorsError, shown
 from .atomic import replacing, writing
 from .hdf5 import (
     MAX_BYTES,
@@ -166,17 +166,23 @@ class VectorsWriter:
         dataset or is in the file already, if the file can't be written, and outside of the ``with`` block.
         """
         if self._file is None:
-            raise VectorsError(Errors.VECTORS_CLOSED.format(path=self._named))
+            raise VectorsError(f"{self._named}: the writer is not open. Expected it inside a with statement.")
         if not isinstance(sentence, str):
-            raise VectorsError(Errors.VECTORS_SENTENCE.format(got=shown(sentence)))
+            raise VectorsError(f"the sentence is {shown(sentence)}. Expected a string.")
         name = str(self._n_written) if key is None else key
         problem = key_problem(name)
         if problem is not None:
-            raise VectorsError(Errors.VECTORS_KEY.format(got=shown(name), reason=problem))
+            raise VectorsError(
+                f"the key {shown(name)} can't name a dataset: {problem}. Use another key, or none: then a number "
+                "is used."
+            )
         array = _checked_floats(vectors, f"sentence {self._n_written}")
         with writing(self._named, VectorsError):
             if name in self._file:
-                raise VectorsError(Errors.VECTORS_KEY_TWICE.format(path=self._named, got=shown(name)))
+                raise VectorsError(
+                    f"{self._named}: the key {shown(name)} was written before. Expected each key once: change it, "
+                    "or use none."
+                )
             self._file.create_dataset(name, data=array)
             self._raw.check()
         if self.index and key is None:
@@ -240,11 +246,13 @@ def datasets_in(file: h5py.File, first: int = 0) -> Iterator[tuple[str | None, s
         dataset = find_dataset(file, str(i), VectorsError)
         if dataset is None:
             numbered = f"{n_sentences:,} datasets with a number as their name"
-            raise VectorsError(Errors.VECTORS_GAP.format(path=file.filename, name=i, found=numbered))
+            raise VectorsError(
+                f"{file.filename}: the dataset {i} is missing, though the file has {numbered}. Expected 0, 1, 2 ..."
+            )
         shape = shape_of(dataset, str(i), VectorsError)
         if shape is None or len(shape) not in (2, 3):
             source = f"{file.filename}: the dataset {i}"
-            raise VectorsError(Errors.VECTORS_SHAPE.format(source=source, got=shape))
+            raise VectorsError(f"{source} has shape {shape}. Expected (layers, tokens, width) or (tokens, width).")
         yield sentences.get(i), str(i), dataset
 
 
@@ -256,7 +264,11 @@ def _read_elsewhere(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, 
         texts, arrays = answer.facts, list(answer.arrays.values())
         fits = isinstance(texts, list) and all(text is None or isinstance(text, str) for text in texts)
         if not fits or len(texts) != len(arrays) or any(array.dtype != np.float32 for array in arrays):
-            raise VectorsError(Errors.UNTRUSTED_ANSWER.format(path=path, got=shown(texts)))
+            raise VectorsError(
+                f"{path}: the process that reads this file gave an answer that does not fit: {shown(texts)}. The "
+                "file is damaged or made to do harm: get it again from a place that you trust, and compare its "
+                "SHA-256."
+            )
         if not arrays:
             return
         for number, (text, array) in enumerate(zip(texts, arrays, strict=True), start=first):
@@ -287,12 +299,12 @@ def _checked_floats(vectors: npt.ArrayLike, source: str) -> Floats:
         with np.errstate(over="ignore"):  # a value that overflows raises below
             array: Floats = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError) as exc:
-        raise VectorsError(Errors.VECTORS_DTYPE.format(source=source, reason=exc)) from exc
+        raise VectorsError(f"{source} can't be converted to float32 ({exc}).") from exc
     if array.ndim not in (2, 3):
-        raise VectorsError(Errors.VECTORS_SHAPE.format(source=source, got=array.shape))
+        raise VectorsError(f"{source} has shape {array.shape}. Expected (layers, tokens, width) or (tokens, width).")
     n_bad = int(array.size - np.isfinite(array).sum())
     if n_bad:
-        raise VectorsError(Errors.VECTORS_NOT_FINITE.format(source=source, got=n_bad))
+        raise VectorsError(f"{source} has {n_bad} values that are NaN or too large for float32. Expected none.")
     return array
 
 
@@ -306,7 +318,10 @@ def _read_index(file: h5py.File, n_sentences: int) -> dict[int, str]:
     dataset = find_dataset(file, INDEX_NAME, VectorsError)
     if dataset is None:
         if not n_sentences:
-            raise VectorsError(Errors.VECTORS_EMPTY.format(path=file.filename))
+            raise VectorsError(
+                f"{file.filename}: no dataset 0 and no sentence_to_index at its root. Expected a file of embedded "
+                "sentences: those in groups, such as a group for each document, are not read."
+            )
         return {}
     text = read_string(dataset, INDEX_NAME, VectorsError)
     try:
@@ -314,11 +329,15 @@ def _read_index(file: h5py.File, n_sentences: int) -> dict[int, str]:
     except (ValueError, RecursionError):
         entries = None
     if not isinstance(entries, dict):
-        raise VectorsError(Errors.VECTORS_INDEX.format(path=file.filename, got=shown(text)))
+        raise VectorsError(
+            f"{file.filename}: sentence_to_index is {shown(text)}. Expected one string: JSON of sentence: index."
+        )
     sentences = {}
     for sentence, index in entries.items():
         if not isinstance(index, str) or not _is_number(index) or len(index) > 18 or int(index) >= n_sentences:
-            message = Errors.VECTORS_INDEX_ENTRY
-            raise VectorsError(message.format(path=file.filename, got=shown(index), last=n_sentences - 1))
+            raise VectorsError(
+                f"{file.filename}: sentence_to_index gives the index {shown(index)}. Expected one of 0 to "
+                f"{n_sentences - 1}."
+            )
         sentences[int(index)] = sentence
     return sentences

@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Errors, WeightsError
+from ..errors import WeightsError
 from .atomic import write_hdf5
 from .characters import N_CHARACTERS
 from .hdf5 import (
@@ -139,11 +139,11 @@ def parameter_problems(options: BiLMOptions, shapes: Mapping[str, Sequence[int]]
     problems = []
     for name, shape in expected.items():
         if name not in shapes:
-            problems.append(Errors.PARAMETER_MISSING.format(name=name, expected=shape))
+            problems.append(f"{name} is missing, expected shape {shape}")
         elif tuple(shapes[name]) != shape:
             got = tuple(shapes[name])
-            problems.append(Errors.PARAMETER_SHAPE.format(name=name, got=got, expected=shape))
-    problems += [Errors.PARAMETER_UNEXPECTED.format(name=name) for name in shapes if name not in expected]
+            problems.append(f"{name} has shape {got}, expected {shape}")
+    problems += [f"{name} is unexpected" for name in shapes if name not in expected]
     return problems
 
 
@@ -207,9 +207,12 @@ def check_arrays(arrays: Mapping[str, Floats], options: BiLMOptions, source: str
     for name, array in arrays.items():
         n_bad = int(array.size - np.isfinite(array).sum())
         if n_bad:
-            raise WeightsError(Errors.PARAMETER_NOT_FINITE.format(source=source, name=name, got=n_bad))
+            raise WeightsError(f"{source}: {name} holds {n_bad} values that are NaN or infinite. Expected none.")
     if arrays["char_cnn.embedding.weight"][0].any():
-        raise WeightsError(Errors.PARAMETER_PADDING.format(source=source, name="char_cnn.embedding.weight"))
+        raise WeightsError(
+            f"{source}: row 0 of {'char_cnn.embedding.weight'} is not zero. Expected zeros: the file has no row "
+            "for padding."
+        )
 
 
 def check_shapes(arrays: Mapping[str, Floats], options: BiLMOptions, source: str) -> None:
@@ -222,10 +225,10 @@ def check_shapes(arrays: Mapping[str, Floats], options: BiLMOptions, source: str
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.newbyteorder("=") != np.float32:
             got = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
-            raise WeightsError(Errors.PARAMETER_DTYPE.format(source=source, name=name, got=got))
+            raise WeightsError(f"{source}: {name} is {got}. Expected a numpy array of float32.")
     problems = parameter_problems(options, {name: array.shape for name, array in arrays.items()})
     if problems:
-        raise WeightsError(Errors.PARAMETERS.format(source=source, problems=listed(problems, "; ")))
+        raise WeightsError(f"{source}: the parameters and the options disagree: {listed(problems, '; ')}.")
 
 
 def listed(items: list[str], separator: str = ", ") -> str:
@@ -280,12 +283,15 @@ def read_weights(
         datasets = [find_dataset(file, entry.dataset, WeightsError) for entry in table]
         missing = [entry.dataset for entry, dataset in zip(table, datasets, strict=True) if dataset is None]
         if missing:
-            message = Errors.WEIGHTS_MISSING
+            message = (
+                "{path}: missing datasets: {missing}. Expected the weights of a biLM with the sizes of its "
+                "options; at its root the file has {found}."
+            )
             raise WeightsError(message.format(path=path, missing=listed(missing), found=root_names(file)))
         pairs = [(entry, dataset) for entry, dataset in zip(table, datasets, strict=True) if dataset is not None]
         problems = [problem for entry, dataset in pairs if (problem := _shape_problem(entry, dataset))]
         if problems:
-            raise WeightsError(Errors.WEIGHTS_SHAPES.format(path=path, problems=listed(problems, "; ")))
+            raise WeightsError(f"{path}: the datasets and the options disagree: {listed(problems, '; ')}.")
         _refuse_larger_model(file, options)
         check_bytes(_ITEM_SIZE * n_values(table), path, "the biLM", WeightsError, max_bytes)
         for entry, dataset in pairs if not trusted else ():
@@ -305,7 +311,13 @@ def read_weights(
 def _tell_conversion(path: str | os.PathLike[str], datasets: list[h5py.Dataset]) -> None:
     kinds = {dataset.dtype.name for dataset in datasets} - {TYPES[0]}
     if kinds:
-        warnings.warn(Errors.WEIGHTS_CONVERTED.format(path=path, got=" and ".join(sorted(kinds))), stacklevel=3)
+        warnings.warn(
+            (
+                f"{path}: the weights are stored as {' and '.join(sorted(kinds))}, and were converted to float32. "
+                "Store them as float32 to read them faster."
+            ),
+            stacklevel=3,
+        )
 
 
 def n_values(table: Iterable[Entry]) -> int:
@@ -367,8 +379,10 @@ def _table_of(file: h5py.File, options: BiLMOptions) -> list[Entry]:
         present = [name for name in group if find_dataset(file, name, WeightsError) is not None]
         missing = [name for name in group if name not in present]
         if present and missing:
-            message = Errors.WEIGHTS_SOME
-            raise WeightsError(message.format(path=file.filename, present=listed(present), missing=listed(missing)))
+            raise WeightsError(
+                f"{file.filename}: some of the optional datasets are present ({listed(present)}) and some are "
+                f"missing ({listed(missing)}). Expected all or none."
+            )
         char_projection |= bool(present) and prefix == "CNN_proj/"
         lstm_projection |= bool(present) and prefix == "RNN_"
     return weights_table(options, char_projection, lstm_projection)
@@ -385,7 +399,9 @@ def _refuse_larger_model(file: h5py.File, options: BiLMOptions) -> None:
     for name, (key, got) in beyond.items():
         if exists(file, name, WeightsError):
             path = Path(file.filename)
-            raise WeightsError(Errors.WEIGHTS_BEYOND.format(path=path, name=name, key=key, got=got))
+            raise WeightsError(
+                f"{path}: the file has {name}, but {key} is {got}. Use the options that came with the file."
+            )
 
 
 def _shape_problem(entry: Entry, dataset: h5py.Dataset) -> str | None:
@@ -397,9 +413,7 @@ def _shape_problem(entry: Entry, dataset: h5py.Dataset) -> str | None:
         keys = [key for size, (expected, key) in zip(got, entry.axes, strict=True) if size != expected]
     else:
         keys = [key for _, key in entry.axes]
-    return Errors.WEIGHTS_SHAPE.format(
-        name=entry.dataset, got=got, expected=entry.shape, keys=", ".join(dict.fromkeys(keys))
-    )
+    return f"{entry.dataset} has shape {got}, expected {entry.shape}, from {', '.join(dict.fromkeys(keys))}"
 
 
 ALLENNLP_CHARACTERS = 50  # ELMoCharacterMapper.max_word_length

@@ -16,10 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CacheError, CacheWarning, Errors, SettingsError, shown
+from ..errors import CacheError, CacheWarning, SettingsError, shown
 from ..formats.paths import refuse_address
 from .engine import Layers
 from .workers import fork_lock
+
+_CACHE_KIND = (
+    "{path}: not a file of cached layers ({reason}). Set cache_file to another file, or delete this one "
+    "if nobody needs it."
+)
 
 StoredLayers = npt.NDArray[np.float32]
 _SHAPE = struct.Struct("<3q")
@@ -98,10 +103,14 @@ class LayersFile:
                             continue
                         size -= layers.nbytes
                         if size < 0:
-                            raise sqlite3.DatabaseError(Errors.CACHE_LARGER)
+                            raise sqlite3.DatabaseError("its rows have more bytes than the file")
                         result[row[0]] = layers
         except (*_PROBLEMS, OSError) as error:
-            raise CacheError(Errors.CACHE_READ.format(path=self.path, reason=error)) from error
+            raise CacheError(
+                f"{self.path}: the cached layers can't be opened or read ({error}). If another run uses the file, "
+                "wait for it. If the folder can't be written to, set cache_file to another place. Delete the "
+                "file only if it is damaged."
+            ) from error
         self._damaged -= result.keys()
         return result
 
@@ -127,7 +136,14 @@ class LayersFile:
                 self._damaged -= items.keys()
         except _PROBLEMS as error:
             self._writes = False
-            warnings.warn(Errors.CACHE_WRITE.format(path=self.path, reason=error), CacheWarning, stacklevel=2)
+            warnings.warn(
+                (
+                    f"{self.path}: no more layers are written there ({error}). Training goes on without the file. "
+                    "Make room, or set cache_file to a file that can be written to. This warning is given once."
+                ),
+                CacheWarning,
+                stacklevel=2,
+            )
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -153,8 +169,8 @@ class LayersFile:
         found = connection.execute(query).fetchmany(len(_SCHEMA) + 1)
         if sorted(found, key=repr) != sorted(_SCHEMA, key=repr):
             names = ", ".join(shown(_text(name)) for _, name, *_ in found)
-            reason = Errors.CACHE_SCHEMA.format(got=names or "nothing")
-            raise CacheError(Errors.CACHE_KIND.format(path=self.path, reason=reason))
+            reason = f"an SQLite database with {names or 'nothing'}, not with the table of cached layers alone"
+            raise CacheError(_CACHE_KIND.format(path=self.path, reason=reason))
 
     def _create(self, connection: sqlite3.Connection) -> None:
         try:
@@ -167,11 +183,17 @@ class LayersFile:
             with suppress(OSError):  # SQLite leaves an empty file on a full disk
                 if not os.path.getsize(self.path):
                     os.unlink(self.path)
-            raise CacheError(Errors.CACHE_CREATE.format(path=self.path, reason=error)) from error
+            raise CacheError(
+                f"{self.path}: can't be created ({error}). Set cache_file to a place that can be written to and "
+                "has room."
+            ) from error
 
     def _check_regular(self) -> None:
         if os.path.exists(self.path) and not os.path.isfile(self.path):
-            raise CacheError(Errors.CACHE_NOT_REGULAR.format(path=self.path))
+            raise CacheError(
+                f"{self.path}: a folder or a special file. Set cache_file to the path of a file; it is created if "
+                "it is missing."
+            )
 
     def _check_header(self) -> None:
         """Raise CacheError if the file exists but is not of this format.
@@ -185,20 +207,30 @@ class LayersFile:
         except FileNotFoundError:
             folder = os.path.dirname(self.path)
             if not os.path.isdir(folder):
-                raise CacheError(Errors.CACHE_FOLDER.format(path=self.path, folder=folder)) from None
+                raise CacheError(
+                    f"{self.path}: can't be created, because the folder {folder} does not exist. Create the "
+                    "folder, or change cache_file."
+                ) from None
             return
         except OSError as error:
-            raise CacheError(Errors.CACHE_READ.format(path=self.path, reason=error)) from error
+            raise CacheError(
+                f"{self.path}: the cached layers can't be opened or read ({error}). If another run uses the file, "
+                "wait for it. If the folder can't be written to, set cache_file to another place. Delete the "
+                "file only if it is damaged."
+            ) from error
         if not header:
             return
         if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-            raise CacheError(Errors.CACHE_KIND.format(path=self.path, reason=Errors.CACHE_NO_SQLITE))
+            raise CacheError(_CACHE_KIND.format(path=self.path, reason="no SQLite database"))
         version, application = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
         if application != APPLICATION_ID:
-            reason = Errors.CACHE_OTHER_SQLITE.format(got=application, expected=APPLICATION_ID)
-            raise CacheError(Errors.CACHE_KIND.format(path=self.path, reason=reason))
+            reason = f"an SQLite database with the application_id {application}, not {APPLICATION_ID}"
+            raise CacheError(_CACHE_KIND.format(path=self.path, reason=reason))
         if version != VERSION:
-            raise CacheError(Errors.CACHE_VERSION.format(path=self.path, got=version, expected=VERSION))
+            raise CacheError(
+                f"{self.path}: cached layers in version {version} of their format. Expected version {VERSION}: "
+                "delete the file, and it is created again, or set cache_file to another one."
+            )
 
 
 def _text(value: object) -> object:
@@ -254,7 +286,10 @@ class LayerCache:
 
     def __init__(self, max_bytes: int, path: str | None = None) -> None:
         if not isinstance(max_bytes, int) or isinstance(max_bytes, bool) or max_bytes < 0:
-            raise SettingsError(Errors.CACHE_BYTES.format(got=shown(max_bytes)))
+            raise SettingsError(
+                f"max_bytes is {shown(max_bytes)}. Expected a whole number of bytes, 0 or more; 0 caches nothing "
+                "in memory."
+            )
         self.max_bytes, self.path, self.nbytes, self.is_open = max_bytes, path, 0, False
         self._memory: dict[bytes, Layers] = {}
         self._file = None if path is None else LayersFile(path)
@@ -333,7 +368,15 @@ class LayerCache:
         """Warn once that memory is full, unless there is a file or max_bytes is 0."""
         if self._file is None and self.max_bytes and not self._has_warned:
             self._has_warned = True
-            warnings.warn(Errors.CACHE_FULL.format(got=self.max_bytes // 2**20), CacheWarning, stacklevel=2)
+            warnings.warn(
+                (
+                    f"the cache of the biLM's layers has reached cache_mb = {self.max_bytes // 2**20}: layers that do "
+                    "not fit are computed again each time. Set cache_mb higher, or set cache_file, which stores all "
+                    "layers. This warning is given once."
+                ),
+                CacheWarning,
+                stacklevel=2,
+            )
 
 
 def row_key(fingerprint: bytes, words: Sequence[str], before: bytes = b"") -> bytes:

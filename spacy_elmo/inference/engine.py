@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import kernels
-from ..errors import ElmoError, Errors
+from ..errors import ElmoError
 from ..formats.options import BiLMOptions
 from ..formats.weights import check_shapes, expected_parameters
 from ..modules import Arrays, BiLM, LstmState
@@ -279,7 +279,10 @@ class Engine:
         for name, part, width in zip("hc", state, (self.options.projection_dim, self.options.dim)):
             expected = (self.options.n_layers, DIRECTIONS, len(sentences), width)
             if part.shape != expected:
-                raise ElmoError(Errors.STATE_SHAPE.format(name=name, got=tuple(part.shape), expected=expected))
+                raise ElmoError(
+                    f"State to start from: {name} has shape {tuple(part.shape)}. Expected {expected}: layers, "
+                    "directions, sentences, width."
+                )
         state = LstmState(*(part.to(self.device, torch.float32) for part in state))
         encoded, words = self._encode(sentences)
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
@@ -392,7 +395,7 @@ class FrozenBiLM:
     @torch.inference_mode(False)
     @torch.no_grad()
     def __init__(self, options: BiLMOptions, arrays: Arrays, device: torch.device | str = "cpu") -> None:
-        check_shapes(arrays, options, Errors.IN_MEMORY)
+        check_shapes(arrays, options, "the biLM in memory")
         self.options = options
         self._names = list(expected_parameters(options, arrays))
         self._plain: dict[str, Tensor] = {}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import Errors, KernelError
+from ..errors import KernelError
 
 # The order of the gates of an LSTM, as in the files: input gate, candidate, forget gate, output gate.
 GATE_I, GATE_J, GATE_F, GATE_O = range(4)
@@ -131,7 +131,11 @@ def _error(
     name: str, array: Any, dtype: Any, shape: tuple[int | None, ...], alignment: int, first: int, is_dense: bool
 ) -> KernelError:
     return KernelError(
-        Errors.KERNEL_ARRAY.format(
+        (
+            "a compiled loop was given {name} as {dtype} {shape}, {dense}, at address {address}. Expected "
+            "{expected_dtype} {expected_shape}, contiguous, at a multiple of {alignment} bytes. This is an error of "
+            "spacy-elmo: SPACY_ELMO_KERNELS=0 runs torch's operations instead."
+        ).format(
             name=name,
             shape=tuple(array.shape),
             dtype=array.dtype,

@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from thinc.api import Linear, Model, chain, concatenate, with_array
 from thinc.types import Floats2d
 
-from ..errors import Errors, SettingsError, shown
+from ..errors import SettingsError, shown
 from ..inference import CACHED_WORDS, Precision
 from .bilm import NAME as BILM
 from .bilm import bilm_layer
@@ -120,11 +120,17 @@ def build_bilm(
     Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true.
     """
     if get_spans is not None and not callable(get_spans):
-        raise SettingsError(Errors.SPANS_GETTER.format(got=shown(get_spans)))
+        raise SettingsError(
+            f"model.get_spans is {shown(get_spans)}. Expected a function of docs, such as spacy-elmo.sentences.v1 "
+            "makes."
+        )
     if stateful and trainable:
-        raise SettingsError(Errors.STATEFUL_TRAINABLE)
+        raise SettingsError("model.stateful and model.trainable are both true. Set one of them to false.")
     if width is not None and (not is_whole(width) or width < 1):
-        raise SettingsError(Errors.BILM_WIDTH_KIND.format(got=shown(width)))
+        raise SettingsError(
+            f"width is {shown(width)} in spacy-elmo.BiLM.v1. Expected the width of the layers, a whole number, or "
+            "null: that of its files."
+        )
     shim = BiLMShim(options_file, weight_file, precision, cached_words, bilm)
     return bilm_layer(shim, get_spans or build_sentences(), stateful, trainable, width)
 
@@ -164,10 +170,16 @@ def build_elmo_tok2vec(
     Raises SettingsError if elmo or output_elmo is a listener or a biLM without a mix, and if both are null.
     """
     if elmo is None and output_elmo is None:
-        raise SettingsError(Errors.NO_PLACE)
+        raise SettingsError(
+            "elmo and output_elmo of spacy-elmo.ElmoTok2Vec.v1 are both null. Expected spacy-elmo.Tok2Vec.v1 in "
+            "one of them or both. For x alone, take spacy.Tok2Vec.v2."
+        )
     for name, part in (("elmo", elmo), ("output_elmo", output_elmo)):
         if part is not None and part.name in (LISTENER, BILM):
-            raise SettingsError(Errors.SOURCE_ALONE.format(name=name))
+            raise SettingsError(
+                f"{name} of spacy-elmo.ElmoTok2Vec.v1 is a source of layers. Expected spacy-elmo.Tok2Vec.v1, "
+                "which has it as its source, and a mix."
+            )
     inputs: Any = embed if elmo is None else concatenate(embed, elmo)
     width = encode.maybe_get_dim("nO")
     model: Tok2VecModel = chain(inputs, encode) if width is None else chain(inputs, fit_width(width), encode)

@@ -13,7 +13,7 @@ from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.types import Floats3d
 
-from ..errors import Errors, SettingsError
+from ..errors import SettingsError
 from ..errors import shown as short
 from ..formats.characters import batch_to_ids_array
 from ..inference import LayerCache, row_key, token_batches
@@ -54,14 +54,19 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
     spans_of_docs = get_spans(docs)
     if not isinstance(spans_of_docs, Iterable) or len(spans_of_docs := list(spans_of_docs)) != len(docs):
         got = len(spans_of_docs) if isinstance(spans_of_docs, list) else short(spans_of_docs)
-        raise SettingsError(Errors.SPANS_DOCS.format(got=got, expected=len(docs)))
+        raise SettingsError(
+            f"model.get_spans returned {got} lists of spans. Expected a list for each of the {len(docs)} docs."
+        )
     rows = []
     for doc_index, (doc, spans) in enumerate(zip(docs, spans_of_docs)):
         if not isinstance(spans, (list, tuple)) or not all(isinstance(span, Span) for span in spans):
-            raise SettingsError(Errors.SPANS_KIND.format(got=short(spans)))
+            raise SettingsError(f"model.get_spans returned {short(spans)} for a doc. Expected a list of spans.")
         for span in spans:
             if span.doc is not doc:
-                raise SettingsError(Errors.SPANS_OTHER_DOC.format(got=span.text[:50]))
+                raise SettingsError(
+                    f"model.get_spans returned the span {span.text[:50]!r} of another doc. Expected spans of the "
+                    "doc itself."
+                )
         if once:
             spans = _without_overlap(doc, spans)
         is_word = doc.to_array(IS_SPACE) == 0
@@ -108,7 +113,10 @@ def _best_spans(doc: Doc, spans: Sequence[Span], is_word: npt.NDArray[np.bool_])
         distances[words[better]] = from_edge[better]
     left_out = np.flatnonzero(is_word & (best_spans < 0))
     if len(left_out):
-        raise SettingsError(Errors.SPANS_GAP.format(token=doc[int(left_out[0])].text[:50], i=int(left_out[0])))
+        raise SettingsError(
+            f"model.get_spans returned no span for token {int(left_out[0])} ({doc[int(left_out[0])].text[:50]!r}). "
+            "Expected spans that cover every token."
+        )
     return best_spans
 
 
@@ -305,7 +313,10 @@ def init(model: BiLMModel, X: Any = None, Y: Any = None) -> None:
     if model.has_dim("nO") is None:
         model.set_dim("nO", width)
     elif model.get_dim("nO") != width:
-        raise SettingsError(Errors.BILM_WIDTH.format(width=model.get_dim("nO"), got=width))
+        raise SettingsError(
+            f"width is {model.get_dim('nO')} in spacy-elmo.BiLM.v1, but its files give {width}. Set width to "
+            f"{width}, or to null."
+        )
 
 
 def forward(

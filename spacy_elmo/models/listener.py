@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats3d
 
-from ..errors import ChangedBiLMWarning, Errors, NotEmbeddedError, SettingsError
+from ..errors import ChangedBiLMWarning, NotEmbeddedError, SettingsError
 from .bilm import leave_component
 from .types import BiLMModel, is_whole
 
@@ -69,7 +69,12 @@ class Step:
         Raises SettingsError after `close`.
         """
         if self.closed:
-            raise SettingsError(Errors.TUNED_LATE)
+            raise SettingsError(
+                "a component used a biLM that is tuned after the step of its batch had ended, so its gradient "
+                "would be lost. Run each component's network once in an update, and do not predict between its "
+                "forward and its backward pass; or update with sgd=False and call finish_update of each pipe, as "
+                "spacy train does."
+            )
         self._expected[listener] += 1
 
     def add_gradients(self, listener: Hashable, docs: Sequence[Doc], gradients: Sequence[Floats3d]) -> None:
@@ -82,7 +87,12 @@ class Step:
         Raises SettingsError after `close`, because the biLM's gradient has been computed without these.
         """
         if self.closed:
-            raise SettingsError(Errors.TUNED_LATE)
+            raise SettingsError(
+                "a component used a biLM that is tuned after the step of its batch had ended, so its gradient "
+                "would be lost. Run each component's network once in an update, and do not predict between its "
+                "forward and its backward pass; or update with sgd=False and call finish_update of each pipe, as "
+                "spacy train does."
+            )
         if not self.started:
             self.gradients = [0.0 * layers for layers in self.layers]
         for doc, gradient in zip(docs, gradients):
@@ -227,7 +237,10 @@ class Upstream:
         """
         if self._source is not None and self.name == "*" and self._rivals:
             names = ", ".join(map(repr, (*self._rivals, self._source.name)))
-            raise SettingsError(Errors.LISTENER_SEVERAL.format(got=names))
+            raise SettingsError(
+                f'upstream is "*", but there are several elmo pipes before this component: {names}. Set '
+                "upstream in its spacy-elmo.Listener.v1 to one of these names."
+            )
         return self._source
 
     def remember_samples(self, docs: Iterable[Doc]) -> None:
@@ -290,9 +303,14 @@ def build_listener(width: int, upstream: str = "*") -> BiLMModel:
     Raises SettingsError if width or upstream cannot be used.
     """
     if not is_whole(width) or width < 1:
-        raise SettingsError(Errors.LISTENER_WIDTH_KIND.format(got=width))
+        raise SettingsError(
+            f"width is {width!r} in spacy-elmo.Listener.v1. Expected the width of the biLM, a whole number: 256 "
+            "for the embedded one, else twice its projection_dim."
+        )
     if not isinstance(upstream, str) or not upstream:
-        raise SettingsError(Errors.LISTENER_UPSTREAM.format(got=upstream))
+        raise SettingsError(
+            f'upstream is {upstream!r} in spacy-elmo.Listener.v1. Expected the name of an elmo pipe, or "*".'
+        )
     attrs = {"upstream": Upstream(upstream), "bilm": ""}
     return Model(NAME, forward, init=init, dims={"nO": width}, attrs=attrs)
 
@@ -332,15 +350,19 @@ def forward(
         if step is not None and doc in step:
             _read(upstream, source, doc, is_train)  # raises if the doc's layers were removed
             if source is not None and not step.has_tokens_of(doc):
-                raise NotEmbeddedError(Errors.LISTENER_TOKENS.format(attr=source.attr))
+                raise NotEmbeddedError(
+                    f"the tokens here are not those that the ELMo vectors under {source.attr!r} belong to: the "
+                    "doc was retokenised after the elmo pipe. While its biLM is tuned, retokenise before that "
+                    "pipe."
+                )
             layers.append(step.layers[step.positions[id(doc)]])
         else:
             layers.append(_read(upstream, source, doc, is_train))
         if layers[-1] is not None and layers[-1].shape[2] != model.get_dim("nO"):
             raise SettingsError(
-                Errors.LISTENER_WIDTH.format(
-                    width=model.get_dim("nO"), got=layers[-1].shape[2], pipe=source.name if source else upstream.name
-                )
+                f"width is {model.get_dim('nO')} in a component's spacy-elmo.Listener.v1, but the biLM of the "
+                f"pipe {source.name if source else upstream.name!r} gives {layers[-1].shape[2]}. Set width to "
+                f"{layers[-1].shape[2]}, or use the biLM that the component was trained with."
             )
     if source is not None and source.fingerprint is not None:
         _check_fingerprint(model, source, source.fingerprint, is_train)
@@ -377,15 +399,41 @@ def _read(upstream: Upstream, source: Source | None, doc: Doc, is_train: bool) -
             return None
         name = "" if upstream.name == "*" else f" named {upstream.name!r}"
         if upstream.renamed:
-            raise NotEmbeddedError(Errors.LISTENER_RENAMED.format(upstream=upstream.name, pipe=upstream.renamed))
-        raise NotEmbeddedError(Errors.LISTENER_ALONE.format(named=name, upstream=upstream.name))
+            raise NotEmbeddedError(
+                f"a component listens to an elmo pipe named {upstream.name!r}, which was renamed to "
+                f"{upstream.renamed!r}. Rename it back, or set upstream in the component's spacy-elmo.Listener.v1 "
+                f"to {upstream.renamed!r} in the config before the pipeline is built."
+            )
+        raise NotEmbeddedError(
+            f"a component listens to an elmo pipe{name}, but there is none before it: the pipeline has no such "
+            'pipe, or has it later, or under another name. Put it first, nlp.add_pipe("elmo", first=True), or '
+            f"set upstream, which is {upstream.name!r}, in the component's spacy-elmo.Listener.v1 to its name."
+        )
     if source.docs.has(doc):
         return source.docs.read(doc)
     if upstream.is_sample(doc):
         return None
     if source.docs.were_dropped(doc):
-        raise NotEmbeddedError(Errors.LISTENER_DROPPED.format(pipe=source.name))
-    message = Errors.LISTENER_UNTRAINED if is_train else Errors.LISTENER_NOTHING
+        raise NotEmbeddedError(
+            f'the pipe {source.name!r} has store = "none", so it holds the layers of a doc until each component '
+            "that listens has predicted on it once. A copy of the doc has none, and a network can read the same "
+            f'listener in one place only. Run {source.name!r} on this doc again, or set its store to "layers".'
+        )
+    message = (
+        (
+            "a component that is trained listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: "
+            "the pipe did not run in this update. If it is in frozen_components, add it to annotating_components "
+            "too, or remove it from frozen_components (frozen = true in its own config is enough). If it is "
+            "disabled, enable it. If this is spacy debug model or spacy pretrain, which run a component alone, add "
+            '--nlp.after_pipeline_creation \'{{"@callbacks": "spacy-elmo.ReplaceListeners.v1"}}\'.'
+        )
+        if is_train
+        else (
+            "a component listens to the pipe {pipe!r}, but a doc has nothing in doc._.{attr}_layers: the pipe is "
+            "disabled, removed or comes later, or the doc is a copy without them (as_doc, or in an entity_linker). "
+            "Run {pipe!r} on it first."
+        )
+    )
     raise NotEmbeddedError(message.format(pipe=source.name, attr=source.attr))
 
 
@@ -404,7 +452,14 @@ def _check_fingerprint(model: BiLMModel, source: Source, fingerprint: Callable[[
         source.warned.discard(upstream)
     elif upstream not in source.warned and model.attrs["bilm"] and fingerprint() not in ("", model.attrs["bilm"]):
         source.warned.add(upstream)
-        warnings.warn(Errors.LISTENER_CHANGED.format(pipe=source.name), ChangedBiLMWarning, stacklevel=2)
+        warnings.warn(
+            (
+                f"the biLM of the pipe {source.name!r} is not the one with which this component was trained, so its "
+                "predictions may be useless. Use that biLM, or train the component again. This warning is given once."
+            ),
+            ChangedBiLMWarning,
+            stacklevel=2,
+        )
 
 
 LISTENER, BILM = "spacy-elmo.Listener.v1", "spacy-elmo.BiLM.v1"
@@ -483,7 +538,11 @@ class Replacement:
             self._tok2vec.clear()
             self._tok2vec.update(self._before)
             self._returned = []
-            raise SettingsError(Errors.REPLACE_PATHS.format(pipe=self.pipe))
+            raise SettingsError(
+                "replace_listeners was given paths that are neither the component's tok2vec block nor its "
+                f'listeners to {self.pipe!r}. Give "model.tok2vec" as often as it has listeners, or the path of '
+                'each listener, such as "model.tok2vec.elmo.source". Nothing was replaced.'
+            )
         self._tok2vec, self._returned = {}, []
         leave_component(bilm)
         return bilm

@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.model import deserialize_attr
 
-from ..errors import ElmoError, Errors, WeightsError, shown
+from ..errors import SAVED_DAMAGED, ElmoError, WeightsError, shown
 from ..formats.messages import read_message
 from ..formats.strict_json import parse_json
 from .shim import bilm_shims
@@ -39,7 +39,7 @@ def load_model(model: BiLMModel, data: object) -> None:
         content = read_message(data, longest_list=max(_MOST, len(nodes)), longest_map=_MOST)
         _check(nodes, content)
     except ValueError as error:
-        raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error)) from error
+        raise WeightsError(SAVED_DAMAGED.format(reason=error)) from error
     undo = [step for node in nodes for step in _undo(node)]
     try:
         forget_width(model)
@@ -51,7 +51,7 @@ def load_model(model: BiLMModel, data: object) -> None:
             step()
         if isinstance(error, ElmoError):
             raise
-        raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error or type(error).__name__)) from error
+        raise WeightsError(SAVED_DAMAGED.format(reason=error or type(error).__name__)) from error
 
 
 def forget_width(model: BiLMModel) -> None:
@@ -98,7 +98,7 @@ def _check_width(node: Model[Any, Any]) -> None:
     for shim in bilm_shims(node):
         if node.has_dim("nO") and node.get_dim("nO") != shim.options.width:
             reason = f"it says that its width is {node.get_dim('nO')}, but its biLM has {shim.options.width}"
-            raise WeightsError(Errors.SAVED_DAMAGED.format(reason=reason))
+            raise WeightsError(SAVED_DAMAGED.format(reason=reason))
 
 
 def _undo(node: Model[Any, Any]) -> list[Callable[[], object]]:
@@ -209,4 +209,4 @@ def _damaged() -> Iterator[None]:
     except Exception as error:
         if collects:
             gc.enable()  # srsly leaves it off if a message is damaged
-        raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error or type(error).__name__)) from error
+        raise WeightsError(SAVED_DAMAGED.format(reason=error or type(error).__name__)) from error

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from ..errors import Errors, SettingsError, shown
+from ..errors import MIX_FINITE, SettingsError, shown
 from .types import is_number, is_whole
 
 EPSILON = 1e-12  # added to the variance, as in bilm-tf, and in AllenNLP before 1.0
@@ -108,21 +108,26 @@ def build_scalar_mix(
     Raises SettingsError if a value is out of its range.
     """
     if layers is not None and (not is_whole(layers) or layers < 1):
-        raise SettingsError(Errors.MIX_NUMBER.format(got=layers))
+        raise SettingsError(
+            f"layers is {layers!r}. Expected a whole number, 1 or more, or null: as many as the source gives."
+        )
     if layer_norm not in get_args(LayerNorm):
-        raise SettingsError(Errors.MIX_LAYER_NORM.format(got=layer_norm))
+        raise SettingsError(f'layer_norm is {layer_norm!r}. Expected "none", "batch" or "token".')
     if not (is_number(dropout) and 0 <= dropout < 1):
-        raise SettingsError(Errors.MIX_DROPOUT.format(got=shown(dropout)))
+        raise SettingsError(f"dropout is {shown(dropout)}. Expected a number, at least 0 and less than 1.")
     if not (is_number(l2) and l2 >= 0):
-        raise SettingsError(Errors.MIX_L2.format(got=l2))
+        raise SettingsError(f"l2 is {l2!r}. Expected a finite number of float32, 0 or more.")
     if not is_number(gamma):
-        raise SettingsError(Errors.MIX_GAMMA.format(got=gamma))
+        raise SettingsError(f"gamma is {gamma!r}. Expected a finite number of float32.")
     initial_w = None if layers is None else [0.0] * layers
     if scalar_mix_parameters is not None:
         if not all(map(is_number, scalar_mix_parameters)):
-            raise SettingsError(Errors.MIX_FINITE.format(got=shown(scalar_mix_parameters)))
+            raise SettingsError(MIX_FINITE.format(got=shown(scalar_mix_parameters)))
         if not len(scalar_mix_parameters) or len(scalar_mix_parameters) != (layers or len(scalar_mix_parameters)):
-            raise SettingsError(Errors.MIX_LAYERS_SET.format(got=len(scalar_mix_parameters), expected=layers))
+            raise SettingsError(
+                f"scalar_mix_parameters has {len(scalar_mix_parameters)} weights, but layers is {layers}. Give a "
+                "weight for each layer."
+            )
         initial_w = [float(x) for x in scalar_mix_parameters]
     settings = MixSettings(layer_norm, trainable, dropout, l2, initial_w, gamma)
     model: MixModel = Model(
@@ -182,7 +187,10 @@ def forward(
     shapes: list[Any] = [x.shape for x in X]
     for shape in shapes:
         if len(shape) != 3:
-            raise SettingsError(Errors.MIX_AXES.format(got=shape))
+            raise SettingsError(
+                f"the mix was given an array of shape {shape}. Expected (layers, tokens, width): its source must "
+                "be spacy-elmo.Listener.v1 or spacy-elmo.BiLM.v1."
+            )
     if not X or len(X[0]) == 0:  # a listener that is being initialised may not know how many layers there will be
         return [xp.zeros(x.shape[1:], "f") for x in X], lambda dY: [xp.zeros_like(x) for x in X]
     if model.has_param("w") is None:
@@ -190,7 +198,10 @@ def forward(
     weights, gamma = softmax(model), float(model.get_param("gamma")[0])
     for x in X:
         if len(x) != len(weights):
-            raise SettingsError(Errors.MIX_GIVEN.format(got=len(x), expected=len(weights)))
+            raise SettingsError(
+                f"the mix got {len(x)} layers. Expected {len(weights)}: the number in its setting layers, or of "
+                "its scalar_mix_parameters, must be the number of the biLM's layers."
+            )
     layers, backprop_norm = normalise(xp, X, settings.layer_norm)
     # doc by doc: an epoch of NER is 1.18 times as long as one without ELMo; with one array for the batch, 1.31 times
     shares = [float(weight) for weight in weights]

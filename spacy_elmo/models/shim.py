@@ -16,7 +16,7 @@ from thinc.types import FloatsXd
 from thinc.util import get_torch_default_device, torch2xp, xp2torch
 from torch import nn
 
-from ..errors import Errors, SettingsError, WeightsError
+from ..errors import SAVED_DAMAGED, SettingsError, WeightsError
 from ..formats.characters import TruncatedWords
 from ..formats.hdf5 import Floats
 from ..formats.messages import read_message
@@ -49,15 +49,15 @@ def from_message(message: bytes) -> tuple[BiLMOptions, dict[str, Floats]]:
     try:
         content = read_message(message, longest_list=MAX_FILTERS, longest_map=_MAX_ARRAYS)
     except ValueError as error:
-        raise WeightsError(Errors.SAVED_DAMAGED.format(reason=error)) from error
+        raise WeightsError(SAVED_DAMAGED.format(reason=error)) from error
     if (
         not isinstance(content, dict)
         or set(content) != {"options", "arrays"}
         or not isinstance(content["arrays"], dict)
     ):
-        raise WeightsError(Errors.SAVED_DAMAGED.format(reason="it is not options and arrays"))
-    options, arrays = BiLMOptions.from_dict(content["options"], Errors.SAVED), content["arrays"]
-    check_arrays(arrays, options, Errors.SAVED)
+        raise WeightsError(SAVED_DAMAGED.format(reason="it is not options and arrays"))
+    options, arrays = BiLMOptions.from_dict(content["options"], "the saved biLM"), content["arrays"]
+    check_arrays(arrays, options, "the saved biLM")
     return options, arrays
 
 
@@ -161,7 +161,9 @@ class BiLMShim(Shim):
         super().__init__(None)
         check_files(options_file, weight_file, bilm)
         if not isinstance(cached_words, int) or isinstance(cached_words, bool) or cached_words < 0:
-            raise SettingsError(Errors.CACHED_WORDS.format(got=cached_words))
+            raise SettingsError(
+                f"model.cached_words is {cached_words!r}. Expected a whole number, 0 or more; 0 caches no words."
+            )
         # the device of Thinc's ops at the time when the layer is built; other threads may have other ops
         self._device = get_torch_default_device()
         dtype_of(precision, self._device)

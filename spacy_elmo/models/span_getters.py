@@ -5,7 +5,7 @@ from functools import partial
 
 from spacy.tokens import Doc, Span
 
-from ..errors import Errors, SettingsError, shown
+from ..errors import SettingsError, shown
 from .types import SpanGetter, has_parts, is_whole, lines_of
 
 
@@ -50,12 +50,17 @@ def _or_windows(spans: Iterable[Span], window: int, overlap: int, longest_senten
 
 def _check(window: int, overlap: int) -> None:
     if not is_whole(window) or not is_whole(overlap) or window < 1 or not 0 <= overlap < window:
-        raise SettingsError(Errors.WINDOW.format(window=shown(window), overlap=shown(overlap)))
+        raise SettingsError(
+            f"window is {shown(window)} and overlap is {shown(overlap)}. Expected whole numbers with window >= 1 "
+            "and 0 <= overlap < window."
+        )
 
 
 def _check_longest(longest_sentence: int, window: int) -> None:
     if not is_whole(longest_sentence) or longest_sentence < window:
-        raise SettingsError(Errors.LONGEST_SENTENCE.format(got=shown(longest_sentence), window=window))
+        raise SettingsError(
+            f"longest_sentence is {shown(longest_sentence)}. Expected a whole number, at least window, {window}."
+        )
 
 
 def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:
@@ -108,7 +113,9 @@ def build_span_groups(
     _check(window, overlap)
     _check_longest(longest_sentence, window)
     if not isinstance(keys, (list, tuple)) or not keys or not all(isinstance(key, str) and key for key in keys):
-        raise SettingsError(Errors.SPAN_KEYS.format(got=shown(keys)))
+        raise SettingsError(
+            f'keys is {shown(keys)}. Expected a list of keys of doc.spans, such as ["premise", "hypothesis"].'
+        )
     return partial(
         _get_span_groups, keys=tuple(keys), window=window, overlap=overlap, longest_sentence=longest_sentence
     )

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import ElmoError, Errors
+from ..errors import ElmoError
 from ..formats.characters import boundary_ids
 from ..formats.options import BiLMOptions
 from ..formats.weights import ALIGNMENT
@@ -113,7 +113,10 @@ class BiLM(nn.Module):
         Raises ElmoError inside torch.jit.trace, which would take the outputs of compiled loops for constants.
         """
         if torch.jit.is_tracing():  # type: ignore[attr-defined]  # torch documents it, but does not export it
-            raise ElmoError(Errors.ELMO_TRACED)
+            raise ElmoError(
+                "torch.jit.trace can't record the biLM: the graph would give wrong vectors. Use the module "
+                "itself, or torch.compile."
+            )
         batch, positions, _ = x.shape
         start = self.lstm.zero_state(batch)
         if state is not None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from .. import bilms
-from ..errors import ElmoError, Errors, SettingsError, shown
+from ..errors import ElmoError, SettingsError, shown
 from ..formats.names import PUBLISHED, folder_named, is_hidden, is_named
 from ..formats.options import BiLMOptions, read_options
 from ..formats.weights import read_weights
@@ -47,11 +47,14 @@ def dtype_of(precision: Precision, device: torch.device) -> torch.dtype:
     Raises SettingsError for "bfloat16" if the machine has none, and for an unknown name.
     """
     if precision not in PRECISIONS:
-        raise SettingsError(Errors.PRECISION.format(got=precision, expected=", ".join(PRECISIONS)))
+        raise SettingsError(f"model.precision is {precision!r}. Expected one of {', '.join(PRECISIONS)}.")
     if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
         return torch.float32
     if not has_bfloat16(device):
-        raise SettingsError(Errors.BFLOAT16.format(device=device.type))
+        raise SettingsError(
+            f'model.precision is "bfloat16", but this machine\'s {device.type} has no matrix multiplications in '
+            'bfloat16. Set it to "float32", or to "auto", which uses bfloat16 only if the machine has it.'
+        )
     return torch.bfloat16
 
 
@@ -71,7 +74,10 @@ def no_bilm(name: str | os.PathLike[str]) -> SettingsError:
     elif is_packed(name) and Path(name).exists():
         reason = "it is a packed file. Unpack it, and give its folder"
     return SettingsError(
-        Errors.BILM_UNKNOWN.format(got=shown(os.fspath(name)), reason=reason, expected=", ".join(PUBLISHED))
+        f"{shown(os.fspath(name))} names no biLM: {reason}. Expected the folder of a biLM or of a pretraining "
+        f"run, en_mini, or the name of a biLM in an installed package, such as en_midi, or of a published one "
+        f"({', '.join(PUBLISHED)}). "
+        "In a component's config this is model.bilm. For two files set options_file and weight_file."
     )
 
 
@@ -88,9 +94,9 @@ def refuse_other_names(options_file: str, weight_file: str) -> None:
     found = [names[0] for names in others if len(names) == 1]
     if found:
         raise SettingsError(
-            Errors.BILM_OTHER_NAMES.format(
-                folder=folder, missing=" and no ".join(file.name for file in missing), found=" and ".join(found)
-            )
+            f"{folder}: no {' and no '.join(file.name for file in missing)}, but it has {' and '.join(found)}. "
+            "Expected options.json and weights.hdf5: rename the files, or give both with options_file and "
+            "weight_file (in a component's config model.options_file and model.weight_file)."
         )
 
 
@@ -111,10 +117,17 @@ def check_files(options_file: File | None, weight_file: File | None, bilm: File 
     names = ("options_file", "weight_file")
     present = [name for name, file in zip(names, (options_file, weight_file)) if file is not None]
     if bilm is not None and present:
-        raise SettingsError(Errors.BILM_AND_FILES.format(bilm=shown(os.fspath(bilm)), files=" and ".join(present)))
+        raise SettingsError(
+            f"bilm is {shown(os.fspath(bilm))}, and {' and '.join(present)} is set too. Expected one of both: "
+            "bilm for a folder or a name, or options_file and weight_file for two files (in a component's config "
+            "they are model.bilm and so on)."
+        )
     if len(present) == 1:
         missing = names[1 - names.index(present[0])]
-        raise SettingsError(Errors.ONE_FILE.format(missing=missing, given=present[0]))
+        raise SettingsError(
+            f"{present[0]} is set, but {missing} is not. Set both to use a biLM of your own, or neither to use "
+            f"the embedded one (in a component's config they are model.{present[0]} and model.{missing})."
+        )
 
 
 def can_name_bilm(name: File) -> bool:
@@ -229,7 +242,9 @@ def _naming(setting: str) -> Iterator[None]:
     try:
         yield
     except ElmoError as error:
-        raise type(error)(Errors.FILE_SETTING.format(error=error, setting=setting)) from error
+        raise type(error)(
+            f"{error} The setting {setting} (model.{setting} in a component's config) points there."
+        ) from error
 
 
 CARD, CARD_CHARACTERS = "README.md", 100_000

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import Errors, SettingsError, shown
+from ..errors import MIX_FINITE, SettingsError, shown
 
 LayerNorm = Literal["none", "batch", "token"]
 # Added to the variance. "batch": AllenNLP's since 1.0 (tiny_value_of_dtype); before, it was 1e-12, as in bilm-tf.
@@ -44,14 +44,16 @@ class ScalarMix(nn.Module):
     ) -> None:
         super().__init__()
         if layer_norm not in get_args(LayerNorm):
-            raise SettingsError(Errors.MIX_LAYER_NORM.format(got=layer_norm))
+            raise SettingsError(f'layer_norm is {layer_norm!r}. Expected "none", "batch" or "token".')
         if initial_scalar_parameters is None:
             initial_scalar_parameters = [0.0] * layers
         initial = _numbers(initial_scalar_parameters)
         if len(initial) != layers:
-            raise SettingsError(Errors.MIX_PARAMETERS.format(got=len(initial), expected=layers))
+            raise SettingsError(
+                f"scalar_mix_parameters has {len(initial)} values. Expected {layers}: one for each layer of the mix."
+            )
         if not 0 <= dropout < 1:
-            raise SettingsError(Errors.MIX_DROPOUT.format(got=dropout))
+            raise SettingsError(f"dropout is {dropout}. Expected a number, at least 0 and less than 1.")
         self.layer_norm, self.dropout = layer_norm, dropout
         self.w = nn.Parameter(torch.tensor(initial), requires_grad=trainable)
         self.gamma = nn.Parameter(torch.ones(1), requires_grad=trainable)
@@ -72,7 +74,10 @@ class ScalarMix(nn.Module):
         Raises SettingsError if the number of layers is not that of w.
         """
         if len(layers) != len(self.w):
-            raise SettingsError(Errors.MIX_GIVEN.format(got=len(layers), expected=len(self.w)))
+            raise SettingsError(
+                f"the mix got {len(layers)} layers. Expected {len(self.w)}: the number in its setting layers, or "
+                "of its scalar_mix_parameters, must be the number of the biLM's layers."
+            )
         padding = None if mask is None else ~mask.bool()[..., None]
         if padding is not None:
             layers = layers.masked_fill(padding, 0.0)
@@ -98,7 +103,7 @@ def _numbers(parameters: Sequence[float]) -> list[float]:
             return [float(x) for x in parameters]
     except TypeError:  # not a sequence, or not of numbers
         pass
-    raise SettingsError(Errors.MIX_FINITE.format(got=shown(parameters)))
+    raise SettingsError(MIX_FINITE.format(got=shown(parameters)))
 
 
 def _normalised(layers: Tensor, mean: Tensor, variance: Tensor, epsilon: float) -> Tensor:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ..errors import Errors, SettingsError
+from ..errors import SettingsError
 from ..formats.softmax import DIVISOR, adaptive_shapes
 from .loops import NAMES, address, loops, triton_kernels
 
@@ -281,14 +281,25 @@ def check_cutoffs(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -> 
     """
     bounds = [0, *cutoffs, n_words]
     if not cutoffs or any(start >= stop for start, stop in pairwise(bounds)):
-        message = Errors.ADAPTIVE_WORDS
+        message = (
+            "training.softmax.cutoffs is {cutoffs}, but the vocabulary has {n_words} words. Expected one number "
+            "or more, from 1 to {most}, each larger than the one before: lower or leave out the last, or give a "
+            "larger vocabulary."
+        )
         raise SettingsError(message.format(cutoffs=list(cutoffs), n_words=n_words, most=n_words - 1))
     if projection_dim < DIVISOR:
-        raise SettingsError(Errors.ADAPTIVE_NARROW.format(projection_dim=projection_dim))
+        raise SettingsError(
+            f"projection_dim is {projection_dim}, too small for an adaptive softmax: its first cluster has a "
+            'quarter of that width. Expected 4 or more, or set training.softmax.kind to "sampled" or "full".'
+        )
     least = DIVISOR ** len(cutoffs)
     if projection_dim < least:
         most = max(n for n in range(len(cutoffs)) if projection_dim >= DIVISOR**n)
-        message = Errors.ADAPTIVE_WIDTH
+        message = (
+            "training.softmax.cutoffs has {n} numbers, too many for a projection_dim of {projection_dim}: each "
+            "cluster has a quarter of the width before it. Expected {most} at most, or a projection_dim of "
+            "{least:,} or more."
+        )
         raise SettingsError(message.format(n=len(cutoffs), projection_dim=projection_dim, most=most, least=least))
 
 

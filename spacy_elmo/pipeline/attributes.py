@@ -14,7 +14,7 @@ from spacy.tokens import Doc, Span, Token
 from thinc.api import get_array_module
 from thinc.types import Floats1d, Floats2d, Floats3d
 
-from ..errors import Errors, NotEmbeddedError, SettingsError
+from ..errors import NotEmbeddedError, SettingsError
 
 # suffixes of the keys. The last two cannot be part of an attribute's name, so that no other pipe uses the same keys
 LAYERS, VECTORS, MIX, TOKENS = "_layers", "", ":mix", ":tokens"
@@ -259,7 +259,10 @@ def _half(layers: Floats3d) -> Any:
     with np.errstate(over="ignore"):  # values that are too large become infinite, and raise below
         half: Any = layers.astype("float16")
     if get_array_module(half).isinf(half).any():
-        raise SettingsError(Errors.STORE_FLOAT16)
+        raise SettingsError(
+            'store is "layers_float16", but this biLM gives values beyond 65504, the largest of float16. Set '
+            'store to "layers".'
+        )
     return half
 
 
@@ -284,7 +287,10 @@ def _followed(part: Doc | Span, attr: str, values_of: Callable[[Block, Any], Any
     if not blocks:
         raise not_embedded(doc, attr)
     if (values := follow(part, blocks, values_of)) is None:
-        raise NotEmbeddedError(Errors.OTHER_TOKENS.format(attr=attr))
+        raise NotEmbeddedError(
+            f"the tokens here are not those that the ELMo vectors under {attr!r} belong to: the doc was joined "
+            "with one that has none, or its text is another. Run the pipe on it again."
+        )
     return values
 
 
@@ -294,7 +300,19 @@ def not_embedded(doc: Doc, attr: str) -> NotEmbeddedError:
     doc: a doc without layers and vectors.
     attr: name of the extension attributes.
     """
-    message = Errors.STORED_NONE if is_not_stored(doc, attr) else Errors.NOT_EMBEDDED
+    message = (
+        (
+            'this doc has no ELMo vectors under {attr!r}, because the pipe has store = "none": only components '
+            'that listen get them. Set store to "layers". For a saved pipeline whose pipe is named elmo: '
+            'spacy.load(path, config={{"components.elmo.store": "layers"}}).'
+        )
+        if is_not_stored(doc, attr)
+        else (
+            "this doc has no ELMo layers under {attr!r}: no elmo pipe with that attr has processed it, or they were "
+            "set to None, or the doc is a copy without them (as_doc without copy_user_data=True, a DocBin without "
+            'store_user_data=True). Add the pipe, nlp.add_pipe("elmo"), and run it on the doc.'
+        )
+    )
     return NotEmbeddedError(message.format(attr=attr))
 
 
@@ -311,7 +329,11 @@ def layers_of(part: Doc | Span, *, attr: str) -> Floats3d:
 
     def layers(block: Block, rows: Any) -> Any:
         if block.layers is None:
-            raise NotEmbeddedError(Errors.STORED_VECTORS.format(attr=attr))
+            raise NotEmbeddedError(
+                f"this doc has vectors under {attr!r}, but not the layers that they were made of. The pipe that "
+                'made them has store = "mix", or the doc is from a file that spacy elmo embed wrote without '
+                'layers. Set store to "layers", or embed the text again with --layers all.'
+            )
         return block.layers[:, rows].astype("f", copy=False)
 
     array = _stored(part, attr, LAYERS)

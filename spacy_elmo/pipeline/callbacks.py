@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 from spacy.language import Language
 from thinc.api import Model, NumpyOps
 
-from ..errors import Errors, SettingsError, shown
+from ..errors import SettingsError, shown
 from ..models.shim import bilm_shims
 from ..models.types import is_whole
 from .elmo import ElmoPipe
@@ -30,16 +30,19 @@ def build_gradual_unfreezing(
     Raises SettingsError if a setting cannot be used.
     """
     if not is_whole(start) or start < 0:
-        raise SettingsError(Errors.UNFREEZE_START.format(got=shown(start)))
+        raise SettingsError(f"start is {shown(start)}. Expected a whole number, 0 or more.")
     if not is_whole(every) or every < 1:
-        raise SettingsError(Errors.UNFREEZE_EVERY.format(got=shown(every)))
+        raise SettingsError(f"every is {shown(every)}. Expected a whole number, 1 or more.")
     if unit not in get_args(Unit):
-        raise SettingsError(Errors.UNFREEZE_UNIT.format(got=shown(unit)))
+        raise SettingsError(f'unit is {shown(unit)}. Expected "epoch" or "step".')
 
     def before_update(nlp: Language, info: dict[str, Any]) -> None:
         tuned = {name: other for name, other in nlp.components if isinstance(other, ElmoPipe) and not other.frozen}
         if pipe not in tuned:
-            raise SettingsError(Errors.UNFREEZE_PIPE.format(got=pipe, expected=", ".join(tuned) or "none"))
+            raise SettingsError(
+                f"pipe is {pipe!r}. Expected the name of an elmo pipe with frozen = false; there is "
+                f"{', '.join(tuned) or 'none'}."
+            )
         now = info[unit]
         parts = 0 if now < start else 1 + (now - start) // every
         for shim in bilm_shims(tuned[pipe].model):

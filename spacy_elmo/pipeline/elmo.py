@@ -17,7 +17,7 @@ from spacy.vocab import Vocab
 from thinc.api import Optimizer
 from thinc.types import Floats3d
 
-from ..errors import ElmoError, Errors, NotEmbeddedError, OtherLanguageWarning, SettingsError, shown
+from ..errors import MIX_FINITE, ElmoError, NotEmbeddedError, OtherLanguageWarning, SettingsError, shown
 from ..models.bilm import LayerCache, serve_component
 from ..models.saved import load_bytes, load_folder
 from ..models.shim import bilm_shims
@@ -76,7 +76,10 @@ def refuse_shared_model(pipe: HasModel) -> None:
     if is_shared():
         gc.collect()  # nobody may hold that pipe any more
     if is_shared():
-        raise SettingsError(Errors.MODEL_SHARED.format(name=pipe.name, other=_PIPES[id(pipe.model)].name))
+        raise SettingsError(
+            f"the elmo pipe {pipe.name!r} has the same model as the pipe {_PIPES[id(pipe.model)].name!r}, and a "
+            "model has the settings of one pipe. Give it a model of its own, for example model.copy()."
+        )
     _PIPES[id(pipe.model)] = pipe
 
 
@@ -98,17 +101,20 @@ def check_settings(
     scalar_mix_parameters: finite numbers, or None.
     """
     if not frozen and "settings" in model.attrs and model.attrs["settings"].stateful:
-        raise SettingsError(Errors.STATEFUL_TUNED)
+        raise SettingsError("model.stateful is true and frozen is false. Set stateful to false, or frozen to true.")
     if not is_whole(max_batch_tokens):
-        raise SettingsError(Errors.WHOLE_NUMBER.format(name="max_batch_tokens", got=max_batch_tokens))
+        raise SettingsError(f"{'max_batch_tokens'} is {max_batch_tokens!r}. Expected a whole number.")
     if max_batch_tokens < 1:
-        raise SettingsError(Errors.MAX_BATCH_TOKENS.format(got=max_batch_tokens))
+        raise SettingsError(f"max_batch_tokens is {max_batch_tokens}. Expected 1 or more; 8192 is the default.")
     if store not in get_args(Store):
-        raise SettingsError(Errors.STORE.format(got=store, expected=", ".join(get_args(Store))))
+        raise SettingsError(f"store is {store!r}. Expected one of {', '.join(get_args(Store))}.")
     if store == "none" and set_vectors:
-        raise SettingsError(Errors.STORE_NO_VECTORS)
+        raise SettingsError(
+            'set_vectors is true, but store is "none", so .vector would have nothing to read. Set store to '
+            '"layers", "layers_float16" or "mix", or set_vectors to false.'
+        )
     if scalar_mix_parameters is not None and not all(map(is_number, scalar_mix_parameters)):
-        raise SettingsError(Errors.MIX_FINITE.format(got=shown(scalar_mix_parameters)))
+        raise SettingsError(MIX_FINITE.format(got=shown(scalar_mix_parameters)))
 
 
 def check_training_settings(learn_rate_factor: float, cache_mb: int) -> None:
@@ -118,9 +124,11 @@ def check_training_settings(learn_rate_factor: float, cache_mb: int) -> None:
     cache_mb: a whole number from 0 on.
     """
     if not (is_number(learn_rate_factor) and learn_rate_factor > 0):
-        raise SettingsError(Errors.FACTOR.format(got=shown(learn_rate_factor)))
+        raise SettingsError(f"learn_rate_factor is {shown(learn_rate_factor)}. Expected a finite number above 0.")
     if not is_whole(cache_mb) or cache_mb < 0:
-        raise SettingsError(Errors.CACHE_MB.format(got=shown(cache_mb)))
+        raise SettingsError(
+            f"cache_mb is {shown(cache_mb)}. Expected a whole number of MiB, 0 or more; 0 caches nothing in memory."
+        )
 
 
 def language_of(model: BiLMModel) -> str | None:
@@ -246,7 +254,10 @@ class ElmoPipe(Listening, Facts, TrainablePipe):
         """
         docs = list(docs)
         if len(docs) != len(scores):
-            raise SettingsError(Errors.MODEL_DOCS.format(got=len(scores), expected=len(docs)))
+            raise SettingsError(
+                f"the model returned {len(scores)} arrays for {len(docs)} docs. Expected (layers, tokens, width) "
+                "for each doc."
+            )
         for doc, layers in zip(docs, scores):
             annotate(doc, self.attr, layers, self._weights(layers.shape[0]), self.store)
             if self.set_vectors:
@@ -258,7 +269,10 @@ class ElmoPipe(Listening, Facts, TrainablePipe):
         if parameters is None:
             parameters = [0.0] * layers
         if len(parameters) != layers:
-            raise SettingsError(Errors.MIX_LAYERS.format(got=len(parameters), expected=layers))
+            raise SettingsError(
+                f"scalar_mix_parameters has {len(parameters)} weights. Expected {layers}: one for each layer of "
+                "the biLM."
+            )
         return mix_parameters(parameters)
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
@@ -330,7 +344,10 @@ class ElmoPipe(Listening, Facts, TrainablePipe):
         losses.setdefault(self.name, 0.0)
         docs = [example.predicted for example in examples]
         if self.store == "mix" and self.listeners:
-            raise NotEmbeddedError(Errors.STORED_MIX.format(attr=self.attr))
+            raise NotEmbeddedError(
+                f"this doc has the mixed vectors under {self.attr!r} but not the layers, because the pipe has "
+                'store = "mix". Set store to "layers".'
+            )
         if self.frozen:
             self.cache.open()
         if self.frozen or not self.upstreams:
@@ -455,10 +472,16 @@ def make_elmo(
     """
     for other, pipe in nlp.components:
         if isinstance(pipe, ElmoPipe) and pipe.attr == attr:
-            raise SettingsError(Errors.ATTR_TWICE.format(attr=attr, other=other))
+            raise SettingsError(
+                f"attr is {attr!r}, but the pipe {other!r} has the same. Set attr of one of them to another name: "
+                "a doc has one set of layers under each name."
+            )
     language = language_of(model)
     if language is not None and nlp.lang not in (language, "xx", None):
-        warning = Errors.OTHER_LANGUAGE.format(name=name, language=language, lang=nlp.lang)
+        warning = (
+            f"the biLM of the pipe {name!r} was trained on the language {language!r}, but the pipeline's is "
+            f"{nlp.lang!r}, so its vectors may be useless. Set model.bilm to the folder of a biLM of {nlp.lang!r}."
+        )
         warnings.warn(warning, OtherLanguageWarning, stacklevel=2)
     return ElmoPipe(
         nlp.vocab,

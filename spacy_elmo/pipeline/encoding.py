@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from thinc.api import to_numpy
 from tqdm import tqdm
 
-from ..errors import Errors, SettingsError, shown
+from ..errors import SettingsError, shown
 from ..formats.text import Unusable, encodable
 from .attributes import mean_vector
 from .elmo import ElmoPipe
@@ -39,12 +39,14 @@ def encode(
     texts that fail; and the errors of its pipes. A pipe with store = "none" raises NotEmbeddedError.
     """
     if not isinstance(nlp, Language):
-        raise SettingsError(Errors.ENCODE_PIPELINE.format(got=shown(nlp)))
+        raise SettingsError(
+            f"the pipeline is {shown(nlp)}. Expected what spacy.load or spacy.blank returns, then the texts."
+        )
     name, pipe = _find(nlp, elmo)
     alone = isinstance(texts, str | Doc)
     inputs = _checked([texts] if isinstance(texts, str | Doc) else texts)
     if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
-        raise SettingsError(Errors.EMBED_BATCH_SIZE.format(got=batch_size))
+        raise SettingsError(f"batch_size is {batch_size!r}. Expected a whole number, 1 or more.")
     rows: list[npt.NDArray[np.float32]] = []
     docs = nlp.pipe(inputs, batch_size=batch_size, disable=nlp.pipe_names[nlp.pipe_names.index(name) + 1 :])
     # disable = None: the bar is hidden if stderr is not a terminal
@@ -52,7 +54,10 @@ def encode(
     for doc in tqdm(docs, total=len(inputs), unit=" texts", disable=hidden):
         rows.append(to_numpy(mean_vector(doc, attr=pipe.attr)))
     if len(rows) < len(inputs):
-        raise SettingsError(Errors.ENCODE_LOST.format(got=len(rows), expected=len(inputs)))
+        raise SettingsError(
+            f"{len(rows)} docs came out of the pipeline for {len(inputs)} texts, because its error handler leaves "
+            "out those that fail. Expected a doc for each text: remove the handler, or those texts."
+        )
     vectors = np.stack(rows) if rows else np.zeros((0, pipe.width or 0), np.float32)
     return vectors[0] if alone else vectors
 
@@ -60,17 +65,17 @@ def encode(
 def _checked(texts: Iterable[str | Doc]) -> list[str | Doc]:
     """Return the texts as spaCy accepts them. Raises SettingsError if one is neither a string nor a doc."""
     if not isinstance(texts, Iterable):
-        raise SettingsError(Errors.ENCODE_TEXTS.format(got=shown(texts), expected="Doc"))
+        raise SettingsError(f"the texts are {shown(texts)}. Expected strings, as in a list; or one string or {'Doc'}.")
     inputs: list[str | Doc] = []
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str | Doc):
-            raise SettingsError(Errors.ENCODE_KIND.format(number=number, got=shown(text), expected="a Doc"))
+            raise SettingsError(f"text {number} is {shown(text)}. Expected a string or {'a Doc'}.")
         try:
             inputs.append(
                 encodable(str(text)) if isinstance(text, str) else text
             )  # spaCy refuses subclasses, as numpy has them
         except Unusable as error:
-            raise SettingsError(Errors.ENCODE_UNUSABLE.format(number=number, reason=error)) from error
+            raise SettingsError(f"text {number} has {error}. Change it.") from error
     return inputs
 
 
@@ -78,10 +83,17 @@ def _find(nlp: Language, elmo: str | None) -> tuple[str, ElmoPipe]:
     """Return the name of the elmo pipe, and the pipe."""
     pipes = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, ElmoPipe)}
     if not pipes:
-        raise SettingsError(Errors.ENCODE_NO_PIPE.format(got=", ".join(nlp.pipe_names) or "no pipes"))
+        raise SettingsError(
+            f"the pipeline has no elmo pipe that is enabled; it has {', '.join(nlp.pipe_names) or 'no pipes'}. "
+            'Expected one: add it with nlp.add_pipe("elmo").'
+        )
     if elmo is not None and elmo not in pipes:
-        raise SettingsError(Errors.ENCODE_NAME.format(got=shown(elmo), expected=", ".join(pipes)))
+        raise SettingsError(
+            f"elmo is {shown(elmo)}. Expected the name of an elmo pipe that is enabled: {', '.join(pipes)}."
+        )
     if elmo is None and len(pipes) > 1:
-        raise SettingsError(Errors.ENCODE_SEVERAL.format(expected=", ".join(pipes)))
+        raise SettingsError(
+            f"the pipeline has several elmo pipes. Expected the name of one of them as elmo: {', '.join(pipes)}."
+        )
     name = next(iter(pipes)) if elmo is None else elmo
     return name, pipes[name]

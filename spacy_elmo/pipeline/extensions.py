@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span, Token
 from spacy.tokens.underscore import Underscore
 from thinc.types import Floats1d, Floats2d, Floats3d, FloatsXd
 
-from ..errors import Errors, LostVectorsWarning, NotEmbeddedError, SettingsError
+from ..errors import LostVectorsWarning, NotEmbeddedError, SettingsError
 from .attributes import (
     LAYERS,
     VECTORS,
@@ -63,7 +63,12 @@ def _similarity(part: Part, other: Part) -> float:
     except ValueError:  # a lexeme of a vocabulary without vectors
         b = np.zeros(0, "f")
     if a.shape != b.shape:
-        raise SettingsError(Errors.OTHER_VECTORS.format(width=a.shape[0], got=b.shape[0]))
+        raise SettingsError(
+            f"this has an ELMo vector of width {a.shape[0]}, but what it is compared with has a vector of width "
+            f"{b.shape[0]}: no ELMo vector, or one of another biLM. Run the same pipe on both; a lexeme, "
+            "nlp.vocab[word], stands in no sentence and has no ELMo vector. If a doc was embedded and then "
+            "written, or sent by another process, call spacy_elmo.restore_vectors(doc)."
+        )
     norms = float((a**2).sum() ** 0.5) * float((b**2).sum() ** 0.5)
     return float(np.clip(float(a @ b) / norms, -1.0, 1.0)) if norms else 0.0
 
@@ -98,7 +103,17 @@ def restore_lost_hooks(part: Part) -> None:
 def warn_in_worker() -> None:
     """Issue a LostVectorsWarning if multiprocessing has started this process: its docs will be sent without hooks."""
     if multiprocessing.parent_process() is not None:
-        warnings.warn(Errors.HOOKS_LOST, LostVectorsWarning, stacklevel=2)
+        warnings.warn(
+            (
+                "set_vectors is true in a worker process, such as those of nlp.pipe with n_process. spaCy does not "
+                "send what set_vectors sets: in the process that gets the docs, .vector has the shape (0,). There, "
+                "iterate over spacy_elmo.restore_vectors(nlp.pipe(...)), or read doc._.elmo before .vector, which "
+                "restores it too. A worker can't see whether that is done. If it is, silence this warning before "
+                'nlp.pipe with warnings.filterwarnings("ignore", category=spacy_elmo.errors.LostVectorsWarning).'
+            ),
+            LostVectorsWarning,
+            stacklevel=2,
+        )
 
 
 def clear(doc: Doc, value: Any, *, attr: str) -> None:
@@ -111,13 +126,17 @@ def clear(doc: Doc, value: Any, *, attr: str) -> None:
     Raises SettingsError if value is not None.
     """
     if value is not None:
-        raise SettingsError(Errors.SET_VALUE.format(attr=attr, got=type(value).__name__))
+        raise SettingsError(
+            f"doc._.{attr} can only be set to None, which frees the layers. Got {type(value).__name__}."
+        )
     remove(doc, attr)
 
 
 def _refuse(part: Span | Token, value: Any, *, attr: str) -> None:
     """Raise SettingsError: the setter of attributes of tokens and spans. Without one spaCy would ignore the value."""
-    raise SettingsError(Errors.SET_PART.format(attr=attr))
+    raise SettingsError(
+        f"the attributes of tokens and spans can't be set. To free the layers of a doc, set doc._.{attr} to None."
+    )
 
 
 def _layers(part: Doc | Span, *, attr: str) -> Floats3d:
@@ -161,16 +180,21 @@ def register(attr: str) -> None:
     Raises SettingsError if attr cannot be used as a name, or another package has set an extension of this name.
     """
     if not attr.isidentifier():
-        raise SettingsError(Errors.ATTR.format(got=attr))
+        raise SettingsError(
+            f"attr is {attr!r}. Expected a Python identifier, since it names the attributes doc._.{attr} and so on."
+        )
     if keyword.iskeyword(attr) or attr.startswith("_") or hasattr(Underscore, attr):
-        raise SettingsError(Errors.ATTR_RESERVED.format(got=attr))
+        raise SettingsError(f"attr is {attr!r}, a name that spaCy or Python uses itself. Set attr to another name.")
     missing = []
     for owner, suffix, getter in _GETTERS:
         name = attr + suffix
         if not owner.has_extension(name):
             missing.append((owner, name, getter))
         elif getattr(owner.get_extension(name)[2], "func", None) is not getter:
-            raise SettingsError(Errors.ATTR_TAKEN.format(attr=attr, owner=owner.__name__, name=name))
+            raise SettingsError(
+                f"attr is {attr!r}, but {owner.__name__}._.{name} was set by something else. Set attr to another "
+                "name, or remove that extension."
+            )
     for owner, name, getter in missing:
         setter = partial(clear if owner is Doc else _refuse, attr=attr)
         owner.set_extension(name, getter=partial(getter, attr=attr), setter=setter)

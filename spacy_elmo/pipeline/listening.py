@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, Optimizer
 from thinc.types import Floats3d
 
-from ..errors import Errors, NotEmbeddedError, SettingsError, UnusedLayersWarning
+from ..errors import NotEmbeddedError, SettingsError, UnusedLayersWarning
 from ..models.listener import Replacement, Source, Step, Upstream, listeners_in
 from ..models.shim import bilm_shims
 from ..models.types import BiLMModel
@@ -98,7 +98,10 @@ class DocLayers:
 
         followed: Floats3d | None = follow(doc, [held.block], values_of)
         if followed is None:
-            raise NotEmbeddedError(Errors.OTHER_TOKENS.format(attr=self.attr))
+            raise NotEmbeddedError(
+                f"the tokens here are not those that the ELMo vectors under {self.attr!r} belong to: the doc was "
+                "joined with one that has none, or its text is another. Run the pipe on it again."
+            )
         return followed
 
 
@@ -249,7 +252,14 @@ class Listening:
         readers = [upstream.id for upstream in self.upstreams]
         if held and not readers and not self._warned_of_no_listener:
             self._warned_of_no_listener = True
-            warnings.warn(Errors.STORE_UNUSED.format(name=self.name), UnusedLayersWarning, stacklevel=3)
+            warnings.warn(
+                (
+                    f'the pipe {self.name!r} has store = "none", but no component listens to it: what it computes '
+                    'is dropped. Set store to "layers", or remove the pipe. This warning is given once.'
+                ),
+                UnusedLayersWarning,
+                stacklevel=3,
+            )
         for i, doc in enumerate(docs):
             self._doc_layers.drop(doc)
             if held:
@@ -319,11 +329,17 @@ class Listening:
         for listener in self.listeners:
             if width is not None and listener.get_dim("nO") != width:
                 raise SettingsError(
-                    Errors.LISTENER_WIDTH.format(width=listener.get_dim("nO"), got=width, pipe=self.name)
+                    f"width is {listener.get_dim('nO')} in a component's spacy-elmo.Listener.v1, but the biLM of "
+                    f"the pipe {self.name!r} gives {width}. Set width to {width}, or use the biLM that the "
+                    "component was trained with."
                 )
         for name, component in nlp.components if nlp is not None else []:
             if name in self._listener_map and isinstance(component, EntityLinker):
-                raise SettingsError(Errors.LISTENER_LINKER.format(name=name))
+                raise SettingsError(
+                    f"the component {name!r} is an entity_linker, which works on copies of the docs, and the "
+                    "copies have no layers. Give it spacy-elmo.BiLM.v1 as source, in place of "
+                    "spacy-elmo.Listener.v1."
+                )
 
     def find_listeners(self, component: Any) -> None:
         """Feed the listeners of a component that ask for this pipe.
@@ -333,10 +349,16 @@ class Listening:
         Raises SettingsError if it is an elmo pipe with the same attr, or this pipe, which spaCy lets a user source.
         """
         if component is self:
-            raise SettingsError(Errors.PIPE_TWICE.format(name=self.name))
+            raise SettingsError(
+                f"{self.name!r} is twice in the pipeline: add_pipe(..., source=...) adds the same pipe, not a "
+                "copy. Remove one of them, or source the second from a pipeline that you load again."
+            )
         if isinstance(component, Listening):
             if component.source.attr == self.source.attr:
-                raise SettingsError(Errors.ATTR_TWICE.format(attr=self.source.attr, other=self.name))
+                raise SettingsError(
+                    f"attr is {self.source.attr!r}, but the pipe {self.name!r} has the same. Set attr of one of "
+                    "them to another name: a doc has one set of layers under each name."
+                )
             component._found_by.append(self.name)
         model = getattr(component, "model", None)
         if isinstance(model, Model):

@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.training.loggers import console_logger
 from thinc.api import Model, to_numpy
 
-from ..errors import CommandError, Errors
+from ..errors import CommandError
 from ..models.listener import source_name
 from ..models.scalar_mix import NAME, softmax
 
@@ -140,4 +140,6 @@ def _write(path: str, mode: str, text: str) -> None:
         with Path(path).open(mode, encoding="utf8") as file:
             file.write(text)
     except OSError as error:
-        raise CommandError(Errors.LOGGER_FILE.format(path=path, reason=error)) from error
+        raise CommandError(
+            f"{path}: can't be written ({error}). Set output_file of spacy-elmo.MixLogger.v1 to another path."
+        ) from error

@@ -9,7 +9,7 @@ from spacy import util
 from spacy.language import Language
 from spacy.util import is_package
 
-from ..errors import CommandError, ElmoError, Errors
+from ..errors import CommandError, ElmoError
 from ..formats.names import folders_of_packages, is_named
 from ..formats.options import BiLMOptions
 from ..models.shim import BiLMShim, bilm_shims
@@ -45,10 +45,18 @@ def not_loaded(pipeline: str, error: Exception) -> CommandError:
     """
     best = Path(pipeline) / "model-best"
     if (best / "config.cfg").is_file():
-        return CommandError(Errors.PIPE_OF_TRAINING.format(folder=pipeline, best=best))
+        return CommandError(
+            f"{pipeline}: the folder that spacy train wrote pipelines to. Expected one of them: give {best}."
+        )
     if not Path(pipeline).exists() and (pipeline == EMBEDDED or is_named(pipeline)):
-        return CommandError(Errors.PIPE_IS_BILM.format(got=pipeline))
-    return CommandError(Errors.PIPE_LOAD.format(pipeline=pipeline, reason=str(error) or type(error).__name__))
+        return CommandError(
+            f"{pipeline}: the name of a biLM. Expected a saved pipeline, such as the model-best that spacy train "
+            "writes: give its folder or package."
+        )
+    return CommandError(
+        f"{pipeline}: can't be loaded ({str(error) or type(error).__name__}). Expected the folder of a saved "
+        "spaCy pipeline, or the name of an installed one."
+    )
 
 
 def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
@@ -58,7 +66,10 @@ def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
         raise not_loaded(pipeline, error) from error
     pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, ElmoPipe)}
     if not pipes:
-        raise CommandError(Errors.PIPE_NONE.format(pipeline=pipeline, got=", ".join(nlp.pipe_names) or "no pipes"))
+        raise CommandError(
+            f"{pipeline}: no elmo pipe; the pipeline has {', '.join(nlp.pipe_names) or 'no pipes'}. Expected one: "
+            'give another pipeline, or add the pipe with nlp.add_pipe("elmo") and save it.'
+        )
     return nlp, pipes
 
 
@@ -88,9 +99,13 @@ def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPip
     """
     nlp, pipes = _load(pipeline)
     if name is not None and name not in pipes:
-        raise CommandError(Errors.PIPE_NAME.format(pipeline=pipeline, got=name, expected=", ".join(pipes)))
+        raise CommandError(
+            f"{pipeline}: --pipe is {name!r}. Expected the name of an elmo pipe of the pipeline: {', '.join(pipes)}."
+        )
     if name is None and len(pipes) > 1:
-        raise CommandError(Errors.PIPE_SEVERAL.format(pipeline=pipeline, got=", ".join(pipes)))
+        raise CommandError(
+            f"{pipeline}: several elmo pipes, {', '.join(pipes)}. Expected the name of one of them with --pipe."
+        )
     return nlp, pipes[next(iter(pipes)) if name is None else name]
 
 
@@ -140,4 +155,7 @@ def _name_of(shim: BiLMShim, known: Mapping[str, BiLMShim]) -> str | None:
 def _shim_of(pipeline: str, pipe: ElmoPipe) -> BiLMShim:
     for shim in bilm_shims(pipe.model):
         return shim
-    raise CommandError(Errors.PIPE_NO_BILM.format(pipeline=pipeline, name=pipe.name))
+    raise CommandError(
+        f"{pipeline}: the model of the pipe {pipe.name!r} holds no biLM. Expected one made by spacy-elmo.BiLM.v1: "
+        "give another pipeline or pipe."
+    )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CheckpointError, ElmoError, Errors, ProcessError, SettingsError
+from ..errors import CheckpointError, ElmoError, ProcessError, SettingsError
 from ..formats.characters import boundary_ids, words_to_ids
 from .prepared import PreparedCorpus
 from .vocabulary import END, START, Vocabulary
@@ -230,7 +230,11 @@ class Streams:
         if not inside.all():
             wrong = int(np.argmin(inside))
             place = f"epoch {epoch[wrong]}, sentence {position[wrong]}, word {offset[wrong]}"
-            raise CheckpointError(Errors.CHECKPOINT_PLACE.format(stream=wrong, place=place))
+            raise CheckpointError(
+                f"a checkpoint has the stream {wrong} at {place}, but this run's text has nothing there. The "
+                "checkpoint is not of this run: delete it, and the one before it is used, or start a new run in "
+                "another output folder."
+            )
         self.epoch, self.position, self.offset = epoch, position, offset
         self._rows = [None] * self.count
 
@@ -411,7 +415,12 @@ class ReadAhead:
                 part = pipe.recv()
             except (EOFError, OSError):
                 process.join(1)
-                return ProcessError(Errors.READER_DIED.format(code=process.exitcode, readers=self.readers))
+                return ProcessError(
+                    f"a process that reads the text has ended (exit code {process.exitcode}). If it was killed "
+                    f"for want of memory (-9), set training.readers, which is {self.readers}, lower. If the files "
+                    "of the run's corpus were changed (-7), start a new run. Otherwise the same command, without "
+                    "--restart, goes on from the last checkpoint."
+                )
             if isinstance(part, ElmoError):
                 return part
             parts.append(part)
@@ -434,7 +443,10 @@ def check_readers(readers: int, streams: int) -> None:
     """
     if readers and streams % readers:
         divisors = [str(number) for number in range(1, min(streams, 256) + 1) if streams % number == 0]
-        raise SettingsError(Errors.READERS.format(got=readers, streams=streams, divisors=", ".join(divisors)))
+        raise SettingsError(
+            f"training.readers is {readers}. Expected 0 or a number that divides the {streams} streams of a "
+            f"process: {', '.join(divisors)}."
+        )
 
 
 def _read(

@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CheckpointError, ElmoError, Errors
+from ..errors import FILE_UNWRITABLE, CheckpointError, ElmoError
 from ..formats.atomic import replacing, writing
 from ..formats.hdf5 import check_storage
 
@@ -173,10 +173,13 @@ class Checkpoints:
                 problems.append(str(error))
                 continue
             for problem in problems:
-                report(Errors.CHECKPOINT_BEFORE.format(problem=problem))
+                report(f"{problem} The checkpoint before it is used.")
             return step, arrays
         if problems:
-            raise CheckpointError(Errors.CHECKPOINTS_ALL.format(folder=self.folder, problems=" ".join(problems)))
+            raise CheckpointError(
+                f"{self.folder}: no checkpoint can be used. Delete them to start from the beginning, or put an "
+                f"undamaged one there. {' '.join(problems)}"
+            )
         return None
 
     def exist(self) -> bool:
@@ -213,7 +216,9 @@ def _image(path: Path, step: int, arrays: Mapping[str, Array]) -> bytes:
                     raise TypeError(f"it is of type {array.dtype}")
                 file.create_dataset(name, data=array)
             except _DAMAGE as error:
-                raise CheckpointError(Errors.CHECKPOINT_ARRAY.format(path=path, name=name, reason=error)) from error
+                raise CheckpointError(
+                    f"{path}: the array {name} can't be stored ({error}). Expected numbers."
+                ) from error
         file.flush()
         image: bytes = file.id.get_file_image()
     return image
@@ -230,9 +235,13 @@ def _store(temporary: Path, path: Path, parts: Iterable[bytes]) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)  # before the free space is measured
         if error.errno not in _FULL:
-            raise CheckpointError(Errors.FILE_UNWRITABLE.format(path=path, reason=error)) from error
+            raise CheckpointError(FILE_UNWRITABLE.format(path=path, reason=error)) from error
         needed, free = sum(map(len, parts)), shutil.disk_usage(path.parent).free
-        message = Errors.CHECKPOINT_FULL.format(path=path, reason=error.strerror, needed=needed, free=free)
+        message = (
+            f"{path}: can't be written ({error.strerror}): it needs {needed:,} bytes, and {free:,} are free on "
+            "the disk. Make room, or raise the quota or the limit. Then the same command, without --restart, "
+            "goes on from the checkpoint before."
+        )
         raise CheckpointError(message) from error
 
 
@@ -264,12 +273,16 @@ def _read(path: Path, step: int) -> dict[str, Array]:
         with h5py.File(path, "r") as file:
             got = file.attrs["step"]
             if got != step:
-                raise CheckpointError(Errors.CHECKPOINT_STEP.format(path=path, got=got, expected=step))
+                raise CheckpointError(
+                    f"{path}: a checkpoint of step {got}. Expected that of step {step}: the file was renamed."
+                )
             file.visititems(visit)
     except ElmoError:
         raise
     except _DAMAGE as error:
-        raise CheckpointError(Errors.CHECKPOINT_DAMAGED.format(path=path, reason=error)) from error
+        raise CheckpointError(
+            f"{path}: can't be used ({error}). Expected a checkpoint that was not changed since it was written."
+        ) from error
     return arrays
 
 
@@ -282,7 +295,7 @@ def _check(dataset: h5py.Dataset, name: str) -> None:
 
 def _check_digest(path: Path) -> None:
     if not path.is_file():
-        raise CheckpointError(Errors.CHECKPOINT_FORMAT.format(path=path))
+        raise CheckpointError(f"{path}: not a checkpoint. Expected a file that spacy elmo pretrain wrote.")
     digest = hashlib.sha256()
     with path.open("rb") as file:
         block = file.read(_BLOCK)
@@ -292,5 +305,8 @@ def _check_digest(path: Path) -> None:
     if block == expected.ljust(_BLOCK, b"\0"):
         return
     if block.startswith(_TITLE):
-        raise CheckpointError(Errors.CHECKPOINT_DAMAGED.format(path=path, reason="its SHA-256 differs"))
-    raise CheckpointError(Errors.CHECKPOINT_FORMAT.format(path=path))
+        raise CheckpointError(
+            f"{path}: can't be used ({'its SHA-256 differs'}). Expected a checkpoint that was not changed since "
+            "it was written."
+        )
+    raise CheckpointError(f"{path}: not a checkpoint. Expected a file that spacy elmo pretrain wrote.")

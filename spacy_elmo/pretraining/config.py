@@ -6,7 +6,7 @@ from dataclasses import Field, dataclass, field, fields
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
-from ..errors import Errors, SettingsError, shown
+from ..errors import SettingsError, shown
 from ..formats.options import BiLMOptions
 
 _RULE, _HELP = "rule", "help"
@@ -117,7 +117,7 @@ def check_section(section: Any) -> None:
 
 def refuse(key: str, value: object, expected: str) -> None:
     """Raise SettingsError."""
-    raise SettingsError(Errors.CONFIG_VALUE.format(key=key, got=shown(value), expected=expected))
+    raise SettingsError(f"{key} is {shown(value)}. Expected {expected}.")
 
 
 def _metadata(fits: Callable[[Any], bool], expected: str, optional: bool) -> Metadata:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from thinc.api import Config
 
-from ..errors import ElmoError, Errors, SettingsError
+from ..errors import ElmoError, SettingsError
 from ..formats.atomic import replacing, writing
 from ..formats.options import KEYS, BiLMOptions, read_options
 from ..formats.text import name_of
@@ -89,10 +89,18 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
             written = Config().from_str(raw.decode("utf8"), interpolate=False)
             check_limits(written)
         tree = _merged(_defaults(PretrainConfig), _unescaped(written))
-        _refuse_unknown(tree, Errors.CONFIG_UNKNOWN)
+        _refuse_unknown(
+            tree, "no such settings: {got}. Expected the names that spacy elmo init-pretrain-config writes."
+        )
     for key, value in (overrides or {}).items():
         _override(tree, key, value)
-    _refuse_unknown(tree, Errors.CONFIG_UNKNOWN_OPTION)
+    _refuse_unknown(
+        tree,
+        (
+            "no such settings: {got}, given on the command line. Expected the names that spacy elmo "
+            "init-pretrain-config writes."
+        ),
+    )
     with _in_file(path):
         with _parsing():
             tree = Config(tree, is_interpolated=False).interpolate()
@@ -163,11 +171,14 @@ def _unescaped(tree: Mapping[str, Any]) -> Tree:
 def _override(tree: Tree, key: str, value: object) -> None:
     *sections, name = key.split(".")
     if not sections:
-        raise SettingsError(Errors.CONFIG_OVERRIDE.format(key=key))
+        raise SettingsError(f"--{key}: expected a setting in a section, like --training.epochs 2.")
     for section in sections:
         tree = tree.setdefault(section, {})
         if not isinstance(tree, dict):
-            raise SettingsError(Errors.CONFIG_UNKNOWN_OPTION.format(got=key))
+            raise SettingsError(
+                f"no such settings: {key}, given on the command line. Expected the names that spacy elmo "
+                "init-pretrain-config writes."
+            )
     tree[name] = value
 
 
@@ -177,7 +188,7 @@ def _in_file(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except ElmoError as error:
-        raise type(error)(Errors.CONFIG_IN_FILE.format(path=path, error=error)) from error
+        raise type(error)(f"{path}: {error}") from error
 
 
 @contextmanager
@@ -187,7 +198,9 @@ def _parsing() -> Iterator[None]:
         yield
     except (OSError, ValueError, configparser.Error, LookupError, TypeError, AttributeError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__  # thinc's have several lines
-        raise SettingsError(Errors.CONFIG_UNREADABLE.format(reason=reason)) from error
+        raise SettingsError(
+            f"not a configuration ({reason}). Expected sections and settings as spaCy's configs have."
+        ) from error
 
 
 def _known(section: type = PretrainConfig, prefix: str = "") -> Iterator[str]:
@@ -231,7 +244,9 @@ def _build(section: type, tree: Tree, prefix: str) -> Any:
         if hints[field.name] is BiLMOptions:
             values[field.name] = _bilm(tree)
         elif tree.get(field.name) is None and field.default is MISSING and field.default_factory is MISSING:
-            raise SettingsError(Errors.CONFIG_MISSING.format(key=key))
+            raise SettingsError(
+                f"{key} is missing. Expected a value for it: set it in the file, or with --{key} VALUE."
+            )
         elif is_dataclass(hints[field.name]):
             if not isinstance(tree[field.name], dict):
                 refuse(key, tree[field.name], f"the section [{key}]")
@@ -246,7 +261,10 @@ def _bilm(tree: Tree) -> BiLMOptions:
         return BiLMOptions.from_dict(tree["bilm"], "[bilm]")
     init = tree["paths"].get("init") if isinstance(tree["paths"], dict) else None
     if not isinstance(init, str):
-        raise SettingsError(Errors.CONFIG_NO_BILM)
+        raise SettingsError(
+            "the section [bilm] is missing. Expected the sizes of the biLM, with the same keys as options.json, "
+            "or paths.init: the folder of a biLM to start from, whose sizes are then used."
+        )
     folder = bilm_folder(init)
     refuse_new_run(folder)
     return read_options(folder / OPTIONS)

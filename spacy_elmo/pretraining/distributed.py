@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ..errors import ElmoError, Errors, OtherProcessError, ProcessError, SettingsError, shown
+from ..errors import ElmoError, OtherProcessError, ProcessError, SettingsError, shown
 
 _MOST = 2**31 - 1  # torch.distributed counts processes in a C int
 _LAST_PORT = 2**16 - 1
@@ -62,7 +62,10 @@ def _number(name: str, least: int, most: int) -> int:
 
 def _refuse(name: str, expected: str) -> NoReturn:
     got = shown(os.environ[name]) if name in os.environ else "not set"
-    raise ProcessError(Errors.PROCESS_VARIABLE.format(name=name, got=got, expected=expected))
+    raise ProcessError(
+        f"the environment variable {name} is {got}. Expected {expected}: torchrun sets it. Start the run with "
+        "torchrun, or unset WORLD_SIZE to train in one process."
+    )
 
 
 TIMEOUT = timedelta(minutes=10)  # of operations that all processes reach at about the same time
@@ -192,7 +195,9 @@ class Group:
         reporter = self.size - highest
         if failed is not None and reporter == self.rank:
             raise failed
-        raise OtherProcessError(Errors.PROCESS_FAILED.format(rank=reporter)) from failed
+        raise OtherProcessError(
+            f"process {reporter} of this run has ended with an error, which it prints itself."
+        ) from failed
 
     def _largest(self, number: int, patient: dist.ProcessGroup | None = None) -> int:
         value = torch.tensor([number], device=self.device if patient is None else "cpu")
@@ -215,7 +220,11 @@ def _errors_of_others() -> Iterator[None]:
     except RuntimeError as error:
         # the message without the location in their source code before it, and the advice after it
         reason = re.sub(r"^\[\S*\] ", "", str(error).strip().split("\n")[0]).split(". ")[0]
-        raise ProcessError(Errors.PROCESS_DIED.format(reason=reason)) from error
+        raise ProcessError(
+            f"another process of this run has died, or can't be reached ({reason}). Start the run again, without "
+            "--restart: it goes on from the last checkpoint, with any number of processes that divides "
+            "training.streams."
+        ) from error
 
 
 @contextmanager
@@ -233,7 +242,10 @@ def processes(device: str) -> Iterator[Group]:
     gpu = local_rank()
     where = torch.device(device, gpu) if device == "cuda" else torch.device(device)
     if device == "cuda" and torch.cuda.device_count() <= gpu:
-        raise SettingsError(Errors.NO_GPU.format(got=torch.cuda.device_count(), expected=gpu + 1))
+        raise SettingsError(
+            f'training.device is "cuda", but torch finds {torch.cuda.device_count()} GPUs here. Expected at '
+            f'least {gpu + 1}: set it to "cpu", or install a build of torch for this machine\'s GPU.'
+        )
     if device == "cuda":
         torch.cuda.set_device(where)
     if size == 1:

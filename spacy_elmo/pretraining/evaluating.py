@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import CheckpointError, ElmoError, Errors, WeightsError
+from ..errors import CheckpointError, ElmoError, WeightsError
 from ..formats.atomic import replacing, writing
 from ..formats.text import name_of
 from ..formats.weights import readers_told
@@ -276,11 +276,20 @@ class Evaluator:
         words, step = len(self.trainer.model.vocabulary.words), self.trainer.step_number
         if step and perplexity > WORSE_THAN_CHANCE * words and not self._told_worse:
             self._told_worse = True
-            self.reporter.message(Errors.WORSE_THAN_CHANCE.format(step=step, got=perplexity, words=words))
+            self.reporter.message(
+                f"the held-out perplexity after step {step} is {perplexity:,.0f}, worse than the {words:,} of "
+                "equal probabilities for all words of the vocabulary. Probably training.optimizer.learning_rate "
+                "is too high, or the text too short for so many epochs: start a new run in another output folder "
+                "with a lower one."
+            )
 
     def _diverged(self) -> CheckpointError:
         what = f"the held-out perplexity after step {self.trainer.step_number}"
-        return CheckpointError(Errors.DIVERGED.format(what=what, path=self.output / CHECKPOINTS))
+        return CheckpointError(
+            f"{what} is not finite: training has diverged. Start a new run in another output folder, with a lower "
+            f"training.optimizer.learning_rate. If there are checkpoints in {self.output / CHECKPOINTS}, they are "
+            "of earlier steps, but their weights may already be too large."
+        )
 
     def finish(self, seconds: float) -> None:
         """Score all held-out sentences at the end of a run, and write the cards of model-last and model-best again.

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import CorpusError, Errors, SettingsError
+from ..errors import FILE_UNREADABLE, CorpusError, SettingsError
 from ..formats.atomic import replacing, writing
 from ..formats.paths import sha256_of
 from ..formats.strict_json import read_json
@@ -54,17 +54,31 @@ def check_digests(
     Raises SettingsError if they differ, and CorpusError if paths.vocabulary is not a vocabulary.
     """
     if RUN_WORDS in recorded and recorded[RUN_WORDS] != _of_words(words):
-        raise SettingsError(Errors.RUN_CONTENTS.format(path=vocabulary, run=run))
+        raise SettingsError(
+            f"{vocabulary}: not with the contents (SHA-256 in {run}) that this run was started with. Put the "
+            "right file there to go on. To start a new run, give another output folder, or add --restart, which "
+            "keeps the earlier run under another name."
+        )
     for key, setting in ((VOCABULARY, paths.vocabulary), (INIT, paths.init)):
         if key not in recorded:
             continue
         old = recorded[key]
         if (old is None) != (setting is None):
             was, now = "null" if old is None else f"a file of SHA-256 {old}", setting or "null"
-            raise SettingsError(Errors.RUN_DIFFERS.format(path=run, key=key, old=was, new=now))
+            raise SettingsError(
+                f"{run}: this run was started with {key} = {was}, but now it is {now}. Set it back to go on. To "
+                "start a new run, give another output folder, or add --restart, which keeps the earlier run "
+                "under another name."
+            )
         digest = None if setting is None else _digest_now(key, setting)
         if digest not in (None, old):
-            raise SettingsError(Errors.RUN_CONTENTS.format(path=f"{key}: {setting}", run=run))
+            raise SettingsError(
+                (
+                    "{path}: not with the contents (SHA-256 in {run}) that this run was started with. Put the right "
+                    "file there to go on. To start a new run, give another output folder, or add --restart, which "
+                    "keeps the earlier run under another name."
+                ).format(path=f"{key}: {setting}", run=run)
+            )
 
 
 def _digest_now(key: str, setting: str) -> str | None:
@@ -91,7 +105,7 @@ def _of_weights(init: str) -> str:
         return sha256_of(path)
     except OSError as error:
         expected = "the weights of paths.init"
-        raise SettingsError(Errors.FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
+        raise SettingsError(FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
 
 
 _MOST_BYTES = 2**24  # of run.json, which has about 2,000
@@ -169,7 +183,11 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         if not all(isinstance(record[part], dict) for part in ("settings", "texts")):
             raise ValueError("settings and texts are no objects")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SettingsError(Errors.RUN_UNREADABLE.format(path=path, reason=repr(error))) from error
+        raise SettingsError(
+            f"{path}: can't be read ({error!r}). It says what this run was started with: put the complete "
+            "file there. To start a new run, give another output folder, or add --restart, which keeps the "
+            "earlier run under another name."
+        ) from error
     return record
 
 
@@ -216,7 +234,11 @@ def _earlier_texts(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus
         except (CorpusError, OSError):  # gone
             continue
         if old != new:
-            raise SettingsError(Errors.RUN_TEXT.format(source=source, old=_described(old), new=_described(new)))
+            raise SettingsError(
+                f"{source}: the text has changed since this run was started: it had {_described(old)}; now "
+                f"{_described(new)}. Put the earlier text back to go on. To start a new run, give another output "
+                "folder, or add --restart, which keeps the earlier run under another name."
+            )
     return _cut(config, PreparedCorpus.open(output / TRAIN_TEXT), output)
 
 
@@ -251,4 +273,8 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
 def _compare(path: Path, recorded: dict[str, Any], now: dict[str, Any]) -> None:
     for key, value in now.items():
         if key in recorded and recorded[key] != value:  # a later version may have more settings
-            raise SettingsError(Errors.RUN_DIFFERS.format(path=path, key=key, old=recorded[key], new=value))
+            raise SettingsError(
+                f"{path}: this run was started with {key} = {recorded[key]}, but now it is {value}. Set it back "
+                "to go on. To start a new run, give another output folder, or add --restart, which keeps the "
+                "earlier run under another name."
+            )

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..errors import ElmoError, Errors, SettingsError, WeightsError, shown
+from ..errors import ElmoError, SettingsError, WeightsError, shown
 from ..formats.atomic import is_unfinished, replacing_folder
 from ..formats.contents import ask_output_layer as ask_output_layer
 from ..formats.contents import read_output_layer as read_trusted
@@ -50,12 +50,19 @@ def package_folder(name: str, weights: Path) -> Path | None:
     package = package_name(name)
     missing = [file for file in _NEEDED if not (folder / file).is_file()]
     if missing:
-        message = Errors.SOFTMAX_PACKAGE_FILES
+        message = (
+            "{folder}: {missing} missing. Expected all files of the package {package}: install it again from a "
+            "copy that has them, or uninstall it."
+        )
         raise WeightsError(message.format(folder=folder, missing=", ".join(missing), package=package))
     got = (folder / DIGEST).read_text(encoding="ascii", errors="replace").partition(" ")[0]
     expected = sha256_of(weights)
     if got != expected:
-        message = Errors.SOFTMAX_PACKAGE_OTHER
+        message = (
+            "{folder}: this softmax belongs to other weights of {name}: to those of SHA-256 {got}, but {expected} "
+            "are installed. With these it predicts nothing of use. Install spacy-elmo and {package} from the "
+            "same release, or uninstall the latter and set training.frozen_tokens to fit a new softmax."
+        )
         raise WeightsError(message.format(folder=folder, name=name, got=shown(got), expected=expected, package=package))
     return folder
 
@@ -112,7 +119,10 @@ def refuse_new_run(folder: Path) -> None:
     """
     run = folder.parent if folder.name in (BEST, LAST) else folder
     if (run / RUN).is_file() and not (folder / OPTIONS).exists():
-        raise WeightsError(Errors.MODEL_OF_NEW_RUN.format(path=run))
+        raise WeightsError(
+            f"{run}: the folder of a pretraining run that has not written all of model-best yet. Expected one "
+            "that has been evaluated once: wait, resume the run if it has ended, or lower evaluation.every."
+        )
 
 
 def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
@@ -150,12 +160,28 @@ def has_softmax(model: str | os.PathLike[str]) -> bool:
 def no_package(model: str | os.PathLike[str]) -> WeightsError:
     """Return the error that names the package of an embedded biLM's softmax."""
     package = package_name(os.fspath(model))
-    return WeightsError(Errors.SOFTMAX_PACKAGE.format(name=model, package=package, folder=f"packages/{model}_softmax"))
+    return WeightsError(
+        (
+            "{name}: its softmax is not installed, so it predicts no words. Expected the package {package}: in a "
+            "copy of this project's repository, pip install ./{folder}. Or fit a new softmax: set "
+            "training.frozen_tokens, for example to 2000000, in the configuration of python -m spacy elmo pretrain, "
+            "with paths.init = {name}."
+        ).format(name=model, package=package, folder=f"packages/{model}_softmax")
+    )
 
 
 def no_softmax(model: str | os.PathLike[str]) -> ElmoError:
     """Return the error that says how a biLM without a softmax is tuned. model: as in `softmax_folder`."""
-    return no_package(model) if is_embedded(model) else SettingsError(Errors.TUNE_NO_SOFTMAX.format(folder=model))
+    return (
+        no_package(model)
+        if is_embedded(model)
+        else SettingsError(
+            f"{model}: there is no softmax.hdf5. That of the official biLM original is a file of its own: "
+            "docs/pretraining.md tells where. For another biLM set training.frozen_tokens, for example to 2000000, "
+            "or to half of a shorter run's tokens: the first tokens of the run, that many, train a new softmax "
+            "alone, before the biLM is tuned with it."
+        )
+    )
 
 
 _EXPECTED = f"{OPTIONS}, {WEIGHTS}, {SOFTMAX} and {WORDS}"
@@ -176,9 +202,15 @@ class LanguageModel:
         rows, width = softmax.n_words, softmax.projection_dim
         if width != bilm.options.projection_dim:
             expected = bilm.options.projection_dim
-            raise WeightsError(Errors.MODEL_SOFTMAX_DIM.format(source=source, got=width, expected=expected))
+            raise WeightsError(
+                f"{source}: the softmax has rows of {width} values, but the biLM's projection_dim is {expected}. "
+                "Expected the same number: use softmax.hdf5 and options.json of the same model."
+            )
         if rows != len(vocabulary.words):
-            raise WeightsError(Errors.MODEL_WORDS.format(source=source, words=len(vocabulary.words), rows=rows))
+            raise WeightsError(
+                f"{source}: the vocabulary has {len(vocabulary.words):,} words, but the softmax {rows:,} rows. "
+                "Expected a row for each word: use vocabulary.txt and softmax.hdf5 of the same model."
+            )
         self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
 
     @property
@@ -205,15 +237,28 @@ class LanguageModel:
             raise no_package(model)
         refuse_new_run(folder)
         if not folder.is_dir():
-            raise WeightsError(Errors.MODEL_FOLDER.format(folder=folder, expected=_EXPECTED))
+            raise WeightsError(
+                f"{folder}: no such folder. Expected the folder of a biLM with its softmax ({_EXPECTED}), or that "
+                "of a pretraining run."
+            )
         if is_unfinished(folder):
-            raise WeightsError(Errors.MODEL_UNFINISHED.format(folder=folder))
+            raise WeightsError(
+                f"{folder}: the process that wrote it ended before it was complete, so its files may be of two "
+                "models. Resume the run, which writes it again, or give another folder."
+            )
         paths = [folder / OPTIONS, folder / WEIGHTS, output / SOFTMAX, output / WORDS]
         missing = [path.name for path in paths if not path.exists()]
         if SOFTMAX in missing and OPTIONS not in missing and WEIGHTS not in missing:
-            raise WeightsError(Errors.MODEL_NO_SOFTMAX.format(folder=folder))
+            raise WeightsError(
+                f"{folder}: no softmax.hdf5, so this biLM predicts no words. That of the official biLM original "
+                "is a file of its own: docs/pretraining.md tells where. For another biLM fit one by tuning: "
+                f"python -m spacy elmo pretrain, with paths.init = {folder} in its configuration. Then evaluate "
+                "the model that this writes."
+            )
         if missing:
-            raise WeightsError(Errors.MODEL_FILES.format(folder=folder, missing=", ".join(missing), expected=_EXPECTED))
+            raise WeightsError(
+                f"{folder}: {', '.join(missing)} missing. Expected the folder of a biLM with its softmax: {_EXPECTED}."
+            )
         options = read_options(folder / OPTIONS)
         untrusted &= not is_embedded(model)
         softmax = read_output_layer(output / SOFTMAX, untrusted=untrusted)

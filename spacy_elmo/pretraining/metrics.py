@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import CheckpointError, Errors, shown
+from ..errors import CheckpointError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.characters import MAX_CHARACTERS
 from ..formats.options import BiLMOptions
@@ -74,20 +74,28 @@ def read_metrics(path: Path) -> list[EvaluationRow]:
     Raises CheckpointError, which names the line, if the file can't be read or is damaged.
     """
     if path.exists() and not path.is_file():  # reading a pipe could wait for ever
-        raise CheckpointError(Errors.METRICS_UNREADABLE.format(path=path, reason="a folder or a special file"))
+        raise CheckpointError(
+            f"{path}: can't be read ({'a folder or a special file'}). Expected the evaluations of a run, one JSON "
+            "object a line."
+        )
     try:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise CheckpointError(Errors.METRICS_UNREADABLE.format(path=path, reason=error)) from error
+        raise CheckpointError(
+            f"{path}: can't be read ({error}). Expected the evaluations of a run, one JSON object a line."
+        ) from error
     rows = []
     for number, line in enumerate(lines, 1):
         try:
             rows.append(_row(parse_json(line)))
         except ValueError as error:
             if number < len(lines):
-                message = Errors.METRICS_LINE.format(path=path, line=number, reason=error)
+                message = (
+                    f"{path}: line {number} is not the row of an evaluation ({error}). Expected one JSON object a "
+                    "line, as the run wrote it: correct that line, or move the file away."
+                )
                 raise CheckpointError(message) from error
     return rows
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import Errors, SettingsError
+from ..errors import SettingsError
 from ..modules.softmax import AdaptiveSoftmax, LogUniform, Softmax, adaptive_losses, sampled_loss
 from .config import OptimizerSettings, TrainingSettings
 from .distributed import Group
@@ -262,6 +262,9 @@ def objective_of(settings: TrainingSettings, model: LanguageModel) -> Objective:
     if isinstance(model.softmax, AdaptiveSoftmax):
         return AdaptiveObjective(model.softmax, settings.optimizer)
     if softmax.kind == "sampled" and softmax.negatives > n_words:
-        raise SettingsError(Errors.MANY_NEGATIVES.format(got=softmax.negatives, n_words=n_words))
+        raise SettingsError(
+            f"training.softmax.negatives is {softmax.negatives}, but the vocabulary has {n_words} words. Expected "
+            'at most that many: set it lower, or training.softmax.kind to "full".'
+        )
     negatives = softmax.negatives if softmax.kind == "sampled" else None
     return RowObjective(model.softmax, negatives, settings.optimizer)

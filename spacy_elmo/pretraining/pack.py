@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..errors import CommandError, Errors, WeightsError, shown
+from ..errors import CommandError, WeightsError, shown
 from ..formats.atomic import replacing_folder, writing
 from ..formats.hdf5 import Floats
 from ..formats.options import read_options, write_options
@@ -55,7 +55,9 @@ def round_mantissas(values: Floats, bits: int) -> Floats:
     Raises WeightsError if `bits` is not from 1 to 23.
     """
     if not 1 <= bits <= MANTISSA_BITS:
-        raise WeightsError(Errors.ROUNDING_BITS.format(got=shown(bits), most=MANTISSA_BITS))
+        raise WeightsError(
+            f"the number of mantissa bits is {shown(bits)}. Expected a whole number from 1 to {MANTISSA_BITS}."
+        )
     # At least one dimension, because numpy warns if a scalar overflows.
     raw = np.array(values, dtype=np.float32, ndmin=1).view(np.uint32)
     n_dropped = MANTISSA_BITS - bits
@@ -86,7 +88,9 @@ def round_to_steps(values: Floats, bits: int, axes: tuple[int, ...]) -> Floats:
     Raises WeightsError if `bits` is not from 2 to 16.
     """
     if not MIN_STEP_BITS <= bits <= MAX_STEP_BITS:
-        raise WeightsError(Errors.STEP_BITS.format(got=shown(bits), least=MIN_STEP_BITS, most=MAX_STEP_BITS))
+        raise WeightsError(
+            f"the number of bits is {shown(bits)}. Expected a whole number from {MIN_STEP_BITS} to {MAX_STEP_BITS}."
+        )
     exact = values.astype(np.float64)
     most = 2 ** (bits - 1) - 1
     largest = np.abs(exact).max(axis=axes, keepdims=True, initial=0.0)
@@ -236,13 +240,18 @@ def relative_change(before: Mapping[str, Floats], after: Mapping[str, Floats]) -
 
 def _check_output(folder: Path, output: Path, force: bool) -> None:
     if output.exists() and not output.is_dir():
-        raise CommandError(Errors.PACK_FILE.format(path=output))
+        raise CommandError(f"{output}: a file. Expected the name of a folder: change OUT.")
     if output.exists() and folder.exists() and output.samefile(folder):
-        raise CommandError(Errors.PACK_SAME.format(path=output))
+        raise CommandError(
+            f"{output}: the folder to read and the folder to write are the same. Expected another folder for the "
+            "packed model: change OUT."
+        )
     if (output / RUN).is_file():  # a biLM in it would hide the model-best of the run
-        raise CommandError(Errors.PACK_RUN.format(path=output))
+        raise CommandError(
+            f"{output}: the folder of a pretraining run. Expected a folder of its own for the packed model: change OUT."
+        )
     if output.exists() and any(output.iterdir()) and not force:
-        raise CommandError(Errors.PACK_EXISTS.format(path=output))
+        raise CommandError(f"{output}: exists. Give another folder, or add --force to replace the biLM in it.")
 
 
 def _words(full: LanguageModel | None, folder: Path) -> Vocabulary | None:

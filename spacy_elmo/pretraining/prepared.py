@@ -17,12 +17,17 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CorpusError, Errors, SettingsError, shown
+from ..errors import SOURCE_DAMAGED, CorpusError, SettingsError, shown
 from ..formats.arrays import StreamedArray, read_npy
 from ..formats.atomic import writing
 from ..formats.strict_json import read_json
 from ..formats.text import BadLine, find_files, refuse_inside, splitter
 from .text import Report, heldout_sentences, read_files
+
+_PREPARED_DAMAGED = (
+    "{folder}: the prepared corpus is damaged ({reason}). Delete the folder and prepare it again. A run "
+    "that has checkpoints needs a copy of it, or a new start: pretrain --restart."
+)
 
 TEXT, OFFSETS, LENGTHS, META = "sentences.txt", "offsets.npy", "lengths.npy", "meta.json"
 VERSION = 1
@@ -82,16 +87,22 @@ def read_meta(folder: Path) -> Meta:
     try:
         record = read_json(folder / META, _MOST_BYTES)
     except OSError as error:
-        raise CorpusError(Errors.PREPARED_MISSING.format(folder=folder, reason=error)) from error
+        raise CorpusError(
+            f"{folder}: no prepared corpus ({error}). Expected the folder that preparing a text has made. A run "
+            "that has checkpoints needs a copy of it, or a new start: pretrain --restart."
+        ) from error
     except ValueError as error:
-        raise CorpusError(Errors.PREPARED_DAMAGED.format(folder=folder, reason=f"{META}: {error}")) from error
+        raise CorpusError(_PREPARED_DAMAGED.format(folder=folder, reason=f"{META}: {error}")) from error
     version = record.get("version") if isinstance(record, dict) else None
     if version != VERSION:
-        raise CorpusError(Errors.PREPARED_VERSION.format(folder=folder, got=shown(version), expected=VERSION))
+        raise CorpusError(
+            f"{folder}: a prepared corpus in version {shown(version)} of its format. Expected version {VERSION}: "
+            "prepare it again."
+        )
     try:
         return _meta(record)
     except (KeyError, TypeError, ValueError) as error:
-        raise CorpusError(Errors.PREPARED_DAMAGED.format(folder=folder, reason=f"{META}: {error!r}")) from error
+        raise CorpusError(_PREPARED_DAMAGED.format(folder=folder, reason=f"{META}: {error!r}")) from error
 
 
 def _meta(record: dict[str, Any]) -> Meta:
@@ -138,7 +149,7 @@ class PreparedCorpus:
         except CorpusError:
             raise
         except (OSError, ValueError) as error:
-            raise CorpusError(Errors.PREPARED_DAMAGED.format(folder=folder, reason=error)) from error
+            raise CorpusError(_PREPARED_DAMAGED.format(folder=folder, reason=error)) from error
         n = meta.report.sentences
         if len(self._offsets) != n + 1:
             self._damaged(f"{OFFSETS} has {len(self._offsets):,} numbers, not {n + 1:,}")
@@ -219,7 +230,9 @@ class PreparedCorpus:
         Raises CorpusError if the range is not inside this corpus.
         """
         if not 0 <= start <= stop <= len(self):
-            raise CorpusError(Errors.PREPARED_PART.format(start=start, stop=stop, n=len(self)))
+            raise CorpusError(
+                f"the part from sentence {start} to {stop} was asked for. Expected a part of {len(self)} sentences."
+            )
         return PreparedCorpus(self.folder, self.meta, self.start + start, self.start + stop)
 
     def cut(self, share: float) -> tuple[PreparedCorpus, PreparedCorpus]:
@@ -230,9 +243,11 @@ class PreparedCorpus:
         Raises SettingsError if `share` is out of range, CorpusError if there are fewer than two sentences.
         """
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
-            raise SettingsError(Errors.HELDOUT_SHARE.format(got=shown(share)))
+            raise SettingsError(f"the held-out share is {shown(share)}. Expected a number above 0 and below 1.")
         if len(self) < 2:
-            raise CorpusError(Errors.HELDOUT_FEW.format(folder=self.folder, got=len(self)))
+            raise CorpusError(
+                f"{self.folder}: {len(self)} sentence. Expected at least two, to hold one out: give more text."
+            )
         border = len(self) - heldout_sentences(len(self), share)
         return self.part(0, border), self.part(border, len(self))
 
@@ -243,7 +258,7 @@ class PreparedCorpus:
             self._damaged(f"the SHA-256 of {TEXT} is {digest}, not {self.meta.sha256}")
 
     def _damaged(self, reason: str) -> NoReturn:
-        raise CorpusError(Errors.PREPARED_DAMAGED.format(folder=self.folder, reason=reason))
+        raise CorpusError(_PREPARED_DAMAGED.format(folder=self.folder, reason=reason))
 
     def __reduce__(self) -> tuple[object, ...]:
         return _reopened, (self.folder, self.meta.sha256, self.start, self.stop)
@@ -252,7 +267,7 @@ class PreparedCorpus:
 def _reopened(folder: Path, sha256: str, start: int, stop: int) -> PreparedCorpus:
     corpus = PreparedCorpus.open(folder)
     if corpus.meta.sha256 != sha256:
-        raise CorpusError(Errors.PREPARED_OTHER.format(folder=folder))
+        raise CorpusError(f"{folder}: meanwhile another corpus was prepared there. Start again with the new one.")
     return corpus.part(start, stop)
 
 
@@ -365,7 +380,7 @@ def source_files(files: list[Path]) -> list[SourceFile]:
         try:
             status = path.stat()
         except OSError as error:
-            raise CorpusError(Errors.SOURCE_DAMAGED.format(path=path, reason=error)) from error
+            raise CorpusError(SOURCE_DAMAGED.format(path=path, reason=error)) from error
         sources.append(SourceFile(str(path), status.st_size, status.st_mtime_ns))
     return sources
 
@@ -376,4 +391,7 @@ def _refuse_foreign(folder: Path) -> None:
         present = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     foreign = [name for name in present if name not in (TEXT, OFFSETS, LENGTHS, META)]
     if foreign:
-        raise CorpusError(Errors.PREPARED_FOREIGN.format(folder=folder, got=", ".join(foreign[:3])))
+        raise CorpusError(
+            f"{folder}: holds {', '.join(foreign[:3])}, which is not part of a prepared corpus. Expected a new "
+            "folder, or that of a prepared corpus, which is replaced: give another one."
+        )

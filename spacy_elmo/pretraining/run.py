@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CheckpointError, ElmoError, Errors, SettingsError
+from ..errors import CHECKPOINT_PARTS, CheckpointError, ElmoError, SettingsError
 from ..formats.atomic import folder_lock, writing
 from ..formats.text import find_files
 from .batches import check_readers
@@ -71,7 +71,7 @@ class Progress:
             progress = cls(**{name.removeprefix("progress/"): array.item() for name, array in values.items()})
             if progress.seconds >= 0 and progress.best > 0 and progress.stale >= 0:
                 return progress
-        raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path="the checkpoint", problems="progress"))
+        raise CheckpointError(CHECKPOINT_PARTS.format(path="the checkpoint", problems="progress"))
 
 
 LEAST_COVERAGE = 0.5  # share of the training text's tokens. A vocabulary of another language covers far less
@@ -92,22 +92,58 @@ def start_warnings(paths: PathSettings, training: TrainingSettings, facts: RunFa
     """
     warnings = _short(training, facts.total_tokens // training.tokens_per_update)
     if 0 < facts.total_tokens <= training.frozen_tokens:
-        warnings.append(Errors.FROZEN_LONG.format(got=training.frozen_tokens, tokens=facts.total_tokens))
+        warnings.append(
+            f"training.frozen_tokens is {training.frozen_tokens:,}, but the run has {facts.total_tokens:,} "
+            "tokens: the biLM will not change, since the softmax alone is trained. If you want to tune the biLM, "
+            "set it to half of the run's tokens or fewer."
+        )
     if facts.coverage is not None and facts.coverage < LEAST_COVERAGE:
-        warnings.append(Errors.COVERAGE_LOW.format(coverage=facts.coverage))
+        warnings.append(
+            f"the vocabulary has {facts.coverage:.2%} of the training text's tokens. All others are predicted as "
+            "<UNK>, so the perplexity says little: unless you want that, use a larger vocabulary, or one of this "
+            "text (python -m spacy elmo vocab makes it)."
+        )
     new_softmax = paths.init is None or training.frozen_tokens > 0  # that of a trained one knows <UNK>
     if new_softmax and facts.coverage == 1.0 and facts.heldout_unknown > MOST_UNSEEN:
-        warnings.append(Errors.UNKNOWN_UNSEEN.format(share=facts.heldout_unknown))
+        warnings.append(
+            "the vocabulary has every word of the training text, so <UNK> is never learned, but "
+            f"{facts.heldout_unknown:.1%} of the held-out words are <UNK>. Their losses rise during the run, and "
+            "spoil the perplexity by which model-best is chosen. If the vocabulary is built from the text, set "
+            "vocabulary.min_count to 2. If it is a file, leave rare words out of it."
+        )
     if facts.cut_share > MOST_CUT:
-        cut = Errors.CUT_SHARE.format(share=facts.cut_share, bytes=facts.max_characters - 2)
+        cut = (
+            f"{facts.cut_share:.1%} of the training text's words have more than {facts.max_characters - 2} bytes "
+            f"in UTF-8, but the biLM reads the first {facts.max_characters - 2} of a word: words that differ only "
+            "after them get the same vector. If the text has no blanks between words, set corpus.language, or "
+            "separate the words first."
+        )
         # A run that tunes a biLM has its sizes.
-        warnings.append(cut if paths.init is not None else cut + Errors.CUT_SETTING.format(got=facts.max_characters))
+        warnings.append(
+            cut
+            if paths.init is not None
+            else cut
+            + (
+                " If its words are that long, raise bilm.char_cnn.max_characters_per_token, which is "
+                f"{facts.max_characters}; AllenNLP can't read such a biLM."
+            )
+        )
     if paths.heldout is not None:
         shared = _files(paths.train) & _files(paths.heldout)
         if shared:
-            warnings.append(Errors.HELDOUT_SAME.format(got=min(shared)))
+            warnings.append(
+                f"{min(shared)} is in both the training text and the held-out text, which makes the held-out "
+                "perplexity too low. Set paths.heldout to another text, or leave it out, and a part of the "
+                "training text is held out."
+            )
         elif facts.train.sha256 is not None and facts.train.sha256 == facts.heldout.sha256:
-            warnings.append(Errors.HELDOUT_SAME.format(got=f"the text of {facts.train.source}"))
+            warnings.append(
+                (
+                    "{got} is in both the training text and the held-out text, which makes the held-out perplexity "
+                    "too low. Set paths.heldout to another text, or leave it out, and a part of the training text is "
+                    "held out."
+                ).format(got=f"the text of {facts.train.source}")
+            )
     return warnings
 
 
@@ -117,16 +153,22 @@ def _short(training: TrainingSettings, updates: int) -> list[str]:
     length = "training.epochs" if training.total_tokens is None else "training.total_tokens"
     warnings = []
     if updates < LEAST_UPDATES:
-        few = Errors.FEW_UPDATES.format(
-            got=updates,
-            expected=LEAST_UPDATES,
-            streams=training.streams,
-            length=length,
-            value=training.total_tokens or training.epochs,
+        few = (
+            f"the run has {updates:,} updates, fewer than {LEAST_UPDATES:,}: it will learn little. Lower "
+            f"training.streams, which is {training.streams:,}, or raise {length}, which is "
+            f"{training.total_tokens or training.epochs:,}."
         )
-        warnings.append(few + Errors.FEW_UPDATES_WARMUP.format(warmup=warmup) if 0 < warmup < updates else few)
+        warnings.append(
+            few + f" Set training.schedule.warmup_steps, which is {warmup:,}, to a tenth of the updates at most."
+            if 0 < warmup < updates
+            else few
+        )
     if warmup and warmup >= updates:
-        warnings.append(Errors.WARMUP_LONG.format(got=warmup, updates=updates, expected=updates // 10, length=length))
+        warnings.append(
+            f"training.schedule.warmup_steps is {warmup:,}, and the run has {updates:,} updates, so the learning "
+            f"rate never reaches training.optimizer.learning_rate. Set warmup_steps to {updates // 10:,}, a tenth "
+            f"of the updates, or less, or lower training.streams or raise {length} for more updates."
+        )
     return warnings
 
 
@@ -172,7 +214,13 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
     """
     reuse_memory()
     with processes(config.training.device) as group, ExitStack() as resources:
-        group.check_alike(config, SettingsError(Errors.PROCESS_SETTINGS.format(rank=group.rank)))
+        group.check_alike(
+            config,
+            SettingsError(
+                f"process {group.rank} has other settings than process 0. Expected the same configuration and options "
+                "in all processes, on all machines."
+            ),
+        )
         run = None
         with group.together():
             check_readers(config.training.readers, config.training.streams // group.size)
@@ -263,7 +311,11 @@ class _Loop:
         with self.group.together():
             latest = self.checkpoints.latest(self.reporter.message)
         got = "none" if latest is None else f"that of step {latest[0]}"
-        problem = Errors.PROCESS_CHECKPOINT.format(path=self.checkpoints.folder, rank=self.group.rank, got=got)
+        problem = (
+            f"{self.checkpoints.folder}: process {self.group.rank} finds {got}, but process 0 finds another "
+            "checkpoint. Expected a folder that all machines share, or a copy of process 0's folder on each "
+            "machine."
+        )
         self.group.check_alike(got, CheckpointError(problem))
         if latest is None:
             with self.group.together():
@@ -273,14 +325,14 @@ class _Loop:
         step, arrays = latest
         with self.group.together():
             if not np.array_equal(arrays.pop("run", np.empty(0)), from_text(self.identity)):
-                problem = Errors.CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems="it is of another run")
+                problem = CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems="it is of another run")
                 raise CheckpointError(problem)
             self.progress = Progress.pop_from(arrays)
             self.owed = arrays.pop(OWED, None) is not None
             self.trainer.restore(arrays, str(self.checkpoints.folder))
             if self.trainer.step_number != step:
                 problem = f"the file is of step {step}, its contents of {self.trainer.step_number}"
-                raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems=problem))
+                raise CheckpointError(CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems=problem))
             if self.group.first:
                 # A row of the owed evaluation is there if a later process was killed just after it had written it.
                 cut_back(self.output / METRICS, step - 1 if self.owed else step)
@@ -295,7 +347,12 @@ class _Loop:
         if not math.isfinite(loss):  # so in all processes, since it is the sum of their losses
             with self.group.together():
                 what = f"the loss of step {trainer.step_number}"
-                raise CheckpointError(Errors.DIVERGED.format(what=what, path=self.checkpoints.folder))
+                raise CheckpointError(
+                    f"{what} is not finite: training has diverged. Start a new run in another output folder, with "
+                    "a lower training.optimizer.learning_rate. If there are checkpoints in "
+                    f"{self.checkpoints.folder}, they are of earlier steps, but their weights may already be too "
+                    "large."
+                )
         progress.add_update(loss, seconds)
         speed = trainer.tokens_per_update / seconds
         self.speed = speed if math.isnan(self.speed) else SPEED_SMOOTHING * self.speed + (1 - SPEED_SMOOTHING) * speed

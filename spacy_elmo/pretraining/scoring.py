@@ -21,7 +21,7 @@ import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 
-from ..errors import CorpusError, Errors, SettingsError, WeightsError
+from ..errors import CorpusError, SettingsError, WeightsError
 from ..formats.characters import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD, words_to_ids
 from ..modules import LstmState
 from .language_model import LanguageModel
@@ -142,7 +142,10 @@ def _writing() -> Iterator[None]:
     except OSError as error:
         # tempdir is None if Python finds no folder that it can write to
         folder = tempfile.tempdir or os.environ.get("TMPDIR", "the folder for temporary files")
-        raise CorpusError(Errors.SCORE_COPY.format(folder=folder, reason=error)) from error
+        raise CorpusError(
+            f"{folder}: the temporary copy of the text can't be written ({error}). Make room there, or set the "
+            "environment variable TMPDIR to another folder."
+        ) from error
 
 
 NO_TARGET = -1  # at steps after the end of a row
@@ -380,7 +383,7 @@ def score_carried(
     not finite.
     """
     if streams < 1:
-        raise SettingsError(Errors.SCORE_STREAMS.format(got=streams))
+        raise SettingsError(f"streams is {streams!r}. Expected a whole number, 1 or more.")
     rows = text.parts(min(streams, text.n_sentences)) if text.n_sentences else []
     return total(_score_rows(model, rows, batch_tokens))
 
@@ -414,7 +417,7 @@ def total(scores: Iterable[Score]) -> Score:
     for s in scores:
         sums += (s.sentences, s.tokens, s.unknown, *s.loss, *s.unknown_loss)
     if not sums[0]:
-        raise CorpusError(Errors.SCORE_NO_SENTENCES)
+        raise CorpusError("no sentence to score. Expected text of at least one sentence.")
     sentences, tokens, unknown, *losses = sums.tolist()
     forward, backward, unknown_forward, unknown_backward = losses
     return Score(int(sentences), int(tokens), int(unknown), (forward, backward), (unknown_forward, unknown_backward))
@@ -424,7 +427,10 @@ def _score_rows(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch
     """Return the score of each row (see `row_losses`). Raises WeightsError if a loss is not finite."""
     counts, losses, unknown_losses = row_losses(model, rows, batch_tokens)
     if not np.isfinite(losses).all():
-        raise WeightsError(Errors.SCORE_NOT_FINITE)
+        raise WeightsError(
+            "the loss of a sentence is not finite: the biLM or its softmax holds values that are too large. Get "
+            "the files again, or train again with a lower learning rate."
+        )
     return [
         Score(int(ends), int(predictions - ends), int(unknown), (loss[0], loss[1]), (on_unknown[0], on_unknown[1]))
         for (predictions, unknown, ends), loss, on_unknown in zip(counts, losses.tolist(), unknown_losses.tolist())

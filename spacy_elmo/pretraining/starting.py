@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ..errors import CorpusError, Errors, SettingsError
+from ..errors import CorpusError, SettingsError
 from ..formats.names import is_hidden, is_named
 from ..formats.options import BiLMOptions, read_options
 from ..formats.text import find_files, refuse_inside
@@ -55,7 +55,11 @@ def refuse_foreign(output: Path) -> None:
     if not is_run(output):
         foreign = [name for name in WRITTEN if (output / name).exists()]
         if foreign:
-            raise SettingsError(Errors.RUN_FOREIGN.format(folder=output, got=", ".join(foreign[:3])))
+            raise SettingsError(
+                f"{output}: holds {', '.join(foreign[:3])}, but no run.json, so it is not the folder of a run, "
+                "which would replace these files or be mixed up with them. Expected a new folder, or that of a "
+                "run: give another one."
+            )
 
 
 def refuse_other_folder(output: Path) -> None:
@@ -66,7 +70,10 @@ def refuse_other_folder(output: Path) -> None:
     output: folder of the run.
     """
     if output.is_dir() and not is_run(output) and any(not path.name.startswith(".") for path in output.iterdir()):
-        raise SettingsError(Errors.RESTART_OTHER.format(folder=output))
+        raise SettingsError(
+            f"{output}: holds files, but no run.json, so it is not the folder of a run. Expected one for "
+            "--restart, which renames it: leave the option out, or give another folder."
+        )
 
 
 def find_vocabulary(paths: PathSettings, settings: VocabularySettings, corpus: PreparedCorpus) -> Vocabulary:
@@ -152,7 +159,10 @@ def check_start(options: BiLMOptions, paths: PathSettings, training: TrainingSet
         return
     path = bilm_folder(init) / OPTIONS
     if read_options(path).to_dict() != options.to_dict():
-        raise SettingsError(Errors.TUNE_OPTIONS.format(path=path))
+        raise SettingsError(
+            f"[bilm] has other sizes than {path}. Expected the same: the run starts from paths.init. Leave [bilm] "
+            "and its subsections out of the config, and the sizes of paths.init are used."
+        )
     if not training.frozen_tokens and not has_softmax(init):
         raise no_softmax(init)
 
@@ -171,7 +181,7 @@ def check_paths(paths: PathSettings, output: Path) -> None:
                 find_files(source, output)
                 refuse_inside(source, output, output)
         except CorpusError as error:
-            raise CorpusError(Errors.CONFIG_SOURCE.format(name=name, error=error)) from error
+            raise CorpusError(f"paths.{name}: {error}") from error
     if paths.vocabulary is not None and not Path(paths.vocabulary).is_file():
         refuse("paths.vocabulary", paths.vocabulary, "a file that is there, with one word a line")
     if paths.init is not None:
@@ -252,7 +262,11 @@ def _copy_rows(softmax: OutputLayer, vocabulary: Vocabulary, before: LanguageMod
     if isinstance(softmax, AdaptiveSoftmax) or isinstance(before.softmax, AdaptiveSoftmax):
         alike = isinstance(softmax, AdaptiveSoftmax) and isinstance(before.softmax, AdaptiveSoftmax)
         if not alike or vocabulary.words != before.words or softmax.cutoffs != before.softmax.cutoffs:
-            raise SettingsError(Errors.TUNE_ADAPTIVE)
+            raise SettingsError(
+                "paths.init has another softmax than training.softmax asks for. An adaptive softmax can only be "
+                "tuned as it is: with the same vocabulary and cutoffs, and not from or to another kind. To fit a "
+                "new one, give a folder with only options.json and weights.hdf5, and set training.frozen_tokens."
+            )
         softmax.load_state_dict(before.softmax.state_dict())
         return
     rows = {word: row for row, word in enumerate(before.words)}

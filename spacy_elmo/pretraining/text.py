@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from ..errors import CorpusError, Errors
+from ..errors import CorpusError
 from ..formats.docbin import docs_in, sentences_of
 from ..formats.text import (
     EXPECTED,
@@ -125,7 +125,10 @@ def _counted(source: str | os.PathLike[str], sentences: Iterator[list[str]], rep
         yield sentence
     if report.sentences == before:
         examples = "".join(f"; {line}" for line in report.bad[:1])
-        message = Errors.SOURCE_NO_SENTENCES.format(
+        message = (
+            "{source}: no sentence that can be read; {lines:,} lines, {blank:,} of them blank, {bad:,} bad{examples}. "
+            "Expected {expected}."
+        ).format(
             source=source,
             lines=report.lines,
             blank=report.blank,
@@ -142,7 +145,11 @@ def _file(path: Path, split: Splitter, report: Report) -> Iterator[list[str]]:
         yield from _docs(path, report)
         return
     if kind == ".conllu":
-        raise CorpusError(Errors.SOURCE_CONLLU.format(path=path))
+        raise CorpusError(
+            f"{path}: a table of annotated words. Expected text: convert it to .spacy with python -m spacy "
+            f"convert {path} . --converter conllu, and give the file that this writes. If it is packed, unpack it "
+            "first."
+        )
     with unpacked(path) as file:
         yield from _lines(file, path, kind == ".jsonl", split, report)
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from ..errors import CheckpointError, Errors, SettingsError
+from ..errors import CHECKPOINT_PARTS, CheckpointError, SettingsError
 from ..modules import LstmState
 from ..modules.loading import Precision, dtype_of
 from .batches import ReadAhead, StreamRange, Streams
@@ -97,7 +97,7 @@ def fitting(arrays: Mapping[str, npt.NDArray[Any]], expected: Forms, path: str) 
     if not problems:
         problems = [f"{name} is {arrays[name]}" for name in ("step", AVERAGE + "n_averaged") if arrays.get(name, 0) < 0]
     if problems:
-        raise CheckpointError(Errors.CHECKPOINT_PARTS.format(path=path, problems="; ".join(problems[:5])))
+        raise CheckpointError(CHECKPOINT_PARTS.format(path=path, problems="; ".join(problems[:5])))
     return dict(arrays)
 
 
@@ -148,7 +148,10 @@ def enough_memory(training: TrainingSettings) -> Iterator[None]:
         if not isinstance(error, MemoryError | torch.cuda.OutOfMemoryError) and "DefaultCPUAllocator" not in str(error):
             raise
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        message = Errors.MEMORY.format(reason=reason, streams=training.streams, steps=training.steps)
+        message = (
+            f"there is not enough memory ({reason}). Lower training.streams, which is {training.streams:,}, "
+            f"training.steps, which is {training.steps:,}, vocabulary.size or the sizes in [bilm]."
+        )
         raise SettingsError(message) from error
 
 
@@ -184,9 +187,16 @@ class Trainer:
         groups = 1 if on_gpu else max(1, settings.workers // 2)
         if left or share % groups:
             expected = self.group.size * groups
-            raise SettingsError(Errors.STREAMS.format(got=settings.streams, expected=expected, size=self.group.size))
+            raise SettingsError(
+                f"training.streams is {settings.streams}. Expected a multiple of {expected}: the streams are "
+                f"divided equally among {self.group.size} processes, and in each process among the pairs of "
+                "training.workers."
+            )
         if len(corpus) < settings.streams:
-            raise SettingsError(Errors.FEW_SENTENCES.format(got=len(corpus), streams=settings.streams))
+            raise SettingsError(
+                f"the training text has {len(corpus)} sentences, but training.streams is {settings.streams}. "
+                "Expected at least one sentence for each stream: set training.streams lower, or give more text."
+            )
         self.local_streams = slice(self.group.rank * share, (self.group.rank + 1) * share)
         of_text = (corpus, model.vocabulary, model.bilm.options.max_characters)
         order = (StreamRange(settings.streams, self.local_streams.start, share), shuffle_block, settings.seed)
@@ -245,7 +255,11 @@ class Trainer:
     def check_rounding(self) -> None:
         """Raise SettingsError if Muon's matrices, which each process computes, would differ from process to process."""
         if self.group.size > 1 and isinstance(self.optimizer, MuonAdamW):
-            problem = Errors.PROCESS_ROUNDING.format(rank=self.group.rank)
+            problem = (
+                f'training.optimizer.name is "muon", and process {self.group.rank} rounds matrix '
+                "multiplications in another way than process 0, so their weights would drift apart. Expected "
+                'processors of one kind and the same version of torch, or a new run with "adamw".'
+            )
             self.group.check_alike(self.optimizer.rounding(), SettingsError(problem))
 
     def step(self) -> float:

@@ -11,7 +11,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CorpusError, Errors, SettingsError, shown
+from ..errors import FILE_NOT_REGULAR, FILE_UNREADABLE, CorpusError, SettingsError, shown
 from ..formats.arrays import read_npy
 from ..formats.atomic import replacing, writing
 from ..formats.characters import too_long
@@ -44,7 +44,7 @@ def read_words(path: Path) -> list[str]:
                     _refuse(path, number, f"{shown(word)} comes twice, in line {words[word]} as well")
                 words[word] = number
     except OSError as error:
-        raise CorpusError(Errors.FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
+        raise CorpusError(FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
     if len(words) < len(SPECIAL):
         _refuse_first(path, len(words) + 1, None)
     return list(words)
@@ -82,7 +82,10 @@ def read_counts(path: Path, n_words: int) -> Counts | None:
     try:
         counts = np.array(read_npy(file, np.int64))
     except (OSError, ValueError) as error:
-        raise CorpusError(Errors.VOCABULARY_COUNTS.format(source=file, reason=error, n=n_words)) from error
+        raise CorpusError(
+            f"{file}: not the counts of these words ({error}). Expected {n_words:,} numbers of int64, none below "
+            "0: build the vocabulary again, or delete the counts."
+        ) from error
     check_counts(str(file), counts, n_words)
     return counts
 
@@ -102,7 +105,10 @@ def check_counts(source: str, counts: object, n_words: int) -> None:
         reason = f"{counts.min()} is among them"
     else:
         return
-    raise CorpusError(Errors.VOCABULARY_COUNTS.format(source=source, reason=reason, n=n_words))
+    raise CorpusError(
+        f"{source}: not the counts of these words ({reason}). Expected {n_words:,} numbers of int64, none below "
+        "0: build the vocabulary again, or delete the counts."
+    )
 
 
 def write_files(path: Path, words: list[str], counts: Counts | None) -> None:
@@ -131,17 +137,17 @@ def write_files(path: Path, words: list[str], counts: Counts | None) -> None:
 
 def _check_regular(path: Path, expected: str) -> None:
     if path.exists() and not path.is_file():  # reading a pipe could wait forever
-        raise CorpusError(Errors.FILE_NOT_REGULAR.format(path=path, expected=expected))
+        raise CorpusError(FILE_NOT_REGULAR.format(path=path, expected=expected))
 
 
 def _refuse(path: Path, number: int, problem: str) -> NoReturn:
-    raise CorpusError(Errors.VOCABULARY_LINE.format(source=path, line=number, problem=problem))
+    raise CorpusError(f"{path}: line {number}: {problem}. Expected one word a line, in UTF-8, each word once.")
 
 
 def _refuse_first(path: Path, number: int, word: str | None) -> NoReturn:
     got = "missing" if word is None else shown(word)
     expected, special = SPECIAL[number - 1], ", ".join(SPECIAL)
-    message = Errors.VOCABULARY_SPECIAL.format(source=path, line=number, got=got, expected=expected, special=special)
+    message = f"{path}: line {number} is {got}. Expected {expected}: {special} come first, in this order."
     raise CorpusError(message)
 
 
@@ -230,12 +236,17 @@ class Vocabulary:
         Raises SettingsError if `size` or `min_count` is out of range, CorpusError if no word occurs often enough.
         """
         if size is not None and not _is_int(size, len(SPECIAL)):
-            raise SettingsError(Errors.VOCABULARY_SIZE.format(got=shown(size), expected=len(SPECIAL)))
+            raise SettingsError(
+                f"the vocabulary's size is {shown(size)}. Expected a whole number, {len(SPECIAL)} or more."
+            )
         if not _is_int(min_count, 1):
-            raise SettingsError(Errors.VOCABULARY_MIN_COUNT.format(got=shown(min_count)))
+            raise SettingsError(f"the minimum count is {shown(min_count)}. Expected a whole number, 1 or more.")
         frequent = [(w, n) for w, n in counted.words.items() if n >= min_count and w not in SPECIAL]
         if not frequent:
-            raise CorpusError(Errors.VOCABULARY_EMPTY.format(min_count=min_count))
+            raise CorpusError(
+                f"no word of the text occurs {min_count:,} times. Lower vocabulary.min_count (vocab: "
+                "--min-count), or give more text."
+            )
         frequent.sort(
             key=lambda pair: -pair[1]
         )  # the sort is stable, so equal counts stay in the order of first occurrence

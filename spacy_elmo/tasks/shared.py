@@ -21,7 +21,7 @@ from thinc.util import get_torch_default_device, xp2torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..errors import AnnotationError, Errors, SettingsError, UnknownLabelWarning, WeightsError, shown
+from ..errors import AnnotationError, SettingsError, UnknownLabelWarning, WeightsError, shown
 from ..models import shim as bilm_shim  # noqa: F401  # torch in forked processes runs on one thread, or it would hang
 from ..models.types import Tok2VecModel, has_parts, is_whole, lines_of
 
@@ -30,7 +30,7 @@ def check_sizes(**sizes: Any) -> None:
     """Raise SettingsError if one of the sizes is no whole number of 1 or more. sizes: name of a setting -> value."""
     for name, size in sizes.items():
         if not is_whole(size) or size < 1:
-            raise SettingsError(Errors.TASK_SIZE.format(name=name, got=shown(size)))
+            raise SettingsError(f"{name} is {shown(size)}. Expected a whole number, 1 or more.")
 
 
 def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
@@ -47,7 +47,7 @@ def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
     """
     for key, text in zip(keys, texts):
         if not isinstance(text, str):
-            raise AnnotationError(Errors.PART_TEXT.format(key=key, got=shown(text)))
+            raise AnnotationError(f"the text for {key!r} is {shown(text)}. Expected a string.")
     doc = nlp.make_doc("\n".join([*(text.replace("\n", " ") for text in texts[:-1]), texts[-1]]))
     start = 0
     for key, text in zip(keys, texts):
@@ -73,12 +73,19 @@ def parts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
     if has_parts(doc, keys):
         counts = [len(doc.spans[key]) if key in doc.spans else None for key in keys]
         if any(count not in (0, 1) for count in counts):
-            raise AnnotationError(Errors.PART_SPANS.format(keys=names, got=counts, text=shown(doc.text)))
+            raise AnnotationError(
+                f"the doc {shown(doc.text)} has span groups for some of {names}, but the numbers of their spans "
+                f"are {counts}. Expected one span for each key in doc.spans."
+            )
         parts = [span for key in keys for span in doc.spans[key]]
     else:
         parts = lines_of(doc, len(keys))
         if len(parts) < len(keys) and any(not token.is_space for token in doc):
-            raise AnnotationError(Errors.PART_LINES.format(keys=names, text=shown(doc.text)))
+            raise AnnotationError(
+                f"the doc {shown(doc.text)} has no span groups {names}, and no line breaks that divide it into "
+                "these. Expected one span for each key in doc.spans, or the texts in this order with a line "
+                "break between them."
+            )
     if len(parts) < len(keys) or not all(part.text.strip() for part in parts):
         return None
     return parts
@@ -99,12 +106,19 @@ def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., A
         owner.set_extension(name, getter=partial(getter, **arguments))
         return
     found = owner.get_extension(name)[2]
-    names = {"owner": owner.__name__, "name": name}
+    attribute, removal = f"{owner.__name__}._.{name}", f"{owner.__name__}.remove_extension({name!r})"
     if not isinstance(found, partial) or found.func is not getter:
-        raise SettingsError(Errors.TASK_EXTENSION_TAKEN.format(**names))
+        raise SettingsError(
+            f"{attribute} was set by something else, such as another package. Remove that extension before the "
+            f"component is made: {removal}. For coreference, another prefix helps as well."
+        )
     if found.keywords != arguments:
-        pairs = {"got": _written(found.keywords), "expected": _written(arguments)}
-        raise SettingsError(Errors.TASK_EXTENSION_OURS.format(**names, **pairs))
+        raise SettingsError(
+            f"{attribute} is already the attribute of a component in this process that was made with "
+            f"{_written(found.keywords)}. This one has {_written(arguments)}, and both need an attribute of this name. "
+            "Set prefix to another name. If the other component is not used any more, you can instead remove its "
+            f"attribute first: {removal}."
+        )
 
 
 def _written(arguments: dict[str, Any]) -> str:
@@ -144,7 +158,13 @@ def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said
     if unknown:
         said.update(unknown)
         warnings.warn(
-            Errors.TASK_UNKNOWN_LABELS.format(name=name, got=", ".join(unknown)), UnknownLabelWarning, stacklevel=2
+            (
+                f"the component {name!r} does not have these labels of its examples: {', '.join(unknown)}. It does "
+                "not learn them. Expected labels that it had when it was initialised: make the component anew and "
+                f"initialise it with these examples, or put the labels in [initialize.components.{name}.labels]."
+            ),
+            UnknownLabelWarning,
+            stacklevel=2,
         )
 
 
@@ -238,7 +258,9 @@ class TorchShim(PyTorchShim):
     def network(self) -> Any:
         """The network. Raises KeyError before `prepare`, as Thinc does for a weight: spaCy then asks to initialize."""
         if self._model is None:
-            raise KeyError(Errors.TASK_NOT_READY)
+            raise KeyError(
+                "the component's network is not built yet. Call nlp.initialize(lambda: examples), or load weights."
+            )
         return self._model
 
     def prepare(self, **sizes: int) -> None:
@@ -284,7 +306,10 @@ class TorchShim(PyTorchShim):
         except WeightsError:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # msgpack's own errors are ValueErrors
-            raise WeightsError(Errors.TASK_DAMAGED.format(reason=error)) from error
+            raise WeightsError(
+                f"the saved weights of a component are damaged ({error}). Expected what the component has saved: "
+                "get the files again, or train again."
+            ) from error
         self._model, self.sizes = network, sizes
         return self
 
@@ -294,7 +319,11 @@ class TorchShim(PyTorchShim):
         got = {name: tuple(array.shape) for name, array in arrays.items()}
         if got != expected:
             wrong = sorted(name for name in got.keys() | expected.keys() if got.get(name) != expected.get(name))
-            raise WeightsError(Errors.TASK_WEIGHTS.format(names=", ".join(wrong)))
+            raise WeightsError(
+                f"the saved weights of a component are not those of its network: {', '.join(wrong)} differ in "
+                "name or shape. Load them with the settings that the component was saved with, as spacy.load "
+                "does."
+            )
         network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         return network
 

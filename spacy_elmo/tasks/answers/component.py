@@ -15,7 +15,7 @@ from spacy.vocab import Vocab
 from thinc.api import Ops
 from thinc.types import Floats2d
 
-from ...errors import AnnotationError, Errors, shown
+from ...errors import TASK_NO_EXAMPLES, AnnotationError, shown
 from ..shared import ConfiguredPipe, check_sizes, default_tok2vec, set_getter
 from .model import AnswersModel
 from .questions import ANSWER, CONTEXT, QUESTION, question_of
@@ -75,10 +75,17 @@ def check_answers(doc: Doc) -> bool:
     parts = question_of(doc)
     spans = list(doc.spans[ANSWER])
     if not spans:
-        raise AnnotationError(Errors.ANSWERS_NONE.format(text=shown(doc.text)))
+        raise AnnotationError(
+            f'the doc {shown(doc.text)} has a span group "answer" without a span. Expected at least one right '
+            "answer: questions without an answer can't be learned. Leave the doc or its span group out."
+        )
     for span in spans:
         if parts is None or not len(span) or not parts.context.start <= span.start <= span.end <= parts.context.end:
-            raise AnnotationError(Errors.ANSWERS_OUTSIDE.format(got=shown(span.text), text=shown(doc.text)))
+            raise AnnotationError(
+                f"the doc {shown(doc.text)} has the right answer {shown(span.text)}, which is not in its context. "
+                'Expected right answers inside the span in doc.spans["context"], or after the first line of a '
+                "doc without this group."
+            )
     return True
 
 
@@ -96,7 +103,11 @@ def targets_of(example: Example) -> Targets | None:
         return None
     parts = question_of(example.predicted)
     if parts is None:
-        raise AnnotationError(Errors.ANSWERS_NO_CONTEXT.format(text=shown(example.predicted.text)))
+        raise AnnotationError(
+            f"the predicted doc {shown(example.predicted.text)} has no question or no context, but its reference "
+            "has right answers. Expected a predicted doc of the same text: Example(make_question(nlp, question, "
+            "context), reference)."
+        )
     targets = np.zeros((len(parts.context), 2), np.float32)
     spans = example.get_aligned_spans_y2x(list(example.reference.spans[ANSWER]), allow_overlap=True)
     for span in spans:
@@ -232,7 +243,7 @@ class Answers(ConfiguredPipe):
         sample = [example.reference for example in examples if check_answers(example.reference)][:_SAMPLE]
         if not sample:
             expected = f"a question, a context and right answers in doc.spans[{ANSWER!r}]"
-            raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
+            raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
         self.model.initialize(X=sample)
 
 

@@ -14,7 +14,7 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...errors import Errors, SettingsError, shown
+from ...errors import SettingsError, shown
 from ...models.types import Tok2VecModel, is_whole
 from ..shared import BiLSTM, TorchShim, check_sizes, shim_of, width_of
 from .questions import Parts, question_of
@@ -222,7 +222,10 @@ def build_answers(
     """
     check_sizes(lstm_width=lstm_width, longest_window=longest_window)
     if not (is_whole(window_overlap) and 0 <= window_overlap < longest_window):
-        raise SettingsError(Errors.ANSWERS_WINDOW.format(longest=longest_window, overlap=shown(window_overlap)))
+        raise SettingsError(
+            f"longest_window is {longest_window} and window_overlap is {shown(window_overlap)}. Expected whole "
+            "numbers with longest_window >= 1 and 0 <= window_overlap < longest_window."
+        )
     build = partial(AnswersNetwork, lstm_width=lstm_width, self_attention=self_attention)
     model: AnswersModel = Model(
         "answers",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 
-from ...errors import AnnotationError, Errors, shown
+from ...errors import AnnotationError, shown
 from ..shared import make_doc, parts_of
 
 QUESTION, CONTEXT, ANSWER = "question", "context", "answer"  # keys of doc.spans
@@ -38,11 +38,16 @@ def make_question(nlp: Language, question: str, context: str, answers: Sequence[
         first = len(question) + 1
         spans = []
         if not isinstance(answers, (list, tuple)) or not all(map(_is_answer, answers)):
-            raise AnnotationError(Errors.ANSWERS_FORM.format(got=shown(answers), question=shown(question)))
+            raise AnnotationError(
+                f"the answers to the question {shown(question)} are {shown(answers)}. Expected a list of pairs: "
+                "the place of the answer's first character in the context, and its text, such as [(14, 'Bonn')]."
+            )
         for start, text in answers:
             if not text or start < 0 or context[start : start + len(text)] != text:
                 raise AnnotationError(
-                    Errors.ANSWERS_PLACE.format(got=shown(text), start=start, question=shown(question))
+                    f"the answer {shown(text)} does not begin at character {start} of the context of the question "
+                    f"{shown(question)}. Expected the index of its first character in the context, and the text "
+                    "that stands there."
                 )
             span = doc.char_span(first + start, first + start + len(text), alignment_mode="expand")
             if span is not None:  # an answer of whitespace alone can be inside no token

@@ -8,7 +8,7 @@ from numbers import Integral
 
 from spacy.tokens import Doc, Span
 
-from ...errors import AnnotationError, Errors, shown
+from ...errors import AnnotationError, shown
 from ..shared import set_getter
 
 PREFIX = "coref_clusters"
@@ -29,7 +29,10 @@ def clusters_of(doc: Doc, prefix: str = PREFIX) -> list[list[Span]]:
         mentions = {(span.start, span.end): span for span in doc.spans[key] if len(span)}
         for bounds, span in mentions.items():
             if owner.setdefault(bounds, key) != key:
-                raise AnnotationError(Errors.COREF_TWICE.format(text=span.text, first=owner[bounds], second=key))
+                raise AnnotationError(
+                    f"the span {span.text!r} is in two clusters, {owner[bounds]} and {key}. Expected each mention "
+                    "in one cluster."
+                )
         if mentions:
             clusters.append([mentions[bounds] for bounds in sorted(mentions)])
     return clusters
@@ -78,18 +81,27 @@ def head_of(span: Span, prefix: str = PREFIX) -> Span | None:
 def _spans(doc: Doc, clusters: object, prefix: str) -> dict[str, list[Span]]:
     """Return the mentions of each cluster under the key of its span group. Raises AnnotationError as `annotate`."""
     if not isinstance(clusters, Iterable):
-        raise AnnotationError(Errors.COREF_CLUSTERS.format(got=shown(clusters)))
+        raise AnnotationError(
+            f"the clusters are {shown(clusters)}. Expected a list of clusters, each of them a list of mentions: "
+            "[[(0, 1), (6, 7)]] is one cluster of two mentions."
+        )
     found = {}
     owner: dict[tuple[int, int], str] = {}
     for number, cluster in enumerate(clusters, 1):
         if not isinstance(cluster, Iterable):
-            raise AnnotationError(Errors.COREF_CLUSTER.format(number=number, got=shown(cluster)))
+            raise AnnotationError(
+                f"cluster {number} is {shown(cluster)}. Expected a list of mentions: [[(0, 1), (6, 7)]] is one "
+                "cluster of two mentions."
+            )
         key = f"{prefix}_{number}"
         found[key] = [_span(doc, mention, number) for mention in cluster]
         for span in found[key]:
             first = owner.setdefault((span.start, span.end), key)
             if first != key:
-                raise AnnotationError(Errors.COREF_TWICE.format(text=span.text, first=first, second=key))
+                raise AnnotationError(
+                    f"the span {span.text!r} is in two clusters, {first} and {key}. Expected each mention in one "
+                    "cluster."
+                )
     return found
 
 
@@ -97,15 +109,27 @@ def _span(doc: Doc, mention: object, number: int) -> Span:
     """Return a mention as a span of a doc. number: of its cluster, for messages."""
     if isinstance(mention, Span):
         if mention.doc is not doc:
-            raise AnnotationError(Errors.COREF_OTHER_DOC.format(number=number, got=shown(mention.text)))
+            raise AnnotationError(
+                f"cluster {number} has the mention {shown(mention.text)}, which is a span of another doc. "
+                "Expected spans of the doc that is annotated: give doc[first:after] of it, or the pair (first, "
+                "after)."
+            )
         bounds = mention.start, mention.end
     else:
         pair = mention if isinstance(mention, (tuple, list)) and len(mention) == 2 else ()
         if not pair or not all(isinstance(place, Integral) for place in pair):
-            raise AnnotationError(Errors.COREF_MENTION.format(number=number, got=shown(mention)))
+            raise AnnotationError(
+                f"cluster {number} has the mention {shown(mention)}. Expected a span of the doc, or a pair of the "
+                "number of its first token and that of the token after its last one: [[(0, 1), (6, 7)]] is one "
+                "cluster of two such mentions."
+            )
         bounds = int(pair[0]), int(pair[1])
     if not 0 <= bounds[0] < bounds[1] <= len(doc):
-        raise AnnotationError(Errors.COREF_BOUNDS.format(number=number, got=shown(bounds), n=len(doc)))
+        raise AnnotationError(
+            f"cluster {number} has the mention {shown(bounds)}, but the doc has {len(doc)} tokens. Expected a "
+            f"pair (first, after) with 0 <= first < after <= {len(doc)}: the number of its first token and that "
+            "of the token after its last one."
+        )
     return doc[bounds[0] : bounds[1]]
 
 
@@ -116,5 +140,5 @@ def _keys(doc: Doc, prefix: str) -> list[str]:
 def _number(key: str, prefix: str) -> int:
     number = key.removeprefix(f"{prefix}_")
     if not re.fullmatch("[0-9]+", number):
-        raise AnnotationError(Errors.COREF_KEY.format(got=key, prefix=prefix))
+        raise AnnotationError(f"the span group {key} has no number. Expected {prefix}_1, {prefix}_2 ...: rename it.")
     return int(number)

@@ -13,7 +13,7 @@ from spacy.tokens.underscore import Underscore
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 
-from ...errors import AnnotationError, Errors, SettingsError, shown
+from ...errors import TASK_NO_EXAMPLES, AnnotationError, SettingsError, shown
 from ..shared import ConfiguredPipe, default_tok2vec
 from .annotations import HEAD, PREFIX, annotate, clusters_of, register
 from .model import Array, CoreferenceModel, Scores, places_of, tokens_at
@@ -137,9 +137,12 @@ class Coreference(ConfiguredPipe):
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
         if not prefix.isidentifier():
-            raise SettingsError(Errors.COREF_PREFIX.format(got=shown(prefix)))
+            raise SettingsError(f"prefix is {shown(prefix)}. Expected a Python identifier, such as coref_clusters.")
         if keyword.iskeyword(prefix) or hasattr(Underscore, prefix):
-            raise SettingsError(Errors.COREF_PREFIX_RESERVED.format(got=shown(prefix)))
+            raise SettingsError(
+                f"prefix is {shown(prefix)}, a name that spaCy or Python uses itself, so the attribute of docs "
+                "could not be read. Set prefix to another name."
+            )
         super().__init__(vocab, model, name)
         self.configure(prefix=prefix, singletons=singletons)
         self.scorer = scorer
@@ -157,7 +160,7 @@ class Coreference(ConfiguredPipe):
         examples = list(get_examples())
         if not sum(len(clusters_of(example.reference, self.cfg["prefix"])) for example in examples):
             expected = f"span groups {self.cfg['prefix']}_1, {self.cfg['prefix']}_2 and so on"
-            raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
+            raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
         self.model.initialize(X=[example.reference for example in examples[:SAMPLE]])
 
     def predict(self, docs: Iterable[Doc]) -> list[Clusters]:

@@ -17,7 +17,7 @@ from thinc.util import torch2xp, xp2torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ...errors import Errors, SettingsError, shown
+from ...errors import SettingsError, shown
 from ...models.types import Tok2VecModel, is_number
 from ..shared import BiLSTM, TorchShim, check_sizes, shim_of, width_of
 
@@ -461,7 +461,9 @@ def build_coreference(
     check_sizes(lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width, antecedents=antecedents)
     check_sizes(part_tokens=part_tokens, train_tokens=train_tokens)
     if not (is_number(mentions_per_token) and 0 < mentions_per_token <= 1):
-        raise SettingsError(Errors.COREF_SHARE.format(got=shown(mentions_per_token)))
+        raise SettingsError(
+            f"mentions_per_token is {shown(mentions_per_token)}. Expected a number above 0 and at most 1."
+        )
     build = partial(_network, lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width)
     return Model(
         "coreference",

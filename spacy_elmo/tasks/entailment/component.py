@@ -10,7 +10,7 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
-from ...errors import AnnotationError, Errors, SettingsError, shown
+from ...errors import TASK_NO_EXAMPLES, AnnotationError, SettingsError, shown
 from ..shared import default_tok2vec, warn_of_unknown
 from .model import EntailmentModel
 from .pairs import KEYS, pair_of
@@ -79,12 +79,20 @@ class Entailment(TextCategorizer):
             classes.update(*(example.reference.cats for example in examples))
         if not classes:
             expected = "cats, with 1.0 for its class"
-            raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
+            raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
         if len(classes) < 2:
-            raise AnnotationError(Errors.ENTAILMENT_CLASSES.format(name=self.name, got=", ".join(classes)))
+            raise AnnotationError(
+                f"the component {self.name!r} can't be initialised: there is only one class, {', '.join(classes)}. "
+                "Expected two or more: give it examples in whose cats all classes stand, or labels."
+            )
         if self.model.maybe_get_dim("nO") not in (None, len(classes)):
             sizes = {"nO": self.model.get_dim("nO"), "n": len(classes)}
-            raise SettingsError(Errors.ENTAILMENT_NO.format(name=self.name, got=", ".join(sorted(classes)), **sizes))
+            raise SettingsError(
+                (
+                    "the component {name!r} can't be initialised: its model is of {nO} classes (nO), but it has {n}: "
+                    "{got}. Set model.nO to null, or to {n}. If the component was initialised before, make it anew."
+                ).format(name=self.name, got=", ".join(sorted(classes)), **sizes)
+            )
         super().initialize(lambda: examples, nlp=nlp, labels=labels)
 
     def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:  # spaCy's says float
@@ -118,7 +126,10 @@ class Entailment(TextCategorizer):
             values = list(example.reference.cats.values())
             if values.count(1.0) > 1 or any(value not in (0.0, 1.0) for value in values):
                 got, text = shown(example.reference.cats), shown(example.reference.text)
-                raise AnnotationError(Errors.ENTAILMENT_CATS.format(name=self.name, got=got, text=text))
+                raise AnnotationError(
+                    f"the doc {text} has the cats {got}, from which the component {self.name!r} can't learn. "
+                    "Expected 1.0 for its class, and 0.0 for each of the others."
+                )
 
 
 DEFAULT_MODEL = {

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 from torch.nn.utils.rnn import pad_sequence
 
-from ...errors import AnnotationError, Errors, shown
+from ...errors import AnnotationError, shown
 from ...models.types import Tok2VecModel
 from ..shared import BiLSTM, TorchShim, check_sizes, shim_of, width_of
 from .pairs import pair_of
@@ -224,7 +224,10 @@ def _pair(doc: Doc, longest: int) -> tuple[Span, Span] | None:
     """Return premise and hypothesis; None if one of them has no words. Raises AnnotationError if one is too long."""
     pair = pair_of(doc)
     if pair is not None and (length := max(map(len, pair))) > longest:
-        raise AnnotationError(Errors.ENTAILMENT_LONG.format(text=shown(doc.text), got=length, longest=longest))
+        raise AnnotationError(
+            f"the premise or hypothesis of the doc {shown(doc.text)} has {length:,} tokens. Expected {longest:,} "
+            "at most: divide it, or raise model.longest."
+        )
     return pair
 
 

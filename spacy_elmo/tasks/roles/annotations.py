@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span, SpanGroup
 
-from ...errors import AnnotationError, Errors, shown
+from ...errors import AnnotationError, shown
 
 PREDICATES = "predicates"
 VERB = "V"
@@ -24,12 +24,19 @@ def predicates_of(doc: Doc) -> list[int] | None:
     """
     if PREDICATES not in doc.spans:
         if groups := [name for name in doc.spans if name.startswith(_ROLES)]:
-            raise AnnotationError(Errors.ROLES_ALONE.format(text=shown(doc.text), got=", ".join(sorted(groups))))
+            raise AnnotationError(
+                f"the doc {shown(doc.text)} has the span groups {', '.join(sorted(groups))}, but "
+                'doc.spans["predicates"] has no predicates at these tokens. Add them there, a span of one '
+                "token each, or remove the groups."
+            )
         return None
     predicates = _tokens(doc)
     expected = {roles_key(predicate) for predicate in predicates}
     if others := sorted(name for name in doc.spans if name.startswith(_ROLES) and name not in expected):
-        raise AnnotationError(Errors.ROLES_ALONE.format(text=shown(doc.text), got=", ".join(others)))
+        raise AnnotationError(
+            f'the doc {shown(doc.text)} has the span groups {", ".join(others)}, but doc.spans["predicates"] '
+            "has no predicates at these tokens. Add them there, a span of one token each, or remove the groups."
+        )
     return predicates
 
 
@@ -44,10 +51,16 @@ def roles_of(doc: Doc, predicate: int) -> list[Span] | None:
     spans = sorted(doc.spans[key], key=lambda span: (span.start, span.end))
     for number, span in enumerate(spans):
         if not span.label:
-            raise AnnotationError(Errors.ROLES_LABEL.format(text=shown(doc.text), key=key, got=shown(span.text)))
+            raise AnnotationError(
+                f"the doc {shown(doc.text)} has a role without a label in doc.spans[{key!r}]: {shown(span.text)}. "
+                "Give it one, such as ARG0."
+            )
         if number and span.start < spans[number - 1].end:
             names = f"{spans[number - 1].label_} and {span.label_}"
-            raise AnnotationError(Errors.ROLES_OVERLAP.format(text=shown(doc.text), key=key, got=names))
+            raise AnnotationError(
+                f"the doc {shown(doc.text)} has roles that overlap in doc.spans[{key!r}]: {names}. Expected each "
+                "token in one role of a predicate at most."
+            )
     return spans
 
 
@@ -87,7 +100,10 @@ def _tokens(doc: Doc) -> list[int]:
     for span in doc.spans[PREDICATES]:
         if len(span) != 1:
             got = shown(span.text)
-            raise AnnotationError(Errors.ROLES_PREDICATE.format(text=shown(doc.text), got=got, n=len(span)))
+            raise AnnotationError(
+                f"the doc {shown(doc.text)} has a predicate of {len(span)} tokens, {got}. Expected spans of one "
+                'token in doc.spans["predicates"]; other words of it are roles with the label V or C-V.'
+            )
     return sorted({span.start for span in doc.spans[PREDICATES]})
 
 

@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Ops, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
-from ...errors import AnnotationError, Errors, SettingsError, shown
+from ...errors import TASK_NO_EXAMPLES, AnnotationError, SettingsError, shown
 from ...models.types import is_number
 from ..shared import ConfiguredPipe, check_sizes, default_tok2vec, warn_of_unknown
 from .annotations import annotate, given_predicates, predicates_of, roles_of
@@ -213,7 +213,7 @@ class SemanticRoles(ConfiguredPipe):
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
         if not (is_number(threshold) and 0 <= threshold <= 1):
-            raise SettingsError(Errors.ROLES_THRESHOLD.format(got=shown(threshold)))
+            raise SettingsError(f"threshold is {shown(threshold)}. Expected a number from 0 to 1.")
         check_sizes(reach=reach)
         self.vocab = vocab
         self.model = model
@@ -267,7 +267,7 @@ class SemanticRoles(ConfiguredPipe):
         found = set().union(*map(labels_in, examples)) if labels is None else set(labels)
         if not found and not self.labels:
             expected = 'roles: doc.spans["predicates"], and doc.spans["roles:i"] for the predicate at token i'
-            raise AnnotationError(Errors.TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
+            raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
         for label in sorted(found) if labels is None else labels:
             self.add_label(label)
         self.model.set_dim("nO", len(self.labels))
@@ -352,7 +352,11 @@ class SemanticRoles(ConfiguredPipe):
     def _given(self, doc: Doc) -> list[int] | None:
         given = given_predicates(doc)
         if given is None and len(doc) and not self.cfg["find_predicates"]:
-            raise AnnotationError(Errors.ROLES_NO_PREDICATES.format(text=shown(doc.text), name=self.name))
+            raise AnnotationError(
+                f'the doc {shown(doc.text)} has no span group "predicates", and find_predicates is false in the '
+                f'component {self.name!r}. Set doc.spans["predicates"] to spans of one token each before the '
+                "component runs, or find_predicates to true."
+            )
         return given
 
     def _rows(self, docs: list[Doc], given: list[list[int] | None], logits: list[Floats2d]) -> list[Row]:

@@ -4,24 +4,6 @@ from __future__ import annotations
 
 import reprlib
 
-from .allennlp import AllenNLPMessages
-from .analysis import AnalysisMessages
-from .cache import CacheMessages
-from .checkpoints import CheckpointMessages
-from .commands import CommandMessages
-from .configs import ConfigMessages
-from .corpora import CorpusMessages
-from .docs import DocMessages
-from .downloads import DownloadMessages
-from .files import FileMessages
-from .kernels import KernelMessages
-from .language_models import LanguageModelMessages
-from .listening import ListeningMessages
-from .settings import SettingMessages
-from .tasks import TaskMessages
-from .training import TrainingMessages
-from .untrusted import UntrustedMessages
-
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
 
@@ -129,31 +111,32 @@ class StandardInputWarning(UserWarning):
     """Standard input is read as text, but looks like JSON lines."""
 
 
-class Errors(
-    FileMessages,
-    SettingMessages,
-    ConfigMessages,
-    DocMessages,
-    KernelMessages,
-    ListeningMessages,
-    TrainingMessages,
-    LanguageModelMessages,
-    CommandMessages,
-    DownloadMessages,
-    AllenNLPMessages,
-    AnalysisMessages,
-    CacheMessages,
-    CheckpointMessages,
-    CorpusMessages,
-    TaskMessages,
-    UntrustedMessages,
-):
-    """All message templates."""
-
-
 def shown(value: object) -> str:
     """A short representation of an untrusted value, fit for a message."""
     try:
         return _REPR.repr(value)
     except ValueError:  # an integer with more digits than Python converts
         return f"<{type(value).__name__}>"
+
+
+# Messages of several rooms
+CHECKPOINT_PARTS = (
+    "{path}: not a checkpoint of this run ({problems}). Delete it to start from the beginning, or put "
+    "the right one there."
+)
+EMBED_SAME = (
+    "{path}: the file to read and the file to write are the same. Expected another file for the output: "
+    "change its name."
+)
+FILE_MISSING = "{path}: no such file. Expected {expected}."
+FILE_NOT_REGULAR = "{path}: a folder or a special file. Expected {expected}."
+FILE_UNREADABLE = "{path}: can't be read ({reason}). Expected {expected}."
+FILE_UNWRITABLE = "{path}: can't be written ({reason})."
+MIX_FINITE = "scalar_mix_parameters are {got}. Expected finite numbers: to leave a layer out, give it -1e10."
+PATH_FOLDER = "{path} is no folder. Expected the name of a folder."
+SAVED_DAMAGED = "the saved biLM is damaged or incomplete ({reason}). Save the complete pipeline again."
+SOURCE_DAMAGED = "{path}: damaged, cut short or unreadable ({reason}). Get the file again, or leave it out."
+TASK_NO_EXAMPLES = (
+    "the component {name!r} can't be initialised: none of its examples ({got}) has {expected}. Give it "
+    "examples with such annotations: nlp.initialize(lambda: examples)."
+)
