@@ -32,12 +32,12 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
 
 bench: $(VENV)/installed-dev
-	$(BIN)/python -m benchmarks.speed.tokens_per_second --json runs/speed/speed.json --plot runs/speed/speed.png
-	$(BIN)/python -m benchmarks.memory.peaks
-	$(BIN)/python -m benchmarks.memory.stream --plot runs/memory/stream.png
-	$(BIN)/python -m benchmarks.speed.first_vector
-	$(BIN)/python -m benchmarks.speed.busy_neighbour
-	$(BIN)/python -m benchmarks.speed.without_parts
+	$(BIN)/python -m benchmarks.tokens_per_second --json runs/speed/speed.json --plot runs/speed/speed.png
+	$(BIN)/python -m benchmarks.memory peaks
+	$(BIN)/python -m benchmarks.memory stream --plot runs/memory/stream.png
+	$(BIN)/python -m benchmarks.first_vector
+	$(BIN)/python -m benchmarks.busy_neighbour
+	$(BIN)/python -m benchmarks.without_parts
 
 # the compiled loops with gcc's sanitizers, with each instruction set of this machine
 CALLS ?= 10000

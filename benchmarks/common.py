@@ -1,0 +1,331 @@
+"""What several benchmarks use: arguments, sentences, networks, and rates beside the load of the machine."""
+
+import argparse
+import csv
+import json
+import os
+import random
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import spacy
+import torch
+from spacy.lang.en.stop_words import STOP_WORDS
+from spacy.language import Language
+from spacy.tokens import Doc
+
+import spacy_elmo
+from spacy_elmo import bilms
+from spacy_elmo.formats import BiLMOptions, read_options, write_options, write_weights
+from spacy_elmo.inference import Engine
+from spacy_elmo.modules import BiLM
+from spacy_elmo.modules.loading import Precision, dtype_of
+
+ROOT = Path(__file__).parents[1]
+RUNS = ROOT / "runs"  # what measurements write
+PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
+SIZES = ("original", "small", "midi", "mini")
+OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+DISTURBED = 0.1  # cores
+
+Sentences = list[list[str]]
+Seconds = Callable[[int, int], float]  # for the first n sentences, in batches
+
+
+class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """The description as it is written, and the defaults."""
+
+
+def parser_of(description: str | None, *names: str) -> argparse.ArgumentParser:
+    """Make a parser, with those of "size", "precisions" and "threads" that are named."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=_Help)
+    if "size" in names:
+        parser.add_argument("--size", choices=SIZES, default="original", help="of the network")
+    if "precisions" in names:
+        text = "of the matrix multiplications, with commas"
+        parser.add_argument("--precisions", type=parts_of, default=",".join(PRECISIONS), help=text)
+    if "threads" in names:
+        parser.add_argument("--threads", type=int, default=2, help="of torch")
+    return parser
+
+
+def parts_of(text: str) -> list[str]:
+    """Divide text at its commas."""
+    return text.split(",")
+
+
+def numbers_of(text: str) -> list[int]:
+    """Read whole numbers, divided by commas."""
+    return [int(part) for part in text.split(",")]
+
+
+# Sentences. Chosen so that 512 of them have 23 tokens each and 3,000 distinct words, and a batch of 32 has 45-50 %
+# distinct words among its tokens, about as encyclopedic text does
+SHORTEST, LONGEST = 5, 60
+LENGTH_MEDIAN, LENGTH_SIGMA = 20.0, 0.55
+VOCABULARY, ZIPF_EXPONENT = 40_000, 1.1
+ONSETS = ["b", "br", "c", "ch", "d", "f", "g", "gr", "h", "l", "m", "n", "p", "pr", "r", "s", "st", "t", "tr", "v", "w"]
+NUCLEI = ["a", "e", "i", "o", "u", "ea", "io", "ou"]
+CODAS = ["", "", "", "l", "m", "n", "nd", "ng", "r", "s", "st", "t"]
+ENDINGS = ["", "", "", "s", "ed", "er", "ing", "ly", "ment", "tion"]
+
+
+def generated(n: int, seed: int) -> Sentences:
+    """Make n sentences of 5 to 60 tokens, like English in length and in how often words return, with a full stop."""
+    words = np.array(_vocabulary(random.Random(seed)), dtype=object)
+    generator = np.random.default_rng(seed)
+    frequencies = 1.0 / np.arange(1, len(words) + 1) ** ZIPF_EXPONENT
+    lengths = generator.lognormal(np.log(LENGTH_MEDIAN), LENGTH_SIGMA, n).round().clip(SHORTEST, LONGEST).astype(int)
+    return [
+        [*generator.choice(words, length - 1, p=frequencies / frequencies.sum()).tolist(), "."] for length in lengths
+    ]
+
+
+def write_text(path: Path, tokens: int, source: Path | None) -> Sentences:
+    """Write a text of so many tokens or more, a sentence a line, and return its words.
+
+    source: file of sentences a line, repeated if it is shorter; None: sentences are generated.
+    """
+    lines = None if source is None else source.read_text(encoding="utf-8").splitlines()
+    pool = generated(20_000, 0) if lines is None else [line.split() for line in lines if line.strip()]
+    n = 0
+    sentences: Sentences = []
+    while n < tokens:
+        sentences.append(pool[len(sentences) % len(pool)])
+        n += len(sentences[-1])
+    path.write_text("".join(" ".join(words) + "\n" for words in sentences), encoding="utf-8")
+    return sentences
+
+
+def _vocabulary(source: random.Random) -> list[str]:
+    """Distinct words, the most frequent first: function words, those of the package's examples, generated ones."""
+    words = dict.fromkeys([",", "the", "of", "and", "to", "in", "a"])
+    words.update(dict.fromkeys(sorted(STOP_WORDS, key=lambda word: (len(word), word))))
+    examples = next(Path(spacy_elmo.__file__).parent.rglob("senses.tsv"))
+    with examples.open(encoding="utf-8", newline="") as file:
+        for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            words.update(dict.fromkeys(word for word in row[-1].split() if word != "."))
+    invented = _invented(source)
+    while len(words) < VOCABULARY:
+        words.setdefault(next(invented))
+    return list(words)
+
+
+def _invented(source: random.Random) -> Iterator[str]:
+    """Pronounceable strings of one to three syllables, one in eight with a capital letter."""
+    while True:
+        syllables = range(source.randint(1, 3))
+        word = "".join(source.choice(part) for _ in syllables for part in (ONSETS, NUCLEI, CODAS))
+        word += source.choice(ENDINGS)
+        yield word.capitalize() if source.random() < 1 / 8 else word
+
+
+# Networks
+
+
+def options_of(size: str) -> BiLMOptions:
+    """Give the options of a size: "original" and "small" are official; "mini" is en_mini, "midi" en_midi."""
+    if size == "mini":
+        return read_options(bilms.paths("en_mini")[0])
+    if size == "midi":
+        return read_options(ROOT / "packages" / "en_midi" / "spacy_elmo_en_midi" / "options.json")
+    dim, projection_dim, n_highway = {"original": (4096, 512, 2), "small": (1024, 128, 1)}[size]
+    return BiLMOptions(16, OFFICIAL_FILTERS, n_highway, "relu", 50, dim, projection_dim, 2, 3.0, 3.0, True)
+
+
+def random_bilm(options: BiLMOptions) -> BiLM:
+    """Make a biLM of random weights from seed 0."""
+    bilm = BiLM(options)
+    bilm.reset_parameters(torch.Generator().manual_seed(0))
+    return bilm
+
+
+def write_model(folder: Path, options: BiLMOptions, sentences: Sentences) -> dict[str, str]:
+    """Write a biLM of random weights, the sentences and their vocabulary, the most frequent word first.
+
+    Returns the settings that name the biLM's files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "model.hdf5")}
+    write_options(files["options_file"], options)
+    write_weights(files["weight_file"], options, random_bilm(options).to_arrays())
+    words = [word for word, _ in Counter(w for s in sentences for w in s).most_common()]
+    (folder / "vocab.txt").write_text("\n".join(["<S>", "</S>", "<UNK>", *words]) + "\n", encoding="utf-8")
+    (folder / "sentences.json").write_text(json.dumps(sentences), encoding="utf-8")
+    return files
+
+
+# Our sides, without a cache of words: the same sentences come again in each round
+
+
+def make_engine(bilm: BiLM, precision: Precision) -> Engine:
+    """Make an engine. Raises SettingsError if the machine does not have the precision."""
+    return Engine.of(bilm, dtype_of(precision, bilm.boundary.device), cached_words=0)
+
+
+def make_pipeline(files: dict[str, str], precision: Precision) -> Language:
+    """Make a pipeline of `elmo` alone. files: the settings options_file and weight_file."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {**files, "precision": precision, "cached_words": 0}})
+    return nlp
+
+
+def engine_seconds(engine: Engine, sentences: Sentences) -> Seconds:
+    """Make a function that measures the engine. One number of each batch's layers is read."""
+
+    def seconds(n: int, batch: int) -> float:
+        checksum, begin = 0.0, time.perf_counter()
+        for k in range(0, n, batch):
+            checksum += float(engine.run(sentences[k : min(k + batch, n)])[0][0, 0, 0])
+        taken = time.perf_counter() - begin
+        assert np.isfinite(checksum)
+        return taken
+
+    return seconds
+
+
+def pipe_seconds(nlp: Language, sentences: Sentences) -> Seconds:
+    """Make a function that measures `nlp.pipe` on docs that have their tokens.
+
+    One number of each doc's mix is read, and then the doc's layers are freed, as in a long stream.
+    """
+    docs = [Doc(nlp.vocab, words=words) for words in sentences]
+
+    def seconds(n: int, batch: int) -> float:
+        checksum, begin = 0.0, time.perf_counter()
+        for doc in nlp.pipe(docs[:n], batch_size=batch):
+            checksum += float(doc._.elmo[0, 0])
+            doc._.elmo = None
+        taken = time.perf_counter() - begin
+        assert np.isfinite(checksum)
+        return taken
+
+    return seconds
+
+
+# Load and rates
+
+
+class Load(NamedTuple):
+    """How busy the machine was meanwhile; None: not known.
+
+    before: the load average of one minute at the start. others: cores that other processes used; time that a hypervisor
+    used for other machines counts.
+    """
+
+    before: float | None
+    others: float | None
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others took more than a tenth of a core."""
+        return self.others is not None and self.others > DISTURBED
+
+    def __str__(self) -> str:
+        before = "?" if self.before is None else f"{self.before:.2f}"
+        return f"{before}, {'?' if self.others is None else f'{self.others:.2f}'}{' disturbed' * self.disturbed}"
+
+
+class LoadMeter:
+    """Measures the load from now to `stop`. processes: that don't count as others, beside this one."""
+
+    def __init__(self, *processes: int) -> None:
+        self.processes = (os.getpid(), *processes)
+        self.before = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+        self.ticks = self._other_ticks()
+        self.begin = time.perf_counter()
+
+    def stop(self) -> Load:
+        """Return the load."""
+        seconds = time.perf_counter() - self.begin
+        ticks = self._other_ticks()
+        if ticks is None or self.ticks is None:
+            return Load(self.before, None)
+        return Load(self.before, max(0.0, (ticks - self.ticks) / os.sysconf("SC_CLK_TCK") / seconds))
+
+    def _other_ticks(self) -> int | None:
+        """Clock ticks of all processors without ours: threads and children that have ended count as ours."""
+        try:
+            fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+            user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields)
+            ours = 0
+            for process in self.processes:
+                # after the name, which may contain anything
+                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+                ours += sum(map(int, fields[11:15]))
+        except (OSError, ValueError):
+            return None
+        return user + nice + system + irq + softirq + steal - ours
+
+
+class Measured(NamedTuple):
+    """Tokens a second, and the load of the machine meanwhile."""
+
+    rate: float
+    load: Load
+
+
+Rounds = list[Measured]
+
+
+def rate_of(run: Callable[[], float], tokens: int, least: float) -> float:
+    """Return the tokens a second of a run, which is repeated for so many seconds at least.
+
+    run: runs once, and returns its seconds. tokens: of a run.
+    """
+    seconds, passes = run(), 1
+    while seconds < least:
+        seconds, passes = seconds + run(), passes + 1
+    return passes * tokens / seconds
+
+
+def measured(run: Callable[[], float], pause: float, *processes: int) -> Measured:
+    """Return the rate that `run` returns, with the load.
+
+    pause: seconds before it, in which other threads become idle. processes: as for LoadMeter.
+    """
+    time.sleep(pause)
+    meter = LoadMeter(*processes)
+    return Measured(run(), meter.stop())
+
+
+def undisturbed(*series: Rounds) -> list[int]:
+    """Return the rounds in which no other process disturbed any of these series; if there are none, all rounds."""
+    rounds = range(min(map(len, series)))
+    return [k for k in rounds if not any(part[k].load.disturbed for part in series)] or list(rounds)
+
+
+def median_rate(series: Rounds) -> float:
+    """Return the median rate of the undisturbed rounds."""
+    return statistics.median(series[k].rate for k in undisturbed(series))
+
+
+def compared(above: Rounds, below: Rounds, form: str) -> str:
+    """Return the ratio of two rates in a round: median, lowest and highest of the undisturbed rounds, in a format.
+
+    It is marked if other processes disturbed all rounds.
+    """
+    ratios = [above[k].rate / below[k].rate for k in undisturbed(above, below)]
+    median, low, high = (format(value, form) for value in (statistics.median(ratios), min(ratios), max(ratios)))
+    pairs = zip(above, below)
+    mark = ", disturbed" if all(a.load.disturbed or b.load.disturbed for a, b in pairs) else ""
+    return (median if low == high else f"{median} ({low} to {high})") + mark
+
+
+def load_of(series: Rounds) -> str:
+    """Return how many cores other processes used in a round, at most, and how many rounds they disturbed."""
+    known = [measured.load.others for measured in series if measured.load.others is not None]
+    if not known:
+        return "?"
+    count = sum(measured.load.disturbed for measured in series)
+    return f"{max(known):.2f}" + (f", {count} of {len(series)} rounds disturbed" if count else "")
+
+
+def row(cells: Sequence[object]) -> str:
+    """Return a row of a table in Markdown."""
+    return f"| {' | '.join(map(str, cells))} |"

@@ -1,1 +1,0 @@
-"""What several benchmarks use: command lines, sentences, sizes, and the load of the machine."""

@@ -1,0 +1,197 @@
+"""Memory while a process embeds, in MB of 10^6 bytes (Linux).
+
+    python -m benchmarks.memory peaks --size original --batch 128
+    python -m benchmarks.memory stream --plot runs/memory/stream.png
+    python -m benchmarks.memory corpus --tokens 10000000
+
+peaks: above what the imports occupy. A fresh process for each precision, and for the engine and nlp.pipe, imports
+spaCy, torch and spacy_elmo. Then it loads random weights and runs four batches of different sentences.
+stream: a pipeline of the embedded biLM alone reads sentences that are drawn at random from 20,000. Imports included.
+corpus: `elmo embed` and its workers together, to Parquet in float16, which takes half a gigabyte of disk for a million
+tokens. A page that several processes hold counts for each. A row is the highest memory in a tenth of the shards.
+"""
+
+import argparse
+import gc
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import spacy
+import torch
+from spacy.tokens import Doc
+
+from spacy_elmo.modules import load_bilm
+
+from .common import (
+    RUNS,
+    engine_seconds,
+    generated,
+    make_engine,
+    make_pipeline,
+    options_of,
+    parser_of,
+    pipe_seconds,
+    row,
+    write_model,
+    write_text,
+)
+
+BATCHES = 4
+COLUMNS = ("what", "precision", "weights", "imports", "above them: peak of loading", "loaded", "peak of running")
+POOL = 20_000
+SHARD = 1_000_000
+PAUSE = 0.1  # seconds from one reading of the command's memory to the next
+
+
+def resident_mb(peak: bool = False, process: int | str = "self") -> float:
+    """Return the memory of a process: now, or the most since reset_peak. Raises OSError if there is no such process."""
+    name = "VmHWM:" if peak else "VmRSS:"
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(name)), 0.0)
+
+
+def reset_peak() -> None:
+    """Let the peak begin at what is occupied now."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peaks_of(kind: str, precision: str, batch: int, folder: Path) -> list[float]:
+    """Measure the engine or nlp.pipe in this process. Returns the columns after the precision."""
+    sentences = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))
+    files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "model.hdf5")}
+    reset_peak()
+    imported = resident_mb()
+    if kind == "engine":
+        seconds = engine_seconds(make_engine(load_bilm(**files), precision), sentences)  # type: ignore[arg-type]
+    else:
+        seconds = pipe_seconds(make_pipeline(files, precision), sentences)  # type: ignore[arg-type]
+    loading = resident_mb(peak=True)
+    reset_peak()
+    loaded = resident_mb()
+    seconds(len(sentences), batch)
+    return [imported, *(mb - imported for mb in (loading, loaded, resident_mb(peak=True)))]
+
+
+def peaks(args: argparse.Namespace) -> None:
+    """Print a row for each process."""
+    folder = RUNS / "memory" / args.size
+    if args.child:
+        print(json.dumps(peaks_of(args.child, args.precisions[0], args.batch, folder)))
+        return
+    options = options_of(args.size)
+    weights = 4 * options.n_parameters / 1e6
+    write_model(folder, options, generated(BATCHES * args.batch, 0))
+    print(f"{args.size} size, {BATCHES} batches of {args.batch} sentences, {args.threads} threads; MB\n")
+    print(f"{row([*COLUMNS, 'less the weights'])}\n| --- | --- {'| --: ' * (len(COLUMNS) - 1)}|")
+    for precision in args.precisions:
+        for kind in ("engine", "nlp.pipe"):
+            command = [sys.executable, "-m", "benchmarks.memory", "peaks", "--child", kind, "--precisions", precision]
+            command += ["--size", args.size, "--batch", str(args.batch), "--threads", str(args.threads)]
+            result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, encoding="utf-8")
+            found = json.loads(result.stdout)
+            cells = [weights, *found, found[-1] - weights]
+            print(row([kind, precision, *(f"{cell:,.0f}" for cell in cells)]), flush=True)
+
+
+def stream(args: argparse.Namespace) -> None:
+    """Read the stream, print a row at each point, and draw them."""
+    every = args.every or max(1, args.tokens // 10)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    sentences, source = generated(POOL, 0), random.Random(0)
+    given, points = 0, []
+
+    def docs() -> Iterator[Doc]:
+        while True:
+            yield Doc(nlp.vocab, words=source.choice(sentences))
+
+    print("| million tokens | MB |\n| --: | --: |")
+    for doc in nlp.pipe(docs()):
+        before, given = given, given + len(doc)
+        if given // every > before // every:
+            gc.collect()
+            points.append((given / 1e6, resident_mb()))
+            print(f"| {points[-1][0]:.2f} | {points[-1][1]:,.0f} |", flush=True)
+        if given >= args.tokens:
+            break
+    if args.plot is None:
+        return
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panel = pyplot.subplots(figsize=(6, 3.5), layout="constrained")
+    panel.plot(*zip(*points), marker="o")
+    panel.set_ylim(0, 1.2 * max(memory for _, memory in points))
+    panel.set_xlabel("million tokens")
+    panel.set_ylabel("resident memory, MB")
+    args.plot.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(args.plot, dpi=120)
+    pyplot.close(figure)
+
+
+def with_children(process: int) -> float:
+    """Return the memory of a process and of those that it started; 0 if it has ended."""
+    try:
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        return resident_mb(process=process) + sum(with_children(int(child)) for child in children)
+    except OSError:
+        return 0.0
+
+
+def corpus(args: argparse.Namespace) -> None:
+    """Run the command, and print its memory."""
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        text, out = Path(folder, "text.txt"), Path(folder, "out")
+        tokens = sum(map(len, write_text(text, args.tokens, args.text)))
+        size = text.stat().st_size
+        shard = min(SHARD, size // 10 + 1)
+        options = ["--dtype", "float16", "--workers", str(args.workers), "--shard-size", str(shard), "--quiet"]
+        command = [sys.executable, "-m", "spacy", "elmo", "embed", "--tokenized", *options, str(text), str(out)]
+        process = subprocess.Popen(command)
+        most = [0.0] * 10
+        while process.poll() is None:
+            done = len([*out.glob("shards/part-*")])
+            tenth = min(9, 10 * done // -(-size // shard))
+            most[tenth] = max(most[tenth], with_children(process.pid))
+            time.sleep(PAUSE)
+        if process.returncode != 0:
+            sys.exit(f"the command failed with {process.returncode}")
+    print("| million tokens | MB |\n| --: | --: |")
+    for tenth, peak in enumerate(most, 1):
+        print(f"| {tokens * tenth / 1e7:.2f} | {peak:,.0f} |")
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parts = parser.add_subparsers(required=True)
+    common = parser_of(None, "size", "precisions", "threads")
+    part = parts.add_parser("peaks", parents=[common], add_help=False)
+    part.add_argument("--batch", type=int, default=128, help="sentences of a batch")
+    part.add_argument("--child", help=argparse.SUPPRESS)
+    part.set_defaults(run=peaks)
+    part = parts.add_parser("stream", parents=[parser_of(None, "threads")], add_help=False)
+    part.add_argument("--tokens", type=int, default=10_000_000, help="of the stream")
+    part.add_argument("--every", type=int, help="tokens from one row to the next; else a tenth of all")
+    part.add_argument("--plot", type=Path, help="write the curve to this .png")
+    part.set_defaults(run=stream)
+    part = parts.add_parser("corpus", parents=[parser_of(None, "threads")], add_help=False)
+    part.add_argument("--text", type=Path, help="file of sentences a line; else they are generated")
+    part.add_argument("--tokens", type=int, default=10_000_000, help="of the corpus, at least")
+    part.add_argument("--workers", type=int, default=1, help="processes")
+    part.add_argument("--folder", type=Path, help="for the files; else that of the system")
+    part.set_defaults(run=corpus)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main()

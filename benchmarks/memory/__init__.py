@@ -1,1 +1,0 @@
-"""Memory that a process occupies while it embeds."""

@@ -1,1 +1,0 @@
-"""Speed of a pretraining step, in one process and in several."""

@@ -1,0 +1,296 @@
+"""Tokens per second of pretraining's step beside the same step written with torch's own modules, in one run.
+
+Ours: the step and the updates of spacy_elmo.pretraining. Plain: as one writes it first, with torch's modules and
+autograd, in float32 and under autocast to bfloat16. Both train the same network (but ours clips) from the same weights
+on the same batches, new ones each round: words drawn by a Zipf distribution, with random spellings. They take turns,
+after a warm-up; the reading of a corpus is not measured.
+
+    python -m benchmarks.pretraining_step
+    python -m benchmarks.pretraining_step --quick
+
+Other processes' load is printed with every figure: if they took more than a tenth of a core the round is marked.
+"""
+
+import argparse
+import platform
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.formats.characters import words_to_ids
+from spacy_elmo.modules import BiLM
+from spacy_elmo.modules.char_cnn import Highway
+from spacy_elmo.modules.lstm import LstmLayer
+from spacy_elmo.modules.lstm_cell import FORGET_BIAS
+from spacy_elmo.modules.softmax import LogUniform, Softmax
+from spacy_elmo.pretraining.config import OptimizerSettings
+from spacy_elmo.pretraining.distributed import Group
+from spacy_elmo.pretraining.objectives import RowObjective
+from spacy_elmo.pretraining.optimizers import clip, dense_optimizer
+from spacy_elmo.pretraining.step import Batch, Workers
+from spacy_elmo.pretraining.trainer import reuse_memory
+
+from .common import Measured, Rounds, compared, load_of, measured, median_rate, parser_of, row, undisturbed
+
+FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256))  # en_mini's
+PAUSE = 1.0  # seconds between measurements: the other side's threads come to rest
+RATE = 1e-3
+DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+
+State = list[tuple[Tensor, Tensor]]
+
+
+class OurStep:
+    """Calls give the mean loss and update the weights."""
+
+    def __init__(
+        self, bilm: BiLM, softmax: Softmax, negatives: int, streams: int, precision: str, threads: int
+    ) -> None:
+        self.settings = OptimizerSettings(name="adamw", learning_rate=RATE)  # as the plain step has
+        self.parameters = list(bilm.parameters())
+        self.optimizer = dense_optimizer(bilm.named_parameters(), self.settings)
+        self.objective = RowObjective(softmax, negatives, self.settings)
+        self.workers = Workers(bilm, threads, DTYPES[precision])
+        self.state, self.steps = bilm.lstm.zero_state(streams), 0
+
+    def __call__(self, batch: Batch, seed: int) -> float:
+        scorer = self.objective.scorer(batch.targets, seed, Group())
+        got = self.workers.gradients(batch, scorer, self.state, 1 / batch.targets.numel(), seed)
+        self.state, self.steps = got.state, self.steps + 1
+        self.objective.add(scorer, got.scored)
+        clip([*got.dense, *self.objective.gradients()], self.settings.clip_norm)
+        for parameter, gradient in zip(self.parameters, got.dense):
+            parameter.grad = gradient
+        self.optimizer.step()
+        self.objective.update(RATE, self.steps)
+        return got.loss
+
+
+def batches(n_words: int, streams: int, steps: int, seed: int) -> Iterator[Batch]:
+    """Windows of endless streams; the word of rank r comes with a probability in proportion to 1 / r."""
+    rng = np.random.default_rng(seed)
+    letters = np.array(list("etaoinshrdlcumwfgypbvkjxqz"))
+    spellings: dict[str, None] = {}
+    while len(spellings) < n_words:
+        spellings["".join(rng.choice(letters, rng.integers(2, 14)))] = None
+    ids = words_to_ids(list(spellings))
+    p = 1 / np.arange(1, n_words + 1)
+    while True:
+        words = rng.choice(n_words, (steps + 1, streams), p=p / p.sum())
+        both = np.stack([words, words[::-1]])
+        distinct, inputs = np.unique(both[:, :-1], return_inverse=True)
+        yield Batch(
+            torch.from_numpy(ids[distinct]),
+            torch.from_numpy(inputs.reshape(2, steps, streams)),
+            torch.from_numpy(both[:, 1:].copy()),
+            torch.ones(steps, streams, 1),
+        )
+
+
+class PlainModel(nn.Module):
+    """Character encoder on distinct words; an nn.LSTM for each direction and layer; the softmax's rows embedded."""
+
+    def __init__(self, bilm: BiLM, softmax: Softmax) -> None:
+        super().__init__()
+        options, encoder = bilm.options, bilm.char_cnn
+        self.relu = options.activation == "relu"
+        self.skip, self.n_layers = options.use_skip_connections, options.n_layers
+        self.embedding = nn.Embedding.from_pretrained(encoder.embedding.weight.detach().clone(), False, 0)
+        self.convolutions = nn.ModuleList(nn.Conv1d(options.char_dim, n, width) for width, n in options.filters)
+        self.convolutions.load_state_dict(encoder.convolutions.state_dict())
+        width = options.n_filters
+        self.carries = nn.ModuleList(nn.Linear(width, width) for _ in encoder.highways)
+        self.transforms = nn.ModuleList(nn.Linear(width, width) for _ in encoder.highways)
+        for k, highway in enumerate(encoder.highways):
+            assert isinstance(highway, Highway)
+            self.carries[k].load_state_dict(highway.carry.state_dict())
+            self.transforms[k].load_state_dict(highway.transform.state_dict())
+        self.projection = nn.Linear(width, options.projection_dim)
+        if encoder.projection is None:
+            raise SystemExit("the plain step has a projection behind the highways: choose another --projection")
+        self.projection.load_state_dict(encoder.projection.state_dict())
+        self.lstms = nn.ModuleList(_lstm(layer, d) for d in (0, 1) for layer in bilm.lstm.layers)
+        self.weight = nn.Embedding.from_pretrained(softmax.weight.detach().clone(), freeze=False, sparse=True)
+        self.bias = nn.Embedding.from_pretrained(softmax.bias.detach()[:, None].clone(), freeze=False, sparse=True)
+
+    def encode(self, characters: Tensor) -> Tensor:
+        """characters: *Shape:* (words, characters); returns (words, projection_dim)."""
+        x = self.embedding(characters).transpose(1, 2)
+        x = torch.cat([convolution(x).amax(2) for convolution in self.convolutions], 1)
+        x = torch.relu(x) if self.relu else torch.tanh(x)
+        for carry, transform in zip(self.carries, self.transforms):
+            gate = torch.sigmoid(carry(x))
+            x = gate * torch.relu(transform(x)) + (1 - gate) * x
+        projected: Tensor = self.projection(x)
+        return projected
+
+    def read(self, x: Tensor, direction: int, state: State) -> tuple[Tensor, State]:
+        """x: *Shape:* (steps, streams, projection_dim); returns the top layer's output and the state behind."""
+        after = []
+        for k in range(self.n_layers):
+            h, end = self.lstms[direction * self.n_layers + k](x, state[k])
+            after.append((end[0].detach(), end[1].detach()))
+            x = h + x if k > 0 and self.skip else h
+        return x, after
+
+    def loss(self, x: Tensor, targets: Tensor, sample: Tensor, of_sample: Tensor, of_targets: Tensor) -> Tensor:
+        """Cross entropy over [target; negatives]. x: *Shape:* (rows, projection_dim); log expected counts: of_..."""
+        true = (x * self.weight(targets)).sum(1) + self.bias(targets)[:, 0] - of_targets
+        negative = x @ self.weight(sample).t() + (self.bias(sample)[:, 0] - of_sample)
+        place = torch.searchsorted(sample, targets).clamp_(max=len(sample) - 1)
+        rows = torch.nonzero(sample[place] == targets)[:, 0]
+        negative[rows, place[rows]] = float("-inf")
+        logits = torch.cat([true[:, None].to(negative.dtype), negative], 1)
+        return F.cross_entropy(logits, torch.zeros_like(targets), reduction="sum")
+
+
+def _lstm(layer: nn.Module, direction: int) -> nn.LSTM:
+    """torch's gates stand in the order i, f, j, o."""
+    assert isinstance(layer, LstmLayer)
+    assert layer.projection is not None, "the plain step has projections: --projection below --dim"
+    _, width, four_dim = layer.input_weight.shape
+    dim = four_dim // 4
+    i, j, f, o = torch.arange(four_dim).chunk(4)
+    order = torch.cat([i, f, j, o])
+    lstm = nn.LSTM(width, dim, proj_size=layer.projection.shape[2])
+    bias = layer.bias.detach()[direction].clone()
+    bias[f] += FORGET_BIAS
+    lstm.load_state_dict(
+        {
+            "weight_ih_l0": layer.input_weight.detach()[direction].t()[order],
+            "weight_hh_l0": layer.recurrent_weight.detach()[direction].t()[order],
+            "bias_ih_l0": bias[order],
+            "bias_hh_l0": torch.zeros(four_dim),
+            "weight_hr_l0": layer.projection.detach()[direction].t(),
+        }
+    )
+    return lstm
+
+
+class PlainStep:
+    """Calls give the mean loss and update the weights."""
+
+    def __init__(self, bilm: BiLM, softmax: Softmax, negatives: int, streams: int, autocast: bool, rate: float) -> None:
+        self.model, self.autocast = PlainModel(bilm, softmax), autocast
+        self.sampler = LogUniform(len(softmax.bias), negatives)
+        sparse = [self.model.weight.weight, self.model.bias.weight]
+        dense = [p for p in self.model.parameters() if not any(p is other for other in sparse)]
+        self.optimizers = [torch.optim.Adam(dense, lr=rate), torch.optim.SparseAdam(sparse, lr=rate)]
+        options = bilm.options
+        zero = (torch.zeros(1, streams, options.projection_dim), torch.zeros(1, streams, options.dim))
+        self.states = [[zero] * options.n_layers for _ in (0, 1)]
+
+    def __call__(self, batch: Batch, seed: int) -> float:
+        sample, tries = self.sampler.draw(torch.Generator().manual_seed(seed))
+        of_sample = self.sampler.log_expected(sample, tries)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+        total = torch.zeros(())
+        mode: AbstractContextManager[Any] = torch.autocast("cpu", torch.bfloat16) if self.autocast else nullcontext()
+        with mode:
+            encoded = self.model.encode(batch.characters)
+            for d in (0, 1):
+                top, self.states[d] = self.model.read(F.embedding(batch.inputs[d], encoded), d, self.states[d])
+                targets = batch.targets[d].reshape(-1)
+                of_targets = self.sampler.log_expected(targets, tries)
+                total = total + self.model.loss(top.flatten(0, 1), targets, sample, of_sample, of_targets)
+        loss = total / batch.targets.numel()
+        loss.backward()
+        for optimizer in self.optimizers:
+            optimizer.step()
+        return loss.item()
+
+
+def make_sides(options: BiLMOptions, args: argparse.Namespace) -> dict[str, OurStep | PlainStep]:
+    """Make all sides, which start from the same weights."""
+    sides: dict[str, OurStep | PlainStep] = {}
+    for name in ("ours bfloat16", "ours float32", "plain float32", "plain autocast"):
+        generator = torch.Generator().manual_seed(args.seed)
+        bilm, softmax = BiLM(options), Softmax(args.words, args.projection)
+        bilm.reset_parameters(generator)
+        softmax.reset_parameters(generator=generator)
+        kind, _, how = name.partition(" ")
+        if kind == "ours":
+            sides[name] = OurStep(bilm, softmax, args.negatives, args.streams, how, args.threads)
+        else:
+            sides[name] = PlainStep(bilm, softmax, args.negatives, args.streams, how == "autocast", RATE)
+    return sides
+
+
+def rate_of(step: Callable[[Batch, int], float], given: list[Batch], tokens: int) -> float:
+    """Return the tokens per second of some steps."""
+    begin = time.perf_counter()
+    for seed, batch in enumerate(given):
+        step(batch, seed)
+    return tokens / (time.perf_counter() - begin)
+
+
+def measure(sides: dict[str, OurStep | PlainStep], source: Iterator[Batch], args: argparse.Namespace) -> None:
+    """Print a row a round, and the medians."""
+    tokens = args.batches * args.streams * args.steps
+    print(row(["round", *(f"{name}, tokens/s | load before, others" for name in sides)]))
+    print("|---" * (1 + 2 * len(sides)) + "|")
+    found: dict[str, Rounds] = {name: [] for name in sides}
+    for number in range(1, args.rounds + 1):
+        given = [next(source) for _ in range(args.batches)]
+        for name, step in sides.items():
+            torch.set_num_threads(args.threads)
+            found[name].append(measured(partial(rate_of, step, given, tokens), PAUSE))
+        last: list[Measured] = [rounds[-1] for rounds in found.values()]
+        print(row([number, *(f"{one.rate:,.0f} | {one.load}" for one in last)]), flush=True)
+    print(
+        f"\nundisturbed rounds, if there are any: {[number + 1 for number in undisturbed(*found.values())]}; medians:"
+    )
+    for name, rounds in found.items():
+        ratio = compared(found["ours bfloat16"], rounds, ".2f")
+        print(f"{name} {median_rate(rounds):,.0f} tokens/s (others {load_of(rounds)}); ours bfloat16 / it: {ratio}")
+
+
+def main() -> None:
+    parser = parser_of(__doc__, "threads")
+    parser.add_argument("--dim", type=int, default=512, help="of the LSTMs")
+    parser.add_argument("--projection", type=int, default=128, help="of the LSTMs")
+    parser.add_argument("--words", type=int, default=50_000, help="of the softmax")
+    parser.add_argument("--negatives", type=int, default=8192, help="of the sampled softmax")
+    parser.add_argument("--streams", type=int, default=128, help="rows of a batch")
+    parser.add_argument("--steps", type=int, default=20, help="positions of a batch")
+    parser.add_argument("--seed", type=int, default=0, help="of the weights and the batches")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each side")
+    parser.add_argument("--batches", type=int, default=12, help="steps in a measurement")
+    parser.add_argument("--quick", action="store_true", help="2 rounds of 2 steps")
+    args = parser.parse_args()
+    if args.quick:
+        args.rounds, args.batches = 2, 2
+    reuse_memory()  # as pretrain does; all sides profit
+
+    warnings.filterwarnings("ignore", "LSTM with projections")  # torch says that oneDNN has none
+    options = BiLMOptions(16, FILTERS, 1, "relu", 50, args.dim, args.projection, 2, 3.0, 3.0, True)
+    source = batches(args.words, args.streams, args.steps, args.seed)
+    given = [next(source) for _ in range(args.batches)]
+    distinct = round(statistics.mean(len(batch.characters) for batch in given))
+    print(
+        f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}, {args.threads} "
+        f"threads\nLSTM {args.dim}, projection {args.projection}, {args.words:,} "
+        f"words, {args.negatives:,} negatives, {args.streams} x {args.steps} tokens a step, {distinct:,} distinct words"
+    )
+    sides = make_sides(options, args)
+    first = {name: step(given[0], 0) for name, step in sides.items()}
+    print("loss of the first step: " + ", ".join(f"{name} {loss:.4f}" for name, loss in first.items()) + "\n")
+    measure(sides, source, args)
+    for step in sides.values():
+        if isinstance(step, OurStep):
+            step.workers.close()
+
+
+if __name__ == "__main__":
+    main()

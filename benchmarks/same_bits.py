@@ -1,0 +1,545 @@
+"""Hash what the package computes and writes, so that two versions can be compared bit by bit.
+
+    python benchmarks/same_bits.py --json runs/same_bits/now.json
+    python benchmarks/same_bits.py --json runs/same_bits/now.json --compare runs/same_bits/before.json
+
+Only public interfaces are used: the factory `elmo`, `python -m spacy elmo ...`, `Elmo`, `nlp.update`, `nlp.to_disk`.
+So this file, which imports nothing else of the project, also runs in the environment of an earlier version:
+`OTHER/.venv/bin/python benchmarks/same_bits.py`. Both runs need the same machine, the same versions of torch and numpy,
+and the same folder of inputs (`--data`), which the first run writes.
+
+Each line is a name and a SHA-256. Parts, each in a process of its own:
+
+    layers     layers and mix of 500 sentences at three sizes, float32 and bfloat16, in batches and one by one;
+               and carried states
+    embed      `Elmo` (AllenNLP's interface) with its gradients, and a file of `python -m spacy elmo embed`
+    pretrain   ten steps of small networks: weights, softmax, checkpoint and metrics; `evaluate --json` of one
+    update     ten steps of `nlp.update` with the biLM frozen and ten with it tuned: losses and saved pipelines
+    plain      parts of the same without the compiled loops
+
+Gradients of a tuned biLM run on one thread: with more, torch sums some of them in no fixed order.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+PARTS = ("layers", "embed", "pretrain", "update", "plain")
+PLAIN = ("projection float32", "projection bfloat16", "full")  # networks that also run without the compiled loops
+PRECISIONS = ("float32", "bfloat16")
+OFFICIAL_FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
+SIZES = {"small": (1024, 128, 1), "original": (4096, 512, 2)}  # LSTM, projection, highway layers
+UNICODE = ["naïve", "Zürich", "coöperate", "Ελλάδα", "москва", "東京都", "北京", "😀", "👩\u200d🚀", "e\u0301tude"]
+UNICODE += ["…", "—", "“", "”"]
+UNICODE += ["ẞ", "Ἀ" * 30, "x" * 60, "3.14159", "$", "U.S.", "don't", "\u00a0", "  "]
+TIMES = ("seconds", "tokens_per_second")  # of metrics.jsonl: no two runs have the same
+PRETRAIN = """
+[paths]
+train = "{data}/train.txt"
+heldout = "{data}/heldout.txt"
+vocabulary = null
+init = null
+
+[bilm]
+
+[bilm.lstm]
+dim = 128
+projection_dim = {projection}
+n_layers = 2
+cell_clip = 3.0
+proj_clip = 3.0
+use_skip_connections = true
+
+[bilm.char_cnn]
+filters = [[1, 16], [2, 16], [3, 32], [4, 64]]
+n_highway = 1
+n_characters = 262
+max_characters_per_token = 50
+activation = "relu"
+
+[bilm.char_cnn.embedding]
+dim = 16
+
+[corpus]
+language = null
+shuffle_block = 64
+
+[vocabulary]
+size = 2000
+min_count = 1
+
+[training]
+streams = 16
+steps = 20
+zero_state_share = 0.75
+dropout = 0.0
+total_tokens = 3200
+workers = 2
+precision = "float32"
+device = "cpu"
+seed = 0
+
+[training.softmax]
+kind = "sampled"
+negatives = 256
+cutoffs = [200, 800]
+
+[training.optimizer]
+name = "adamw"
+learning_rate = 0.004
+clip_norm = 1.0
+
+[training.schedule]
+kind = "linear"
+warmup_steps = 3
+decay_share = 0.5
+
+[evaluation]
+every = 5
+checkpoint_every = 5
+sentences = 50
+"""
+NETWORKS = {
+    "projection float32": {},
+    "no projection float32": {"bilm.lstm.projection_dim": "128"},
+    "projection bfloat16": {"training.precision": '"bfloat16"'},
+}
+ADAGRAD = {"name": '"adagrad"', "learning_rate": "0.2", "clip_norm": "10.0", "loss_scale": "20.0"}
+VARIANTS = {
+    "full": {"training.softmax.kind": '"full"'},
+    "adaptive": {"training.softmax.kind": '"adaptive"'},
+    "adagrad": {f"training.optimizer.{name}": value for name, value in ADAGRAD.items()},
+    "full, adagrad": {"training.softmax.kind": '"full"'}
+    | {f"training.optimizer.{name}": value for name, value in ADAGRAD.items()},
+    "muon": {"training.optimizer.name": '"muon"'},
+    "muon, bfloat16": {"training.optimizer.name": '"muon"', "training.precision": '"bfloat16"'},
+    "dropout, accumulate": {"training.dropout": "0.1", "training.accumulate": "2"},
+    "weight decay, cosine": {"training.optimizer.weight_decay": "0.1", "training.schedule.kind": '"cosine"'},
+    "adaptive, bfloat16": {"training.softmax.kind": '"adaptive"', "training.precision": '"bfloat16"'},
+    "four workers": {"training.workers": "4"},
+}
+
+
+def digest(*values: Any) -> str:
+    """SHA-256 of arrays (type, shape and bytes), bytes, and of anything else as JSON."""
+    total = hashlib.sha256()
+    for value in values:
+        if isinstance(value, np.ndarray):
+            total.update(f"{value.dtype} {value.shape}".encode())
+            total.update(np.ascontiguousarray(value).tobytes())
+        else:
+            total.update(value if isinstance(value, bytes) else json.dumps(value, sort_keys=True, default=str).encode())
+    return total.hexdigest()
+
+
+def hdf5_digest(path: Path) -> str:
+    """SHA-256 of the names and values of all datasets and attributes.
+
+    path: HDF5 file.
+    """
+    values: list[Any] = []
+
+    def add(name: str, node: Any) -> None:
+        values.append(name)
+        if isinstance(node, h5py.Dataset):
+            value = node[()]
+            values.append(str(value.tolist()) if isinstance(value, np.ndarray) and value.dtype.hasobject else value)
+
+    with h5py.File(path) as file:
+        values.append(sorted((name, str(value)) for name, value in file.attrs.items()))
+        file.visititems(add)
+        return digest(*values)
+
+
+def command(*arguments: str) -> str:
+    """Run a command of `python -m spacy elmo` in this process and return what it prints on stdout.
+
+    arguments: after `elmo`. Raises SystemExit, with what was printed, if the command fails.
+    """
+    import torch
+    from typer.testing import CliRunner
+
+    from spacy_elmo.cli import app
+
+    threads = torch.get_num_threads()
+    try:
+        result = CliRunner().invoke(app, list(arguments))
+    finally:
+        torch.set_num_threads(threads)
+    if result.exit_code:
+        raise SystemExit(f"elmo {' '.join(arguments)}: {result.exit_code}\n{result.output}\n{result.exception!r}")
+    return result.stdout
+
+
+def sentences(n: int, seed: int) -> list[list[str]]:
+    """Generated sentences of 1 to 60 words, in which words return about as often as in English.
+
+    n: how many. seed: of the random numbers. Returns the words of each; one in 25 is from UNICODE.
+    """
+    source = random.Random(seed)
+    onsets = ("b", "ch", "d", "gr", "l", "m", "st", "th", "w", "")
+    syllables = [onset + vowel + coda for onset in onsets for vowel in "aeiou" for coda in ("", "n", "r")]
+    lexicon = ["the", ",", "of", "and", "to", "in", "a", "is", "bank", "river"]
+    lexicon += ["".join(source.choice(syllables) for _ in range(source.randint(1, 4))) or "I" for _ in range(6000)]
+    lexicon = [word.capitalize() if source.random() < 0.1 else word for word in lexicon]
+    weights = [1 / (rank + 1) for rank in range(len(lexicon))]
+    found = []
+    for _ in range(n):
+        length = min(60, max(1, round(source.lognormvariate(3.0, 0.6))))
+        words = source.choices(lexicon, weights, k=length)
+        found.append([source.choice(UNICODE) if source.random() < 0.04 else word for word in words])
+    return found
+
+
+def write_inputs(data: Path) -> None:
+    """Write the biLMs of random weights and the texts, if they are not there.
+
+    data: folder of the inputs.
+    """
+    data.mkdir(parents=True, exist_ok=True)
+    for name, (dim, projection, n_highway) in SIZES.items():
+        if not (data / name / "weights.hdf5").exists():
+            write_bilm(data / name, dim, projection, n_highway)
+    for name, n, seed in (("train", 800, 1), ("heldout", 80, 2)):
+        lines = [" ".join(word for word in words if word.strip()) for words in sentences(n, seed)]
+        (data / f"{name}.txt").write_text("\n".join(filter(None, lines)) + "\n", encoding="utf-8")
+
+
+def write_bilm(folder: Path, dim: int, projection: int, n_highway: int) -> None:
+    """Write options.json and weights.hdf5 in the official format, random weights from seed 0.
+
+    folder: where to. dim, projection: of the LSTMs. n_highway: highway layers.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lstm = {"dim": dim, "projection_dim": projection, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
+    lstm["use_skip_connections"] = True
+    cnn = {"embedding": {"dim": 16}, "filters": OFFICIAL_FILTERS, "n_highway": n_highway, "n_characters": 262}
+    cnn |= {"max_characters_per_token": 50, "activation": "relu"}
+    (folder / "options.json").write_text(json.dumps({"lstm": lstm, "char_cnn": cnn}), encoding="utf-8")
+    rng = np.random.default_rng(0)
+
+    def matrix(*shape: int) -> Any:
+        bound = (3 / np.prod(shape[:-1])) ** 0.5
+        return (rng.random(shape, np.float32) * 2 - 1) * np.float32(bound)
+
+    width = sum(n for _, n in OFFICIAL_FILTERS)
+    temporary = folder / "weights.tmp"
+    with h5py.File(temporary, "w") as file:
+        file["char_embed"] = rng.standard_normal((261, 16), np.float32)
+        for i, (length, n) in enumerate(OFFICIAL_FILTERS):
+            file[f"CNN/W_cnn_{i}"] = matrix(1, length, 16, n)
+            file[f"CNN/b_cnn_{i}"] = 0.1 * rng.standard_normal(n, np.float32)
+        for k in range(n_highway):
+            for part in ("carry", "transform"):
+                file[f"CNN_high_{k}/W_{part}"] = matrix(width, width)
+                file[f"CNN_high_{k}/b_{part}"] = 0.1 * rng.standard_normal(width, np.float32)
+        file["CNN_proj/W_proj"], file["CNN_proj/b_proj"] = matrix(width, projection), np.zeros(projection, np.float32)
+        for direction in range(2):
+            for layer in range(2):
+                cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+                file[f"{cell}/W_0"] = 2 * matrix(2 * projection, 4 * dim)
+                file[f"{cell}/B"] = 0.1 * rng.standard_normal(4 * dim, np.float32)
+                file[f"{cell}/W_P_0"] = 2 * matrix(dim, projection)
+    temporary.rename(folder / "weights.hdf5")
+
+
+def model_settings(data: Path, size: str, **more: Any) -> dict[str, Any]:
+    """Settings of the factory elmo.
+
+    data: folder of the inputs. size: mini or one of SIZES. more: settings of its model.
+    """
+    files = (
+        {}
+        if size == "mini"
+        else {"options_file": f"{data}/{size}/options.json", "weight_file": f"{data}/{size}/weights.hdf5"}
+    )
+    return {"model": files | more}
+
+
+def layers_of(data: Path, size: str, words: list[list[str]], batch: int, starts: Any = None, **more: Any) -> str:
+    """SHA-256 of the layers and mixes of some docs.
+
+    data, size, more: see model_settings. words: a doc each. batch: docs of a batch. starts: for each doc, which words
+    begin a sentence; None: a doc is one sentence.
+    """
+    import spacy
+    from spacy.tokens import Doc
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config=model_settings(data, size, **more))
+    total = hashlib.sha256()
+    of_docs = [None] * len(words) if starts is None else starts
+    docs = (Doc(nlp.vocab, words=part, sent_starts=begins) for part, begins in zip(words, of_docs))
+    for doc in nlp.pipe(docs, batch_size=batch):
+        total.update(digest(np.asarray(doc._.elmo_layers), np.asarray(doc._.elmo)).encode())
+        doc._.elmo = None
+    return total.hexdigest()
+
+
+def layers(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    """The part of this name: vectors.
+
+    data: the inputs. folder: for files.
+    """
+    words = sentences(500, 0)
+    for size in ("mini", "small", "original"):
+        for precision in PRECISIONS:
+            yield f"layers {size} {precision}", layers_of(data, size, words, 128, precision=precision)
+            alone = layers_of(data, size, words[:24], 1, precision=precision)
+            yield f"layers {size} {precision} one by one", alone
+    yield "layers mini few words cached", layers_of(data, "mini", words, 32, cached_words=50)
+    three = [list(chain.from_iterable(words[k : k + 3])) for k in range(0, 60, 3)]
+    starts = [[k == 0 for part in words[n : n + 3] for k in range(len(part))] for n in range(0, 60, 3)]
+    zero, carried = (layers_of(data, "mini", three, 4, starts, stateful=stateful) for stateful in (False, True))
+    assert zero != carried  # or no state would be carried
+    yield "layers mini stateful", carried
+    yield "layers mini windows", layers_of(data, "mini", [list(chain.from_iterable(words[:30]))], 1)
+
+
+def embed(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    """The part of this name: what AllenNLP's users run.
+
+    data: the inputs. folder: for files.
+    """
+    words = sentences(500, 0)
+    yield from allennlp(words)
+    text = folder / "text.txt"
+    text.write_text("\n".join(" ".join(w for w in part if w.strip()) for part in words[:50]) + "\n", encoding="utf-8")
+    command("embed", str(text), str(folder / "out.hdf5"))
+    yield "embed", hdf5_digest(folder / "out.hdf5")
+
+
+def allennlp(words: list[list[str]]) -> Iterator[tuple[str, str]]:
+    """`Elmo` with two representations: forward, and the gradients of the biLM's weights.
+
+    words: of the sentences.
+    """
+    import torch
+
+    import spacy_elmo
+    from spacy_elmo import Elmo, batch_to_ids
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    folder = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini"
+    for frozen in (True, False):
+        elmo = Elmo(
+            str(folder / "options.json"), str(folder / "weights.hdf5"), 2, requires_grad=not frozen, dropout=0.0
+        )
+        out = elmo(batch_to_ids([[w for w in part if w.strip()] or ["a"] for part in words[:40]]))
+        values = [part.detach().numpy() for part in out["elmo_representations"]]
+        name = f"Elmo {'frozen' if frozen else 'tuned'}"
+        yield name, digest(*values, out["mask"].numpy())
+        sum(part.square().sum() for part in out["elmo_representations"]).backward()
+        gradients = sorted(
+            (str(tuple(p.grad.shape)), digest(p.grad.numpy())) for p in elmo.parameters() if p.grad is not None
+        )
+        yield f"{name}: gradients", digest(gradients)
+
+
+def pretrained(name: str, changes: dict[str, str], data: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    """Run `pretrain` for ten steps and hash what it writes.
+
+    name: of the run. changes: settings and their values. data: the inputs. folder: the run's.
+    """
+    config = folder.parent / f"{folder.name}.cfg"
+    config.write_text(PRETRAIN.format(data=data, projection=64), encoding="utf-8")
+    overrides = [text for key, value in changes.items() for text in (f"--{key}", value.strip('"'))]
+    command("pretrain", str(config), str(folder), *overrides)
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    yield f"{name}: metrics", digest([{k: v for k, v in row.items() if k not in TIMES} for row in rows])
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder)
+        if path.suffix == ".hdf5":
+            yield f"{name}: {relative}", hdf5_digest(path)
+        elif path.name in ("vocabulary.txt", "options.json"):
+            yield f"{name}: {relative}", digest(path.read_bytes())
+
+
+def pretrain(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    """The part of this name: ten steps of each network.
+
+    data: the inputs. folder: for the runs.
+    """
+    for k, (name, changes) in enumerate((NETWORKS | VARIANTS).items()):
+        yield from pretrained(f"pretrain {name}", changes, data, folder / f"run{k}")
+    model, heldout = str(folder / "run0" / "model-last"), str(data / "heldout.txt")
+    if not Path(model).exists():
+        model = str(folder / "run0" / "model-best")
+    table = folder / "sentences.tsv"
+    printed = json.loads(command("evaluate", model, heldout, "--json", "--per-sentence", str(table)))
+    yield "evaluate --json", digest({k: v for k, v in printed.items() if k not in ("model", "text", "seconds")})
+    yield "evaluate --per-sentence", digest(table.read_bytes())
+    command("pack", model, str(folder / "packed"))
+    for path in sorted((folder / "packed").glob("*.hdf5")):
+        yield f"pack: {path.name}", hdf5_digest(path)
+
+
+def update(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    """The part of this name: ten steps of a tagger on [x; ELMo].
+
+    data: the inputs. folder: for the saved pipelines.
+    """
+    for precision, frozen in (("float32", True), ("bfloat16", True), ("float32", False), ("bfloat16", False)):
+        name = f"update {'frozen' if frozen else 'tuned'} {precision}"
+        yield from updated(name, {"frozen": frozen, "model": {"precision": precision}}, folder / name.replace(" ", "_"))
+
+
+def updated(name: str, elmo: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
+    """Train a tagger with ELMo for ten steps; hash losses, the pipeline's files and what it predicts.
+
+    name: of the run. elmo: settings of the pipe. folder: for the pipeline.
+    """
+    import spacy
+    import torch
+    from spacy.tokens import Doc
+    from spacy.training import Example
+    from thinc.api import fix_random_seed
+
+    torch.set_num_threads(1)
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config=elmo)
+    listener = {"@architectures": "spacy-elmo.Listener.v1", "width": 256, "upstream": "elmo"}
+    embed = {"@architectures": "spacy.MultiHashEmbed.v2", "width": 32, "attrs": ["NORM", "SHAPE"], "rows": [500, 500]}
+    encode = {
+        "@architectures": "spacy.MaxoutWindowEncoder.v2",
+        "width": 32,
+        "window_size": 1,
+        "maxout_pieces": 2,
+        "depth": 1,
+    }
+    tok2vec = {
+        "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
+        "embed": embed | {"include_static_vectors": False},
+        "encode": encode,
+        "elmo": {
+            "@architectures": "spacy-elmo.Tok2Vec.v1",
+            "source": listener,
+            "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
+        },
+    }
+    nlp.add_pipe("tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}})
+    source = random.Random(3)
+    examples = []
+    for words in sentences(160, 4):
+        tags = [source.choice("ABCDE") if len(word) < 3 else "ABCDE"[len(word) % 5] for word in words]
+        spaces = [True] * len(words)
+        examples.append(
+            Example(Doc(nlp.vocab, words=words, spaces=spaces), Doc(nlp.vocab, words=words, spaces=spaces, tags=tags))
+        )
+    optimizer = nlp.initialize(lambda: examples)
+    losses = []
+    for step in range(10):
+        got: dict[str, float] = {}
+        nlp.update(examples[16 * step : 16 * step + 16], sgd=optimizer, drop=0.1, losses=got)
+        losses.append(sorted(got.items()))
+    yield f"{name}: losses", digest(losses)
+    docs = list(nlp.pipe(Doc(nlp.vocab, words=words) for words in sentences(40, 5)))
+    yield f"{name}: tags", digest([[token.tag_ for token in doc] for doc in docs])
+    yield f"{name}: layers", digest(*(np.asarray(doc._.elmo_layers) for doc in docs))
+    nlp.to_disk(folder)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.parent != folder):
+        if "vocab" not in path.parts:
+            relative = path.relative_to(folder)
+            yield f"{name}: {relative}", hdf5_digest(path) if path.suffix == ".hdf5" else digest(path.read_bytes())
+    again = spacy.load(folder)
+    docs = list(again.pipe(Doc(again.vocab, words=words) for words in sentences(40, 5)))
+    yield f"{name}: layers after loading", digest(*(np.asarray(doc._.elmo_layers) for doc in docs))
+
+
+def plain(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    """The part of this name, which runs with SPACY_ELMO_KERNELS=0.
+
+    data: the inputs. folder: for files.
+    """
+    words = sentences(100, 0)
+    for precision in PRECISIONS:
+        yield f"plain: layers mini {precision}", layers_of(data, "mini", words, 32, precision=precision)
+    for k, name in enumerate(PLAIN):
+        yield from pretrained(f"plain: pretrain {name}", (NETWORKS | VARIANTS)[name], data, folder / f"run{k}")
+    yield from updated("plain: update tuned float32", {"frozen": False}, folder / "update")
+
+
+def run_part(name: str, data: Path, threads: int) -> dict[str, str]:
+    """Run a part in this process.
+
+    name: one of PARTS. data: the inputs. threads: of torch.
+    """
+    import torch
+
+    torch.set_num_threads(threads)
+    functions = {"layers": layers, "embed": embed, "pretrain": pretrain, "update": update, "plain": plain}
+    found = {}
+    folder = Path(tempfile.mkdtemp(prefix="same_bits."))
+    try:
+        for key, value in functions[name](data, folder):
+            found[key] = value
+            print(f"{key:60} {value}", file=sys.stderr, flush=True)
+    finally:
+        shutil.rmtree(folder)
+    return found
+
+
+def compare(found: dict[str, str], path: Path) -> int:
+    """Print what differs; returns how many.
+
+    found: names and hashes. path: JSON file of another run.
+    """
+    other = json.loads(path.read_text(encoding="utf-8"))
+    bad = [name for name in {**other, **found} if name in found and other.get(name) != found[name]]
+    missing = [name for name in other if name not in found]
+    print("\n| | hashes |\n| --- | --: |")
+    print(f"| equal | {len(found) - len(bad)} |\n| different | {len(bad)} |\n| in the other alone | {len(missing)} |")
+    for name in bad:
+        print(f"{'new' if name not in other else 'DIFFERENT'}: {name}")
+    for name in missing:
+        print(f"only there: {name}")
+    return len(bad)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = Path("runs/same_bits/data")
+    parser.add_argument("--data", type=Path, default=default, help="folder of the inputs (default: %(default)s)")
+    parser.add_argument("--parts", default=",".join(PARTS), help="parts to run (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of torch (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="write names and hashes to this file")
+    parser.add_argument("--compare", type=Path, help="file of another run; exit code 1 if anything differs")
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    data = args.data.resolve()
+    if args.part:
+        print(json.dumps(run_part(args.part, data, args.threads)))
+        return
+    write_inputs(data)
+    found: dict[str, str] = {}
+    for part in args.parts.split(","):
+        line = [sys.executable, __file__, "--data", str(data), "--part", part, "--threads", str(args.threads)]
+        environment = os.environ | ({"SPACY_ELMO_KERNELS": "0"} if part == "plain" else {})
+        result = subprocess.run(line, stdout=subprocess.PIPE, text=True, env=environment, check=True)
+        found |= json.loads(result.stdout)
+    for name, value in found.items():
+        print(f"{name} {value}")
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if args.compare and compare(found, args.compare):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

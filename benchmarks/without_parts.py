@@ -1,0 +1,115 @@
+"""What each part of the engine brings: its rate with one part switched off, as a share of the whole engine's, in turns.
+
+python -m benchmarks.without_parts
+python -m benchmarks.without_parts --size mini --batch 128 --precisions bfloat16
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import torch
+
+from spacy_elmo.formats.options import BiLMOptions
+from spacy_elmo.inference import Engine
+from spacy_elmo.inference import engine as layout
+from spacy_elmo.inference.words import WordEncoder
+
+from .common import (
+    Rounds,
+    Sentences,
+    compared,
+    generated,
+    load_of,
+    make_engine,
+    measured,
+    median_rate,
+    options_of,
+    parser_of,
+    random_bilm,
+    rate_of,
+    row,
+)
+
+PAUSE, LEAST = 0.5, 1.0  # seconds before a measurement, and of one
+INFERENCE = "spacy_elmo.inference"
+
+
+def float32_encoder(options: BiLMOptions, dtype: torch.dtype, lossless: bool) -> WordEncoder:
+    """The encoder of words, whatever the precision."""
+    return WordEncoder(options, torch.float32, lossless)
+
+
+def one_thread(parts: Any, n_threads: int) -> None:
+    """A direction after the other, each matrix multiplication on all threads."""
+    for part in parts:
+        part()
+
+
+def torch_stacks() -> Any:
+    """The LSTM in torch."""
+    return mock.patch(f"{INFERENCE}.lstm.stacks.kind_of", return_value=None)
+
+
+BOUNDARIES = "positions of boundaries left out"  # with them, every row's first and last position are run
+OFF: dict[str, list[Callable[[], Any]]] = {
+    "nothing": [],
+    "the compiled LSTM (torch's matrix multiplications, compiled cell)": [torch_stacks],
+    "that, and a thread for each direction": [
+        torch_stacks,
+        lambda: mock.patch(f"{INFERENCE}.engine.run_all", one_thread),
+    ],
+    "weights in large pages": [lambda: mock.patch(f"{INFERENCE}.lstm.compiled.in_large_pages", lambda tensor: tensor)],
+    "inputs of the first layer once a word": [lambda: mock.patch(f"{INFERENCE}.engine.WORD_BYTES", 0)],
+    BOUNDARIES: [],
+    "the character encoder in bfloat16": [lambda: mock.patch.object(layout, "WordEncoder", float32_encoder)],
+}
+
+
+def seconds_of(engine: Engine, sentences: Sentences, batch: int, boundaries: bool) -> float:
+    """Run all batches once."""
+    begin = time.perf_counter()
+    for k in range(0, len(sentences), batch):
+        part = sentences[k : k + batch]
+        if boundaries:
+            engine.run_from(part, engine.zero_state(len(part)))
+        else:
+            engine.run(part)
+    return time.perf_counter() - begin
+
+
+def main() -> None:
+    parser = parser_of(__doc__, "size", "precisions", "threads")
+    parser.add_argument("--batch", type=int, default=128, help="sentences of a batch")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each row")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    bilm = random_bilm(options_of(args.size))
+    sentences = generated(2 * args.batch, 0)
+    tokens = sum(map(len, sentences))
+    print(f"{args.size} size, batch {args.batch}, {args.threads} threads, {args.rounds} rounds\n")
+    print("| precision | switched off | tokens/s | share | others' cores |\n| --- | --- | --: | --: | --- |")
+    for precision in args.precisions:
+        series: dict[str, Rounds] = {name: [] for name in OFF if precision in name or "bfloat16" not in name}
+        for turn in range(args.rounds + 1):  # the first warms up
+            for name, rounds in series.items():
+                with ExitStack() as stack:
+                    for patch in OFF[name]:
+                        stack.enter_context(patch())
+                    engine = make_engine(bilm, precision)
+                    one_pass = partial(seconds_of, engine, sentences, args.batch, name == BOUNDARIES)
+                    one_pass()
+                    found = measured(partial(rate_of, one_pass, tokens, LEAST), PAUSE)
+                    if turn:
+                        rounds.append(found)
+                del engine, one_pass
+        for name, rounds in series.items():
+            share = compared(rounds, series["nothing"], ".0%")
+            print(row([precision, name, f"{median_rate(rounds):,.0f}", share, load_of(rounds)]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

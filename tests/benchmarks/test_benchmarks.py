@@ -1,0 +1,168 @@
+"""Each benchmark says how it is run; limits, tables, the peers' protocol and hashes are worked out by hand."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from embedded_case import TEXT, model_of
+
+from benchmarks import allennlp_perplexity, matrix_rates, same_bits
+from benchmarks.common import Load, Measured, Rounds, options_of, rate_of
+from benchmarks.tokens_per_second import FULL, Cell, Side, markdown, row, rows_of
+from spacy_elmo.formats import BiLMOptions, batch_to_ids_array
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+HELPERS = ("__init__", "common", "matrix_rates")
+MODEL = model_of()
+QUIET, BUSY = Load(0.5, 0.02), Load(2.0, 1.4)
+ENGINE, PIPE = Side("engine", "float32", "the engine"), Side("nlp.pipe", "float32", "nlp.pipe")
+ONE, OTHER = Side("simple_elmo", "float32", "simple_elmo", True), Side("allennlp", "float32", "AllenNLP", True)
+ROBERTA = Side("roberta", "float32", "RoBERTa-base")
+
+
+@pytest.mark.parametrize("name", sorted({path.stem for path in BENCHMARKS.glob("*.py")} - set(HELPERS)))
+def test_help(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", [name, "--help"])
+    with pytest.raises(SystemExit) as ended:
+        import_module(f"benchmarks.{name}").main()
+    assert ended.value.code == 0
+    command = "benchmarks/same_bits.py" if name == "same_bits" else f"-m benchmarks.{name}"
+    assert f"python {command}" in capsys.readouterr().out
+
+
+def test_operations_of_the_original_size() -> None:
+    options = options_of("original")
+    # two directions and layers of (512 + 512) x 16384 and 4096 x 512
+    assert matrix_rates.lstm_flop(options) == 2 * 75_497_472
+    # 8,808,448 in the convolutions, four highway matrices of 2048 x 2048, 2048 x 512
+    assert matrix_rates.encoder_flop(options) == 2 * (8_808_448 + 16_777_216 + 1_048_576)
+    # each word distinct: 204 MFLOP a token; none: 151
+    assert matrix_rates.tokens_at_rate(options, 10, 10, 204.263424e6) == pytest.approx(1)
+    assert matrix_rates.tokens_at_rate(options, 1000, 0, 150.994944e9) == pytest.approx(1000)
+
+
+def test_operations_of_a_small_size() -> None:
+    options = BiLMOptions(4, ((1, 2), (3, 4)), 1, "relu", 10, 5, 3, 2, None, None, True)
+    assert matrix_rates.lstm_flop(options) == 2 * 4 * (6 * 20 + 5 * 3)
+    # width 1: 10 places, 4 inputs, 2 filters; width 3: 8 places, 12 inputs, 4 filters; highway: two of 6 x 6
+    assert matrix_rates.encoder_flop(options) == 2 * (10 * 4 * 2 + 8 * 12 * 4 + 2 * 36 + 6 * 3)
+    rates = matrix_rates.MatrixVectorRates(options, "float32")
+    assert [[tuple(w.shape) for w in weights] for weights in rates.directions] == [[(20, 3), (3, 5)] * 2] * 2
+    assert rates.tokens_a_second(0.001) > 0
+
+
+def test_a_measurement_has_full_batches_and_lasts_long_enough() -> None:
+    assert [FULL.count(batch) for batch in (1, 32, 500, 1000)] == [64, 512, 500, 1000]
+    times = iter((0.5, 0.25, 0.25))
+    assert rate_of(lambda: next(times), 100, 0.9) == 300
+
+
+def quiet(*rates: float) -> Rounds:
+    return [Measured(value, QUIET) for value in rates]
+
+
+def test_rows_have_medians_and_ratios_of_the_same_round() -> None:
+    sides = {
+        ENGINE: quiet(300, 400, 500),
+        ONE: quiet(100, 100, 250),
+        PIPE: quiet(270, 380, 450),
+        OTHER: quiet(90, 120, 95),
+        ROBERTA: quiet(50, 50, 50),
+    }
+    cell = Cell("original", 32, sides, {"float32": quiet(600, 500, 1000)}, {"float32": quiet(400, 500, 625)})
+    found = row(cell, ENGINE)
+    assert found["tokens/s"] == "400"
+    assert found["times the faster ELMo peer"] == "3.00 (2.00 to 4.00)"
+    assert found["times RoBERTa-base"] == "8.00 (6.00 to 10.00)"
+    assert found["of the matrix limit"] == "50% (50% to 80%)"
+    assert found["of the matrix-vector rate"] == "80% (75% to 80%)"
+    assert found["of the engine"] == ""
+    assert row(cell, PIPE)["of the engine"] == "90% (90% to 95%)"
+    assert row(cell, ONE)["times the faster ELMo peer"] == ""
+    assert [one["what"] for one in rows_of(cell)] == [side.title for side in (ENGINE, PIPE, ONE, OTHER, ROBERTA)]
+
+
+def test_disturbed_rounds_are_left_out_if_there_are_others() -> None:
+    series = [Measured(1, BUSY), *quiet(5, 7)]
+    found = row(Cell("mini", 8, {ENGINE: series, ONE: quiet(2, 2, 2)}, {}, {}), ENGINE)
+    assert found["tokens/s"] == "6"
+    assert found["times the faster ELMo peer"] == "3.00 (2.50 to 3.50)"
+    assert found["others' cores"] == "1.40, 1 of 3 rounds disturbed"
+    found = row(Cell("mini", 8, {ENGINE: series[:1], ONE: quiet(2)}, {}, {}), ENGINE)
+    assert found["times the faster ELMo peer"] == "0.50, disturbed"
+
+
+def test_markdown_leaves_empty_columns_out() -> None:
+    assert markdown([row(Cell("mini", 8, {ENGINE: quiet(1234.4)}, {}, {}), ENGINE)]).splitlines() == [
+        "| batch | precision | what | tokens/s | others' cores |",
+        "| --: | --- | --- | --: | --- |",
+        "| 8 | float32 | the engine | 1,234 | 0.02 |",
+    ]
+
+
+WORKER = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np
+from peer_worker import Embedder, serve
+
+def embed(part):
+    print("a library's noise")
+    assert len(part) <= 2
+    return np.array([[len(word) for word in sentence] for sentence in part], float)
+
+serve(lambda folder, sentences, largest, threads: Embedder(embed, dict(n=len(sentences), given=[largest, threads])))
+"""
+
+
+def test_protocol_of_the_peers(tmp_path: Path) -> None:
+    sentences = [["a", "bank"], ["the", "bank"], ["it", "rains"]]
+    (tmp_path / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
+    file = tmp_path / "first vectors.npy"
+    command = [sys.executable, "-c", WORKER.format(folder=str(BENCHMARKS / "peers")), str(tmp_path), "2", "1"]
+    orders = f"first 2 {file}\nrun 3 2\n"
+    result = subprocess.run(command, input=orders, capture_output=True, text=True, encoding="utf8", check=True)
+    about, saved, ran = map(json.loads, result.stdout.splitlines())
+    assert about == {"n": 3, "given": [2, 1]}
+    assert saved == {"saved": True}
+    assert ran["seconds"] > 0
+    assert np.load(file).tolist() == [[1, 4], [3, 4]]
+
+
+def activations(folder: Path, sentences: Sequence[Sequence[str]]) -> Iterator[npt.NDArray[np.float64]]:
+    """As AllenNLP's worker gives them, by our own network."""
+    for sentence in sentences:
+        with torch.no_grad():
+            output = MODEL.bilm(torch.from_numpy(batch_to_ids_array([sentence], 20)), MODEL.bilm.lstm.zero_state(1))
+        yield output.layers[-1, 0, : len(sentence) + 2].double().numpy()
+
+
+def test_perplexities_on_our_own_activations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allennlp_perplexity, "activations", activations)
+    MODEL.save(tmp_path / "files")
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
+    for n, sentences in ((2, 2), (100, 3)):
+        ours, theirs = allennlp_perplexity.compare(str(tmp_path / "files"), tmp_path / "text.txt", n)
+        assert ours.sentences == sentences
+        assert theirs == pytest.approx(list(ours.perplexities), rel=1e-6)
+        assert not np.isclose(theirs[0], theirs[1])
+
+
+def test_same_bits_tell_other_bits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = same_bits.sentences(3, 0)
+    found = same_bits.layers_of(tmp_path, "mini", words, 2)
+    assert found == same_bits.layers_of(tmp_path, "mini", words, 2)
+    assert found != same_bits.layers_of(tmp_path, "mini", words[:2], 2)
+    assert same_bits.digest(np.float32([1])) != same_bits.digest(np.float64([1]))
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"layers": found, "gone": "x"}), encoding="utf8")
+    assert same_bits.compare({"layers": found}, other) == 0
+    assert same_bits.compare({"layers": "another"}, other) == 1
+    assert "DIFFERENT: layers" in capsys.readouterr().out
