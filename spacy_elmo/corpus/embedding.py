@@ -24,12 +24,7 @@ _FILES = ("hdf5", "npy")  # formats that are one file unless shards are asked fo
 
 
 class Output(NamedTuple):
-    """Where vectors go.
-
-    path: the file or the folder.
-    format: of the file or of the shards.
-    single: whether it is one file.
-    """
+    """Where vectors go. single: whether the path is one file, not a folder of shards."""
 
     path: Path
     format: Format
@@ -70,12 +65,7 @@ class Output(NamedTuple):
         return cls(path, cast(Format, chosen), single)
 
     def check(self, sentence: bool, dtype: str, several: bool) -> None:
-        """Raise SettingsError if the output can't have such vectors, or not be made so.
-
-        sentence: whether there is one vector a sentence.
-        dtype: type of the values.
-        several: whether several processes make it.
-        """
+        """Raise SettingsError if the output can't have such vectors, or not be made by several processes."""
         if self.single and several:
             raise SettingsError(
                 f"{self.path} is one file, which one process writes. For several (workers, or the engine ray), "
@@ -100,16 +90,6 @@ class Output(NamedTuple):
 SHARD_BYTES = 1_000_000  # of text; about 200,000 tokens
 ENGINES = ("local", "ray")
 Name = str | os.PathLike[str]
-
-
-class _Making(NamedTuple):
-    """How shards are made. Each as in `embed`, but with a number for shard_size."""
-
-    engine: str
-    address: str | None
-    workers: int | None
-    shard_size: int
-    resume: bool
 
 
 def embed(
@@ -164,7 +144,7 @@ def embed(
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     target = Output.of(Path(output), format, shard_size is not None)
     if shard_size is not None and (not is_whole(shard_size) or shard_size < 1):
-        raise SettingsError(f"{'shard_size'} is {shown(shard_size)}. Expected a whole number, 1 or more.")
+        raise SettingsError(f"shard_size is {shown(shard_size)}. Expected a whole number, 1 or more.")
     check_processes(engine, address, workers)
     target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
     check_tokenizer(lang, tokenized)
@@ -181,8 +161,8 @@ def embed(
     if target.single:
         _embed_into_file(names, files, target.path, settings, summary, progress)
     else:
-        making = _Making(engine, address, workers, shard_size or SHARD_BYTES, resume)
-        _embed_into_folder(files, target.path, settings, summary, making, progress)
+        size = shard_size or SHARD_BYTES
+        _embed_into_folder(files, target.path, settings, summary, engine, address, workers, size, resume, progress)
     if not summary.sentences:
         raise summary.no_sentences(names)
     summary.seconds = time.monotonic() - begun
@@ -192,7 +172,7 @@ def embed(
 def check_processes(engine: str, address: str | None, workers: int | None) -> None:
     """Raise SettingsError if what runs the processes can't be used. engine, address, workers: see `embed`."""
     if workers is not None and (not is_whole(workers) or workers < 1):
-        raise SettingsError(f"{'workers'} is {shown(workers)}. Expected a whole number, 1 or more.")
+        raise SettingsError(f"workers is {shown(workers)}. Expected a whole number, 1 or more.")
     if engine not in ENGINES:
         raise SettingsError(f"engine is {shown(engine)}. Expected one of {', '.join(ENGINES)}.")
     if address is not None and engine != "ray":
@@ -227,7 +207,11 @@ def _embed_into_folder(
     folder: Path,
     settings: ShardSettings,
     summary: Summary,
-    making: _Making,
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    shard_size: int,
+    resume: bool,
     progress: OnProgress,
 ) -> None:
     if folder.exists() and not folder.is_dir():
@@ -240,22 +224,22 @@ def _embed_into_folder(
         "sentence": settings.selection.sentence,
         "tokenizer": "blanks" if settings.tokenized else settings.lang or settings.bilm.saved_pipeline,
         "docs": settings.docs,
-        "shard_size": making.shard_size,
+        "shard_size": shard_size,
         "biLM": writer.bilm.fingerprint,
     }
     with ExitStack() as held:
-        if making.engine == "ray":
-            held.enter_context(connected(making.address))  # before the folder is made, for the same reason
+        if engine == "ray":
+            held.enter_context(connected(address))  # before the folder is made, for the same reason
         with writing(folder, CorpusError):
             folder.mkdir(parents=True, exist_ok=True)
             refuse_foreign(folder)  # before the lock is written there
         held.enter_context(folder_lock(folder, CorpusError))
-        manifest = Manifest(folder, decisive, making.resume)
+        manifest = Manifest(folder, decisive, resume)
         n_shards = 0
 
         def missing() -> Iterator[Shard]:
             nonlocal n_shards
-            for shard in cut(read_items(files), making.shard_size):
+            for shard in cut(read_items(files), shard_size):
                 n_shards += 1
                 if manifest.is_done(shard.number, shard.digest()):
                     summary.resumed += 1
@@ -264,14 +248,14 @@ def _embed_into_folder(
                     yield shard
 
         try:
-            if making.engine == "ray":
+            if engine == "ray":
                 del writer  # the tasks have their own
-                run_cluster(missing(), settings, making.workers, folder / SHARDS, manifest.add, progress)
-            elif making.workers is None or making.workers == 1:
+                run_cluster(missing(), settings, workers, folder / SHARDS, manifest.add, progress)
+            elif workers is None or workers == 1:
                 run_here(missing(), writer, folder / SHARDS, manifest.add, progress)
             else:
                 del writer
-                run_workers(missing(), settings, making.workers, folder / SHARDS, manifest.add, progress)
+                run_workers(missing(), settings, workers, folder / SHARDS, manifest.add, progress)
             manifest.finish(n_shards)
         except BaseException:
             for clean_up in (partial(remove_leftovers, folder, CorpusError), manifest.write_skipped):

@@ -25,11 +25,8 @@ _SETTINGS = {"version", "biLM"}  # among those of every version
 class ShardFacts:
     """What is known of a shard after it was written.
 
-    shard: its number.
-    file: name of its file in the folder of shards.
-    size: bytes of that file.
+    size: bytes of its file.
     digest: of the items (see `Shard.digest`).
-    documents, sentences, tokens: what was written.
     cut_words: tokens that the biLM did not read to their end.
     blank: items without a word.
     skipped: file, line and reason of each item that was left out.
@@ -94,21 +91,19 @@ class Manifest:
                 self._append(self._settings)
 
     def is_done(self, number: int, digest: str) -> bool:
-        """Return whether a shard is finished.
-
-        number, digest: of the shard.
-
-        Raises CorpusError if it was made of other text.
-        """
+        """Return whether a shard is finished. Raises CorpusError if it was made of other text."""
         if number not in self.facts:
             return False
         if self.facts[number].digest != digest:
-            raise CorpusError(
-                f"{self.folder}: the shard {number} was made of other text than the input has now. Expected the "
-                "same files in the same order: give another folder, or begin anew with --no-resume "
-                "(resume=False), which deletes the shards there."
-            )
+            raise self._changed(number)
         return True
+
+    def _changed(self, number: int) -> CorpusError:
+        return CorpusError(
+            f"{self.folder}: the shard {number} was made of other text than the input has now. Expected the same files "
+            "in the same order: give another folder, or begin anew with --no-resume (resume=False), which deletes the "
+            "shards there."
+        )
 
     def add(self, facts: ShardFacts) -> None:
         """Add a shard that was written. Raises CorpusError if the manifest can't be."""
@@ -123,18 +118,12 @@ class Manifest:
         self._write(self.folder / SKIPPED, rows)
 
     def finish(self, n_shards: int) -> None:
-        """Write the manifest in the order of the shards.
-
-        n_shards: shards of the corpus.
+        """Write the manifest in the order of the shards, of which the corpus has that many.
 
         Raises CorpusError if there are more, because the corpus was longer before, or if it can't be written.
         """
         if len(self.facts) > n_shards:
-            raise CorpusError(
-                f"{self.folder}: the shard {n_shards} was made of other text than the input has now. Expected the "
-                "same files in the same order: give another folder, or begin anew with --no-resume "
-                "(resume=False), which deletes the shards there."
-            )
+            raise self._changed(n_shards)
         self._write_all()
 
     def _delete(self) -> None:
@@ -156,12 +145,11 @@ class Manifest:
         for name, expected in self._settings.items():
             got = settings.get(name)
             if got != expected:
-                message = (
+                raise CorpusError(
                     f"{self.folder}: its shards were made with {name} {got!r}, and now it is {expected!r}. "
                     "Expected the same: give another folder, or begin anew with --no-resume (resume=False), "
                     "which deletes the shards there."
                 )
-                raise CorpusError(message)
         for facts in all_facts:
             path = self.folder / SHARDS / facts.file
             if path.is_file() and path.stat().st_size == facts.size:
@@ -229,10 +217,7 @@ def _complete_lines(path: Path) -> list[bytes]:
 class Summary:
     """What was embedded, shards of earlier commands included.
 
-    output: the file or folder.
-    format: of the file or of the shards.
     shards: number of shards, 0 for one file; resumed: those that an earlier command had made.
-    documents, sentences, tokens: what was written.
     cut_words: tokens with more bytes than the biLM reads.
     blank: lines without a word.
     skipped: lines that can't be used; they are listed in skipped.jsonl.
@@ -262,16 +247,9 @@ class Summary:
             self.first_skipped = BadLine(*facts.skipped[0])
 
     def no_sentences(self, sources: Sequence[str | os.PathLike[str]]) -> CorpusError:
-        """Return the error of a corpus without sentences. sources: the names of its files and folders."""
-        message = (
-            "{source}: no sentence that can be read; {lines:,} lines, {blank:,} of them blank, {bad:,} bad{examples}. "
-            "Expected {expected}."
-        ).format(
-            source=", ".join(map(str, sources)),
-            lines=self.blank + self.skipped,
-            blank=self.blank,
-            bad=self.skipped,
-            examples=f" ({self.first_skipped})" if self.first_skipped else "",
-            expected=EXPECTED,
+        """Return the error of a corpus without sentences."""
+        example = f" ({self.first_skipped})" if self.first_skipped else ""
+        return CorpusError(
+            f"{', '.join(map(str, sources))}: no sentence that can be read; {self.blank + self.skipped:,} lines, "
+            f"{self.blank:,} of them blank, {self.skipped:,} bad{example}. Expected {EXPECTED}."
         )
-        return CorpusError(message)

@@ -44,7 +44,6 @@ class Item(NamedTuple):
 
     source: path of the file, or "standard input".
     line: number of its first line, from 1; in a .spacy file that of the doc.
-    kind: of the item.
     data: the bytes of a line, or of all lines of a sentence in CoNLL-U; the JSON of a doc in a .spacy file. None: a
         line that was too long.
     """
@@ -59,7 +58,6 @@ class Item(NamedTuple):
 class Sentence:
     """What the biLM reads at once.
 
-    tokens: its words.
     offsets: of each word the place of its first character, and that after its last one, in the text of its document;
         None if there is no text.
     """
@@ -72,7 +70,6 @@ class Sentence:
 class Document:
     """The sentences of an item.
 
-    source, line: as of the item.
     sentences: at least one. None is empty.
     text: its text; None if the file had words only.
     id: what the file calls it; None if it has no name.
@@ -88,23 +85,17 @@ class Document:
 
     @property
     def tokens(self) -> int:
-        """Number of words."""
         return sum(len(sentence.tokens) for sentence in self.sentences)
 
 
 class Shard(NamedTuple):
-    """Consecutive items of a corpus, whose vectors are in one file.
-
-    number: from 0.
-    items: in their order.
-    """
+    """Consecutive items of a corpus, whose vectors are in one file. number: from 0."""
 
     number: int
     items: list[Item]
 
     @property
     def bytes(self) -> int:
-        """Number of bytes of the items."""
         return sum(size_of(item) for item in self.items)
 
     def digest(self) -> str:
@@ -130,8 +121,6 @@ def conllu_sentence(block: str) -> tuple[list[Sentence], str | None, str | None]
     """Return the sentence of a block of lines, its text, and its sent_id; None for what the file does not have.
 
     The words are the syntactic words: "du" in French is "de" and "le". Both have the place of "du" in the text.
-
-    block: the lines of one sentence.
 
     Raises Unusable if a line is not CoNLL-U.
     """
@@ -395,21 +384,15 @@ def warn_of_json(text: str) -> None:
     """Warn if standard input looks like JSON lines. text: its beginning."""
     if text.startswith('{"'):
         warnings.warn(
-            (
-                'the first line of standard input begins with {", as JSON lines do, but standard input is read as '
-                "text. To have the fields read, write it to a file that ends in .jsonl, and give that file."
-            ),
+            'the first line of standard input begins with {", as JSON lines do, but standard input is read as '
+            "text. To have the fields read, write it to a file that ends in .jsonl, and give that file.",
             StandardInputWarning,
             stacklevel=2,
         )
 
 
 def cut(items: Iterable[Item], size: int) -> Iterator[Shard]:
-    """Divide items into shards: each is complete as soon as it has that many bytes.
-
-    items: of a corpus.
-    size: bytes of a shard.
-    """
+    """Divide items into shards: each is complete as soon as it has that many bytes."""
     number, held, n = 0, [], 0
     for item in items:
         held.append(item)

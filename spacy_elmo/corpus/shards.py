@@ -1,4 +1,4 @@
-"""Makes the file of a shard: parses its items, embeds them, and writes their vectors."""
+"""Makes the file of a shard: makes documents of its items, embeds them, and writes their vectors."""
 
 from __future__ import annotations
 
@@ -18,18 +18,14 @@ from ..formats.text import Unusable
 from .bilm import BiLMChoice, EmbeddingBiLM
 from .manifest import ShardFacts
 from .reading import Document, Item, Parser, Shard, size_of
-from .writing import WRITERS, Selection, Shape, VectorFile
+from .writing import WRITERS, Selection, Shape, VectorFile, required, vector_file
 
 _READ_BYTES = 1 << 16  # of items that are read at once while a window is waited for
 _MOST_BYTES = 1 << 22  # of items that are read ahead; more than a window of 32,768 tokens needs
 
 
 class Window(NamedTuple):
-    """What is embedded together.
-
-    documents: in their order.
-    bytes: of the items that were read for them, those that were left out included.
-    """
+    """What is embedded together: documents, and the bytes of the items that were read for them."""
 
     documents: list[Document]
     bytes: int
@@ -75,7 +71,6 @@ class Windows:
         self._n_tokens = self._size = 0
 
     def _read(self, n_bytes: int) -> Future[bool]:
-        """Have that many bytes of items wait, and begin to make documents of them. No window needs more items."""
         size = sum(map(size_of, self._waiting))
         while size < n_bytes and len(self._waiting) < self._tokens:
             try:
@@ -91,7 +86,6 @@ class Windows:
         return self._beside.submit(self._make_documents)
 
     def _make_documents(self) -> bool:
-        """Make documents of the items that wait, and return whether the window is complete."""
         while self._waiting and self._n_tokens < self._tokens:
             item = self._waiting.popleft()
             self._size += size_of(item)
@@ -112,22 +106,9 @@ def no_progress(tokens: int, size: int) -> None:
     """Show nothing."""
 
 
-def no_check() -> None:
-    """Check nothing."""
-
-
 @dataclass(frozen=True)
 class ShardSettings:
-    """All that a process needs to make shards.
-
-    bilm: the biLM.
-    format: of the files.
-    selection: what is written of the layers.
-    lang: language of the tokenizer; None: that of the pipeline.
-    tokenized: whether the words of texts are separated by blanks.
-    docs: whether a text is a document of several sentences.
-    code: Python file that other processes import first.
-    """
+    """All that a process needs to make shards. lang: None: that of the pipeline. The rest is as in `embed`."""
 
     bilm: BiLMChoice
     format: Format
@@ -137,15 +118,10 @@ class ShardSettings:
     docs: bool
     code: str | Path | None = None
 
-    def parser(self) -> Parser:
-        """Return what makes documents of items. Raises CorpusError if spaCy does not know the language."""
-        return Parser(None if self.tokenized else self.bilm.tokenizer(self.lang), self.docs)
-
 
 class ShardWriter:
     """Makes files of vectors. A thread parses and writes beside the engine.
 
-    settings: of the files.
     bilm: its biLM, if it is loaded; None: it is loaded here.
 
     Raises ElmoError if the biLM, the language or the mix can't be used, or if a package that the format needs is
@@ -154,17 +130,14 @@ class ShardWriter:
 
     def __init__(self, settings: ShardSettings, bilm: EmbeddingBiLM | None = None) -> None:
         self.settings = settings
-        WRITERS[settings.format].check_packages()
+        if needs := WRITERS[settings.format].needs:
+            required(*needs)
         self.bilm = settings.bilm.load() if bilm is None else bilm
         settings.selection.check(self.bilm.options.layers)
-        self._parser = settings.parser()
+        self._parser = Parser(None if settings.tokenized else settings.bilm.tokenizer(settings.lang), settings.docs)
 
     def write_shard(self, shard: Shard, folder: Path, progress: OnProgress = no_progress) -> ShardFacts:
-        """Write the file of a shard. It has the same bytes whatever was embedded before.
-
-        shard: its items. Bad ones are left out.
-        folder: of the files of shards.
-        progress: is called with what was done.
+        """Write the file of a shard without its bad items. It has the same bytes whatever was embedded before.
 
         Raises VectorsError if it can't be written.
         """
@@ -185,22 +158,19 @@ class ShardWriter:
         facts: ShardFacts,
         skip: Callable[[Item, str], None],
         progress: OnProgress = no_progress,
-        complete: Callable[[], None] = no_check,
+        complete: Callable[[], None] = lambda: None,
     ) -> None:
-        """Write the vectors of items to a file.
+        """Write the vectors of items to a file, which appears when it is complete.
 
-        items: in their order.
-        path: the file, which appears when it is complete.
         facts: its counts are raised.
         skip: is called with each item that can't be used, and the reason. It may raise.
-        progress: is called with what was done.
         complete: is called before the file appears. It may raise.
 
         Raises VectorsError if it can't be written.
         """
         self.bilm.forget_words()
         shape = Shape(self.settings.selection, self.bilm.options.layers, self.bilm.options.width)
-        with WRITERS[self.settings.format](path, shape) as file, ThreadPoolExecutor(1) as beside:
+        with vector_file(self.settings.format, path, shape) as file, ThreadPoolExecutor(1) as beside:
             written = beside.submit(_write, file, [])
             parse = partial(self._parse, facts=facts, skip=skip)
             for window in Windows(items, parse, WINDOW_TOKENS, beside):

@@ -44,14 +44,7 @@ _writer: ShardWriter | Exception  # of a worker process; the error with which it
 def run_here(
     shards: Iterator[Shard], writer: ShardWriter, folder: Path, done: Callable[[ShardFacts], None], progress: OnProgress
 ) -> None:
-    """Make shards in this process, one after the other.
-
-    shards: that are to be made.
-    writer: makes their files.
-    folder: of their files.
-    done: is called with each finished shard.
-    progress: is called with what was done.
-    """
+    """Make shards in this process, one after the other. done: is called with each finished shard."""
     for shard in shards:
         done(writer.write_shard(shard, folder, progress))
 
@@ -68,9 +61,6 @@ def run_workers(
 
     If reading or making a shard fails, those that are being made are finished first, unless another one fails too. Then
     the first error is raised. If a signal stops this process, the workers end at once.
-
-    workers: number of processes.
-    shards, settings, folder, done, progress: as in `run_here`.
 
     Raises ProcessError if a worker can't start or dies.
     """
@@ -137,11 +127,9 @@ def _make(shard: Shard, folder: Path) -> ShardFacts:
         raise _writer
     if isinstance(_writer, Exception):  # of a class that the process which gets it may not know
         raise ProcessError(
-            (
-                "a worker process could not start ({reason}). If the error comes from the file that code (--code) "
-                "names, correct that file: each worker imports it. Otherwise leave out workers (--workers): then no "
-                "process starts."
-            ).format(reason=f"{type(_writer).__name__}: {_writer}")
+            f"a worker process could not start ({type(_writer).__name__}: {_writer}). If the error comes from the file "
+            "that code (--code) names, correct that file: each worker imports it. Otherwise leave out workers "
+            "(--workers): then no process starts."
         ) from _writer
     return _writer.write_shard(shard, folder)
 
@@ -156,11 +144,7 @@ _cluster_writer: tuple[str, ShardWriter] | None = None  # of a Ray process, and 
 
 @contextmanager
 def connected(address: str | None) -> Iterator[None]:
-    """Be connected to a Ray cluster during a `with` block.
-
-    address: of the cluster: "auto", the one of this machine, or "host:port"; None: the connection that this process
-        has; without one, the cluster that RAY_ADDRESS names, or the one of this machine; without any, Ray is started
-        for the block.
+    """Be connected to a Ray cluster during a `with` block. address: as in `embed`.
 
     Raises SettingsError if Ray is not installed, or if there is no such cluster.
     """
@@ -206,7 +190,7 @@ def run_cluster(
     warning says what is waited for if no shard is finished for a while.
 
     workers: tasks at once; None: as many as the cluster can run, and as many more that wait.
-    shards, settings, folder, done, progress: as in `local.run_here`. All machines must share the folder.
+    folder: of the files, which all machines must share.
 
     Raises ElmoError as a task does, CorpusError if a machine does not share the folder, and ProcessError if a task
     fails for another reason, or if its process dies again and again.
@@ -297,7 +281,6 @@ def _for_tasks(settings: ShardSettings) -> ShardSettings:
 def _finished(ray: Any, tasks: Collection[Any], kinds: tuple[str, ...]) -> list[Any]:
     """Return finished tasks, at least one. Warns again and again if there is none for a while.
 
-    tasks: to wait for.
     kinds: what a task needs one of, by the names that Ray has for it.
     """
     begun, pause = time.monotonic(), _SECONDS
@@ -306,18 +289,16 @@ def _finished(ray: Any, tasks: Collection[Any], kinds: tuple[str, ...]) -> list[
         cluster, free = ray.cluster_resources(), ray.available_resources()
         lacks = any(cluster.get(kind, 0) < 1 for kind in kinds)
         if lacks or seconds >= _PATIENCE:
-            message = ((
-"no shard was finished for {seconds} seconds: a shard needs {needed}, and the Ray cluster has "
-"{got}. The command goes on when a machine with more joins (`ray start --address FIRST:6379`); "
-"Ctrl-C stops it."
-) if lacks else (
-"no shard was finished for {seconds} seconds. {shards} are being made or wait. A shard needs "
-"{needed}; the Ray cluster has {got}, of which {free} are free. If it is at work for others, the "
-"command goes on after that."
-)).format(
-                seconds=round(seconds), shards=len(tasks), needed=_amounts(dict.fromkeys(kinds, 1), kinds),
-                got=_amounts(cluster, kinds), free=_amounts(free, kinds),
-            )  # fmt: skip
+            told, has = f"no shard was finished for {round(seconds)} seconds", _amounts(cluster, kinds)
+            needed = _amounts(dict.fromkeys(kinds, 1), kinds)
+            message = (
+                f"{told}: a shard needs {needed}, and the Ray cluster has {has}. The command goes on "
+                "when a machine with more joins (`ray start --address FIRST:6379`); Ctrl-C stops it."
+                if lacks
+                else f"{told}. {len(tasks)} are being made or wait. A shard needs {needed}; the Ray cluster has "
+                f"{has}, of which {_amounts(free, kinds)} are free. If it is at work for others, the "
+                "command goes on after that."
+            )
             warnings.warn(message, stacklevel=2)
         pause = min(2 * pause, _PAUSE)
     return list(finished)
@@ -356,7 +337,6 @@ def _make_on_cluster(shared: list[Any], command: str, shard: Shard, mark: Path) 
 
     shared: a list of the reference to what all tasks need.
     command: names the command that started the task. A process keeps the biLM for the next shard of the same command.
-    shard: to be made.
     mark: a file beside the shards, which only machines that share the folder have. The task ends if it is deleted.
     """
     global _cluster_writer

@@ -1,19 +1,17 @@
-"""What all writers of vectors have in common."""
+"""What is written of the layers of a sentence, and the five formats of files that it is written to."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +56,6 @@ class Selection:
 
         layers: "all", "top", "mean", or the weights of a mix: a JSON file, or a dict, with "w", the weights before the
             softmax, and perhaps "gamma", as `python -m spacy elmo weights --json` prints them.
-        dtype, sentence: as of the class.
 
         Raises SettingsError if they can't be used.
         """
@@ -118,10 +115,7 @@ class Selection:
         return result
 
     def columns(self, n_layers: int) -> list[str]:
-        """Return the names of the columns of a table: "layer_0" and so on for all layers, else "vectors" or "vector".
-
-        n_layers: layers of the biLM.
-        """
+        """Return the columns of a table: "layer_0" and so on for all layers, else "vectors" or "vector"."""
         if self.name == "all":
             return [f"layer_{k}" for k in range(n_layers)]
         return ["vector" if self.sentence else "vectors"]
@@ -147,85 +141,64 @@ def _mix_of(content: Any) -> tuple[tuple[float, ...], float]:
 
 
 class Shape(NamedTuple):
-    """What a writer must know of the vectors.
-
-    selection: what is written of the layers.
-    n_layers: layers of the biLM.
-    width: of a layer.
-    """
+    """What a format must know of the vectors: what is written of that many layers of a width."""
 
     selection: Selection
     n_layers: int
     width: int
 
 
-class VectorFile(AbstractContextManager["VectorFile"], ABC):
-    """A file of vectors, which appears at its path when the `with` block succeeds.
+class VectorFile:
+    """A file of vectors of one format. `vector_file` writes one.
 
-    If the block raises, an earlier file at `path` stays unchanged.
-
-    path: the file.
-    shape: of the vectors.
-
-    Raises VectorsError if the file can't be written.
+    path: the file, as messages name it.
+    temporary: what is written to.
     """
 
-    def __init__(self, path: Path, shape: Shape) -> None:
-        self.path, self.shape = path, shape
-        self._replacing: AbstractContextManager[Path] | None = None
+    needs: tuple[str, str] | None = None  # a module that must be there, and the extra of this package that brings it
 
-    @staticmethod
-    def check_packages() -> None:
-        """Raise VectorsError, which says what to install, if the format needs an optional package that is missing."""
+    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
+        self.path, self.temporary, self.shape = path, temporary, shape
 
-    @abstractmethod
-    def open(self, temporary: Path) -> None:
-        """Begin to write. temporary: the path to write to."""
-
-    @abstractmethod
     def add(self, document: Document, vectors: Sequence[Array]) -> None:
-        """Write a document.
+        """Write a document. vectors: what the selection made of the layers of each of its sentences."""
+        raise NotImplementedError
 
-        document: its sentences and where they come from.
-        vectors: what the selection made of the layers of each sentence.
-        """
-
-    @abstractmethod
     def close(self) -> None:
         """Write what is left, and close the file."""
+        raise NotImplementedError
 
     def abandon(self) -> None:
         """Close the file, which is incomplete, without an error."""
 
-    def __enter__(self) -> VectorFile:
-        replaced = replacing(self.path, VectorsError)
-        temporary = replaced.__enter__()
-        self._replacing, self._temporary = replaced, temporary
-        try:
-            with writing(self.path, VectorsError):
-                self.open(temporary)
-        except BaseException as error:
-            replaced.__exit__(type(error), error, error.__traceback__)
-            raise
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._replacing is not None
-        if error is not None:
-            self.abandon()
-            self._replacing.__exit__(kind, error, trace)
-            return
+@contextmanager
+def vector_file(format: str, path: Path, shape: Shape) -> Iterator[VectorFile]:
+    """Write a file of vectors, which appears at `path` when the block succeeds. If it raises, an earlier file stays.
+
+    format: a name of WRITERS.
+
+    Raises VectorsError if the file can't be written.
+    """
+    with replacing(path, VectorsError) as temporary:
+        with writing(path, VectorsError):
+            file = WRITERS[format](path, temporary, shape)
         try:
-            with writing(self.path, VectorsError):
-                self.close()
-                _sync(self._temporary)
-        except BaseException as other:
-            self.abandon()
-            self._replacing.__exit__(type(other), other, other.__traceback__)
+            yield file
+            with writing(path, VectorsError):
+                file.close()
+                _sync(temporary)
+        except BaseException:
+            file.abandon()
             raise
-        self._replacing.__exit__(None, None, None)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def required(module: str, extra: str) -> Any:
@@ -241,118 +214,6 @@ def required(module: str, extra: str) -> Any:
         ) from error
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-ATTR = "elmo"
-
-
-class DocBinFile(VectorFile):
-    """Writes a .spacy file. All of its docs are in memory until the end.
-
-    Their `doc.user_data` has "source", "line", "id" and "meta", and what `doc._.elmo` reads: the layers, or the vectors
-    that were made of them.
-    """
-
-    def __init__(self, path: Path, shape: Shape) -> None:
-        super().__init__(path, shape)
-        self._vocab = Vocab()
-        self._docs = DocBin(store_user_data=True)
-
-    def open(self, temporary: Path) -> None:
-        """Set the path to write to. temporary: that path."""
-        self._file = temporary
-
-    def add(self, document: Document, vectors: Sequence[Array]) -> None:
-        """Add the doc of a document. document, vectors: as in VectorFile."""
-        words = [word for sentence in document.sentences for word in sentence.tokens]
-        starts: list[bool | int | None] = [
-            i == 0 for sentence in document.sentences for i in range(len(sentence.tokens))
-        ]
-        doc = Doc(self._vocab, words=words, spaces=_spaces(document), sent_starts=starts)
-        user_data: Any = doc.user_data  # spaCy's type stub expects strings
-        user_data |= {"source": document.source, "line": document.line, "id": document.id, "meta": document.meta}
-        array: Any = np.concatenate(vectors, axis=-2)
-        selection = self.shape.selection
-        if selection.name == "all":
-            mean = np.full(self.shape.n_layers, 1 / self.shape.n_layers, np.float32)
-            annotate(doc, ATTR, array, mean, "layers")
-        else:
-            user_data[key(ATTR, TOKENS)], user_data[key(ATTR, VECTORS)] = tokens_of(doc), array
-        self._docs.add(doc)
-
-    def close(self) -> None:
-        """Write the docs."""
-        self._file.write_bytes(self._docs.to_bytes())
-
-
-def _spaces(document: Document) -> list[bool] | None:
-    """Return whether a blank follows each word; None if the text is not known."""
-    places = [place for sentence in document.sentences for place in sentence.offsets or []]
-    if len(places) != document.tokens:
-        return None
-    return [after[0] > before[1] for before, after in pairwise(places)] + [False]
-
-
-class Hdf5File(VectorFile):
-    """Writes an HDF5 file. The datasets are named "0", "1" ... in each file."""
-
-    _writer: VectorsWriter | None = None
-
-    def open(self, temporary: Path) -> None:
-        """Begin to write. temporary: the path to write to."""
-        self._writer = VectorsWriter(temporary, named=self.path).__enter__()
-
-    def add(self, document: Document, vectors: Sequence[Array]) -> None:
-        """Write the datasets of a document. document, vectors: as in VectorFile."""
-        assert self._writer is not None
-        for sentence, array in zip(document.sentences, vectors):
-            self._writer.write(" ".join(sentence.tokens), array)
-
-    def close(self) -> None:
-        """Write what is left, and close the file."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.__exit__(None, None, None)
-
-    def abandon(self) -> None:
-        """Close the file, which is incomplete."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.__exit__(*(sys.exc_info() if sys.exc_info()[1] else (OSError, OSError(), None)))
-
-
-class NpyFile(VectorFile):
-    """Writes an .npy file: *Shape:* (sentences, width), or (sentences, layers, width).
-
-    All is in memory until the end.
-    """
-
-    def __init__(self, path: Path, shape: Shape) -> None:
-        super().__init__(path, shape)
-        layers = (shape.n_layers,) if shape.selection.name == "all" else ()
-        self._vectors: list[Array] = []
-        self._empty = np.zeros((0, *layers, shape.width), shape.selection.dtype)
-
-    def open(self, temporary: Path) -> None:
-        """Set the path to write to. temporary: that path."""
-        self._file = temporary
-
-    def add(self, document: Document, vectors: Sequence[Array]) -> None:
-        """Add the vectors of a document. document, vectors: as in VectorFile."""
-        self._vectors += vectors
-
-    def close(self) -> None:
-        """Write the array."""
-        with self._file.open("wb") as file:
-            np.save(file, np.stack(self._vectors) if self._vectors else self._empty, allow_pickle=False)
-
-
 ROW_GROUP_BYTES = 64 << 20  # of vectors
 _PLACES = ("id", "source", "line", "sentence", "text", "meta")
 
@@ -364,14 +225,37 @@ class ParquetFile(VectorFile):
     places of each token in the document's text), meta (JSON), and those of the vectors (see `Selection.columns`).
     """
 
-    def __init__(self, path: Path, shape: Shape) -> None:
-        super().__init__(path, shape)
+    needs = ("pyarrow.parquet", "parquet")
+
+    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
+        super().__init__(path, temporary, shape)
         self._arrow: Any = required("pyarrow", "parquet")
-        self._parquet: Any = required("pyarrow.parquet", "parquet")
         self._names = shape.selection.columns(shape.n_layers)
-        self._writer: Any = None
-        self._file: IO[bytes] | None = None
         self._clear()
+        listed = ("tokens.list.element", "starts.list.element", "ends.list.element")
+        depth = ".list.element" if shape.selection.sentence else ".list.element.list.element"
+        packed = dict.fromkeys((*_PLACES, *listed), "zstd")
+        # vectors hardly pack, and no value is there twice
+        plain = dict.fromkeys((name + depth for name in self._names), "none")
+        self._file = temporary.open("wb")  # pyarrow takes no name that is not UTF-8
+        self._schema = self._make_schema()
+        self._writer: Any = required(*self.needs).ParquetWriter(
+            self._file,
+            self._schema,
+            compression=packed | plain,
+            use_dictionary=["source", "tokens.list.element"],
+            write_statistics=["id", "source", "line"],
+        )
+
+    def _make_schema(self) -> Any:
+        arrow, sentence = self._arrow, self.shape.selection.sentence
+        number = arrow.float16() if self.shape.selection.dtype == "float16" else arrow.float32()
+        vector = arrow.list_(number, self.shape.width)
+        places = arrow.list_(arrow.int32())
+        fields = [(name, arrow.string()) for name in _PLACES]
+        fields[2:4] = [("line", arrow.int64()), ("sentence", arrow.int32())]
+        fields[5:5] = [("tokens", arrow.list_(arrow.string())), ("starts", places), ("ends", places)]
+        return arrow.schema(fields + [(name, vector if sentence else arrow.list_(vector)) for name in self._names])
 
     def _clear(self) -> None:
         self._rows: list[tuple[Any, ...]] = []
@@ -380,30 +264,7 @@ class ParquetFile(VectorFile):
         self._vectors: dict[str, list[Array]] = {name: [] for name in self._names}
         self._bytes = 0
 
-    @staticmethod
-    def check_packages() -> None:
-        """Raise VectorsError if pyarrow is missing."""
-        required("pyarrow.parquet", "parquet")
-
-    def open(self, temporary: Path) -> None:
-        """Begin to write. temporary: the path to write to."""
-        schema = self._schema()
-        listed = ("tokens.list.element", "starts.list.element", "ends.list.element")
-        depth = ".list.element" if self.shape.selection.sentence else ".list.element.list.element"
-        packed = dict.fromkeys((*_PLACES, *listed), "zstd")
-        # vectors hardly pack, and no value is there twice
-        plain = dict.fromkeys((name + depth for name in self._names), "none")
-        self._file = temporary.open("wb")  # pyarrow takes no name that is not UTF-8
-        self._writer = self._parquet.ParquetWriter(
-            self._file,
-            schema,
-            compression=packed | plain,
-            use_dictionary=["source", "tokens.list.element"],
-            write_statistics=["id", "source", "line"],
-        )
-
     def add(self, document: Document, vectors: Sequence[Array]) -> None:
-        """Write the rows of a document. document, vectors: as in VectorFile."""
         for number, (sentence, array) in enumerate(zip(document.sentences, vectors)):
             text = None
             if document.text is not None and sentence.offsets:
@@ -417,39 +278,10 @@ class ParquetFile(VectorFile):
             if self._bytes >= ROW_GROUP_BYTES:
                 self._flush()
 
-    def close(self) -> None:
-        """Write what is left, and close the file."""
-        self._flush()
-        self._writer.close()
-        self._writer = None
-        if self._file is not None:
-            self._file.close()
-
-    def abandon(self) -> None:
-        """Close the file, which is incomplete."""
-        writer, self._writer = self._writer, None
-        with suppress(OSError):  # the disk may be full; the file is deleted anyway
-            if writer is not None:
-                writer.close()
-        with suppress(OSError):
-            if self._file is not None:
-                self._file.close()
-
-    def _schema(self) -> Any:
-        arrow = self._arrow
-        number = arrow.float16() if self.shape.selection.dtype == "float16" else arrow.float32()
-        vector = arrow.list_(number, self.shape.width)
-        places = arrow.list_(arrow.int32())
-        fields = [(name, arrow.string()) for name in _PLACES]
-        fields[2:4] = [("line", arrow.int64()), ("sentence", arrow.int32())]
-        fields[5:5] = [("tokens", arrow.list_(arrow.string())), ("starts", places), ("ends", places)]
-        fields += [(name, vector if self.shape.selection.sentence else arrow.list_(vector)) for name in self._names]
-        return arrow.schema(fields)
-
     def _flush(self) -> None:
         if not self._rows:
             return
-        arrow, schema = self._arrow, self._schema()
+        arrow = self._arrow
         columns: dict[str, Any] = dict(zip(_PLACES, zip(*self._rows)))
         columns["tokens"] = self._tokens
         for i, name in enumerate(("starts", "ends")):
@@ -457,20 +289,94 @@ class ParquetFile(VectorFile):
         arrays = [
             self._vector_array(self._vectors[field.name]) if field.name in self._names
             else arrow.array(columns[field.name], field.type)
-            for field in schema
+            for field in self._schema
         ]  # fmt: skip
-        self._writer.write_table(arrow.Table.from_arrays(arrays, schema=schema), row_group_size=len(self._rows))
+        table = arrow.Table.from_arrays(arrays, schema=self._schema)
+        self._writer.write_table(table, row_group_size=len(self._rows))
         self._clear()
 
     def _vector_array(self, vectors: list[Array]) -> Any:
         """Return an Arrow array of vectors, or of lists of vectors, without a Python object for each number."""
-        arrow, width = self._arrow, self.shape.width
+        arrow = self._arrow
         flat = np.concatenate([vector.reshape(-1) for vector in vectors])
-        fixed = arrow.FixedSizeListArray.from_arrays(arrow.array(flat), width)
+        fixed = arrow.FixedSizeListArray.from_arrays(arrow.array(flat), self.shape.width)
         if self.shape.selection.sentence:
             return fixed
         ends = np.cumsum([0, *(len(vector) for vector in vectors)], dtype=np.int32)
         return arrow.ListArray.from_arrays(arrow.array(ends), fixed)
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+        self._file.close()
+
+    def abandon(self) -> None:
+        for file in (self._writer, self._file):
+            with suppress(OSError):  # the disk may be full; the file is deleted anyway
+                file.close()
+
+
+class Hdf5File(VectorFile):
+    """Writes an HDF5 file. The datasets are named "0", "1" ... in each file."""
+
+    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
+        super().__init__(path, temporary, shape)
+        self._writer: VectorsWriter | None = VectorsWriter(temporary, named=path).__enter__()
+
+    def add(self, document: Document, vectors: Sequence[Array]) -> None:
+        assert self._writer is not None
+        for sentence, array in zip(document.sentences, vectors):
+            self._writer.write(" ".join(sentence.tokens), array)
+
+    def close(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.__exit__(None, None, None)
+
+    def abandon(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.__exit__(*sys.exc_info())
+
+
+class DocBinFile(VectorFile):
+    """Writes a .spacy file. All of its docs are in memory until the end.
+
+    Their `doc.user_data` has "source", "line", "id" and "meta", and what `doc._.elmo` reads: the layers, or the vectors
+    that were made of them.
+    """
+
+    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
+        super().__init__(path, temporary, shape)
+        self._vocab = Vocab()
+        self._docs = DocBin(store_user_data=True)
+
+    def add(self, document: Document, vectors: Sequence[Array]) -> None:
+        words = [word for sentence in document.sentences for word in sentence.tokens]
+        starts: list[bool | int | None] = [
+            i == 0 for sentence in document.sentences for i in range(len(sentence.tokens))
+        ]
+        doc = Doc(self._vocab, words=words, spaces=_spaces(document), sent_starts=starts)
+        user_data: Any = doc.user_data  # spaCy's type stub expects strings
+        user_data |= {"source": document.source, "line": document.line, "id": document.id, "meta": document.meta}
+        array: Any = np.concatenate(vectors, axis=-2)
+        if self.shape.selection.name == "all":
+            mean = np.full(self.shape.n_layers, 1 / self.shape.n_layers, np.float32)
+            annotate(doc, "elmo", array, mean, "layers")
+        else:
+            user_data[key("elmo", TOKENS)], user_data[key("elmo", VECTORS)] = tokens_of(doc), array
+        self._docs.add(doc)
+
+    def close(self) -> None:
+        self.temporary.write_bytes(self._docs.to_bytes())
+
+
+def _spaces(document: Document) -> list[bool] | None:
+    """Return whether a blank follows each word; None if the text is not known."""
+    places = [place for sentence in document.sentences for place in sentence.offsets or []]
+    if len(places) != document.tokens:
+        return None
+    return [after[0] > before[1] for before, after in pairwise(places)] + [False]
 
 
 MOST_BYTES = 99_000_000  # of the sentences: the library takes no header of more than 100 MB, tensors included
@@ -487,26 +393,17 @@ class SafetensorsFile(VectorFile):
     Raises VectorsError if the sentences are too many for the metadata.
     """
 
-    def __init__(self, path: Path, shape: Shape) -> None:
-        super().__init__(path, shape)
-        self._library: Any = required("safetensors.numpy", "safetensors")
-        self._names = shape.selection.columns(shape.n_layers)
-        self._vectors: dict[str, list[Array]] = {name: [] for name in self._names}
+    needs = ("safetensors.numpy", "safetensors")
+
+    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
+        super().__init__(path, temporary, shape)
+        self._library: Any = required(*self.needs)
+        self._vectors: dict[str, list[Array]] = {name: [] for name in shape.selection.columns(shape.n_layers)}
         self._sentences: list[str] = []
         self._ends: list[int] = []
         self._bytes = 0
 
-    @staticmethod
-    def check_packages() -> None:
-        """Raise VectorsError if safetensors is missing."""
-        required("safetensors.numpy", "safetensors")
-
-    def open(self, temporary: Path) -> None:
-        """Set the path to write to. temporary: that path."""
-        self._file = temporary
-
     def add(self, document: Document, vectors: Sequence[Array]) -> None:
-        """Add the vectors of a document. document, vectors: as in VectorFile."""
         for number, (sentence, array) in enumerate(zip(document.sentences, vectors)):
             place = {"id": document.id, "source": document.source, "line": document.line, "sentence": number}
             facts = json.dumps({**place, "tokens": sentence.tokens})
@@ -519,15 +416,31 @@ class SafetensorsFile(VectorFile):
                 )
             self._sentences.append(facts)
             self._ends.append(len(sentence.tokens))
-            for name, part in zip(self._names, self.shape.selection.by_column(array)):
-                self._vectors[name].append(part[None] if part.ndim == 1 else part)
+            for arrays, part in zip(self._vectors.values(), self.shape.selection.by_column(array)):
+                arrays.append(part[None] if part.ndim == 1 else part)
 
     def close(self) -> None:
-        """Write the file."""
         empty = np.zeros((0, self.shape.width), self.shape.selection.dtype)
         tensors = {name: np.concatenate([empty, *arrays]) for name, arrays in self._vectors.items()}
         tensors["ends"] = np.cumsum(self._ends, dtype=np.int64)
-        self._file.write_bytes(self._library.save(tensors, {"sentences": f"[{', '.join(self._sentences)}]"}))
+        self.temporary.write_bytes(self._library.save(tensors, {"sentences": f"[{', '.join(self._sentences)}]"}))
+
+
+class NpyFile(VectorFile):
+    """Writes an .npy file: *Shape:* (sentences, width), or (sentences, layers, width). It is in memory till the end."""
+
+    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
+        super().__init__(path, temporary, shape)
+        layers = (shape.n_layers,) if shape.selection.name == "all" else ()
+        self._vectors: list[Array] = []
+        self._empty = np.zeros((0, *layers, shape.width), shape.selection.dtype)
+
+    def add(self, document: Document, vectors: Sequence[Array]) -> None:
+        self._vectors += vectors
+
+    def close(self) -> None:
+        with self.temporary.open("wb") as file:
+            np.save(file, np.stack(self._vectors) if self._vectors else self._empty, allow_pickle=False)
 
 
 WRITERS: dict[str, type[VectorFile]] = {
@@ -538,6 +451,5 @@ WRITERS: dict[str, type[VectorFile]] = {
     "npy": NpyFile,
 }
 # the ends of names that say the format, and of those the one that a shard's name has
-SUFFIXES = {".parquet": "parquet", ".hdf5": "hdf5", ".h5": "hdf5", ".spacy": "spacy", ".safetensors": "safetensors"}
-SUFFIXES |= {".npy": "npy"}
+SUFFIXES = {f".{name}": name for name in WRITERS} | {".h5": "hdf5"}
 WITHOUT_SENTENCE_VECTORS = ("hdf5", "spacy")

@@ -83,7 +83,7 @@ def check_same(folder: Path, other: Path) -> None:
 def test_a_machine_that_does_not_share_the_folder_is_named(tmp_path: Path) -> None:
     shard = Shard(0, [Item("a", 1, "text", b"x")])
     with pytest.raises(CorpusError, match="does not have the same folder at this path"):
-        cluster._make([], "command", shard, tmp_path / "mark")
+        cluster._make_on_cluster([], "command", shard, tmp_path / "mark")
 
 
 def test_a_task_ends_when_its_mark_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,9 +97,9 @@ def test_a_task_ends_when_its_mark_is_deleted(tmp_path: Path, monkeypatch: pytes
         return embed_window(documents)
 
     monkeypatch.setattr(writer, "_embed", embed_and_delete)
-    monkeypatch.setattr(cluster, "_writer", ("command", writer))
+    monkeypatch.setattr(cluster, "_cluster_writer", ("command", writer))
     with pytest.raises(CorpusError):
-        cluster._make([], "command", Shard(0, [Item("a", 1, "text", b"x")]), mark)
+        cluster._make_on_cluster([], "command", Shard(0, [Item("a", 1, "text", b"x")]), mark)
     assert not [*tmp_path.iterdir()]
 
 
