@@ -86,18 +86,13 @@ _EXPECTED = "an annotated corpus: a .spacy or .conllu file, or a folder of such 
 
 
 class LabelledCorpus(NamedTuple):
-    """The sentences of a corpus.
-
-    sentences: their words.
-    labels: of all words, in order; "" for a word without a label.
-    """
+    """The sentences of a corpus. labels: of all words, in order; "" for a word without a label."""
 
     sentences: list[list[str]]
     labels: list[str]
 
     @property
     def words(self) -> list[str]:
-        """All words, in order."""
         return [word for sentence in self.sentences for word in sentence]
 
 
@@ -107,8 +102,7 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
     source: a .spacy or .conllu file, perhaps packed, or a folder of such files. A doc without sentence
         boundaries is one sentence.
     attribute: name of the labels, for messages.
-    getter: reads the label of a token.
-    limit: number of sentences that are read, the first ones; None: all.
+    limit: number of sentences that are read; None: all.
 
     Raises ElmoError if a file can't be read, if there are no words, or if no word has a label.
     """
@@ -129,11 +123,7 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
 
 
 def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the words and the labels of each sentence.
-
-    Raises CorpusError if a file is damaged or of another kind, or unpacks to more than docs would, and what the getter
-    raises.
-    """
+    """Yield the words and the labels of each sentence."""
     for path in files:
         kind = kind_of(path)
         if kind not in (DOCBIN, CONLLU):
@@ -169,11 +159,7 @@ def _conllu_sentences(path: Path, entities: bool) -> Iterator[Doc]:
         for block, line in zip(blocks, lines):
             try:
                 doc = next(docs)
-            except (
-                ValueError,
-                LookupError,
-                TypeError,
-            ) as error:  # a value that spaCy does not know
+            except (ValueError, LookupError, TypeError) as error:  # a value that spaCy does not know
                 raise CorpusError(f"{path}, the sentence at line {line}: {error}. Correct or remove it.") from error
             _remove_missing(doc, block)
             if has_entities and not doc.has_annotation("ENT_IOB"):
@@ -208,10 +194,7 @@ def _joined(blocks: list[str]) -> str:
 
 
 def _plain_blocks(text: str) -> list[str]:
-    """Return the sentences of CoNLL-U, which blank lines separate, with LF and without comments.
-
-    Raises Unusable if a line does not have 10 columns.
-    """
+    """Return the sentences of CoNLL-U, which blank lines separate, with LF and without comments."""
     lines = ["" if line.isspace() else line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#"]
     for line in lines:
         if line and line.count("\t") != _COLUMNS - 1:
@@ -220,11 +203,7 @@ def _plain_blocks(text: str) -> list[str]:
 
 
 def _remove_missing(doc: Doc, block: str) -> None:
-    """Remove the values that spaCy gives to words without one: the UPOS as XPOS, and "_" as lemma and relation.
-
-    doc: what spaCy made of a sentence, whose words are its words.
-    block: the lines of that sentence.
-    """
+    """Remove the values that spaCy gives to words without one: the UPOS as XPOS, and "_" as lemma and relation."""
     rows = (line.split("\t") for line in block.split("\n"))
     words = (row for row in rows if row[0].isdecimal())  # not ranges, and no words that are not in the text
     for token, (_, form, lemma, _, xpos, _, _, relation, *_) in zip(doc, words):
@@ -270,10 +249,8 @@ class LinearClassifier(NamedTuple):
 def fit(x: Tensor, labels: Tensor, classes: int, iterations: int = ITERATIONS) -> LinearClassifier:
     """Train a classifier with L-BFGS. The loss is convex and starts from zero weights, so no seed is needed.
 
-    x: features, not changed, *Shape:* (rows, width), one row or more.
-    labels: numbers from 0, *Shape:* (rows,).
-    classes: how many labels there are.
-    iterations: of L-BFGS, the most that are made.
+    x: features, *Shape:* (rows, width).
+    labels: numbers from 0 to classes - 1, *Shape:* (rows,).
     """
     mean, std = x.mean(0), x.std(0, correction=min(1, len(x) - 1)).clamp_min(1e-6)
     standardised = (x - mean).div_(std)
@@ -299,16 +276,11 @@ def fit(x: Tensor, labels: Tensor, classes: int, iterations: int = ITERATIONS) -
 
 
 def _rows(classes: int) -> int:
-    """Return how many rows are scored at a time."""
     return max(1, _SCORES // classes)
 
 
 class Score(NamedTuple):
-    """Shares from 0 to 1.
-
-    accuracy: of the tokens whose label is right.
-    f1: of the labels other than "outside"; None: there is no such label.
-    """
+    """Shares from 0 to 1. f1: of the labels other than "outside"; None: there is no such label."""
 
     accuracy: float
     f1: float | None
@@ -317,7 +289,6 @@ class Score(NamedTuple):
 def score(predicted: Sequence[str], labels: Sequence[str], outside: str | None) -> Score:
     """Compare labels token by token.
 
-    predicted, labels: of the same tokens, one or more.
     outside: the label of tokens that are not what is looked for, such as "O" for entities; None: there is none.
     """
     right = sum(a == b for a, b in zip(predicted, labels))
@@ -332,9 +303,6 @@ def majority_labels(training: Iterable[tuple[str, str]], words: Sequence[str]) -
     """Return for each word its most frequent label in the training part; for others the most frequent label of all.
 
     Of equally frequent labels, the one that comes first in the training part is used.
-
-    training: words and their labels, one or more.
-    words: to label.
     """
     all_labels: Counter[str] = Counter()
     of_words: dict[str, Counter[str]] = {}
@@ -349,10 +317,6 @@ OnTokens = Callable[[int], object]  # gets a number of tokens that are done
 
 class Probes:
     """The questions to a biLM: the training part and the part that is scored, without the tokens that have no label.
-
-    train, dev: with labels.
-    attribute: name of the labels.
-    iterations: of L-BFGS.
 
     `unknown_tokens` is how many tokens of the part that is scored have a label that the training part lacks. No
     classifier finds these. `labels` are those of the training part, in the order in which they come. Raises CorpusError
@@ -386,12 +350,10 @@ class Probes:
 
     @property
     def train_tokens(self) -> int:
-        """Number of labelled tokens of the training part."""
         return len(self._train_rows)
 
     @property
     def dev_tokens(self) -> int:
-        """Number of labelled tokens of the part that is scored."""
         return len(self._dev_rows)
 
     def majority(self) -> Score:
@@ -405,8 +367,7 @@ class Probes:
 
         A classifier is trained whenever the iterator is asked for a score.
 
-        bilm: the biLM. All layers of the tokens are in memory: layers x tokens x width x 4 bytes.
-        progress: is told the number of tokens that were embedded.
+        All layers of the tokens are in memory: layers x tokens x width x 4 bytes.
         """
         x = _select(embed(bilm, self.train.sentences, progress), self._train_rows)
         y = _select(embed(bilm, self.dev.sentences, progress), self._dev_rows)
@@ -426,8 +387,6 @@ class Probes:
 def embed(bilm: EmbeddingBiLM, sentences: Sequence[Sequence[str]], progress: OnTokens = lambda tokens: None) -> Array:
     """Return the layers of all tokens in order, *Shape:* (layers, tokens, width).
 
-    bilm: the biLM. It reads each sentence from the zero state.
-    sentences: lists of words.
     progress: is told the number of tokens of each sentence that was embedded.
     """
     starts = np.concatenate([[0], np.cumsum([len(sentence) for sentence in sentences])])
@@ -439,5 +398,4 @@ def embed(bilm: EmbeddingBiLM, sentences: Sequence[Sequence[str]], progress: OnT
 
 
 def _select(layers: Array, rows: npt.NDArray[np.intp]) -> Array:
-    """Return the layers of some tokens; without a copy if these are all."""
     return layers if len(rows) == layers.shape[1] else layers[:, rows]

@@ -14,31 +14,22 @@ MEAN = "mean"
 
 
 def row_titles(layers: int) -> list[str]:
-    """Return a title for each layer, and then one for their mean. layers: number of layers."""
+    """Return a title for each layer, and then one for their mean."""
     return [*(f"layer {k}" for k in range(layers)), "mean of the layers"]
 
 
 def row_keys(layers: int) -> list[int | str]:
-    """Return what JSON calls each layer, and then their mean. layers: number of layers."""
+    """Return what JSON calls each layer, and then their mean."""
     return [*range(layers), MEAN]
 
 
 def with_mean(layers: Array) -> Array:
-    """Return layers and their mean.
-
-    layers: *Shape:* (layers, ..., width).
-
-    Returns *Shape:* (layers + 1, ..., width).
-    """
+    """Return layers, *Shape:* (layers, ..., width), and their mean: *Shape:* (layers + 1, ..., width)."""
     return np.concatenate([layers, layers.mean(0, keepdims=True)])
 
 
 def random_weights(options: BiLMOptions, seed: int) -> Arrays:
-    """Return random weights by parameter name.
-
-    options: sizes of the biLM.
-    seed: the same seed gives the same weights.
-    """
+    """Return random weights by parameter name. The same seed gives the same weights."""
     bilm = BiLM(options)
     bilm.reset_parameters(torch.Generator().manual_seed(seed))
     return bilm.to_arrays()

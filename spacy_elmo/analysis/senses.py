@@ -30,7 +30,6 @@ class Instance(NamedTuple):
     """A word of a sentence that has a sense.
 
     start, end: its place: several words make one if they are an expression, such as "natural gas".
-    lemma: its lemma and part of speech.
     senses: those that are right, one or more.
     """
 
@@ -128,21 +127,16 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _add(sentence: SenseSentence, line: str, path: Path, number: int) -> None:
     """Add the word of a line to a sentence. Raises CorpusError if the line has another form."""
     columns = [column.strip() for column in line.split("\t")]
-    words = columns[0].split()
-    if len(columns) != 4 or not words or not columns[3]:
+    words, senses = columns[0].split(), columns[-1].split()
+    if len(columns) != 4 or not words or not senses or (NONE in senses and len(senses) > 1):
         raise CorpusError(
             f"{path}, line {number}: {shown(line)}. Expected a word, its lemma, its part of speech and its "
             "senses, divided by tabs, with - for no sense, or an empty line between sentences."
         )
     start = len(sentence.words)
     sentence.words.extend(words)
-    if columns[3] == NONE:
+    if senses == [NONE]:
         return
-    if NONE in columns[3].split():
-        raise CorpusError(
-            f"{path}, line {number}: {shown(line)}. Expected a word, its lemma, its part of speech and its "
-            "senses, divided by tabs, with - for no sense, or an empty line between sentences."
-        )
     lemma = Lemma(*columns[1:3])
     if not all(lemma):
         missing = "a part of speech" if lemma.lemma else "a lemma"
@@ -150,7 +144,7 @@ def _add(sentence: SenseSentence, line: str, path: Path, number: int) -> None:
             f"{path}, line {number}: a sense without {missing}. Expected one, because senses are looked up by "
             "lemma and part of speech."
         )
-    sentence.instances.append(Instance(start, len(sentence.words), lemma, tuple(columns[3].split())))
+    sentence.instances.append(Instance(start, len(sentence.words), lemma, tuple(senses)))
 
 
 class SenseInventory:
@@ -164,12 +158,10 @@ class SenseInventory:
         return lemma in self._counts
 
     def __len__(self) -> int:
-        """Return the number of lemmas."""
         return len(self._counts)
 
     @property
     def n_senses(self) -> int:
-        """Number of senses of all lemmas."""
         return sum(map(len, self._counts.values()))
 
     def add(self, instance: Instance, vectors: Array) -> None:
@@ -185,11 +177,7 @@ class SenseInventory:
         return max(counts, key=counts.__getitem__) if counts else None
 
     def nearest(self, lemma: Lemma, vectors: Array) -> list[str]:
-        """Return for each row the sense whose mean vector has the largest cosine with it.
-
-        lemma: which was added.
-        vectors: *Shape:* (rows, width).
-        """
+        """Return for each row of *Shape:* (rows, width) the sense whose mean vector has the largest cosine with it."""
         senses = list(self._sums[lemma])
         means = np.stack([self._sums[lemma][sense] for sense in senses])  # their lengths make no difference
         cosines = (_unit(means) * _unit(vectors)).sum(-1)  # (senses, rows)
@@ -218,12 +206,7 @@ def _unit(vectors: Array) -> Array:
 
 
 class SenseScore(NamedTuple):
-    """Counts of instances.
-
-    right: those whose answer is one of their senses.
-    answered: those that have an answer.
-    instances: all.
-    """
+    """Counts of instances: those whose answer is one of their senses, those that have an answer, all."""
 
     right: int = 0
     answered: int = 0
@@ -231,12 +214,10 @@ class SenseScore(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Share of the answers that are right; 0 if there are none."""
         return self.right / self.answered if self.answered else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of the instances whose answer is right."""
         return self.right / self.instances if self.instances else 0.0
 
     @property
@@ -245,7 +226,7 @@ class SenseScore(NamedTuple):
         return 2 * self.right / (self.answered + self.instances) if self.right else 0.0
 
     def plus(self, answer: str | None, senses: tuple[str, ...]) -> SenseScore:
-        """Return the score with one more instance. answer: None if there is none. senses: those that are right."""
+        """Return the score with one more instance. answer: None if there is none."""
         return SenseScore(self.right + (answer in senses), self.answered + (answer is not None), self.instances + 1)
 
 
@@ -264,10 +245,7 @@ def instance_vectors(
     """Yield each instance, in the order of the text, and its vectors: those of each layer, and their mean.
 
     They have the *Shape:* (layers + 1, width). The vector of an instance of several words is the mean of theirs.
-
-    bilm: the biLM. It reads each sentence from the zero state.
-    sentences: with senses.
-    progress: is told the number of sentences that were embedded.
+    progress is told the number of sentences that were embedded.
     """
     for start in range(0, len(sentences), _SENTENCES):
         block = sentences[start : start + _SENTENCES]
@@ -296,12 +274,9 @@ class SenseResult(NamedTuple):
 def evaluate(
     inventory: SenseInventory, first_senses: FirstSenses, instances: Iterable[tuple[Instance, Array]], rows: int
 ) -> SenseResult:
-    """Score a test set.
+    """Score a test set: its instances with their vectors, *Shape:* (rows, width) each.
 
-    inventory: of the training corpus.
     first_senses: to compare with, and for lemmas that are not in the inventory.
-    instances: of the test set, with their vectors, *Shape:* (rows, width).
-    rows: number of layers and one for their mean.
     """
     first_sense, scores, unseen = SenseScore(), [SenseScore()] * rows, 0
     for instance, vectors in instances:
