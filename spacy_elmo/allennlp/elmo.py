@@ -102,8 +102,6 @@ def _reordered(tensor: Tensor, is_bias: bool) -> Tensor:
     """Return the gates in our order in place of i, f, j, o, and the bias without the forget bias.
 
     The forget bias is added when the LSTM runs.
-
-    tensor: *Shape:* (4 * dim, ...).
     """
     i, f, j, o = tensor.unflatten(0, (4, -1))
     return torch.cat(Gates(input=i, candidate=j, forget=f - FORGET_BIAS if is_bias else f, output=o))
@@ -147,11 +145,7 @@ _MAY_BE_NULL = ("options_file", "weight_file", "vocab_to_cache", "scalar_mix_par
 
 
 def arguments_of(cls: type, params: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that parameters describe.
-
-    cls: the class.
-    params: arguments by name.
-    extras: further arguments by name, which are not checked.
+    """Return the arguments of a class that parameters describe, and further ones, which are not checked.
 
     Raises SettingsError if `params` is no mapping, a name is unknown or missing, or a value has the wrong type.
     """
@@ -183,7 +177,7 @@ def _check(name: str, value: object) -> None:
         return
     if name == "module":
         raise SettingsError(
-            f"The parameter {name} of Elmo is {shown(value)}. Expected {'it as an argument of from_params'}."
+            f"The parameter {name} of Elmo is {shown(value)}. Expected it as an argument of from_params."
         )
     types, expected = _TYPES[name]
     fits = isinstance(value, types)

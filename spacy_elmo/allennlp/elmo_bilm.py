@@ -22,12 +22,7 @@ BATCH_SIZE = 64
 
 
 def checked_words(sentence: Iterable[str]) -> list[str]:
-    """Return the words of a sentence as a list.
-
-    sentence: the words.
-
-    Raises ElmoError if the sentence is a string, or a word is not a string.
-    """
+    """Return the words of a sentence. Raises ElmoError if the sentence is a string, or a word is not a string."""
     if isinstance(sentence, str):  # else its letters would be embedded as words
         raise ElmoError(
             f"a sentence is the string {shown(sentence)}. Expected a list of words: split it into tokens first."
@@ -48,10 +43,8 @@ def check_batch_size(batch_size: int) -> None:
 def batches_of(
     sentences: Iterable[Sequence[str]], batch_size: int, max_tokens: int | None
 ) -> Iterator[list[Sequence[str]]]:
-    """Divide a stream of sentences into batches, in order.
+    """Divide a stream of sentences into batches of at most `batch_size` sentences, in order.
 
-    sentences: lists of words.
-    batch_size: number of sentences in a batch, at most.
     max_tokens: number of tokens in a batch, at most; None: any number. A longer sentence is a batch alone.
 
     Raises ElmoError if a sentence is not a list of words.
@@ -84,10 +77,7 @@ class CarriedState:
     state: LstmState | None = None
 
     def on_device_of(self, zero: LstmState) -> LstmState:
-        """Return the state on the device and in the type of the zero state, which is returned if there is none.
-
-        zero: the zero state of any number of rows.
-        """
+        """Return the state on the device and in the type of the zero state, which is returned if there is none."""
         if self.state is None:
             return zero
         return LstmState(*(part.to(other) for part, other in zip(self.state, zero)))
@@ -130,11 +120,7 @@ class Carrying:
 
 
 class ElmoLstmView(Carrying, nn.Module):
-    """What AllenNLP's users write as `elmo._elmo_lstm._elmo_lstm`: its parameters are those of the LSTMs alone.
-
-    lstm: the LSTMs.
-    carried: their state from batch to batch.
-    """
+    """What AllenNLP's users write as `elmo._elmo_lstm._elmo_lstm`: its parameters are those of the LSTMs alone."""
 
     def __init__(self, lstm: nn.Module, carried: CarriedState) -> None:
         super().__init__()
@@ -156,22 +142,18 @@ class ElmoLstmView(Carrying, nn.Module):
         self._carried.reset()
 
     def reset_states(self, mask: Tensor | None = None) -> None:
-        """Let the next batch start from the zero state. The mask is that of `ElmoBiLM.reset_states`."""
+        """Let the next batch start from the zero state. The mask is that of `CarriedState.reset`."""
         self._carried.reset(mask)
 
 
 def _side_by_side(state: Tensor) -> Tensor:
-    """Join the directions. state: *Shape:* (layers, 2, batch, width)."""
     return state.transpose(1, 2).flatten(2)
 
 
 class _Cached(NamedTuple):
-    """Cached vectors, and the weights that they were computed with.
+    """Cached vectors, and the weights that they were computed with, with torch's version counter of each.
 
-    parameters: the weights. They are stored, so that no other tensor can get the address of one that was replaced.
-    versions: torch's version counter of each weight at that time.
-    vocabulary: *Shape:* (words, characters), character ids on the device of the weights.
-    vectors: *Shape:* (2 + words, projection_dim).
+    The weights are stored, so that no other tensor can get the address of one that was replaced.
     """
 
     parameters: list[Tensor]
@@ -214,11 +196,9 @@ class ElmoBiLM(Carrying, nn.Module):
 
     @property
     def num_layers(self) -> int:
-        """Number of layers: that of the character encoder, and the LSTM layers."""
         return self.bilm.options.layers
 
     def get_output_dim(self) -> int:
-        """Return the width of the vectors."""
         return self.bilm.options.width
 
     @property
@@ -227,12 +207,7 @@ class ElmoBiLM(Carrying, nn.Module):
         return ElmoLstmView(self.bilm.lstm, self._carried)
 
     def reset_states(self, mask: Tensor | None = None) -> None:
-        """Let the next batch start from the zero state.
-
-        mask: *Shape:* (batch,), bool, true at the rows that start from it; the others go on. None: all rows do.
-
-        Raises ElmoError if the mask is no tensor, or if there is not a state for each of its rows.
-        """
+        """Let the next batch start from the zero state. The mask is that of `CarriedState.reset`."""
         self._carried.reset(mask)
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
@@ -260,13 +235,7 @@ class ElmoBiLM(Carrying, nn.Module):
         return self._carried.on_device_of(self.bilm.lstm.zero_state(0))  # the module may be on another device now
 
     def _run_words(self, inputs: Tensor, words: Tensor, vocabulary: Tensor, state: LstmState | None) -> BiLMOutput:
-        """Run sentences whose words are indices in the vocabulary.
-
-        inputs: *Shape:* (batch, tokens, characters), character ids, 0 if a word is only known by its index.
-        words: *Shape:* (batch, tokens), indices in the vocabulary, 0 for padding.
-        vocabulary: *Shape:* (words, characters), character ids on the CPU.
-        state: the state after the previous batch; None: the zero state.
-        """
+        """Run sentences whose words are indices in the vocabulary. inputs: 0 if a word is known by its index alone."""
         inside, is_word = words < len(vocabulary), words > 0
         has_characters = (inputs > 0).any(2)
         if (words < 0).any():
@@ -300,10 +269,7 @@ class ElmoBiLM(Carrying, nn.Module):
         return self.bilm.read(torch.where(ends[..., None], vectors[1], x), lengths, state)
 
     def _vectors(self, vocabulary: Tensor, parameters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the vocabulary on the device of the weights, and the vectors of `<S>`, `</S>` and its words.
-
-        Returns *Shape:* (words, characters) and (2 + words, projection_dim). They are cached until the weights change.
-        """
+        """Return the vocabulary on the device of the weights, and the vectors of `<S>`, `</S>` and its words."""
         if self._cached is not None and self._cached.fits(parameters):
             return self._cached.vocabulary, self._cached.vectors
         boundary = self.bilm.boundary

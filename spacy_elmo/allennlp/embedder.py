@@ -61,10 +61,7 @@ SECONDS = 10.0  # from one line to the next, as in AllenNLP's Tqdm.set_slower_in
 
 
 class Lines:
-    """Writes each state of a bar as a line, which tqdm would write over the one before.
-
-    file: where the lines go.
-    """
+    """Writes each state of a bar as a line, which tqdm would write over the one before."""
 
     def __init__(self, file: TextIO) -> None:
         self.file, self._last = file, ""
@@ -77,16 +74,11 @@ class Lines:
             self._last = text
 
     def flush(self) -> None:
-        """Flush the file."""
         self.file.flush()
 
 
 def bar_of(sentences: int, progress: BarSetting) -> "tqdm[None]":
-    """Return a bar on stderr.
-
-    sentences: number of sentences to count.
-    progress: how the bar is shown.
-    """
+    """Return a bar on stderr that counts to a number of sentences."""
     if progress == "lines" and sys.stderr:
         return tqdm(total=sentences, unit=" sentences", file=Lines(sys.stderr), mininterval=SECONDS)
     # None: shown on a terminal only, since in a file each of its states would stay. Without stderr it is None
@@ -96,70 +88,16 @@ def bar_of(sentences: int, progress: BarSetting) -> "tqdm[None]":
 Array = npt.NDArray[np.float32]
 
 
-class Encoder:
-    """Base class of ElmoEmbedder, with `encode`."""
-
-    _engine: Engine
-    _truncated: TruncatedWords
-
-    @property
-    def options(self) -> BiLMOptions:
-        """The biLM's options."""
-        return self._engine.options
-
-    def _run(self, batch: Sequence[Sequence[str]]) -> list[Array]:
-        """Return *Shape:* (layers, words, width) for each sentence. Each sentence starts from the zero state."""
-        return self._engine.run(self._counted(batch))
-
-    def _counted(self, batch: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return the sentences, checked. Words that the biLM does not read to their end are counted."""
-        sentences = [checked_words(sentence) for sentence in batch]
-        self._truncated.count([word for sentence in sentences for word in sentence], self.options.max_characters)
-        return sentences
-
-    def encode(
-        self,
-        texts: str | Iterable[str | Sequence[str]],
-        batch_size: int = BATCH_SIZE,
-        show_progress_bar: BarSetting = False,
-        lang: str | None = "en",
-    ) -> Array:
-        """Return a vector for each text: the mean of all layers of all its words. A text is read as one sentence.
-
-        `stateful` has no effect here: the vector of a text depends on that text alone.
-
-        texts: strings, or lists of words. One string alone gives one vector.
-        batch_size: number of texts in a batch, at most. Long texts run in smaller batches.
-        show_progress_bar: as `progress` of `embed_lines`.
-        lang: of the spaCy tokenizer that splits the strings; None: they are split at blanks.
-
-        Returns *Shape:* (texts, width), float32; (width,) for one string. The row of a text without words is zero.
-        Raises ElmoError if a text, the language or batch_size can't be used.
-        """
-        check_batch_size(batch_size)
-        alone = isinstance(texts, str)
-        sentences = split_texts([texts] if isinstance(texts, str) else texts, lang)
-        vectors = np.zeros((len(sentences), self.options.width), np.float32)
-        batches = batches_of(sentences, batch_size, MAX_TOKENS)
-        with bar_of(len(sentences), show_progress_bar) as bar:
-            for row, layers in enumerate(layers for batch in batches for layers in self._run(batch)):
-                if layers.shape[1]:
-                    vectors[row] = layers.mean((0, 1), dtype=np.float64)
-                bar.update()
-        return vectors[0] if alone else vectors
-
-
 def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[list[str]]:
-    """Return the words of each text.
+    """Return the words of each text: of strings, which are split, and of lists of words, which are not.
 
-    texts: strings, which are split, and lists of words, which are not.
-    lang: of the spaCy tokenizer; None: split at blanks.
+    lang: of the spaCy tokenizer; None: strings are split at blanks.
 
     Raises ElmoError if a text is neither, if it can't be tokenised, or if spaCy does not know the language.
     """
     if not isinstance(texts, Iterable):
         raise ElmoError(
-            f"the texts are {shown(texts)}. Expected strings, as in a list; or one string or {'a list of words'}."
+            f"the texts are {shown(texts)}. Expected strings, as in a list; or one string or a list of words."
         )
     split, sentences = splitter(lang), []
     for number, text in enumerate(texts, 1):
@@ -170,16 +108,102 @@ def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[
                 f"text {number} can't be tokenised: {error}. Change it, or give its words as a list."
             ) from error
         except TypeError as error:  # it can't be iterated: None, a number
-            raise ElmoError(f"text {number} is {shown(text)}. Expected a string or {'a list of words'}.") from error
+            raise ElmoError(f"text {number} is {shown(text)}. Expected a string or a list of words.") from error
     return sentences
 
 
-class EmbedderNetwork(Carrying):
-    """Base class of ElmoEmbedder: what holds the weights, and the state from batch to batch."""
+OutputFormat = Literal["all", "top", "average"]
+FORMATS: dict[str, Callable[[Array], Array]] = {
+    "all": lambda layers: layers,
+    "top": lambda layers: layers[-1],
+    "average": lambda layers: layers.mean(0),
+}
 
-    _engine: Engine
+
+class ElmoEmbedder(Carrying):
+    """Computes all layers of the biLM for tokenised sentences, without gradients.
+
+    options_file, weight_file: paths of the official files; both None: the embedded biLM. A folder with both files, the
+        folder of a pretraining run, or a name ("en_mini", "original" ...) may stand in place of the two:
+        `ElmoEmbedder("runs/mine")`.
+    cuda_device: number of the GPU; -1: the CPU.
+    stateful: whether row i of a batch starts from the state after row i of the previous batch, as in AllenNLP; false:
+        each sentence starts from the zero state, so that its vectors depend on no other sentence.
+    precision: type of the matrix multiplications: "float32", "bfloat16" or "auto" (see dtype_of).
+
+    Raises ElmoError if the files, the GPU or the precision cannot be used.
+    """
+
     _owner: FrozenBiLM | BiLM  # the owner of the weights; a BiLM only after from_bilm
-    _network: weakref.ref[RawBiLM] | None
+    _engine: Engine
+
+    def __init__(
+        self,
+        options_file: str | os.PathLike[str] | None = None,
+        weight_file: str | os.PathLike[str] | None = None,
+        cuda_device: int = -1,
+        *,
+        stateful: bool = False,
+        precision: Precision = "float32",
+    ) -> None:
+        device = device_of(cuda_device)
+        dtype = dtype_of(precision, device)  # before files are read
+        self._use(FrozenBiLM(*load_named_arrays(options_file, weight_file), device), dtype, stateful)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        options: BiLMOptions,
+        arrays: Arrays,
+        cuda_device: int = -1,
+        *,
+        stateful: bool = False,
+        precision: Precision = "float32",
+    ) -> "ElmoEmbedder":
+        """Return an embedder with weights in memory.
+
+        arrays: the weights by parameter name. The dict is emptied, so that the embedder is their only owner.
+        """
+        device = device_of(cuda_device)
+        dtype, embedder = dtype_of(precision, device), cls.__new__(cls)
+        embedder._use(FrozenBiLM(options, arrays, device), dtype, stateful)
+        return embedder
+
+    @classmethod
+    def from_bilm(cls, bilm: BiLM, *, stateful: bool = False, precision: Precision = "float32") -> "ElmoEmbedder":
+        """Return an embedder with the weights of a network, on its device. The weights must not change afterwards."""
+        embedder = cls.__new__(cls)
+        embedder._use(bilm, dtype_of(precision, bilm.boundary.device), stateful)
+        return embedder
+
+    def _use(self, owner: FrozenBiLM | BiLM, dtype: torch.dtype, stateful: bool) -> None:
+        self._owner, self._dtype = owner, dtype
+        self._engine = _engine_of(owner, dtype)
+        self._network: weakref.ref[RawBiLM] | None = None
+        self._truncated = TruncatedWords("the embedder's n_truncated")
+        self._carried = CarriedState(stateful)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # the engine's matrices can't be copied; a copy lays them out again, and has a state of its own
+        state = {name: value for name, value in self.__dict__.items() if name != "_engine"}
+        return state | {"_network": None, "_carried": replace(self._carried)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _engine=_engine_of(state["_owner"], state["_dtype"]))
+
+    @property
+    def options(self) -> BiLMOptions:
+        """The biLM's options."""
+        return self._engine.options
+
+    def to_arrays(self) -> Arrays:
+        """Return copies of the weights by parameter name."""
+        return self._owner.to_arrays()
+
+    @property
+    def n_truncated(self) -> int:
+        """Number of tokens so far that had more bytes than the biLM reads (TruncatedWordsWarning)."""
+        return self._truncated.n
 
     @property
     def elmo_bilm(self) -> RawBiLM:
@@ -208,93 +232,11 @@ class EmbedderNetwork(Carrying):
         """Let the next batch start from the zero state."""
         self._carried.reset()
 
-
-OutputFormat = Literal["all", "top", "average"]
-FORMATS: dict[str, Callable[[Array], Array]] = {
-    "all": lambda layers: layers,
-    "top": lambda layers: layers[-1],
-    "average": lambda layers: layers.mean(0),
-}
-
-
-class ElmoEmbedder(Encoder, EmbedderNetwork):
-    """Computes all layers of the biLM for tokenised sentences, without gradients.
-
-    options_file, weight_file: paths of the official files; both None: the embedded biLM. A folder with both files, the
-        folder of a pretraining run, or a name ("en_mini", "original" ...) may stand in place of the two:
-        `ElmoEmbedder("runs/mine")`.
-    cuda_device: number of the GPU; -1: the CPU.
-    stateful: whether row i of a batch starts from the state after row i of the previous batch, as in AllenNLP; false:
-        each sentence starts from the zero state, so that its vectors depend on no other sentence.
-    precision: type of the matrix multiplications: "float32", "bfloat16" or "auto" (see dtype_of).
-
-    Raises ElmoError if the files, the GPU or the precision cannot be used.
-    """
-
-    def __init__(
-        self,
-        options_file: str | os.PathLike[str] | None = None,
-        weight_file: str | os.PathLike[str] | None = None,
-        cuda_device: int = -1,
-        *,
-        stateful: bool = False,
-        precision: Precision = "float32",
-    ) -> None:
-        device = device_of(cuda_device)
-        dtype = dtype_of(precision, device)  # before files are read
-        self._use(FrozenBiLM(*load_named_arrays(options_file, weight_file), device), dtype, stateful)
-
-    @classmethod
-    def from_arrays(
-        cls,
-        options: BiLMOptions,
-        arrays: Arrays,
-        cuda_device: int = -1,
-        *,
-        stateful: bool = False,
-        precision: Precision = "float32",
-    ) -> "ElmoEmbedder":
-        """Return an embedder with weights in memory.
-
-        options: the biLM's options.
-        arrays: the weights by parameter name. The dict is emptied, so that the embedder is their only owner.
-        cuda_device, stateful, precision: as for the class.
-        """
-        device = device_of(cuda_device)
-        dtype, embedder = dtype_of(precision, device), cls.__new__(cls)
-        embedder._use(FrozenBiLM(options, arrays, device), dtype, stateful)
-        return embedder
-
-    @classmethod
-    def from_bilm(cls, bilm: BiLM, *, stateful: bool = False, precision: Precision = "float32") -> "ElmoEmbedder":
-        """Return an embedder with the weights of a network, on its device. The weights must not change afterwards."""
-        embedder = cls.__new__(cls)
-        embedder._use(bilm, dtype_of(precision, bilm.boundary.device), stateful)
-        return embedder
-
-    def _use(self, owner: FrozenBiLM | BiLM, dtype: torch.dtype, stateful: bool) -> None:
-        self._owner, self._dtype = owner, dtype
-        self._engine = _engine_of(owner, dtype)
-        self._network = None
-        self._truncated = TruncatedWords("the embedder's n_truncated")
-        self._carried = CarriedState(stateful)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # the engine's matrices can't be copied; a copy lays them out again, and has a state of its own
-        state = {name: value for name, value in self.__dict__.items() if name != "_engine"}
-        return state | {"_network": None, "_carried": replace(self._carried)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _engine=_engine_of(state["_owner"], state["_dtype"]))
-
-    def to_arrays(self) -> Arrays:
-        """Return copies of the weights by parameter name."""
-        return self._owner.to_arrays()
-
-    @property
-    def n_truncated(self) -> int:
-        """Number of tokens so far that had more bytes than the biLM reads (TruncatedWordsWarning)."""
-        return self._truncated.n
+    def _counted(self, batch: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the sentences, checked. Words that the biLM does not read to their end are counted."""
+        sentences = [checked_words(sentence) for sentence in batch]
+        self._truncated.count([word for sentence in sentences for word in sentence], self.options.max_characters)
+        return sentences
 
     def batch_to_embeddings(self, batch: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Embed sentences, lists of words, in one tensor on the biLM's device.
@@ -341,6 +283,39 @@ class ElmoEmbedder(Encoder, EmbedderNetwork):
         check_batch_size(batch_size)
         batches = batches_of(sentences, batch_size, None if self.stateful else MAX_TOKENS)
         return (layers for batch in batches for layers in self.embed_batch(batch))
+
+    def encode(
+        self,
+        texts: str | Iterable[str | Sequence[str]],
+        batch_size: int = BATCH_SIZE,
+        show_progress_bar: BarSetting = False,
+        lang: str | None = "en",
+    ) -> Array:
+        """Return a vector for each text: the mean of all layers of all its words. A text is read as one sentence.
+
+        `stateful` has no effect here: the vector of a text depends on that text alone.
+
+        texts: strings, or lists of words. One string alone gives one vector.
+        batch_size: number of texts in a batch, at most. Long texts run in smaller batches.
+        show_progress_bar: as `progress` of `embed_lines`.
+        lang: of the spaCy tokenizer that splits the strings; None: they are split at blanks.
+
+        Returns *Shape:* (texts, width), float32; (width,) for one string. The row of a text without words is zero.
+        Raises ElmoError if a text, the language or batch_size can't be used.
+        """
+        check_batch_size(batch_size)
+        alone = isinstance(texts, str)
+        sentences = split_texts([texts] if isinstance(texts, str) else texts, lang)
+        vectors = np.zeros((len(sentences), self.options.width), np.float32)
+        batches = batches_of(sentences, batch_size, MAX_TOKENS)
+        with bar_of(len(sentences), show_progress_bar) as bar:
+            for row, layers in enumerate(
+                layers for batch in batches for layers in self._engine.run(self._counted(batch))
+            ):
+                if layers.shape[1]:
+                    vectors[row] = layers.mean((0, 1), dtype=np.float64)
+                bar.update()
+        return vectors[0] if alone else vectors
 
     def embed_file(
         self,
