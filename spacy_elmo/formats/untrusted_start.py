@@ -10,6 +10,6 @@ if __name__ == "__main__":
     package.__path__ = [str(Path(__file__).resolve().parents[1])]
     sys.modules["spacy_elmo"] = package
     sys.path += [folder for folder in sys.argv[1:] if folder not in sys.path]
-    from .untrusted import main
+    from spacy_elmo.formats.untrusted import main
 
     main()
