@@ -1,9 +1,11 @@
-"""Starts the process that reads an untrusted file, and takes its answer."""
+"""Reads the HDF5 files of strangers in a new process, with limits on memory and time.
+
+The HDF5 library is not safe against hostile files: they make it crash, run in a circle, or fill the memory.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import math
 import os
@@ -11,14 +13,13 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any
 
 import h5py
 import numpy as np
@@ -26,26 +27,223 @@ import numpy.typing as npt
 
 from ..errors import ElmoError, shown
 
+Array = npt.NDArray[Any]
+# What a task returns: facts, which is anything that JSON has, and numbers by name.
+Result = tuple[Any, Mapping[str, Array]]
+
 # Memory and computing time that any file may cost, beside what its values need.
-MARGIN_BYTES, MARGIN_SECONDS = 2**28, 10
+_MARGIN_BYTES, _MARGIN_SECONDS = 2**28, 10
 # The values are in memory at most twice, the second time dataset by dataset; then come chunks and checks of values.
 _COPIES = 3
 # Slow machines decompress and check about 100 MB/s.
 _BYTES_A_SECOND = 2**24
 # A week. A timer can't wait for centuries, which the largest max_bytes would give.
 _MAX_SECONDS = 7 * 24 * 3600
+# Seconds on the clock for one of computing time: other processes and slow disks take their share.
+_PATIENCE = 6
+# The longest line of an answer. Messages and facts are much shorter.
+_MAX_LINE = 2**24
+_NUMBERS = re.compile(r"[<>|=]([biu][1248]|b1|f[248]|c8|c16)")
+_READY = b"ready\n"
+_SUSPECT = "The file is damaged or made to do harm: get it again from a place that you trust, and compare its SHA-256."
+# An empty package in the place of spacy_elmo, whose own __init__ loads torch and spaCy.
+_START = """
+import sys, types
+package = types.ModuleType("spacy_elmo")
+package.__path__ = [sys.argv[1]]
+sys.modules["spacy_elmo"] = package
+sys.path += sys.argv[2:]
+from spacy_elmo.formats.untrusted import main
+main()
+"""
+_apart = False  # whether this is the process that reads a file of a stranger
+
+
+def ask(
+    task: Callable[..., Result],
+    path: str | os.PathLike[str],
+    arguments: Mapping[str, Any],
+    error: type[ElmoError],
+    max_bytes: int,
+    allocate: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
+) -> tuple[Any, dict[str, Array], list[str]]:
+    """Run a task on an untrusted file in a new process.
+
+    That process imports neither torch nor spaCy nor the user's program, and it ends when this one does. Its answer is
+    not trusted either: names, types and sizes are checked before memory is allocated for the arrays.
+
+    task: a function of a module that needs neither torch nor spaCy. It should call `allow`.
+    path: the task's argument of that name.
+    arguments: the task's other arguments by name, as far as JSON has them.
+    error: class of the exception.
+    max_bytes: size of all arrays together, at most.
+    allocate: makes an array of a shape and a type, into which the values are copied.
+
+    Returns the task's facts, its arrays, and the texts of its warnings.
+    Raises `error` if the task raises an ElmoError, and if the process crashes, reaches a limit, can't be started, or
+    gives an answer that does not fit.
+    """
+    request = {"parent": os.getpid(), "module": task.__module__, "function": task.__name__}
+    request["arguments"] = {"path": os.fspath(path), **arguments}
+    seconds = _PATIENCE * seconds_for(max_bytes)
+    with _started(path, error) as process:
+        assert process.stdin and process.stdout
+        end = time.monotonic() + seconds
+        clock = threading.Timer(seconds, process.kill)
+        clock.daemon = True
+        clock.start()
+        try:
+            _send(process.stdin, request)
+            ready = process.stdout.readline(len(_READY)) == _READY
+            answer = _answer(process.stdout, path, error, max_bytes, allocate) if ready else None
+        finally:
+            clock.cancel()
+        if answer is None:
+            raise error(_end_of(process, path, ready, seconds if time.monotonic() >= end else None))
+        return answer
+
+
+def unfit_error(path: str | os.PathLike[str], got: str, error: type[ElmoError]) -> ElmoError:
+    """Return the error for an answer of the process that is not what the task returns."""
+    return error(f"{path}: the process that reads this file gave an answer that does not fit: {got}. {_SUSPECT}")
 
 
 def seconds_for(n_bytes: int) -> int:
     """Return the seconds of computing time that values of `n_bytes` may cost."""
-    return min(MARGIN_SECONDS + n_bytes // _BYTES_A_SECOND, _MAX_SECONDS)
+    return min(_MARGIN_SECONDS + n_bytes // _BYTES_A_SECOND, _MAX_SECONDS)
 
 
-def die_with(parent: int) -> None:
-    """Let the kernel kill this process when the one that started it ends. Only Linux can do that.
+@contextlib.contextmanager
+def _started(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the process, and end it after the block."""
+    folders = dict.fromkeys(str(Path(str(module.__file__)).resolve().parents[1]) for module in (np, h5py))
+    flags = ["-I", *(["-B"] if sys.dont_write_bytecode else [])]
+    try:
+        process = subprocess.Popen(
+            [sys.executable or "", *flags, "-c", _START, str(Path(__file__).resolve().parents[1]), *folders],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # One thread: each further one of OpenBLAS takes address space.
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    except (OSError, ValueError) as exc:
+        raise error(_not_started(path, str(exc))) from exc
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
-    parent: number of the process that started this one.
+
+def _not_started(path: str | os.PathLike[str], reason: str) -> str:
+    return (
+        f"{path}: not read, because the process that reads untrusted files could not be started ({reason}). Read "
+        "the file without untrusted=True only if you trust it."
+    )
+
+
+def _send(stdin: IO[bytes], request: Mapping[str, Any]) -> None:
+    try:
+        stdin.write(json.dumps(request).encode() + b"\n")
+        stdin.flush()
+    except OSError:  # the process has ended, which its missing answer tells
+        with contextlib.suppress(OSError):
+            stdin.close()  # else it would be written again
+
+
+def _answer(
+    stdout: IO[bytes],
+    path: str | os.PathLike[str],
+    error: type[ElmoError],
+    max_bytes: int,
+    allocate: Callable[[tuple[int, ...], np.dtype[Any]], Array],
+) -> tuple[Any, dict[str, Array], list[str]] | None:
+    """Return the answer; None if the process ends before its end."""
+    line = stdout.readline(_MAX_LINE)
+    if not line.endswith(b"\n"):
+        return None
+    described: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+    try:
+        header = json.loads(line)
+        if "error" in header:
+            raise error(str(header["error"]))
+        facts, texts = header["facts"], [str(text) for text in header["warnings"]]
+        for name, dtype, shape in header["arrays"]:
+            if not _NUMBERS.fullmatch(dtype) or any(type(size) is not int or size < 0 for size in shape):
+                raise ValueError
+            described[str(name)] = np.dtype(dtype), tuple(shape)
+    except ElmoError:
+        raise
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise unfit_error(path, shown(line), error) from None
+    if sum(dtype.itemsize * math.prod(shape) for dtype, shape in described.values()) > max_bytes:
+        raise unfit_error(path, f"more than {max_bytes:,} bytes", error)
+    arrays = {}
+    for name, (dtype, shape) in described.items():
+        arrays[name] = allocate(shape, dtype)
+        target = arrays[name].reshape(-1).view(np.uint8).data
+        if stdout.readinto(target) < len(target):  # type: ignore[attr-defined]
+            return None
+    return facts, arrays, texts
+
+
+def _end_of(process: subprocess.Popen[bytes], path: str | os.PathLike[str], ready: bool, seconds: int | None) -> str:
+    """Return a message on a process that gave no complete answer.
+
+    ready: whether it had begun its task.
+    seconds: after which it was killed; None: it was not.
     """
+    try:
+        code = process.wait(_MARGIN_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        code = process.wait()
+    if seconds is not None or code == -getattr(signal, "SIGXCPU", 0):
+        limit = "its limit of computing time" if seconds is None else f"{seconds} seconds"
+        return f"{path}: the HDF5 library came to no end on this file within {limit}. {_SUSPECT}"
+    try:
+        how = signal.Signals(-code).name
+    except ValueError:
+        how = f"exit code {code}"
+    if ready:
+        return f"{path}: the HDF5 library crashed on this file, in a process of its own ({how}). {_SUSPECT}"
+    assert process.stderr
+    lines = process.stderr.read(10_000).decode("utf8", "replace").strip().splitlines() or [how]
+    return _not_started(path, ascii(lines[-1])[1:-1])
+
+
+def main() -> None:
+    """Be that process: read a task from standard input, run it, and write its result to standard output.
+
+    The task is a line of JSON. The process ends when its standard input ends.
+    """
+    global _apart
+    task = json.loads(sys.stdin.buffer.readline())
+    _die_with(task["parent"])
+    function = getattr(import_module(task["module"]), task["function"])
+    # Nothing that a library prints gets into the answer.
+    output = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    threading.Thread(target=_end_with, args=(sys.stdin.buffer,), daemon=True).start()
+    _apart = True
+    allow(0)
+    try:
+        output.write(_READY)
+        output.flush()
+        for part in _run(function, task["arguments"]):
+            output.write(part)
+        output.flush()
+    except OSError:  # nobody reads the answer any more
+        os._exit(1)
+    os._exit(0)  # HDF5's own cleaning up could still crash
+
+
+def _die_with(parent: int) -> None:
+    """Let the kernel kill this process when the one that started it ends. Only Linux can do that."""
     if sys.platform != "linux":
         return
     import ctypes
@@ -56,30 +254,32 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
+def _end_with(file: IO[bytes]) -> None:
+    """End this process when the file ends, which the starting process holds open as long as it waits."""
+    file.read()
+    os._exit(1)
+
+
 def allow(n_bytes: int) -> None:
-    """Limit this process to what it uses now, and to what values of this size need. Raises no error.
+    """Limit a process that reads an untrusted file to what it uses now, and to what values of this size need.
 
-    Windows has no such limits, and macOS has none on memory.
-
-    n_bytes: size of the values in bytes.
+    In any other process this does nothing. Windows has no such limits, and macOS has none on memory.
     """
-    if sys.platform == "win32":
+    if sys.platform == "win32" or not _apart:
         return
     import resource
 
-    _limit(resource.RLIMIT_AS, _address_space() + MARGIN_BYTES + _COPIES * n_bytes)
     used = resource.getrusage(resource.RUSAGE_SELF)
-    _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds_for(n_bytes))
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_FSIZE, 0)  # it writes no file
-
-
-def _limit(kind: int, value: int) -> None:
-    import resource
-
-    with contextlib.suppress(OSError, ValueError):  # of systems that do not have this limit
-        hard = resource.getrlimit(kind)[1]
-        resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
+    limits = {
+        resource.RLIMIT_AS: _address_space() + _MARGIN_BYTES + _COPIES * n_bytes,
+        resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + seconds_for(n_bytes),
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: 0,  # it writes no file
+    }
+    for kind, value in limits.items():
+        with contextlib.suppress(OSError, ValueError):  # of systems that do not have this limit
+            hard = resource.getrlimit(kind)[1]
+            resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
 def _address_space() -> int:
@@ -91,319 +291,22 @@ def _address_space() -> int:
         return 2**30
 
 
-READY = b"ready\n"
-
-
-class Result(NamedTuple):
-    """What a task returns.
-
-    facts: anything that JSON has.
-    arrays: numbers of any type and shape, by name.
-    """
-
-    facts: Any
-    arrays: Mapping[str, npt.NDArray[Any]] = {}
-
-
-def main() -> None:
-    """Read a task from standard input, run it under limits, and write its result to standard output.
-
-    The task is a line of JSON: parent (number of the process that waits), module, function (returns a `Result`) and
-    arguments. The process ends when its standard input ends.
-    """
-    task = json.loads(sys.stdin.buffer.readline())
-    die_with(task["parent"])
-    function = getattr(import_module(task["module"]), task["function"])
-    # Nothing that a library prints gets into the answer.
-    output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    threading.Thread(target=_end_with, args=(sys.stdin.buffer,), daemon=True).start()
-    allow(0)
-    output.write(READY)
-    output.flush()
-    try:
-        for part in _answer(function, task["arguments"]):
-            output.write(part)
-        output.flush()
-    except OSError:  # nobody reads the answer any more
-        os._exit(1)
-    os._exit(0)  # HDF5's own cleaning up could still crash
-
-
-def _answer(function: Any, arguments: Mapping[str, Any]) -> list[Any]:
-    """Run the function. Returns the parts of the answer, which are bytes."""
+def _run(function: Callable[..., Result], arguments: Mapping[str, Any]) -> list[Any]:
+    """Run the task. Returns the parts of the answer: a line of JSON, and the bytes of the arrays."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)
-            result = function(**arguments)
-        arrays = {name: np.ascontiguousarray(array) for name, array in result.arrays.items()}
+            facts, arrays = function(**arguments)
+        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         described = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
         texts = [str(warning.message) for warning in caught]
-        line = _line({"facts": result.facts, "arrays": described, "warnings": texts})
+        line = json.dumps({"facts": facts, "arrays": described, "warnings": texts}).encode() + b"\n"
         return [line, *(array.reshape(-1).view(np.uint8).data for array in arrays.values())]
     except ElmoError as error:
-        return [_line({"error": str(error)})]
+        text = str(error)
     except MemoryError:
-        told = "reading this file takes far more memory than its values need"
+        text = f"{arguments['path']}: reading this file takes far more memory than its values need. {_SUSPECT}"
     except Exception as error:  # whatever a damaged file leads to
-        told = f"can't be read ({type(error).__name__}: {error})"
-    text = (
-        f"{arguments['path']}: {told}. The file is damaged or made to do harm: get it again from a place that you "
-        "trust, and compare its SHA-256."
-    )
-    return [_line({"error": text})]
-
-
-def _line(answer: Mapping[str, Any]) -> bytes:
-    return json.dumps(answer).encode() + b"\n"
-
-
-def _end_with(file: IO[bytes]) -> None:
-    """End this process when the file ends, which the starting process holds open as long as it waits."""
-    file.read()
-    os._exit(1)
-
-
-Array = npt.NDArray[Any]
-Allocate = Callable[[tuple[int, ...], "np.dtype[Any]"], Array]
-TASKS = "spacy_elmo.formats.contents.tasks"
-# The longest line of an answer. Messages and facts are much shorter.
-_MAX_LINE = 2**24
-_NUMBERS = re.compile(r"[<>|=]([biu][1248]|b1|f[248]|c8|c16)")
-# Seconds on the clock for one of computing time: other processes and slow disks take their share.
-_PATIENCE = 6
-
-
-class Answer(NamedTuple):
-    """What the process answers.
-
-    facts: what JSON has.
-    arrays: numbers by name.
-    warnings: the texts of the warnings of the task.
-    """
-
-    facts: Any
-    arrays: dict[str, Array]
-    warnings: list[str]
-
-
-def ask(
-    task: str,
-    path: str | os.PathLike[str],
-    arguments: Mapping[str, Any],
-    error: type[ElmoError],
-    max_bytes: int,
-    *,
-    module: str = TASKS,
-    allocate: Allocate = np.empty,
-) -> Answer:
-    """Run a task on an untrusted file in a new process.
-
-    That process has limits on memory and computing time (`limits.py`). It imports neither torch nor spaCy nor the
-    user's program, and it ends when this one does. Its answer is not trusted either: names, types and sizes are checked
-    before memory is allocated for the arrays.
-
-    task: name of a function that returns a `child.Result`.
-    path: the file, for messages; it is also the task's argument `path`.
-    arguments: the task's other arguments by name, as far as JSON has them.
-    error: class of the exception.
-    max_bytes: size of all arrays together, at most.
-    module: of the function.
-    allocate: makes an array of a shape and a type, into which the values are copied.
-
-    Raises `error` if the task raises an ElmoError, and if the process crashes, reaches a limit, can't be started, or
-    gives an answer that does not fit.
-    """
-    request = {"parent": os.getpid(), "module": module, "function": task}
-    request["arguments"] = {"path": os.fspath(path), **arguments}
-    with _log() as log, _started(log, path, error) as process:
-        clock = _Clock(process, _PATIENCE * seconds_for(max_bytes))
-        try:
-            # Unbuffered, so that closing the pipe to a process that has ended writes nothing.
-            stdin = cast(io.FileIO, cast(io.BufferedWriter, process.stdin).raw)
-            return _talk(stdin, cast(io.BufferedReader, process.stdout), request, max_bytes, allocate)
-        except _TaskError as told:
-            raise error(str(told)) from None
-        except _UnfitError as unfit:
-            raise error(
-                f"{path}: the process that reads this file gave an answer that does not fit: {unfit}. The file is "
-                "damaged or made to do harm: get it again from a place that you trust, and compare its SHA-256."
-            ) from None
-        except _EndError as end:
-            raise error(_end_of(process, path, clock, None if end.ready else log)) from None
-        finally:
-            clock.timer.cancel()
-
-
-class _TaskError(Exception):
-    """The task raised an error with this message."""
-
-
-class _UnfitError(Exception):
-    """An answer does not fit. The message is what was got."""
-
-
-class _EndError(Exception):
-    """The process ended before the end of its answer.
-
-    ready: whether it had started its task.
-    """
-
-    def __init__(self, ready: bool) -> None:
-        self.ready = ready
-
-
-class _Clock:
-    """Kills a process after some seconds.
-
-    process: to be killed.
-    seconds: until then.
-
-    The attribute `over` says whether that happened.
-    """
-
-    def __init__(self, process: subprocess.Popen[bytes], seconds: int) -> None:
-        self.seconds, self.over, self._process = seconds, False, process
-        self.timer = threading.Timer(seconds, self._end)
-        self.timer.daemon = True
-        self.timer.start()
-
-    def _end(self) -> None:
-        self.over = True
-        self._process.kill()
-
-
-def _log() -> IO[bytes]:
-    """Return a file for what the process writes to standard error; it is lost if no temporary file can be written."""
-    with suppress(OSError):  # a full disk, or a machine whose folders are read-only
-        return tempfile.TemporaryFile()
-    return open(os.devnull, "w+b")
-
-
-@contextmanager
-def _started(log: IO[bytes], path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the process, and end it after the block. log: gets what it writes to standard error."""
-    folders = dict.fromkeys(str(Path(str(module.__file__)).resolve().parents[1]) for module in (np, h5py))
-    # One thread: each further one of OpenBLAS takes address space.
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    flags = ["-I", *(["-B"] if sys.dont_write_bytecode else [])]
-    try:
-        process = subprocess.Popen(
-            [sys.executable or "", *flags, str(Path(__file__).with_name("untrusted_start.py")), *folders],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env=environment,
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        )
-    except (OSError, ValueError) as exc:
-        raise error(
-            f"{path}: not read, because the process that reads untrusted files could not be started ({exc}). Read "
-            "the file without untrusted=True only if you trust it."
-        ) from exc
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def _talk(
-    stdin: io.FileIO, stdout: io.BufferedReader, request: Mapping[str, Any], max_bytes: int, allocate: Allocate
-) -> Answer:
-    """Send the request and return the answer. Raises _TaskError, _UnfitError or _EndError."""
-    data = json.dumps(request).encode() + b"\n"
-    try:
-        while data:
-            data = data[stdin.write(data) :]
-    except OSError:
-        raise _EndError(False) from None
-    if stdout.readline(len(READY)) != READY:
-        raise _EndError(False)
-    line = stdout.readline(_MAX_LINE)
-    if not line.endswith(b"\n"):
-        raise _EndError(True)
-    header = _header(line)
-    if "error" in header:
-        raise _TaskError(header["error"])
-    arrays = {}
-    for name, (dtype, shape) in _described(header.get("arrays"), max_bytes).items():
-        arrays[name] = allocate(shape, dtype)
-        if not _fill(stdout, arrays[name]):
-            raise _EndError(True)
-    warnings = header.get("warnings", [])
-    return Answer(header.get("facts"), arrays, [str(text) for text in warnings] if isinstance(warnings, list) else [])
-
-
-def _header(line: bytes) -> dict[str, Any]:
-    try:
-        header = json.loads(line)
-    except (ValueError, RecursionError):
-        header = None
-    if not isinstance(header, dict):
-        raise _UnfitError(shown(line))
-    return header
-
-
-def _described(arrays: Any, max_bytes: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-    """Return type and shape of each array. Raises _UnfitError if they are none, or larger than max_bytes together."""
-    result: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
-    try:
-        for name, dtype, shape in arrays:
-            if not _NUMBERS.fullmatch(dtype) or any(type(size) is not int or size < 0 for size in shape):
-                raise _UnfitError(shown((name, dtype, shape)))
-            result[str(name)] = (np.dtype(dtype), tuple(shape))
-    except (TypeError, ValueError):
-        raise _UnfitError(shown(arrays)) from None
-    if sum(dtype.itemsize * math.prod(shape) for dtype, shape in result.values()) > max_bytes:
-        raise _UnfitError(f"more than {max_bytes:,} bytes")
-    return result
-
-
-def _fill(stdout: io.BufferedReader, array: Array) -> bool:
-    """Read the values of a contiguous array. Returns whether all of them came."""
-    target = array.reshape(-1).view(np.uint8).data
-    while len(target):
-        n = stdout.readinto(target)
-        if not n:
-            return False
-        target = target[n:]
-    return True
-
-
-def _end_of(
-    process: subprocess.Popen[bytes], path: str | os.PathLike[str], clock: _Clock, log: IO[bytes] | None
-) -> str:
-    """Return a message on a process that gave no complete answer. log: its standard error if it never was ready."""
-    try:
-        code = process.wait(MARGIN_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        code = process.wait()
-    if clock.over:
-        return (
-            "{path}: the HDF5 library came to no end on this file within {limit}. The file is damaged or made to "
-            "do harm: get it again from a place that you trust, and compare its SHA-256."
-        ).format(path=path, limit=f"{clock.seconds} seconds")
-    if code == -getattr(signal, "SIGXCPU", 0):
-        return (
-            f"{path}: the HDF5 library came to no end on this file within {'its limit of computing time'}. The "
-            "file is damaged or made to do harm: get it again from a place that you trust, and compare its "
-            "SHA-256."
-        )
-    try:
-        how = signal.Signals(-code).name
-    except ValueError:
-        how = f"exit code {code}"
-    if log is None:
-        return (
-            f"{path}: the HDF5 library crashed on this file, in a process of its own ({how}). The file is damaged "
-            "or made to do harm: get it again from a place that you trust, and compare its SHA-256."
-        )
-    log.seek(0)
-    tail = log.read(10_000).decode("utf8", "replace").strip().splitlines() or [how]
-    return (
-        f"{path}: not read, because the process that reads untrusted files could not be started "
-        f"({ascii(tail[-1])[1:-1]}). Read the file without untrusted=True only if you trust it."
-    )
+        text = f"{arguments['path']}: can't be read ({type(error).__name__}: {error}). {_SUSPECT}"
+    return [json.dumps({"error": text}).encode() + b"\n"]

@@ -9,6 +9,7 @@ A dataset can also be named by a key instead of a number. Such sentences are not
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -35,7 +36,7 @@ from .hdf5 import (
     read_string,
     shape_of,
 )
-from .untrusted import ask
+from .untrusted import Result, allow, ask, unfit_error
 
 
 class DeferredErrorFile:
@@ -221,7 +222,7 @@ def read_vectors(path: str | os.PathLike[str], *, untrusted: bool = False) -> It
     crashes or comes to no end.
     """
     if untrusted:
-        yield from _read_elsewhere(path)
+        yield from _read_apart(path)
         return
     with open_hdf5(path, EXPECTED_VECTORS, VectorsError) as file:
         for text, name, dataset in datasets_in(file):
@@ -256,24 +257,44 @@ def datasets_in(file: h5py.File, first: int = 0) -> Iterator[tuple[str | None, s
         yield sentences.get(i), str(i), dataset
 
 
-def _read_elsewhere(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Floats]]:
+# A part has at least one sentence, and else at most so many bytes of vectors, sentences, and characters of text.
+_BYTES, _SENTENCES, _CHARACTERS = 2**26, 1000, 2**20
+
+
+def _read_apart(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Floats]]:
     """Read what `read_vectors` reads, some sentences at a time, each time in a new process."""
     first = 0
     while True:
-        answer = ask("sentences", path, {"first": first}, VectorsError, allowed_bytes(path, MAX_BYTES))
-        texts, arrays = answer.facts, list(answer.arrays.values())
+        arguments = {"first": first}
+        texts, arrays, _ = ask(_read_part, path, arguments, VectorsError, allowed_bytes(path, MAX_BYTES))
         fits = isinstance(texts, list) and all(text is None or isinstance(text, str) for text in texts)
-        if not fits or len(texts) != len(arrays) or any(array.dtype != np.float32 for array in arrays):
-            raise VectorsError(
-                f"{path}: the process that reads this file gave an answer that does not fit: {shown(texts)}. The "
-                "file is damaged or made to do harm: get it again from a place that you trust, and compare its "
-                "SHA-256."
-            )
+        if not fits or len(texts) != len(arrays) or any(array.dtype != np.float32 for array in arrays.values()):
+            raise unfit_error(path, shown(texts), VectorsError)
         if not arrays:
             return
-        for number, (text, array) in enumerate(zip(texts, arrays, strict=True), start=first):
+        for number, (text, array) in enumerate(zip(texts, arrays.values()), start=first):
             yield text, _checked_floats(array, f"{path}: sentence {number}")
         first += len(arrays)
+
+
+def _read_part(path: str, first: int) -> Result:
+    """Return the texts, as `read_vectors` yields them, and the vectors, from the sentence `first` on."""
+    least = allowed_bytes(path, 0)
+    allow(least)
+    n_bytes = n_characters = 0
+    found: list[tuple[str | None, str, h5py.Dataset]] = []
+    with open_hdf5(path, EXPECTED_VECTORS, VectorsError) as file:
+        for text, name, dataset in datasets_in(file, first):
+            n_bytes += 4 * math.prod(shape_of(dataset, name, VectorsError) or ())
+            n_characters += len(text or "")
+            if found and (n_bytes > _BYTES or n_characters > _CHARACTERS or len(found) == _SENTENCES):
+                break
+            found.append((text, name, dataset))
+        allow(max(least, min(n_bytes, allowed_bytes(path, MAX_BYTES))))
+        for _, name, dataset in found:
+            check_dataset(dataset, name, VectorsError)
+        arrays = {str(i): read_dataset(dataset, name, VectorsError) for i, (_, name, dataset) in enumerate(found)}
+        return [text for text, *_ in found], arrays
 
 
 def keyed_datasets(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:

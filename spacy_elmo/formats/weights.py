@@ -36,7 +36,7 @@ from .hdf5 import (
     shape_of,
 )
 from .options import BiLMOptions
-from .untrusted import ask
+from .untrusted import Result, allow, ask
 
 Shape = tuple[int, ...]
 Index = tuple[int | slice, ...]
@@ -269,15 +269,15 @@ def read_weights(
     memory. With `untrusted` also if the HDF5 library crashes or comes to no end.
     """
     if untrusted:
-        arguments = {"options": options.to_dict(), "max_bytes": max_bytes}
-        n_bytes = _ITEM_SIZE * n_values(weights_table(options, True, True))
-        # the file has no row for padding
-        allowed = min(n_bytes, allowed_bytes(path, max_bytes)) + _ITEM_SIZE * options.char_dim
-        answer = ask("weights", path, arguments, WeightsError, allowed, allocate=_aligned_floats)
-        check_arrays(answer.arrays, options, str(path))
-        for message in answer.warnings:
-            warnings.warn(message, stacklevel=2)
-        return answer.arrays
+        # more than the file has is never needed; it has no row for padding
+        n_bytes = min(_ITEM_SIZE * n_values(weights_table(options, True, True)), allowed_bytes(path, max_bytes))
+        arguments = {"options": options.to_dict(), "max_bytes": max_bytes, "n_bytes": n_bytes}
+        largest = n_bytes + _ITEM_SIZE * options.char_dim
+        _, arrays, texts = ask(_read_apart, path, arguments, WeightsError, largest, _aligned_floats)
+        check_arrays(arrays, options, str(path))
+        for text in texts:
+            warnings.warn(text, stacklevel=2)
+        return arrays
     with open_hdf5(path, _EXPECTED, WeightsError) as file:
         table = _table_of(file, options)
         datasets = [find_dataset(file, entry.dataset, WeightsError) for entry in table]
@@ -297,7 +297,7 @@ def read_weights(
         for entry, dataset in pairs if not trusted else ():
             check_dataset(dataset, entry.dataset, WeightsError, TYPES, max_bytes)
         _tell_conversion(path, [dataset for _, dataset in pairs])
-        arrays: dict[str, Floats] = {}
+        arrays = {}
         for entry, dataset in pairs:
             values = read_dataset(dataset, entry.dataset, WeightsError)
             for part in entry.parts:
@@ -306,6 +306,11 @@ def read_weights(
                 piece = values[part.source]
                 arrays[part.parameter][part.target] = piece.T if part.transposed else piece
     return arrays
+
+
+def _read_apart(path: str, options: dict[str, Any], max_bytes: int, n_bytes: int) -> Result:
+    allow(n_bytes)
+    return None, read_weights(path, BiLMOptions.from_dict(options), max_bytes=max_bytes)
 
 
 def _tell_conversion(path: str | os.PathLike[str], datasets: list[h5py.Dataset]) -> None:

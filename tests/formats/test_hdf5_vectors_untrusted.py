@@ -12,9 +12,8 @@ from weight_files import make_heap_cycle
 
 from spacy_elmo.errors import VectorsError
 from spacy_elmo.formats import VectorsWriter, read_vectors
-from spacy_elmo.formats import contents as vector_parts
 from spacy_elmo.formats import untrusted as process
-from spacy_elmo.formats.contents import read_part
+from spacy_elmo.formats import vectors as module
 
 
 def assert_same(path: Path) -> None:
@@ -50,27 +49,15 @@ def test_no_sentences(tmp_path: Path) -> None:
     assert not list(read_vectors(tmp_path / "vectors.hdf5", untrusted=True))
 
 
-def test_parts(vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("limit", "size"), [("_BYTES", 1), ("_BYTES", 192), ("_SENTENCES", 1), ("_CHARACTERS", 3)])
+def test_parts(vectors: Path, monkeypatch: pytest.MonkeyPatch, limit: str, size: int) -> None:
     """Each has 96 bytes and 3 characters, but the first sentence, which comes again and so has no text."""
-    allowed: list[int] = []
-
-    def texts(first: int) -> list[str | None]:
-        return read_part(vectors, first, allowed.append)[0]
-
-    assert texts(0) == [None, "c d", "a b"]
-    assert texts(2) == ["a b"]
-    assert texts(3) == []
-    assert allowed == [288, 96, 0]
-    for name, limit, expected in (
-        ("_BYTES", 1, [None]),
-        ("_BYTES", 96, [None]),
-        ("_BYTES", 192, [None, "c d"]),
-        ("_SENTENCES", 1, [None]),
-        ("_CHARACTERS", 3, [None, "c d"]),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr(vector_parts, name, limit)
-            assert texts(0) == expected
+    monkeypatch.setattr(module, limit, size)
+    sizes, first = [], 0
+    while texts := module._read_part(str(vectors), first)[0]:
+        sizes.append(len(texts))
+        first += len(texts)
+    assert sizes == ([1, 1, 1] if size == 1 else [2, 1])
 
 
 def test_errors_are_those_of_reading_it_here(vectors: Path, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def softmax() -> Target:
     path = new_folder() / "softmax.hdf5"
     random = np.random.default_rng(0)
     write_softmax(path, random.normal(size=(30, 8)).astype(np.float32), random.normal(size=30).astype(np.float32))
-    return _target(path.read_bytes(), _both(read_softmax, read_output_layer), untrusted.read_output_layer)
+    return _target(path.read_bytes(), _both(read_softmax, read_output_layer), untrusted.ask_output_layer)
 
 
 def adaptive() -> Target:
@@ -51,7 +51,7 @@ def adaptive() -> Target:
     layer = AdaptiveSoftmax(30, 16, (5, 15))
     layer.reset_parameters(generator=torch.Generator().manual_seed(0))
     write_output_layer(path, layer, np.float32)
-    return _target(path.read_bytes(), _both(read_adaptive, read_output_layer), untrusted.read_output_layer)
+    return _target(path.read_bytes(), _both(read_adaptive, read_output_layer), untrusted.ask_output_layer)
 
 
 def vectors() -> Target:

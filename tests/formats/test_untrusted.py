@@ -9,30 +9,30 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import spacy_elmo
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats import untrusted as process
-from spacy_elmo.formats import untrusted_start as start
+from spacy_elmo.formats import contents, untrusted
+from spacy_elmo.formats.untrusted import ask
 
 PACKAGE = Path(spacy_elmo.__file__).parent
 READY = "import sys, os, time, json, signal\nsys.stdin.buffer.readline()\nos.write(1, b'ready\\n')\n"
 
 
 @pytest.fixture
-def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A script that is started in the place of the real one."""
-    path = tmp_path / "script.py"
-    monkeypatch.setattr(start, "__file__", str(path))
-    return path
+def other(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """A function that sets the program that is started in the place of the real one."""
+    return lambda program: monkeypatch.setattr(untrusted, "_START", program)
 
 
-def asked(max_bytes: int = 0) -> process.Answer:
-    return process.ask("kind", "the file", {}, WeightsError, max_bytes)
+def asked(max_bytes: int = 0) -> tuple[Any, dict[str, np.ndarray], list[str]]:
+    return ask(contents._kind, "the file", {}, WeightsError, max_bytes)
 
 
 def refused(*parts: str, max_bytes: int = 0) -> None:
@@ -44,15 +44,15 @@ def refused(*parts: str, max_bytes: int = 0) -> None:
 
 
 def answer(*arrays: object, data: bytes = b"") -> str:
-    line = json.dumps({"facts": [1], "arrays": arrays}).encode() + b"\n" + data
+    line = json.dumps({"facts": [1], "arrays": arrays, "warnings": ["told"]}).encode() + b"\n" + data
     return f"{READY}os.write(1, {line!r})\n"
 
 
-def test_facts_and_arrays(other: Path) -> None:
+def test_facts_and_arrays(other: Callable[[str], None]) -> None:
     values = np.arange(6, dtype=">f8").reshape(2, 3)
-    other.write_text(answer(["a", ">f8", [2, 3]], ["b", "|u1", [0]], data=values.tobytes()), encoding="utf8")
+    other(answer(["a", ">f8", [2, 3]], ["b", "|u1", [0]], data=values.tobytes()))
     facts, arrays, warnings = asked(48)
-    assert warnings == []
+    assert warnings == ["told"]
     assert facts == [1]
     assert list(arrays) == ["a", "b"]
     assert arrays["a"].dtype == np.dtype(">f8")
@@ -65,75 +65,64 @@ def test_facts_and_arrays(other: Path) -> None:
     "described",
     [["a", "O", [1]], ["a", "|V8", [1]], ["a", "<f4", [-1]], ["a", "<f4", [1.5]], ["a", "<f4", 3], ["a", 4, [1]], "a"],
 )
-def test_arrays_that_are_none(other: Path, described: object) -> None:
-    other.write_text(answer(described, data=bytes(100)), encoding="utf8")
+def test_arrays_that_are_none(other: Callable[[str], None], described: object) -> None:
+    other(answer(described, data=bytes(100)))
     refused("gave an answer that does not fit", "SHA-256", max_bytes=1000)
 
 
 @pytest.mark.parametrize("line", ["[]", "x", "[" * 100_000])
-def test_an_answer_that_is_none(other: Path, line: str) -> None:
-    other.write_text(f"{READY}sys.stdout.write({line!r} + '\\n')", encoding="utf8")
+def test_an_answer_that_is_none(other: Callable[[str], None], line: str) -> None:
+    other(f"{READY}sys.stdout.write({line!r} + '\\n')")
     refused("gave an answer that does not fit")
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL"])
-def test_a_crash(other: Path, name: str) -> None:
-    other.write_text(f"{READY}os.kill(os.getpid(), signal.{name})", encoding="utf8")
+def test_a_crash(other: Callable[[str], None], name: str) -> None:
+    other(f"{READY}os.kill(os.getpid(), signal.{name})")
     refused(f"the HDF5 library crashed on this file, in a process of its own ({name})", "get it again")
 
 
-def test_the_end_in_the_middle_of_an_array(other: Path) -> None:
-    other.write_text(answer(["a", "<f4", [2]], data=bytes(7)), encoding="utf8")
+def test_the_end_in_the_middle_of_an_array(other: Callable[[str], None]) -> None:
+    other(answer(["a", "<f4", [2]], data=bytes(7)))
     refused("exit code 0", max_bytes=8)
 
 
-def test_the_limit_of_computing_time(other: Path) -> None:
+def test_the_limit_of_computing_time(other: Callable[[str], None]) -> None:
     lines = "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass\n"
-    other.write_text(READY + lines, encoding="utf8")
+    other(READY + lines)
     refused("came to no end on this file within its limit of computing time")
 
 
-def test_the_limit_on_the_clock(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_PATIENCE", 1)
-    monkeypatch.setattr(process, "seconds_for", lambda n_bytes: 1)
-    other.write_text(f"{READY}time.sleep(60)", encoding="utf8")
+def test_the_limit_on_the_clock(other: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(untrusted, "_PATIENCE", 1)
+    monkeypatch.setattr(untrusted, "seconds_for", lambda n_bytes: 1)
+    other(f"{READY}time.sleep(60)")
     refused("came to no end on this file within 1 seconds")
 
 
-def test_the_longest_limit_on_the_clock(other: Path) -> None:
-    other.write_text(answer(["a", "<f4", [1]], data=bytes(4)), encoding="utf8")
-    assert asked(2**80).arrays["a"].tolist() == [0.0]
+def test_the_longest_limit_on_the_clock(other: Callable[[str], None]) -> None:
+    other(answer(["a", "<f4", [1]], data=bytes(4)))
+    assert asked(2**80)[1]["a"].tolist() == [0.0]
 
 
-def test_no_temporary_file(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> None:
-        raise FileNotFoundError("No usable temporary directory found")
-
-    monkeypatch.setattr(process.tempfile, "TemporaryFile", refuse)
-    other.write_text(answer(), encoding="utf8")
-    assert asked().facts == [1]
-    other.write_text("raise SystemExit('there is no h5py')", encoding="utf8")
-    refused("could not be started (exit code 1)")
-
-
-def test_no_start(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other.write_text("raise SystemExit('there is no h5py')", encoding="utf8")
+def test_no_start(other: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    other("raise SystemExit('there is no h5py')")
     refused("could not be started (there is no h5py)")
     monkeypatch.setattr(sys, "executable", "/no/python")
     refused("could not be started", "No such file")
 
 
 def test_any_other_exception_is_told(tmp_path: Path) -> None:
-    """Here the task is a function of another module, which does not return a result."""
-    with pytest.raises(WeightsError, match=r"can't be read \(AttributeError: .*get it again"):
-        process.ask("lstat", tmp_path, {}, WeightsError, 0, module="os")
+    """Here the task is a function that does not return a result."""
+    with pytest.raises(WeightsError, match=r"can't be read \(ValueError: .*get it again"):
+        ask(os.lstat, tmp_path, {}, WeightsError, 0)
 
 
 def test_it_imports_neither_torch_nor_spacy(tmp_path: Path) -> None:
     """Nor anything from the folder in which it is started."""
     (tmp_path / "json.py").write_text("raise SystemExit('the wrong json')", encoding="utf8")
-    task = {"parent": os.getpid(), "module": process.TASKS, "function": "kind", "arguments": {"path": "gone"}}
-    command = [sys.executable, "-X", "importtime", "-I", str(start.__file__)]
+    task = {"parent": os.getpid(), "module": contents.__name__, "function": "_kind", "arguments": {"path": "gone"}}
+    command = [sys.executable, "-X", "importtime", "-I", "-c", untrusted._START, str(PACKAGE)]
     log = tmp_path / "log"
     with log.open("wb") as file:
         pipe = subprocess.PIPE
@@ -160,8 +149,8 @@ def test_it_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
         "import sys, types",
         f"package = types.ModuleType('spacy_elmo'); package.__path__ = [{str(PACKAGE)!r}]",
         "sys.modules['spacy_elmo'] = package",
-        "from spacy_elmo.formats.untrusted import ask",
-        f"ask('open_code', {str(tmp_path / 'pipe')!r}, {{}}, ValueError, 0, module='io')",
+        "import io; from spacy_elmo.formats.untrusted import ask",
+        f"ask(io.open_code, {str(tmp_path / 'pipe')!r}, {{}}, ValueError, 0)",
     ]
     parent = subprocess.Popen([sys.executable, "-c", "\n".join(lines)])
     try:
