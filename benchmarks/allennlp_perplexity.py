@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from spacy_elmo.errors import ElmoError
 from spacy_elmo.formats.softmax import read_softmax
-from spacy_elmo.pretraining.language_model import OPTIONS, SOFTMAX, WEIGHTS, LanguageModel, bilm_folder, softmax_folder
+from spacy_elmo.modules.loading import find_bilm
+from spacy_elmo.pretraining.language_model import OPTIONS, SOFTMAX, WEIGHTS, LanguageModel, softmax_folder
 from spacy_elmo.pretraining.scoring import Score, score_text
 from spacy_elmo.pretraining.text import Report, read_sentences
 from spacy_elmo.pretraining.vocabulary import END, START
@@ -82,7 +83,7 @@ def compare(bilm: str, text: Path, n_sentences: int) -> tuple[Score, list[float]
 
     Raises ElmoError if a file can't be used, and PeerError if AllenNLP does not run.
     """
-    folder = bilm_folder(bilm)
+    folder = find_bilm(bilm)
     model = LanguageModel.load(bilm)
     weight, bias = (part.astype(np.float64) for part in read_softmax((softmax_folder(bilm) or folder) / SOFTMAX))
     sentences = list(islice(read_sentences(text, None, Report()), n_sentences))

@@ -16,7 +16,8 @@ import typer
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.paths import sha256_of
-from spacy_elmo.pretraining.language_model import SOFTMAX, WEIGHTS, LanguageModel, bilm_folder, softmax_folder
+from spacy_elmo.modules.loading import find_bilm
+from spacy_elmo.pretraining.language_model import SOFTMAX, WEIGHTS, LanguageModel, softmax_folder
 
 from ..shared.command import run_command
 from ..shared.measurement import Measurement
@@ -35,7 +36,7 @@ def measure(bilm: str, model: LanguageModel, texts: dict[str, Text]) -> dict[str
     model: the biLM with its softmax.
     texts: that it has not read, by their names.
     """
-    folder = bilm_folder(bilm)
+    folder = find_bilm(bilm)
     files = [folder / WEIGHTS, (softmax_folder(bilm) or folder) / SOFTMAX]
     return {
         "weights": sha256_of(folder / WEIGHTS)[:12],

@@ -26,7 +26,7 @@ from ..errors import CommandError, TruncatedWordsWarning
 from ..formats.atomic import remove_leftovers_of
 from ..formats.sentences import read_sentences
 from ..formats.text import kind_of
-from ..modules.loading import files_of
+from ..modules.loading import OPTIONS, WEIGHTS, find_bilm
 from .console import escaped, msg, printing_errors
 from .shared import (
     STANDARD_INPUT,
@@ -390,7 +390,8 @@ def embed(
         warn_of_language(bilm, lang)
         files = sources_of(inputs, output)
         if target.single:
-            named = (options_file, weight_file) if model is None else files_of(model)
+            folder = None if model is None else find_bilm(model)
+            named = [options_file, weight_file] if folder is None else [folder / OPTIONS, folder / WEIGHTS]
             refuse_inputs(output, [*files, *(Path(name) for name in named if name)])
             remove_leftovers_of(output, CommandError)
         allennlp = AllenNLPOptions(batch_size, use_sentence_keys, forget_sentences, stateful)

@@ -20,8 +20,8 @@ from thinc.api import Config
 from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError, OtherLanguageWarning
 from ..formats.text import LANGUAGE_ERRORS, lacks_package
-from ..modules.loading import files_of, load_arrays
-from ..pretraining.language_model import is_embedded, refuse_new_run
+from ..modules.loading import OPTIONS, WEIGHTS, find_bilm, is_embedded, load_arrays
+from ..pretraining.language_model import refuse_new_run
 from .console import escaped, msg, printing_errors, quoted, show_all
 from .shared import STANDARD_OUTPUT, Force, refuse_existing, refuse_inputs, warn_of_language, write_text
 
@@ -366,9 +366,9 @@ def model_files(model: str, options_file: Path | None, weight_file: Path | None)
             )
     if is_embedded(model):
         return []
-    files = [Path(file) for file in files_of(model) if file is not None]
-    refuse_new_run(files[0].parent)
-    return files
+    folder = find_bilm(model)
+    refuse_new_run(folder)
+    return [folder / OPTIONS, folder / WEIGHTS]
 
 
 def init_config(

@@ -8,18 +8,11 @@ import typer
 
 from ..errors import CommandError, CorpusError
 from ..formats.text import find_files, refuse_inside, splitter
+from ..modules.loading import is_embedded
 from ..modules.softmax import AdaptiveSoftmax
 from ..pretraining.config import PathSettings, PretrainConfig
 from ..pretraining.config_file import commented, to_config, to_text
-from ..pretraining.language_model import (
-    SOFTMAX,
-    WORDS,
-    has_softmax,
-    is_embedded,
-    no_softmax,
-    read_output_layer,
-    softmax_folder,
-)
+from ..pretraining.language_model import SOFTMAX, WORDS, has_softmax, no_softmax, read_output_layer, softmax_folder
 from ..pretraining.presets import Size, config_of_size, enough_sentences, enough_tokens, fit, tuning_config
 from ..pretraining.starting import check_init
 from ..pretraining.text import count_text

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from ..allennlp.embedder import ElmoEmbedder
 from ..errors import CommandError
 from ..formats.text import Unusable, splitter
-from ..modules import BiLM, load_bilm
-from ..modules.loading import EMBEDDED, files_of
+from ..modules import BiLM, load_arrays
+from ..modules.loading import EMBEDDED, OPTIONS, WEIGHTS, find_bilm
 from ..pipeline.saved import is_pipeline, load_pipe
 
 Layers = npt.NDArray[np.float32]
@@ -84,11 +84,11 @@ def reader_of(model: str, pipe: str | None = None, language: str | None = None) 
 
     Raises ElmoError if the model can't be read, or if a biLM is combined with `pipe`, or a pipeline with `language`.
     """
-    files = [path for path in files_of(model) if path is not None]
-    if not is_pipeline(model) and all(Path(path).is_file() for path in files):  # en_mini needs none
+    bilm = find_bilm(model)
+    if not is_pipeline(model) and (bilm / OPTIONS).is_file() and (bilm / WEIGHTS).is_file():
         if pipe is not None:
             raise CommandError(f"--pipe is {pipe!r}, but no pipeline was given. Give a pipeline, or leave out --pipe.")
-        return BiLMReader(load_bilm(*files), language)
+        return BiLMReader(BiLM.from_arrays(*load_arrays(bilm=model)), language)
     folder = Path(model)
     if folder.is_file() or (folder.is_dir() and not (folder / "config.cfg").is_file()):
         raise CommandError(

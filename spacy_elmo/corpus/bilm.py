@@ -18,7 +18,7 @@ from ..inference.engine import Engine, FrozenBiLM, token_batches
 from ..inference.words import CACHED_WORDS
 from ..models.shim import fingerprint_of
 from ..modules import Arrays
-from ..modules.loading import Precision, card_language, dtype_of, files_of, load_arrays
+from ..modules.loading import OPTIONS, Precision, card_language, dtype_of, find_bilm, load_arrays
 from ..pipeline.saved import is_pipeline, load_tokenizer, pipeline_weights
 
 MAX_TOKENS = 8192  # of a batch; only a longer sentence, alone, has more
@@ -59,7 +59,7 @@ class BiLMChoice:
 
         Raises ElmoError if the biLM was not downloaded, or its package can't be used.
         """
-        return card_language(self.options_file if self.model is None else files_of(self.model)[0])
+        return card_language(self.options_file if self.model is None else str(find_bilm(self.model) / OPTIONS))
 
     @property
     def language(self) -> str:

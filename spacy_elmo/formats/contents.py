@@ -59,7 +59,12 @@ def check(path: Path) -> str:
     Returns its kind. Raises ElmoError if it can't be used.
     """
     kind = ask_kind(path)
-    {VECTORS_FILE: ask_vectors, OUTPUT: ask_output_layer, WEIGHTS: ask_shapes}[kind](path)
+    if kind == VECTORS_FILE:
+        ask_vectors(path)
+    elif kind == OUTPUT:
+        ask_output_layer(path)
+    else:
+        ask_shapes(path)
     return kind
 
 

@@ -87,7 +87,8 @@ def ask(
     request["arguments"] = {"path": os.fspath(path), **arguments}
     seconds = _PATIENCE * seconds_for(max_bytes)
     with _started(path, error) as process:
-        assert process.stdin and process.stdout
+        assert process.stdin
+        assert process.stdout
         end = time.monotonic() + seconds
         clock = threading.Timer(seconds, process.kill)
         clock.daemon = True

@@ -141,7 +141,7 @@ class BiLMShim(Shim):
     options_file, weight_file: paths of the official files; both None: the embedded biLM. They are read when weights
         are first needed. A saved pipeline contains its weights and never reads them.
     bilm: a folder of a biLM or of a pretraining run, or a name ("en_mini", "original" ...), in place of the two files
-        (see `files_of`).
+        (see `find_bilm`).
     precision: type of the engine's matrix multiplications: "float32", "bfloat16" or "auto".
     cached_words: number of words whose vectors the engine caches (see WordVectors).
     truncated: attribute; counts the tokens that have more bytes than the biLM reads.

@@ -141,33 +141,42 @@ def best_of_run(folder: Path) -> Path:
     return best if not (folder / OPTIONS).exists() and (best / OPTIONS).exists() else folder
 
 
-def files_of(bilm: File) -> tuple[str | None, str | None]:
-    """Return the options.json and the weights.hdf5 of a biLM that is named by one setting. They may be missing.
+def is_embedded(bilm: File) -> bool:
+    """Return whether a biLM is the embedded one: it is called en_mini, and there is no folder of this name."""
+    return os.fspath(bilm) == EMBEDDED and not Path(bilm).is_dir()
+
+
+def find_bilm(bilm: File) -> Path:
+    """Return the folder with the options.json and the weights.hdf5 of a biLM. It, or they, may be missing.
 
     bilm: a folder with both files, the folder of a pretraining run (then they are in its model-best), "en_mini", or
         the name of a published biLM, such as "original", or of one in an installed package, such as "en_midi".
-        Something that exists with such a name comes first.
+        A folder of such a name comes first.
 
-    Returns (None, None) for en_mini, the embedded biLM.
-    Raises ElmoError if a published biLM was not downloaded, or a package is not installed or can't be used.
+    Raises ElmoError if a published biLM was not downloaded, if a package is not installed or can't be used, or if a
+    file or folder without a biLM has the name of one.
     """
-    if os.fspath(bilm) == EMBEDDED and not Path(bilm).is_dir():
-        return None, None
-    folder = folder_named(bilm) if is_named(bilm) else best_of_run(Path(bilm))
-    return str(folder / OPTIONS), str(folder / WEIGHTS)
+    if is_embedded(bilm):
+        return Path(embedded_files()[0]).parent
+    if is_named(bilm):
+        return folder_named(bilm)
+    folder = best_of_run(Path(bilm))
+    if is_hidden(bilm) and not (folder / OPTIONS).exists():
+        raise no_bilm(bilm)
+    return folder
 
 
-def _named_files(bilm: File, weights: bool = False) -> tuple[str | None, str | None]:
-    """Return `files_of`. Raises SettingsError if `bilm` is the name of nothing, or its files have other names.
+def _files_of(bilm: File, *, weights: bool = False) -> tuple[str, str]:
+    """Return both files of a biLM. Raises SettingsError if it is the name of nothing, or its files have other names.
 
     weights: whether the weights are needed, too.
     """
-    options_file, weight_file = files_of(bilm)
-    if options_file is not None and weight_file is not None:
-        if not can_name_bilm(bilm) or (is_hidden(bilm) and not Path(options_file).exists()):
-            raise no_bilm(bilm)
-        if weights or not Path(options_file).exists():
-            refuse_other_names(options_file, weight_file)
+    folder = find_bilm(bilm)
+    if not can_name_bilm(bilm):
+        raise no_bilm(bilm)
+    options_file, weight_file = str(folder / OPTIONS), str(folder / WEIGHTS)
+    if weights or not Path(options_file).exists():
+        refuse_other_names(options_file, weight_file)
     return options_file, weight_file
 
 
@@ -181,12 +190,12 @@ def load_options(options_file: File | None = None, bilm: File | None = None) -> 
     """Load the sizes and settings of a biLM.
 
     options_file: an options.json; None: that of the embedded biLM.
-    bilm: a biLM as `files_of` describes it, in place of the file; None: `options_file`.
+    bilm: a biLM as `find_bilm` describes it, in place of the file; None: `options_file`.
 
     Raises ElmoError, which names the setting and says what is wrong with the file.
     """
     if bilm is not None:
-        options_file = _named_files(bilm)[0]
+        options_file = _files_of(bilm)[0]
     with _naming("options_file" if bilm is None else "bilm"):
         return read_options(embedded_files()[0] if options_file is None else options_file)
 
@@ -198,24 +207,23 @@ def load_arrays(
 
     options_file: the options.json, with sizes and settings.
     weight_file: the weights.hdf5 in the official format. If all are None, the embedded biLM is loaded.
-    bilm: a biLM as `files_of` describes it, in place of the two files.
+    bilm: a biLM as `find_bilm` describes it, in place of the two files.
 
     Raises ElmoError, which names the setting and says what is wrong with its file.
     """
     check_files(options_file, weight_file, bilm)
     options = load_options(options_file, bilm)
+    trusted = weight_file is None if bilm is None else is_embedded(bilm)
     if bilm is not None:
-        weight_file = _named_files(bilm, weights=True)[1]
+        weight_file = _files_of(bilm, weights=True)[1]
     with _naming("weight_file" if bilm is None else "bilm"):
-        if weight_file is None:
-            return options, read_weights(embedded_files()[1], options, trusted=True)
-        return options, read_weights(weight_file, options)
+        return options, read_weights(weight_file or embedded_files()[1], options, trusted=trusted)
 
 
 def load_named_arrays(name: File | None = None, weight_file: File | None = None) -> tuple[BiLMOptions, Arrays]:
     """Load the options and the weights of a biLM that is named by one word or by two files.
 
-    name: an options.json; or, if there is no weight_file, also a biLM as `files_of` describes it.
+    name: an options.json; or, if there is no weight_file, also a biLM as `find_bilm` describes it.
     weight_file: the weights.hdf5. If both are None, the embedded biLM is loaded.
 
     Raises ElmoError, which names the setting and says what is wrong with its file.

@@ -22,7 +22,7 @@ from ..models.bilm import LayerCache, serve_component
 from ..models.saved import load_bytes, load_folder
 from ..models.shim import bilm_shims
 from ..models.types import BiLMModel, is_number, is_whole
-from ..modules.loading import card_language, files_of
+from ..modules.loading import OPTIONS, card_language, find_bilm
 from . import registries  # noqa: F401  # the default config names a span getter
 from .attributes import annotate, mix_parameters
 from .extensions import register, set_vector_hooks, warn_in_worker
@@ -142,7 +142,7 @@ def language_of(model: BiLMModel) -> str | None:
     if shim is None:
         return None
     try:
-        code = card_language(shim.options_file if shim.bilm is None else files_of(shim.bilm)[0])
+        code = card_language(shim.options_file if shim.bilm is None else str(find_bilm(shim.bilm) / OPTIONS))
     except ValueError:  # a biLM that was not downloaded or installed
         return None
     return None if code == "xx" else code

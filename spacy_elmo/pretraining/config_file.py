@@ -19,8 +19,9 @@ from ..errors import ElmoError, SettingsError
 from ..formats.atomic import replacing, writing
 from ..formats.options import KEYS, BiLMOptions, read_options
 from ..formats.text import name_of
+from ..modules.loading import find_bilm
 from .config import PretrainConfig, help_of, refuse
-from .language_model import OPTIONS, bilm_folder, refuse_new_run
+from .language_model import OPTIONS, refuse_new_run
 
 MOST_BYTES = 2**20  # of a file; those that init-pretrain-config writes have about 3,000
 _MOST_EXPANDED = 2**20  # characters of a value after all variables in it are replaced
@@ -265,7 +266,7 @@ def _bilm(tree: Tree) -> BiLMOptions:
             "the section [bilm] is missing. Expected the sizes of the biLM, with the same keys as options.json, "
             "or paths.init: the folder of a biLM to start from, whose sizes are then used."
         )
-    folder = bilm_folder(init)
+    folder = find_bilm(init)
     refuse_new_run(folder)
     return read_options(folder / OPTIONS)
 

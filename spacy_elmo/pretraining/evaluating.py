@@ -12,11 +12,11 @@ from ..errors import CheckpointError, ElmoError, WeightsError
 from ..formats.atomic import replacing, writing
 from ..formats.text import name_of
 from ..formats.weights import readers_told
-from ..modules.loading import card_language
+from ..modules.loading import card_language, find_bilm
 from .checkpoint import CHECKPOINTS, Stop
 from .config import PathSettings
 from .folder import Run
-from .language_model import BEST, CARD, LAST, OPTIONS, LanguageModel, bilm_folder
+from .language_model import BEST, CARD, LAST, OPTIONS, LanguageModel
 from .metrics import (
     CURVE,
     METRICS,
@@ -194,7 +194,7 @@ def facts_of(paths: PathSettings, run: Run, trainer: Trainer, evaluated: int) ->
 
 def _language_of(init: str) -> str | None:
     try:
-        return card_language(str(bilm_folder(init) / OPTIONS))
+        return card_language(str(find_bilm(init) / OPTIONS))
     except ElmoError:  # a biLM whose files were removed after the run began
         return None
 

@@ -12,10 +12,11 @@ from ..formats.atomic import replacing, writing
 from ..formats.paths import sha256_of
 from ..formats.strict_json import read_json
 from ..formats.text import find_files
+from ..modules.loading import find_bilm
 from .checkpoint import CHECKPOINTS, Checkpoints
 from .config import PathSettings, PretrainConfig
 from .config_file import write_config
-from .language_model import RUN, WEIGHTS, WORDS, bilm_folder
+from .language_model import RUN, WEIGHTS, WORDS
 from .prepared import PreparedCorpus, prepare
 from .starting import CONFIG, TRAIN_TEXT, find_vocabulary
 from .vocabulary import Vocabulary, read_words
@@ -86,7 +87,7 @@ def _digest_now(key: str, setting: str) -> str | None:
     if key == VOCABULARY:
         return _of_words(read_words(Path(setting))) if Path(setting).is_file() else None
     try:
-        folder = bilm_folder(setting)
+        folder = find_bilm(setting)
     except SettingsError:  # a biLM whose download or package was removed after the run began
         return None
     return _of_weights(setting) if (folder / WEIGHTS).is_file() else None
@@ -100,7 +101,7 @@ def _of_words(words: Sequence[str]) -> str:
 
 
 def _of_weights(init: str) -> str:
-    path = bilm_folder(init) / WEIGHTS
+    path = find_bilm(init) / WEIGHTS
     try:
         return sha256_of(path)
     except OSError as error:

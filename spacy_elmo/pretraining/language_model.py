@@ -11,14 +11,14 @@ from ..errors import ElmoError, SettingsError, WeightsError, shown
 from ..formats.atomic import is_unfinished, replacing_folder
 from ..formats.contents import ask_output_layer as ask_output_layer
 from ..formats.contents import read_output_layer as read_trusted
-from ..formats.names import find_point, folder_named, folder_of, is_hidden, is_named
+from ..formats.names import find_point, folder_named, folder_of, is_named
 from ..formats.options import read_options, write_options
 from ..formats.paths import sha256_of
 from ..formats.softmax import write_adaptive, write_softmax
 from ..formats.weights import read_weights, write_weights
 from ..modules import BiLM
 from ..modules.loading import BEST as BEST
-from ..modules.loading import EMBEDDED, best_of_run, embedded_files, no_bilm
+from ..modules.loading import EMBEDDED, best_of_run, embedded_files, find_bilm, is_embedded
 from ..modules.loading import OPTIONS as OPTIONS
 from ..modules.loading import WEIGHTS as WEIGHTS
 from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax
@@ -86,36 +86,10 @@ RUN = "run.json"  # in the folder of a run
 FILES = (OPTIONS, WEIGHTS, SOFTMAX, WORDS)
 
 
-def is_embedded(model: str | os.PathLike[str]) -> bool:
-    """Return whether a model is the embedded biLM: it is called en_mini, and there is no folder of this name.
-
-    model: a folder, or a name.
-    """
-    return os.fspath(model) == EMBEDDED and not Path(model).is_dir()
-
-
-def bilm_folder(model: str | os.PathLike[str]) -> Path:
-    """Return the folder of a model's options.json and weights.hdf5. It may be missing.
-
-    model: a folder, that of a run for its model-best, en_mini for the embedded biLM, or the name of a published one or
-        of one in a package.
-
-    Raises SettingsError if another file or folder hides the biLM of this name, and ElmoError as `folder_named` does.
-    """
-    if is_embedded(model):
-        return Path(embedded_files()[0]).parent
-    if is_named(model):
-        return folder_named(model)
-    folder = best_of_run(Path(model))
-    if is_hidden(model) and not (folder / OPTIONS).exists():
-        raise no_bilm(model)
-    return folder
-
-
 def refuse_new_run(folder: Path) -> None:
     """Raise WeightsError if a model's folder is that of a run which has written no model yet, or is inside it.
 
-    folder: what `bilm_folder` returns.
+    folder: what `find_bilm` returns.
     """
     run = folder.parent if folder.name in (BEST, LAST) else folder
     if (run / RUN).is_file() and not (folder / OPTIONS).exists():
@@ -144,7 +118,7 @@ def folders_of(model: str | os.PathLike[str]) -> set[Path]:
 
     model: as in `softmax_folder`, which also tells the errors.
     """
-    folders = {Path(os.path.realpath(folder)) for folder in (bilm_folder(model), softmax_folder(model)) if folder}
+    folders = {Path(os.path.realpath(folder)) for folder in (find_bilm(model), softmax_folder(model)) if folder}
     return folders | {folder.parent for folder in folders if (folder.parent / RUN).is_file()}
 
 
@@ -232,7 +206,7 @@ class LanguageModel:
 
         Raises ElmoError, which names the file that is missing or damaged.
         """
-        folder, output = bilm_folder(model), softmax_folder(model)
+        folder, output = find_bilm(model), softmax_folder(model)
         if output is None:
             raise no_package(model)
         refuse_new_run(folder)

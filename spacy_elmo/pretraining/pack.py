@@ -16,6 +16,7 @@ from ..formats.atomic import replacing_folder, writing
 from ..formats.hdf5 import Floats
 from ..formats.options import read_options, write_options
 from ..formats.weights import read_weights, write_weights
+from ..modules.loading import find_bilm, is_embedded
 from .language_model import (
     CARD,
     COUNTS,
@@ -26,9 +27,7 @@ from .language_model import (
     WEIGHTS,
     WORDS,
     LanguageModel,
-    bilm_folder,
     has_softmax,
-    is_embedded,
     refuse_new_run,
     softmax_folder,
     write_output_layer,
@@ -162,7 +161,7 @@ def pack(
 
     Raises ElmoError if the model can't be read, if `output` can't be used, or if it can't be written.
     """
-    folder = bilm_folder(model)
+    folder = find_bilm(model)
     refuse_new_run(folder)
     _check_output(folder, output, force)
     options = read_options(folder / OPTIONS)

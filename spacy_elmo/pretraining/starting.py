@@ -11,7 +11,7 @@ from ..formats.options import BiLMOptions, read_options
 from ..formats.text import find_files, refuse_inside
 from ..formats.weights import read_weights
 from ..modules import BiLM
-from ..modules.loading import no_bilm
+from ..modules.loading import find_bilm, is_embedded, no_bilm
 from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax, check_cutoffs
 from .checkpoint import CHECKPOINTS
 from .config import PathSettings, SoftmaxSettings, TrainingSettings, VocabularySettings, refuse
@@ -25,9 +25,7 @@ from .language_model import (
     WEIGHTS,
     WORDS,
     LanguageModel,
-    bilm_folder,
     has_softmax,
-    is_embedded,
     no_softmax,
     refuse_new_run,
     softmax_folder,
@@ -157,7 +155,7 @@ def check_start(options: BiLMOptions, paths: PathSettings, training: TrainingSet
     init = paths.init
     if init is None:
         return
-    path = bilm_folder(init) / OPTIONS
+    path = find_bilm(init) / OPTIONS
     if read_options(path).to_dict() != options.to_dict():
         raise SettingsError(
             f"[bilm] has other sizes than {path}. Expected the same: the run starts from paths.init. Leave [bilm] "
@@ -192,7 +190,7 @@ def check_init(init: str) -> None:
     """Raise ElmoError if there is no biLM to tune. init: paths.init, a folder or a name."""
     if is_hidden(init) and not Path(init).is_dir():
         raise no_bilm(init)
-    refuse_new_run(bilm_folder(init))
+    refuse_new_run(find_bilm(init))
     if not (Path(init).is_dir() or is_embedded(init) or is_named(init)):
         refuse("paths.init", init, "a folder that is there, of a biLM or of a pretraining run, or a biLM's name")
 
@@ -241,7 +239,7 @@ def _trained(init: str, options: BiLMOptions) -> BiLM | LanguageModel:
     """Return the biLM of paths.init, with its softmax if it has one. Raises ElmoError if its files can't be used."""
     if has_softmax(init):
         return LanguageModel.load(init, untrusted=True)
-    weights = read_weights(bilm_folder(init) / WEIGHTS, options, untrusted=not is_embedded(init))
+    weights = read_weights(find_bilm(init) / WEIGHTS, options, untrusted=not is_embedded(init))
     return BiLM.from_arrays(options, weights)
 
 

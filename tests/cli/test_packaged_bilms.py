@@ -66,7 +66,7 @@ def test_its_weights_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "read_weights", read_weights)
     loading.load_arrays(bilm=NAME)
     loading.load_arrays()
-    assert asked == [{}, {"trusted": True}]
+    assert asked == [{"trusted": False}, {"trusted": True}]
 
 
 @pytest.mark.parametrize(

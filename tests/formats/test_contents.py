@@ -23,7 +23,6 @@ from spacy_elmo.formats.contents import (
 )
 from spacy_elmo.formats.softmax import adaptive_shapes, write_adaptive, write_softmax
 
-
 CELLS = [f"RNN_{d}/RNN/MultiRNNCell/Cell{{}}/LSTMCell/{name}" for d in range(2) for name in ("W_0", "W_P_0")]
 MAIN = ["char_embed", "CNN_proj/W_proj", "CNN/W_cnn_0", "CNN/W_cnn_1", "CNN_high_0/W_carry"]
 MAIN += [cell.format(k) for cell in CELLS for k in range(2)]

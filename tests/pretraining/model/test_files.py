@@ -14,11 +14,11 @@ from starts import check_paths, check_start, find_vocabulary, starting_model
 
 from spacy_elmo import bilms
 from spacy_elmo.errors import SettingsError, WeightsError
-from spacy_elmo.modules.loading import files_of
+from spacy_elmo.modules.loading import find_bilm, is_embedded
 from spacy_elmo.pretraining import language_model
 from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.language_model import LanguageModel, bilm_folder, has_softmax, is_embedded, softmax_folder
+from spacy_elmo.pretraining.language_model import LanguageModel, has_softmax, softmax_folder
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 
 NAME = "en_mini"
@@ -58,13 +58,13 @@ def assert_same(model: LanguageModel, expected: LanguageModel) -> None:
 
 def test_a_folder_is_itself(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "gone"):
-        assert bilm_folder(path) == softmax_folder(str(path)) == path
+        assert find_bilm(path) == softmax_folder(str(path)) == path
         assert not is_embedded(path)
         assert not has_softmax(path)
 
 
 def test_the_name_with_the_package(bilm: Path, package: Path) -> None:
-    assert (bilm_folder(NAME), softmax_folder(Path(NAME))) == (bilm, package)
+    assert (find_bilm(NAME), softmax_folder(Path(NAME))) == (bilm, package)
     assert is_embedded(NAME)
     assert has_softmax(NAME)
     model = LanguageModel.load(NAME)
@@ -76,7 +76,7 @@ def test_the_name_with_the_package(bilm: Path, package: Path) -> None:
 def test_a_folder_of_that_name_wins(tmp_path: Path, package: Path) -> None:
     model_of(seed=3).save(tmp_path / NAME)  # in the working folder
     assert not is_embedded(NAME)
-    assert bilm_folder(NAME) == softmax_folder(NAME) == Path(NAME)
+    assert find_bilm(NAME) == softmax_folder(NAME) == Path(NAME)
     assert_same(LanguageModel.load(NAME), model_of(seed=3))
 
 
@@ -106,7 +106,7 @@ def test_other_weights_are_refused(bilm: Path, package: Path) -> None:
     for use in (LanguageModel.load, softmax_folder, has_softmax):
         with pytest.raises(WeightsError, match=rf"other weights of en_mini: to those of SHA-256 '{digest}', but"):
             use(NAME)
-    assert bilm_folder(NAME) == bilm  # the component needs no softmax
+    assert find_bilm(NAME) == bilm  # the component needs no softmax
 
 
 @pytest.mark.parametrize("name", ["softmax.hdf5", "vocabulary.txt", "bilm.sha256"])
@@ -182,7 +182,7 @@ def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_package_with_all_files(packaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert bilm_folder("en_midi") == softmax_folder(Path("en_midi")) == packaged
+    assert find_bilm("en_midi") == softmax_folder(Path("en_midi")) == packaged
     assert not is_embedded("en_midi")
     assert has_softmax("en_midi")
     read, asked = language_model.read_weights, []
@@ -223,5 +223,4 @@ def test_the_embedded_bilm_wins_over_a_package(tmp_path: Path, monkeypatch: pyte
     model_of().save(tmp_path / "files")
     monkeypatch.chdir(tmp_path)
     install_bilm(monkeypatch, tmp_path, NAME, tmp_path / "files")
-    assert files_of(NAME) == (None, None)
-    assert bilm_folder(NAME) == Path(bilms.paths(NAME)[0]).parent
+    assert find_bilm(NAME) == Path(bilms.paths(NAME)[0]).parent
