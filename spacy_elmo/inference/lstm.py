@@ -22,9 +22,9 @@ from ..modules.lstm_cell import (
     Clips,
     LayerWeights,
     LstmState,
-    add_skip_in_place,
     cell_in_torch,
     clip_in_place,
+    has_skip,
     with_forget_bias,
 )
 from .linear import PrepackedLinear, joined, split
@@ -250,7 +250,8 @@ class CompiledStack:
                 last = torch.from_numpy(packing.firsts if backward else packing.ends)
                 torch.index_select(out, 0, last, out=ends.h[k])
                 ends.c[k] = work.cells[:, : len(last)].transpose(0, 1).flatten(1)
-            add_skip_in_place(self.options, k, out, x)
+            if has_skip(self.options, k):
+                out.add_(x)
             outputs.append(out)
         return outputs
 
@@ -406,7 +407,8 @@ class TorchStack:
                 self._scan(layer, inputs, chunk, plan.places, packing, h, c, out, backward)
             if ends is not None:
                 ends.h[k], ends.c[k] = h, c
-            add_skip_in_place(self.options, k, out, x)
+            if has_skip(self.options, k):
+                out.add_(x)
             outputs.append(out)
         return outputs
 

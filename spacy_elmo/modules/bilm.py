@@ -32,7 +32,6 @@ class BiLMOutput(NamedTuple):
 class BiLM(nn.Module):
     """The network of Peters et al. 2018, as bilm-tf trains it and AllenNLP reads it.
 
-    options: the biLM's sizes.
     char_projection: whether there is a projection after the highway layers; None: only if n_filters != projection_dim.
     lstm_projection: whether the outputs of the LSTM cells are projected; None: only if dim != projection_dim.
     """
@@ -54,10 +53,9 @@ class BiLM(nn.Module):
     @classmethod
     @torch.inference_mode(False)
     def from_arrays(cls, options: BiLMOptions, arrays: Mapping[str, np.ndarray]) -> "BiLM":
-        """Return a network with the weights that `formats.read_weights` returned.
+        """Return a network with the weights that `formats.read_weights` returned, by parameter name.
 
-        options: the biLM's sizes.
-        arrays: the weights by parameter name; the network shares their memory if torch could have made them.
+        The network shares their memory if torch could have made them.
         """
         bilm = cls(
             options,
@@ -72,10 +70,7 @@ class BiLM(nn.Module):
         return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.state_dict().items()}
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Initialise for training.
-
-        generator: source of the random numbers; None: torch's default generator.
-        """
+        """Initialise for training. generator: None: torch's default generator."""
         self.char_cnn.reset_parameters(generator)
         self.lstm.reset_parameters(generator)
 
@@ -132,10 +127,7 @@ class BiLM(nn.Module):
     def _with_boundaries(self, character_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Return each position's index into the distinct words, and the distinct words' character ids.
 
-        character_ids: *Shape:* (batch, tokens, characters).
-        lengths: *Shape:* (batch,), number of words of each sentence.
-
-        Returns *Shape:* (batch, tokens + 2) and (distinct words, characters). `<S>` and `</S>` are the first two words.
+        Their shapes are (batch, tokens + 2) and (distinct words, characters). `<S>` and `</S>` are the first two words.
         """
         batch, tokens, characters = character_ids.shape
         words, inverse = torch.unique(character_ids.reshape(-1, characters), dim=0, return_inverse=True)
@@ -147,18 +139,12 @@ class BiLM(nn.Module):
 
 
 def _own_precision(tensor: Tensor) -> torch.autocast:
-    """Return a context without autocast, which would round the LSTM's state at each step.
-
-    tensor: a tensor on the device that is used.
-    """
+    """Return a context without autocast, which would round the LSTM's state at each step."""
     return torch.autocast(tensor.device.type, enabled=False)
 
 
 def as_tensor(array: np.ndarray) -> Tensor:
-    """Return a float32 tensor that shares the array's memory if torch could have allocated it, else a copy.
-
-    array: of any shape.
-    """
+    """Return a float32 tensor that shares the array's memory if torch could have allocated it, else a copy."""
     own = array.dtype == np.float32 and array.flags.c_contiguous and array.flags.writeable
     if own and array.ctypes.data % ALIGNMENT == 0:
         return torch.from_numpy(array)

@@ -1,18 +1,21 @@
-"""One step of the LSTM cell and its gradient: compiled if the compiled loops were built, else in torch.
+"""The parts of an LSTM layer, and a step of its cell with the gradient: in compiled loops, kernels for GPUs, or torch.
 
-`Gates` states the order of the gates, which is that of the files. Rows are contiguous. The cell state is float32
-(float64 if all arrays are). What the matrix multiplications read and write may be bfloat16; sums and activations are
-then computed in float32.
+The cell state is float32 (float64 if all arrays are). What the matrix multiplications read and write may be bfloat16;
+sums and activations are then computed in float32.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..formats.options import BiLMOptions
 from ..kernels.calls import GATE_F, GATES
-from .loops import NAMES, address, bound, loops, optional_address
+from .loops import NAMES, address, bound, loops, optional_address, triton_kernels
+
+FORGET_BIAS = 1.0  # TensorFlow's LSTMCell(forget_bias=1.0), with which all ELMo files were trained; it is in no file
 
 
 class LstmState(NamedTuple):
@@ -25,15 +28,14 @@ class LstmState(NamedTuple):
     h: Tensor
     c: Tensor
 
-    def rows(self, batch: int, zero: "LstmState") -> "LstmState":
+    def rows(self, batch: int, zero: LstmState) -> LstmState:
         """Return the state of the first `batch` rows. If there are fewer rows, the others come from `zero`.
 
-        batch: number of rows.
         zero: a state of `batch` rows.
         """
         return LstmState(*(torch.cat([s[:, :, :batch], z[:, :, s.shape[2] :]], 2) for s, z in zip(self, zero)))
 
-    def followed_by(self, before: "LstmState") -> "LstmState":
+    def followed_by(self, before: LstmState) -> LstmState:
         """Return this state, followed by the rows of `before` that a smaller batch did not change, as in AllenNLP.
 
         before: the state before the batch, of at least as many rows.
@@ -42,9 +44,7 @@ class LstmState(NamedTuple):
 
 
 class LayerWeights(NamedTuple):
-    """The parameters of one layer.
-
-    The shapes are those of both directions. Those of one direction have no first axis, or one of size 1.
+    """The parameters of one layer, of both directions. Those of one direction have no first axis, or one of size 1.
 
     input_weight: *Shape:* (2, projection_dim, 4 dim).
     recurrent_weight: *Shape:* (2, projection_dim, 4 dim), weights of the previous state.
@@ -63,37 +63,39 @@ class LayerWeights(NamedTuple):
         return [matrix for matrix in (self.input_weight, self.recurrent_weight, self.projection) if matrix is not None]
 
 
+class Clips(NamedTuple):
+    """The cell state and the projected output of a layer are clipped to [-bound, bound]; None: they are not clipped."""
+
+    cell: float | None
+    proj: float | None
+
+    @classmethod
+    def of(cls, options: BiLMOptions) -> Clips:
+        """Return the bounds of a biLM's layers."""
+        return cls(options.cell_clip, options.proj_clip)
+
+
+class Gates(NamedTuple):
+    """The parts of an array that has values of all gates. The fields are in the order of the files."""
+
+    input: Tensor
+    candidate: Tensor
+    forget: Tensor
+    output: Tensor
+
+    @classmethod
+    def of(cls, values: Tensor) -> Gates:
+        """Return views of the gates' parts, *Shape:* (..., dim) each. values: *Shape:* (..., 4 dim)."""
+        return cls(*values.chunk(GATES, -1))
+
+
 Arrays = dict[str, Tensor]
 
 
-class Tape(NamedTuple):
-    """The values of a window of steps.
-
-    In torch the rows are those of the batch, and the arrays are row-major. In the compiled calls of `amx` the rows are
-    padded, and gates, outs and cells have the layouts that layouts.h of the kernels describes.
-
-    inputs: *Shape:* (steps, rows, input + projection_dim), at each step x followed by the previous state.
-    gates: *Shape:* (steps, rows, 4 dim), the activations of the gates.
-    outs: *Shape:* (steps, rows, dim), the outputs of the cell before the projection.
-    cells: *Shape:* (steps + 1, rows, dim), the cell states; index 0 is the one before the first step.
-    hidden: *Shape:* (steps + 1, rows, projection_dim), the states h; index 0 is the one before the first step.
-    """
-
-    inputs: Tensor
-    gates: Tensor
-    outs: Tensor
-    cells: Tensor
-    hidden: Tensor
-
-
 def array(arrays: Arrays | None, name: str, like: Tensor, dtype: torch.dtype, *shape: int) -> Tensor:
-    """Return an array whose values are not set, and store it for the next call.
+    """Return an array on the device of `like`, whose values are not set, and store it for the next call.
 
     arrays: the stored arrays by name; None: nothing is stored. A stored array of the same shape and type is used again.
-    name: name of the array.
-    like: a tensor on the same device.
-    dtype: type of the array.
-    shape: shape of the array.
     """
     stored = None if arrays is None else arrays.get(name)
     if stored is None or stored.shape != shape or stored.dtype != dtype:
@@ -103,93 +105,57 @@ def array(arrays: Arrays | None, name: str, like: Tensor, dtype: torch.dtype, *s
     return stored
 
 
-FORGET_BIAS = 1.0  # TensorFlow's LSTMCell(forget_bias=1.0), with which all ELMo files were trained; it is in no file
+class Scan(NamedTuple):
+    """What the steps of one direction read and write: the tape (the first five arrays), weights and masks.
 
+    The rows are those of the batch, and the arrays are row-major. In the compiled calls of `lstm_amx` the rows are
+    padded, and gates, outs and cells have the layouts that layouts.h of the kernels describes. In a scan of all
+    directions these are the first axis of all arrays but `keep` and `keep_h`.
 
-class Gates(NamedTuple):
-    """The parts of an array that has values of all gates. The fields are in the order of the files.
-
-    input: of the input gate i.
-    candidate: of the candidate j.
-    forget: of the forget gate f.
-    output: of the output gate o.
+    inputs: *Shape:* (steps, rows, input + projection_dim), at each step x followed by the previous state.
+    gates: *Shape:* (steps, rows, 4 dim), the activations of the gates.
+    outs: *Shape:* (steps, rows, dim), the outputs of the cell before the projection.
+    cells: *Shape:* (steps + 1, rows, dim), the cell states; index 0 is the one before the first step.
+    hidden: *Shape:* (steps + 1, rows, projection_dim), the states h; index 0 is the one before the first step.
+    weight: *Shape:* (input + projection_dim, 4 dim).
+    bias: *Shape:* (4 dim,), with 1 added for the forget gate.
+    w_p: *Shape:* (dim, projection_dim), the projection; None: there is none.
+    keep: *Shape:* (steps, batch, 1), 0 if the cell state is forgotten before a step, else 1; None: it never is.
+    keep_h: the same for the state h.
     """
 
-    input: Tensor
-    candidate: Tensor
-    forget: Tensor
-    output: Tensor
+    inputs: Tensor
+    gates: Tensor
+    outs: Tensor
+    cells: Tensor
+    hidden: Tensor
+    weight: Tensor
+    bias: Tensor
+    w_p: Tensor | None
+    keep: Tensor | None
+    keep_h: Tensor | None
 
-    @classmethod
-    def of(cls, values: Tensor) -> "Gates":
-        """Return views of the gates' parts, *Shape:* (..., dim) each.
-
-        values: *Shape:* (..., 4 dim), all gates.
-        """
-        return cls(*values.chunk(GATES, -1))
-
-
-class Clips(NamedTuple):
-    """The bounds of an LSTM layer.
-
-    cell: the cell state is clipped to [-cell, cell]; None: it is not clipped.
-    proj: the same for the projected output.
-    """
-
-    cell: float | None
-    proj: float | None
-
-    @classmethod
-    def of(cls, options: BiLMOptions) -> "Clips":
-        """Return the bounds of a biLM's layers.
-
-        options: of the biLM.
-        """
-        return cls(options.cell_clip, options.proj_clip)
+    def of(self, d: int) -> Scan:
+        """Return the part of one direction."""
+        parts: dict[str, Any] = {name: None if part is None else part[d] for name, part in zip(self._fields, self[:8])}
+        return self._replace(**parts)
 
 
 def clip_in_place(x: Tensor, clip: float | None) -> Tensor:
-    """Clip values in place, and return them.
-
-    x: of any shape.
-    clip: the values are clipped to [-clip, clip]; None: they stay as they are.
-    """
+    """Clip values to [-clip, clip] in place, and return them. None: they stay as they are."""
     return x if clip is None else x.clamp_(-clip, clip)
 
 
-def add_skip(options: BiLMOptions, layer: int, output: Tensor, x: Tensor) -> Tensor:
-    """Return the output of a layer with its skip connection, if it has one.
+def has_skip(options: BiLMOptions, layer: int) -> bool:
+    """Return whether a layer adds its input to its output: every one but the first, as in bilm-tf, if they are used.
 
-    Every layer but the first adds its input to its output, as in bilm-tf, unless the options say otherwise. The state
-    that the next step starts from is the output without it.
-
-    options: of the biLM.
-    layer: the number of the layer, from 0.
-    output: of the layer, of any shape.
-    x: the layer's input, of the same shape.
+    The state that the next step starts from is the output without it.
     """
-    return output + x if _has_skip(options, layer) else output
-
-
-def add_skip_in_place(options: BiLMOptions, layer: int, output: Tensor, x: Tensor) -> None:
-    """Add the skip connection as `add_skip` does, in the memory of `output`.
-
-    options, layer, output, x: as in `add_skip`.
-    """
-    if _has_skip(options, layer):
-        output.add_(x)
-
-
-def _has_skip(options: BiLMOptions, layer: int) -> bool:
     return layer > 0 and options.use_skip_connections
 
 
 def with_forget_bias(bias: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return a copy of a layer's bias with 1 added to that of the forget gate.
-
-    bias: *Shape:* (..., 4 dim), as in the files.
-    dtype: type of the copy.
-    """
+    """Return a copy of a layer's bias, *Shape:* (..., 4 dim), with 1 added to that of the forget gate."""
     bias = bias.to(dtype, copy=True)
     Gates.of(bias).forget.add_(FORGET_BIAS)
     return bias
@@ -208,7 +174,7 @@ def cell_forward(
     """Compute one step: c' = clip(sigmoid(f) keep c + sigmoid(i) tanh(j)) and out = sigmoid(o) tanh(c').
 
     i, j, f and o are the sums of input gate, candidate, forget gate and output gate, bias included (Sak et al. 2014,
-    without peepholes).
+    without peepholes). All arrays but `keep` may have the directions as their first axis.
 
     sums: *Shape:* (batch, 4 dim), the sums without the bias.
     gates: *Shape:* (batch, 4 dim), receives the activations.
@@ -219,10 +185,9 @@ def cell_forward(
     out: *Shape:* (batch, dim), receives the output, before the projection.
     clip: bound of the cell state; None: none.
     """
-    library = loops(gates)
-    batch, dim = out.shape
+    library = loops(gates) if gates.dim() == 2 else None
     if library is not None:
-        real = gates.dtype
+        (batch, dim), real = out.shape, gates.dtype
         getattr(library, f"cell_forward_{NAMES[real]}")(
             batch,
             dim,
@@ -236,20 +201,10 @@ def cell_forward(
             bound(clip),
         )
         return
-    cell_forward_in_torch(sums, gates, bias, cell_in, keep, cell_out, out, clip)
-
-
-def cell_forward_in_torch(
-    sums: Tensor,
-    gates: Tensor,
-    bias: Tensor,
-    cell_in: Tensor,
-    keep: Tensor | None,
-    cell_out: Tensor,
-    out: Tensor,
-    clip: float | None,
-) -> None:
-    """Compute what `cell_forward` computes, on any device. The arrays may have more axes before the batch."""
+    fused = triton_kernels(gates.device) if cell_in.dtype == torch.float32 else None
+    if fused is not None:
+        fused.cell_forward(sums, gates, bias, cell_in, keep, cell_out, out, clip)
+        return
     active = sums + bias
     previous = cell_in if keep is None else cell_in * keep
     out.copy_(cell_in_torch(active, previous, cell_out, clip, one_sigmoid=True))
@@ -259,9 +214,7 @@ def cell_forward_in_torch(
 def cell_in_torch(
     sums: Tensor, previous: Tensor, cell: Tensor, clip: float | None, *, one_sigmoid: bool = False
 ) -> Tensor:
-    """Return the output of one step of the cell, computed by torch without gradients.
-
-    These are the equations of `cell_forward`.
+    """Return the output of one step by the equations of `cell_forward`, *Shape:* (batch, dim), without gradients.
 
     sums: *Shape:* (batch, 4 dim), the sums of the gates, bias included. They are overwritten with the activations.
     previous: *Shape:* (batch, dim), the previous cell state.
@@ -269,8 +222,6 @@ def cell_in_torch(
     clip: bound of the cell state; None: none.
     one_sigmoid: compute forget gate and output gate, which lie side by side, in one call. The last bit of a result can
         depend on this, because torch computes the ends of rows with other instructions.
-
-    Returns *Shape:* (batch, dim).
     """
     i, j, f, o = Gates.of(sums)
     for gates in (i, sums[..., GATE_F * cell.shape[-1] :]) if one_sigmoid else (i, f, o):
@@ -295,10 +246,9 @@ def cell_backward(
     d_out: *Shape:* (batch, dim), gradient of the output before the projection.
     d_cell: *Shape:* (batch, dim), gradient of the new cell state. It may be overwritten.
     """
-    library = loops(gates)
-    batch, dim = d_out.shape
+    library = loops(gates) if gates.dim() == 2 else None
     if library is not None:
-        real = gates.dtype
+        (batch, dim), real = d_out.shape, gates.dtype
         d_out = d_out.to(real)  # without a projection it is float32 if `keep` is
         getattr(library, f"cell_backward_{NAMES[real]}")(
             batch,
@@ -312,19 +262,10 @@ def cell_backward(
             bound(clip),
         )
         return d_cell
-    return cell_backward_in_torch(gates, cell_in, keep, cell_out, d_out, d_cell, clip)
-
-
-def cell_backward_in_torch(
-    gates: Tensor,
-    cell_in: Tensor,
-    keep: Tensor | None,
-    cell_out: Tensor,
-    d_out: Tensor,
-    d_cell: Tensor,
-    clip: float | None,
-) -> Tensor:
-    """Compute what `cell_backward` computes, on any device. The arrays may have more axes before the batch."""
+    fused = triton_kernels(gates.device) if cell_in.dtype == torch.float32 else None
+    if fused is not None:
+        d_previous: Tensor = fused.cell_backward(gates, cell_in, keep, cell_out, d_out, d_cell, clip)
+        return d_previous
     aten, (d_i, d_j, d_f, d_o) = torch.ops.aten, Gates.of(gates)
     i, j, f, o = Gates.of(gates.to(cell_out.dtype, copy=True))
     d_out, tanh_c = d_out.to(cell_out.dtype), torch.tanh(cell_out)

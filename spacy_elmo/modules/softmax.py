@@ -1,4 +1,4 @@
-"""The biLM's usual output layer, and its loss over all words. Both directions share one."""
+"""The biLM's output layers, which both directions share, and their losses: full, sampled and adaptive softmax."""
 
 import math
 from collections.abc import Sequence
@@ -14,17 +14,21 @@ from ..errors import SettingsError
 from ..formats.softmax import DIVISOR, adaptive_shapes
 from .loops import NAMES, address, loops, triton_kernels
 
-# Rows of logits computed at a time: 64 x 50,000 float32 are 13 MB, which fit in the last-level cache.
-BLOCK_ROWS = 64
+BLOCK_ROWS = (
+    64  # rows of logits that `Softmax.loss` computes at a time: with 50,000 words 13 MB, which fit in the cache
+)
+# Rows of logits that `sampled_loss` computes at a time: enough for matrix multiplications to run at full speed
+# (measured). With more than 8,192 sampled words a block has fewer rows.
+MAX_BLOCK_ROWS, MIN_BLOCK_ROWS, MAX_BLOCK_LOGITS = 1280, 64, 1280 << 13
+GPU_BLOCKS = 16  # of these blocks at a time on a GPU, which has no such cache, but must be kept busy
+MAX_LOGITS = 1 << 22  # that `AdaptiveSoftmax.loss` computes at a time: 17 MB of float32
 
 
 class Softmax(nn.Module):
     """The output layer of the full and the sampled softmax: p = softmax(x weight^T + bias).
 
-    The parameters are `weight`, (n_words, projection_dim), and `bias`, (n_words,).
-
-    n_words: size of the vocabulary, which is sorted by falling frequency.
-    projection_dim: width of x, the top layer's output in one direction.
+    The parameters are `weight`, (n_words, projection_dim), and `bias`, (n_words,). The vocabulary is sorted by falling
+    frequency. x is the top layer's output in one direction.
     """
 
     def __init__(self, n_words: int, projection_dim: int) -> None:
@@ -39,7 +43,6 @@ class Softmax(nn.Module):
         """Initialise the weights with N(0, 1 / projection_dim), as bilm-tf does.
 
         log_probabilities: *Shape:* (n_words,), initial biases, the logarithms of the words' frequencies; None: zeros.
-        generator: source of the random numbers; None: torch's default generator.
         """
         nn.init.normal_(self.weight, 0.0, 1.0 / math.sqrt(self.weight.shape[1]), generator=generator)
         with torch.no_grad():
@@ -47,12 +50,10 @@ class Softmax(nn.Module):
 
     @torch.no_grad()
     def loss(self, x: Tensor, targets: Tensor) -> Tensor:
-        """Return -log p(target) by the full softmax, in nats. It is not differentiable.
+        """Return -log p(target) by the full softmax, in nats, *Shape:* (rows,). It is not differentiable.
 
         x: *Shape:* (rows, projection_dim).
         targets: *Shape:* (rows,), word ids.
-
-        Returns *Shape:* (rows,), of the type of x.
         """
         losses = torch.empty(len(x), dtype=x.dtype)
         buffer = x.new_empty(min(BLOCK_ROWS, len(x)), len(self.bias))
@@ -67,65 +68,35 @@ class Softmax(nn.Module):
         return losses
 
 
-# Rows of logits computed at a time: enough for matrix multiplications to run at full speed (measured).
-MAX_BLOCK_ROWS, MIN_BLOCK_ROWS = 1280, 64
-GPU_BLOCKS = 16  # of these blocks at a time on a GPU, which has no such cache, but must be kept busy
-# Logits computed at a time. With more than 8,192 sampled words a block has fewer rows.
-MAX_BLOCK_LOGITS = 1280 << 13
+def sampled_loss(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    targets: Tensor,
+    sample_log_expected: Tensor,
+    target_log_expected: Tensor,
+    matmul_dtype: torch.dtype | None = None,
+) -> Tensor:
+    """Return the sum over rows of -log p(target), with p among the target and the sampled words only, in nats.
 
+    The logarithm of each word's expected count is subtracted from its logit (Jean et al. 2015). A sampled word that is
+    the row's target is left out. The loss gives no perplexity. But if all words are sampled and the expected counts are
+    1, it is the loss of the full softmax.
 
-class LogUniform:
-    """Draws distinct words, the word of rank k with probability log((k + 2) / (k + 1)) / log(n_words + 1).
+    x: *Shape:* (rows, projection_dim).
+    weight: *Shape:* (words, projection_dim), first the sampled words, then the targets that are not among them.
+    bias: *Shape:* (words,), of the same words.
+    targets: *Shape:* (rows,), indices into weight and bias.
+    sample_log_expected: *Shape:* (samples,), logarithms of the sampled words' expected counts (`LogUniform`).
+    target_log_expected: *Shape:* (rows,), logarithms of the targets' expected counts.
+    matmul_dtype: type of the matrix multiplications and of the logits; None: the type of x.
 
-    This is the distribution of TensorFlow's log_uniform_candidate_sampler(unique=True): words are drawn until there are
-    `n_samples` distinct ones. It fits a vocabulary that is sorted by falling frequency, with ranks counted from 0.
-
-    n_words: size of the vocabulary.
-    n_samples: number of distinct words, from 1 to n_words.
-
-    Raises ValueError if n_samples is out of this range.
+    Returns a scalar of the type of x, differentiable with respect to x, weight and bias.
     """
-
-    def __init__(self, n_words: int, n_samples: int) -> None:
-        if not 0 < n_samples <= n_words:
-            raise ValueError(f"negative samples: got {n_samples}, expected 1 to {n_words}, the number of words")
-        self.n_words, self.n_samples = n_words, n_samples
-        ranks = torch.arange(n_words, dtype=torch.float64)
-        self._log_miss = torch.log1p(-torch.log((ranks + 2) / (ranks + 1)) / math.log(n_words + 1))
-
-    def draw(self, generator: torch.Generator, device: torch.device | None = None) -> tuple[Tensor, int]:
-        """Draw words. They do not depend on the device.
-
-        generator: source of the random numbers, of the CPU.
-        device: of the words; None: the CPU.
-
-        Returns the distinct words, sorted, *Shape:* (n_samples,), and the number of draws, repetitions included.
-        """
-        words = torch.empty(0, dtype=torch.int64, device=device)
-        while True:
-            uniform = torch.rand(3 * self.n_samples, generator=generator, dtype=torch.float64)
-            new = (torch.exp(uniform * math.log(self.n_words + 1)) - 1).long().clamp_(max=self.n_words - 1)
-            words = torch.cat([words, new.to(words.device)])
-            distinct, inverse = torch.unique(words, return_inverse=True)
-            if len(distinct) >= self.n_samples:
-                break
-        order = torch.arange(len(words), device=device)
-        first = torch.full_like(distinct, len(words)).scatter_reduce_(0, inverse, order, "amin")
-        last = torch.sort(first).values[self.n_samples - 1]
-        return distinct[first <= last], int(last) + 1
-
-    def log_expected(self, words: Tensor, n_draws: int) -> Tensor:
-        """Return the logarithm of the probability that each word is among the sampled ones, 1 - (1 - p) ** n_draws.
-
-        TensorFlow calls this the expected count of the word.
-
-        words: of any shape, word ids.
-        n_draws: number of draws, as `draw` returns it.
-
-        Returns float32 of the shape of words.
-        """
-        self._log_miss = self._log_miss.to(words.device)
-        return torch.log(-torch.expm1(n_draws * self._log_miss[words])).float()
+    loss: Tensor = _SampledLoss.apply(
+        x, weight, bias, targets, sample_log_expected, target_log_expected, matmul_dtype or x.dtype
+    )
+    return loss
 
 
 class _SampledLoss(torch.autograd.Function):
@@ -180,19 +151,10 @@ class _SampledLoss(torch.autograd.Function):
         return *(gradient * d_loss for gradient in ctx.saved_tensors), None, None, None, None
 
 
-def _add_rows(table: Tensor, rows: Tensor, values: Tensor) -> None:
-    """Add values to rows of a table, in a fixed order. On a GPU index_add_ adds in any order."""
-    if table.is_cuda:
-        table += torch.ops.aten.embedding_dense_backward(values, rows, len(table), -1, False)
-    else:
-        table.index_add_(0, rows, values)
-
-
 def _to_probabilities(
     logits: Tensor, offset: Tensor, target_logits: Tensor, hits: Tensor, losses: Tensor, d_target: Tensor
 ) -> None:
-    """Turn a block's logits into probabilities in place, and compute its losses: compiled, by a GPU's
-    kernel, or in torch.
+    """Turn a block's logits into probabilities in place, and compute its losses: compiled, on a GPU, or in torch.
 
     logits: *Shape:* (rows, samples), x weight^T for the sampled words. Overwritten by the probabilities.
     offset: *Shape:* (samples,), added to each row of the logits.
@@ -218,7 +180,7 @@ def _to_probabilities(
             address("d_target", d_target, real, (rows,)),
         )
         return
-    fused = None if logits.dtype == torch.float64 else triton_kernels(f"{__package__}.gpu_probabilities", logits.device)
+    fused = None if logits.dtype == torch.float64 else triton_kernels(logits.device)
     if fused is not None and logits.shape[1] <= fused.MOST_WORDS:
         with torch.cuda.device_of(logits):  # kernels run on the current GPU
             fused.to_probabilities(logits, offset, target_logits, hits, losses, d_target)
@@ -235,81 +197,66 @@ def _to_probabilities(
     d_target.copy_(p_target / total - 1)
 
 
-def sampled_loss(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    targets: Tensor,
-    sample_log_expected: Tensor,
-    target_log_expected: Tensor,
-    matmul_dtype: torch.dtype | None = None,
-) -> Tensor:
-    """Return the sum over rows of -log p(target), with p among the target and the sampled words only, in nats.
+def _add_rows(table: Tensor, rows: Tensor, values: Tensor) -> None:
+    """Add values to rows of a table, in a fixed order. On a GPU index_add_ adds in any order."""
+    if table.is_cuda:
+        table += torch.ops.aten.embedding_dense_backward(values, rows, len(table), -1, False)
+    else:
+        table.index_add_(0, rows, values)
 
-    The logarithm of each word's expected count is subtracted from its logit (Jean et al. 2015). A sampled word that is
-    the row's target is left out. The loss gives no perplexity. But if all words are sampled and the expected counts are
-    1, it is the loss of the full softmax.
 
-    x: *Shape:* (rows, projection_dim).
-    weight: *Shape:* (words, projection_dim), first the sampled words, then the targets that are not among them.
-    bias: *Shape:* (words,), of the same words.
-    targets: *Shape:* (rows,), indices into weight and bias.
-    sample_log_expected: *Shape:* (samples,), logarithms of the sampled words' expected counts (`LogUniform`).
-    target_log_expected: *Shape:* (rows,), logarithms of the targets' expected counts.
-    matmul_dtype: type of the matrix multiplications and of the logits; None: the type of x.
+class LogUniform:
+    """Draws distinct words, the word of rank k with probability log((k + 2) / (k + 1)) / log(n_words + 1).
 
-    Returns a scalar of the type of x, differentiable with respect to x, weight and bias.
+    This is the distribution of TensorFlow's log_uniform_candidate_sampler(unique=True): words are drawn until there are
+    `n_samples` distinct ones. It fits a vocabulary that is sorted by falling frequency, with ranks counted from 0.
+
+    Raises ValueError if n_samples is not from 1 to n_words.
     """
-    loss: Tensor = _SampledLoss.apply(
-        x, weight, bias, targets, sample_log_expected, target_log_expected, matmul_dtype or x.dtype
-    )
-    return loss
 
+    def __init__(self, n_words: int, n_samples: int) -> None:
+        if not 0 < n_samples <= n_words:
+            raise ValueError(f"negative samples: got {n_samples}, expected 1 to {n_words}, the number of words")
+        self.n_words, self.n_samples = n_words, n_samples
+        ranks = torch.arange(n_words, dtype=torch.float64)
+        self._log_miss = torch.log1p(-torch.log((ranks + 2) / (ranks + 1)) / math.log(n_words + 1))
 
-# Largest number of logits computed at a time, without gradients: 17 MB of float32.
-MAX_LOGITS = 1 << 22
+    def draw(self, generator: torch.Generator, device: torch.device | None = None) -> tuple[Tensor, int]:
+        """Draw words. They do not depend on the device.
 
+        generator: of the CPU.
+        device: of the words; None: the CPU.
 
-def check_cutoffs(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -> None:
-    """Check that every cluster has a word, and vectors of width 1 or more.
+        Returns the distinct words, sorted, *Shape:* (n_samples,), and the number of draws, repetitions included.
+        """
+        words = torch.empty(0, dtype=torch.int64, device=device)
+        while True:
+            uniform = torch.rand(3 * self.n_samples, generator=generator, dtype=torch.float64)
+            new = (torch.exp(uniform * math.log(self.n_words + 1)) - 1).long().clamp_(max=self.n_words - 1)
+            words = torch.cat([words, new.to(words.device)])
+            distinct, inverse = torch.unique(words, return_inverse=True)
+            if len(distinct) >= self.n_samples:
+                break
+        order = torch.arange(len(words), device=device)
+        first = torch.full_like(distinct, len(words)).scatter_reduce_(0, inverse, order, "amin")
+        last = torch.sort(first).values[self.n_samples - 1]
+        return distinct[first <= last], int(last) + 1
 
-    n_words: size of the vocabulary.
-    projection_dim: width of the vectors of frequent words.
-    cutoffs: rank of the first word of each cluster, counted from 0.
+    def log_expected(self, words: Tensor, n_draws: int) -> Tensor:
+        """Return the logarithm of the probability that each word is among the sampled ones, 1 - (1 - p) ** n_draws.
 
-    Raises SettingsError if a cluster has no word, or vectors of width 0.
-    """
-    bounds = [0, *cutoffs, n_words]
-    if not cutoffs or any(start >= stop for start, stop in pairwise(bounds)):
-        message = (
-            "training.softmax.cutoffs is {cutoffs}, but the vocabulary has {n_words} words. Expected one number "
-            "or more, from 1 to {most}, each larger than the one before: lower or leave out the last, or give a "
-            "larger vocabulary."
-        )
-        raise SettingsError(message.format(cutoffs=list(cutoffs), n_words=n_words, most=n_words - 1))
-    if projection_dim < DIVISOR:
-        raise SettingsError(
-            f"projection_dim is {projection_dim}, too small for an adaptive softmax: its first cluster has a "
-            'quarter of that width. Expected 4 or more, or set training.softmax.kind to "sampled" or "full".'
-        )
-    least = DIVISOR ** len(cutoffs)
-    if projection_dim < least:
-        most = max(n for n in range(len(cutoffs)) if projection_dim >= DIVISOR**n)
-        message = (
-            "training.softmax.cutoffs has {n} numbers, too many for a projection_dim of {projection_dim}: each "
-            "cluster has a quarter of the width before it. Expected {most} at most, or a projection_dim of "
-            "{least:,} or more."
-        )
-        raise SettingsError(message.format(n=len(cutoffs), projection_dim=projection_dim, most=most, least=least))
+        TensorFlow calls this the expected count of the word. The result is float32, of the shape of words.
+        """
+        self._log_miss = self._log_miss.to(words.device)
+        return torch.log(-torch.expm1(n_draws * self._log_miss[words])).float()
 
 
 class AdaptiveSoftmax(nn.Module):
     """Exact log probabilities over all words, as torch.nn.AdaptiveLogSoftmaxWithLoss with a bias computes them.
 
-    The parameters are `weight`, `bias`, `down` and `words` (see `adaptive_shapes`).
+    The parameters are `weight`, `bias`, `down` and `words` (see `adaptive_shapes`). The vocabulary is sorted by falling
+    frequency. x is the top layer's output in one direction.
 
-    n_words: size of the vocabulary, which is sorted by falling frequency.
-    projection_dim: width of x, the top layer's output in one direction.
     cutoffs: rank of the first word of each cluster, counted from 0, in rising order.
 
     Raises SettingsError if a cluster has no word, or vectors of width 0.
@@ -335,7 +282,6 @@ class AdaptiveSoftmax(nn.Module):
 
         log_probabilities: *Shape:* (n_words,), logarithms of the words' frequencies. The biases become those of the
             frequent words and of the clusters. None: the biases become 0.
-        generator: source of the random numbers; None: torch's default generator.
         """
         for weight in (self.weight, *self.down, *self.words):
             bound = weight.shape[1] ** -0.5
@@ -348,29 +294,39 @@ class AdaptiveSoftmax(nn.Module):
         self.bias.copy_(torch.cat([log_probabilities[: self.cutoffs[0]], *clusters]))
 
     def forward(self, x: Tensor, targets: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
-        """Return -log p(target) in nats, differentiable.
-
-        x: *Shape:* (rows, projection_dim).
-        targets: *Shape:* (rows,), word ids.
-        matmul_dtype: type of the matrix multiplications; None: the type of x.
-
-        Returns *Shape:* (rows,), of the type of x.
-        """
+        """Return -log p(target) in nats, *Shape:* (rows,), differentiable. Parameters: as in `adaptive_losses`."""
         return adaptive_losses(list(self.parameters()), self.cutoffs, x, targets, matmul_dtype)
 
     @torch.no_grad()
     def loss(self, x: Tensor, targets: Tensor) -> Tensor:
-        """Return -log p(target) in nats. It is not differentiable, and computed in blocks of rows to bound the memory.
-
-        x: *Shape:* (rows, projection_dim).
-        targets: *Shape:* (rows,), word ids.
-
-        Returns *Shape:* (rows,), of the type of x.
-        """
+        """Return what `forward` does, in blocks of rows to bound the memory. It is not differentiable."""
         widest = max(shape[0] for shape in self._shapes().values())
         rows = max(1, MAX_LOGITS // widest)
-        blocks = [self(*block) for block in zip(x.split(rows), targets.split(rows))]
-        return torch.cat(blocks)
+        return torch.cat([self(*block) for block in zip(x.split(rows), targets.split(rows))])
+
+
+def check_cutoffs(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -> None:
+    """Raise SettingsError if a cluster has no word, or vectors of width 0. cutoffs: as for `AdaptiveSoftmax`."""
+    bounds = [0, *cutoffs, n_words]
+    if not cutoffs or any(start >= stop for start, stop in pairwise(bounds)):
+        raise SettingsError(
+            f"training.softmax.cutoffs is {list(cutoffs)}, but the vocabulary has {n_words} words. Expected one number "
+            f"or more, from 1 to {n_words - 1}, each larger than the one before: lower or leave out the last, or give "
+            "a larger vocabulary."
+        )
+    if projection_dim < DIVISOR:
+        raise SettingsError(
+            f"projection_dim is {projection_dim}, too small for an adaptive softmax: its first cluster has a "
+            'quarter of that width. Expected 4 or more, or set training.softmax.kind to "sampled" or "full".'
+        )
+    least = DIVISOR ** len(cutoffs)
+    if projection_dim < least:
+        most = max(n for n in range(len(cutoffs)) if projection_dim >= DIVISOR**n)
+        raise SettingsError(
+            f"training.softmax.cutoffs has {len(cutoffs)} numbers, too many for a projection_dim of {projection_dim}: "
+            f"each cluster has a quarter of the width before it. Expected {most} at most, or a projection_dim of "
+            f"{least:,} or more."
+        )
 
 
 def adaptive_losses(
@@ -406,13 +362,7 @@ def adaptive_losses(
 
 
 def _matmul(x: Tensor, weight: Tensor, matmul_dtype: torch.dtype) -> Tensor:
-    """Return x weight^T in the type of x, multiplied in another type.
-
-    x: *Shape:* (rows, in).
-    weight: *Shape:* (out, in).
-
-    Returns *Shape:* (rows, out).
-    """
+    """Return x weight^T in the type of x, multiplied in another type."""
     return F.linear(x.to(matmul_dtype), weight.to(matmul_dtype)).to(x.dtype)
 
 

@@ -1,7 +1,7 @@
-"""The LSTM cell and its gradient on a GPU: one kernel each, written in Triton, which torch's CUDA builds bring along.
+"""Kernels for GPUs, written in Triton, which torch's CUDA builds bring along: the LSTM cell and the sampled softmax.
 
 In torch a step of the cell is 12 kernels, and its gradient 25, each of which reads and writes the gates in the GPU's
-memory. The equations are those of `cell.py`.
+memory. The equations are those of `lstm_cell.py`.
 """
 
 import torch
@@ -10,6 +10,9 @@ import triton.language as tl
 from torch import Tensor
 
 # mypy: disable-error-code="import-not-found, no-untyped-def, untyped-decorator"
+
+MOST_WORDS = 16_384  # of a row of the softmax, which a block of threads has in its registers
+_MOST_COLUMNS = 1024  # of a block of the cell
 
 
 @triton.jit
@@ -21,12 +24,6 @@ def add_one(x: Tensor) -> Tensor:
     """Add 1 to the first value of a tensor in place, and return the tensor. x: float32, on a GPU."""
     _add_one[(1,)](x)
     return x
-
-
-# mypy: disable-error-code="import-not-found, no-untyped-def, untyped-decorator"
-
-
-_MOST_COLUMNS = 1024  # of a block
 
 
 @triton.jit
@@ -135,16 +132,9 @@ def cell_forward(
     out: Tensor,
     clip: float | None,
 ) -> None:
-    """Compute one step of both directions, as `cell.cell_forward` does for one.
+    """Compute what `lstm_cell.cell_forward` does, for all directions at once. Each direction is contiguous.
 
-    sums: *Shape:* (directions, batch, 4 dim), contiguous, the sums without the bias.
-    gates: *Shape:* (directions, batch, 4 dim), receives the activations. Here and below, a direction is contiguous.
-    bias: *Shape:* (directions, 1, 4 dim), float32, with 1 added for the forget gate.
-    cell_in: *Shape:* (directions, batch, dim), float32, the previous cell state.
-    keep: *Shape:* (batch, 1), float32, 0 if the state is forgotten before the step, else 1; None: it is not forgotten.
-    cell_out: *Shape:* (directions, batch, dim), float32, receives the new cell state.
-    out: *Shape:* (directions, batch, dim), receives the output, before the projection.
-    clip: bound of the cell state; None: none.
+    sums: contiguous. bias: *Shape:* (directions, 1, 4 dim). bias, keep and cells are float32.
     """
     directions, batch, dim = out.shape
     block = _block(dim)
@@ -174,13 +164,7 @@ def cell_backward(
     d_cell: Tensor,
     clip: float | None,
 ) -> Tensor:
-    """Return the gradient of the previous cell states, *Shape:* (directions, batch, dim).
-
-    gates: *Shape:* (directions, batch, 4 dim), the activations. They are overwritten with the gradients of the sums.
-    cell_in, keep, cell_out, clip: as in `cell_forward`.
-    d_out: *Shape:* (directions, batch, dim), gradient of the output before the projection.
-    d_cell: *Shape:* (directions, batch, dim), float32, gradient of the new cell state.
-    """
+    """Compute what `lstm_cell.cell_backward` does, for all directions at once. keep, cells and d_cell are float32."""
     d_out, d_cell = d_out.contiguous(), d_cell.contiguous()
     directions, batch, dim = d_out.shape
     block, d_previous = _block(dim), torch.empty_like(d_cell)
@@ -206,12 +190,6 @@ def _block(dim: int) -> int:
     return min(_MOST_COLUMNS, int(triton.next_power_of_2(dim)))
 
 
-# mypy: disable-error-code="import-not-found, no-untyped-def, untyped-decorator"
-
-
-MOST_WORDS = 16_384  # of a row, which a block of threads has in its registers
-
-
 @triton.jit
 def _probabilities(logits, offset, target_logits, hits, losses, d_target, words, BLOCK: tl.constexpr):
     row, column = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
@@ -231,7 +209,7 @@ def _probabilities(logits, offset, target_logits, hits, losses, d_target, words,
 def to_probabilities(
     logits: Tensor, offset: Tensor, target_logits: Tensor, hits: Tensor, losses: Tensor, d_target: Tensor
 ) -> None:
-    """Compute what `sampled._to_probabilities` computes, from contiguous arrays of at most MOST_WORDS columns."""
+    """Compute what `softmax._to_probabilities` computes, from contiguous arrays of at most MOST_WORDS columns."""
     rows, words = logits.shape
     block = max(16, int(triton.next_power_of_2(words)))
     _probabilities[(rows,)](

@@ -14,9 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..modules import BiLM, LstmState
-from ..modules.lstm import Workspace, scan_layers
-from ..modules.lstm_cell import LayerWeights
-from ..modules.lstm_gpu import GpuWorkspace
+from ..modules.lstm import GpuWorkspace, scan_layers
+from ..modules.lstm_cell import Arrays, LayerWeights
 from .objectives import Scorer
 
 
@@ -107,7 +106,7 @@ class Workers:
         self.bilm, self.matmul_dtype, self.dropout = bilm, matmul_dtype, dropout
         self.n_threads, self.n_groups = n_threads, max(1, n_threads // 2)
         self.executor = ThreadPoolExecutor(n_threads, initializer=_one_thread)
-        self.workspaces: dict[int, list[Workspace]] = {}
+        self.workspaces: dict[int, list[Arrays]] = {}
         self.named = dict(bilm.named_parameters())
         self.of_characters = [name for name in self.named if name.startswith(CHARACTERS)]
 
@@ -150,7 +149,7 @@ class Workers:
         scored = [_sum(same) for same in zip(*(part.scored for part in parts))]
         return Gradients(sum(part.loss for part in parts), dense, scored, self._state(parts))
 
-    def _spaces(self, task: int) -> list[Workspace]:
+    def _spaces(self, task: int) -> list[Arrays]:
         """Return the workspaces of a task, one for each layer. Each batch uses the same ones."""
         return self.workspaces.setdefault(task, [{} for _ in self.bilm.lstm.layers])
 
@@ -177,7 +176,7 @@ class Workers:
         scale: float,
         seed: int,
         frozen: bool,
-        workspaces: Sequence[Workspace],
+        workspaces: Sequence[Arrays],
     ) -> _Part:
         one = slice(direction, direction + 1)
         x = F.embedding(batch.inputs[direction, :, part], encoded).requires_grad_(not frozen)

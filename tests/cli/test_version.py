@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # registers the commands, as spaCy does through the entry point
 from spacy_elmo import kernels
-from spacy_elmo.kernels.state import State
+from spacy_elmo.kernels import State
 
 WEIGHTS = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini" / "weights.hdf5"
 

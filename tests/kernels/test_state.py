@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo import kernels
-from spacy_elmo.kernels.state import State, loops_state
+from spacy_elmo.kernels import State, loops_state
 
 FEATURES = {"AVX-512": "avx512bw", "AVX-512 BF16": "avx512_bf16", "AMX": "amx_bf16"}
 
@@ -26,15 +26,15 @@ def test_the_instruction_sets_are_those_of_the_processor() -> None:
 
 
 def test_loops_that_are_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels.state, "load", lambda: None)
+    monkeypatch.setattr(kernels, "load", lambda: None)
     monkeypatch.setenv(kernels.SWITCH, "0")
     assert loops_state() == State(False, "switched off by SPACY_ELMO_KERNELS=0", ())
 
 
 @pytest.mark.parametrize(("path", "reason"), [(None, "not built"), (Path("loops.so"), "other sources")])
 def test_loops_that_can_not_be_loaded(path: Path | None, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels.state, "load", lambda: None)
-    monkeypatch.setattr(kernels.state, "library_path", lambda: path)
+    monkeypatch.setattr(kernels, "load", lambda: None)
+    monkeypatch.setattr(kernels, "library_path", lambda: path)
     monkeypatch.delenv(kernels.SWITCH, raising=False)
     found = loops_state()
     assert not found.compiled
@@ -43,7 +43,7 @@ def test_loops_that_can_not_be_loaded(path: Path | None, reason: str, monkeypatc
 
 
 def test_a_machine_without_any_of_them(monkeypatch: pytest.MonkeyPatch, compiled: ctypes.CDLL) -> None:
-    names = dict.fromkeys(kernels.state.INSTRUCTION_SETS, lambda library: False)
-    monkeypatch.setattr(kernels.state, "INSTRUCTION_SETS", names)
-    monkeypatch.setattr(kernels.state, "load", lambda: compiled)
+    names = dict.fromkeys(kernels.INSTRUCTION_SETS, lambda library: False)
+    monkeypatch.setattr(kernels, "INSTRUCTION_SETS", names)
+    monkeypatch.setattr(kernels, "load", lambda: compiled)
     assert loops_state() == State(True, "", ())

@@ -10,29 +10,27 @@ import torch
 from spacy_elmo.modules import loops as triton_trial
 from spacy_elmo.modules.loops import triton_kernels as kernels
 
-CELL = "spacy_elmo.modules.triton_kernels"
-
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    triton_trial._runs.cache_clear()
+    triton_trial.triton_kernels.cache_clear()
     yield monkeypatch
-    triton_trial._runs.cache_clear()
+    triton_trial.triton_kernels.cache_clear()
 
 
 def test_no_kernels_on_the_cpu() -> None:
-    assert kernels(CELL, torch.device("cpu")) is None
+    assert kernels(torch.device("cpu")) is None
 
 
 def test_no_kernels_without_triton(fresh: pytest.MonkeyPatch) -> None:
     fresh.setattr(triton_trial, "find_spec", lambda _: None)
-    assert kernels(CELL, torch.device("cuda", 0)) is None
+    assert kernels(torch.device("cuda", 0)) is None
 
 
 def test_no_kernels_on_an_old_gpu(fresh: pytest.MonkeyPatch) -> None:
     fresh.setattr(triton_trial, "find_spec", lambda _: object())
     fresh.setattr(torch.cuda, "get_device_capability", lambda _: (6, 1))
-    assert kernels(CELL, torch.device("cuda", 0)) is None
+    assert kernels(torch.device("cuda", 0)) is None
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU 9 is asked for, which must not be there")
@@ -40,5 +38,5 @@ def test_a_warning_if_they_do_not_compile(fresh: pytest.MonkeyPatch) -> None:
     fresh.setattr(triton_trial, "find_spec", lambda _: object())
     fresh.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
     with pytest.warns(RuntimeWarning, match="Triton can't compile for cuda:9, so torch computes the same more slowly"):
-        assert kernels(CELL, torch.device("cuda", 9)) is None
-    assert kernels(CELL, torch.device("cuda", 9)) is None  # told once
+        assert kernels(torch.device("cuda", 9)) is None
+    assert kernels(torch.device("cuda", 9)) is None  # told once

@@ -16,7 +16,7 @@ from spacy_elmo.kernels.calls import GRADIENT_GROUPS, padded
 from spacy_elmo.modules import lstm as lstm_scan
 from spacy_elmo.modules import lstm_amx as lstm_amx
 from spacy_elmo.modules.lstm_amx import IN_ORDER, weight_gradient
-from spacy_elmo.modules.lstm_cell import Clips, LayerWeights, LstmState, Tape
+from spacy_elmo.modules.lstm_cell import Clips, LayerWeights, LstmState, Scan
 
 LOW = torch.bfloat16
 # (steps, batch, dim, input, projection)
@@ -133,21 +133,26 @@ def test_backward_pass_over_the_same_tape(sizes: tuple[int, ...], clips: Clips, 
     steps, batch, dim, n_in, width = sizes
     rows = padded(batch)
     weight, w_p = torch.cat([given.w_x[0], given.w_h[0]]).to(LOW), given.w_p[0].to(LOW)
-    tape = Tape(
+    scan = Scan(
         torch.full((steps, rows, n_in + width), torch.nan, dtype=LOW),
         torch.full((steps, rows, 4 * dim), torch.nan, dtype=LOW),
         torch.full((steps, rows, dim), torch.nan, dtype=LOW),
         torch.full((steps + 1, rows, dim), torch.nan),
         torch.full((steps + 1, rows, width), torch.nan, dtype=LOW),
+        *(weight, given.bias[0], w_p, given.keep, given.keep),
     )
-    tape.inputs[:, :batch, :n_in], tape.hidden[0, :batch] = given.x[0], given.h0[0]
-    lstm_amx.by_rows(tape.cells)[0, :batch] = given.c0[0].view(batch, -1, 16)
-    lstm_amx.forward(tape, weight, given.bias[0], w_p, given.keep, clips, batch, None)
+    scan.inputs[:, :batch, :n_in], scan.hidden[0, :batch] = given.x[0], given.h0[0]
+    lstm_amx.by_rows(scan.cells)[0, :batch] = given.c0[0].view(batch, -1, 16)
+    lstm_amx.forward(scan, clips, batch, None)
     # row by row: gates [dim / 16][i, j or f, o][rows][2][16], outs [dim / 32][rows][32]
-    gates = tape.gates.view(steps, dim // 16, 2, rows, 2, 16).permute(0, 3, 2, 4, 1, 5).reshape(steps, rows, 4 * dim)
-    outs = tape.outs.view(steps, dim // 32, rows, 32).transpose(1, 2).flatten(2)
-    plain = Tape(tape.inputs, gates, outs, lstm_amx.by_rows(tape.cells).flatten(2), tape.hidden)
-    plain = Tape(*(part[:, :batch].double().contiguous() for part in plain))
+    gates = scan.gates.view(steps, dim // 16, 2, rows, 2, 16).permute(0, 3, 2, 4, 1, 5).reshape(steps, rows, 4 * dim)
+    outs = scan.outs.view(steps, dim // 32, rows, 32).transpose(1, 2).flatten(2)
+    tape = scan.inputs, gates, outs, lstm_amx.by_rows(scan.cells).flatten(2), scan.hidden
+    keep = None if given.keep is None else given.keep.double()
+    plain = Scan(
+        *(part[:, :batch].double().contiguous() for part in tape),
+        *(weight.double(), given.bias[0].double(), w_p.double(), keep, keep),
+    )
     d_hidden = given.d_hidden[0] if above in ("hidden", "all") else None
     d_cells = None if above == "hidden" else given.d_cells[0, -1:] if above == "last cell" else given.d_cells[0]
     bounds = Clips(
@@ -156,14 +161,11 @@ def test_backward_pass_over_the_same_tape(sizes: tuple[int, ...], clips: Clips, 
     )
     expected = lstm_scan._backward(
         plain,
-        weight.double(),
-        w_p.double(),
-        None if given.keep is None else given.keep.double(),
         bounds,
         None if d_hidden is None else d_hidden.double(),
         None if d_cells is None else d_cells.double(),
     )
-    got = lstm_amx.backward(tape, weight, w_p, given.keep, clips, d_hidden, d_cells, batch, None)
+    got = lstm_amx.backward(scan, clips, d_hidden, d_cells, batch, None)
     for made, wanted in zip(got, expected, strict=True):
         assert made is not None
         assert wanted is not None

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from spacy_elmo import kernels
-from spacy_elmo.modules import lstm_amx as lstm_amx
-from spacy_elmo.modules import lstm_gpu as gpu_scan
+from spacy_elmo.modules import lstm, lstm_amx
 from spacy_elmo.modules.lstm import lstm_scan
 from spacy_elmo.modules.lstm_cell import Clips, LayerWeights, LstmState
 
@@ -33,7 +32,7 @@ def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     if request.param == "gpu" and not torch.cuda.is_available():
         pytest.skip("there is no GPU that torch sees")
     if request.param == "gpu in torch":
-        monkeypatch.setattr(gpu_scan, "fits", lambda _: True)
+        monkeypatch.setattr(lstm, "runs_at_once", lambda _: True)
     if request.param.startswith("gpu"):
         return str(request.param)
     library: ctypes.CDLL | None = None if request.param == "torch" else request.getfixturevalue("compiled")

@@ -13,8 +13,8 @@ from small_corpora import by_frequency
 from starts import find_vocabulary, starting_model
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules import lstm_gpu as gpu_scan
-from spacy_elmo.modules.lstm_gpu import GpuWorkspace
+from spacy_elmo.modules import lstm
+from spacy_elmo.modules.lstm import GpuWorkspace
 from spacy_elmo.pretraining.config import (
     OptimizerSettings,
     PathSettings,
@@ -92,12 +92,12 @@ class Repeated:
 def test_it_computes_what_the_threads_compute(
     corpus: PreparedCorpus, kind: str, frozen: int, accumulate: int, recorded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_scan, "Replayed", Repeated)
+    monkeypatch.setattr(lstm, "Replayed", Repeated)
     losses, states = [], []
     for of_gpu in (False, True):
         trainer = trainer_on("cpu", corpus, kind, frozen_tokens=frozen, accumulate=accumulate)
         if of_gpu:
-            monkeypatch.setattr(gpu_scan, "fits", lambda _: True)
+            monkeypatch.setattr(lstm, "runs_at_once", lambda _: True)
             trainer.workers.close()
             trainer.workers = GpuStep(trainer.model.bilm, torch.float32)
             if recorded:
