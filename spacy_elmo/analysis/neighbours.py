@@ -14,12 +14,21 @@ import numpy.typing as npt
 
 from ..allennlp.embedder import BarSetting, ElmoEmbedder, bar_of, split_texts
 from ..errors import PATH_FOLDER, CorpusError, ElmoError, SettingsError, shown
-from ..formats.arrays import StreamedRows, read_npy
 from ..formats.atomic import is_unfinished, replacing_folder, writing
 from ..formats.strict_json import read_json
 from ..formats.text import find_files, refuse_inside
 from ..models.shim import fingerprint_of
-from ..pretraining.prepared import LENGTHS, META, OFFSETS, TEXT, PreparedCorpus, digest_of, prepare, source_files
+from ..pretraining.prepared import (
+    LENGTHS,
+    META,
+    OFFSETS,
+    TEXT,
+    PreparedCorpus,
+    digest_of,
+    map_array,
+    prepare,
+    source_files,
+)
 from ..pretraining.text import read_sentences
 
 _INDEX_DAMAGED = "{folder}: the index is damaged ({reason}). Delete the folder, and make the index again."
@@ -239,12 +248,17 @@ def build_index(
         corpus = prepare(source, temporary, lang)
         with (
             writing(target, CorpusError),
-            StreamedRows(temporary / VECTORS, np.float16, embedder.options.width) as rows,
+            (temporary / VECTORS).open("wb") as file,
             bar_of(len(corpus), progress) as bar,
         ):
+            shape = (int(corpus.n_tokens), embedder.options.width)
+            header = {"descr": np.dtype(np.float16).str, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
             for layers in embedder.embed_sentences(corpus):
-                rows.append(unit_vectors(layers, layer))
+                file.write(unit_vectors(layers, layer).astype(np.float16).tobytes())
                 bar.update()
+            file.flush()
+            os.fsync(file.fileno())
         sha256 = corpus.meta.sha256
         del corpus  # Windows renames no folder whose files are mapped
         with writing(target, CorpusError):
@@ -309,13 +323,13 @@ class WordIndex:
             )
         try:
             self.corpus = PreparedCorpus.open(self.folder)
-            self.vectors = read_npy(self.folder / VECTORS, np.float16, self.header.width)
+            self.vectors = map_array(self.folder / VECTORS, np.float16, 2)
         except (CorpusError, OSError, ValueError) as error:
             raise self._damaged(error) from error
         if self.corpus.meta.sha256 != self.header.text:
             raise self._damaged("its text is another than that of its vectors")
-        if len(self.vectors) != self.corpus.n_tokens:
-            raise self._damaged(f"{len(self.vectors):,} vectors of {self.corpus.n_tokens:,} words")
+        if self.vectors.shape != (self.corpus.n_tokens, self.header.width):
+            raise self._damaged(f"vectors of shape {self.vectors.shape} for {self.corpus.n_tokens:,} words")
         if self.header.width != embedder.options.width or self.header.layer not in (
             *range(embedder.options.layers),
             "mix",

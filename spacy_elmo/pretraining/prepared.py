@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import shutil
+import struct
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -18,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import SOURCE_DAMAGED, CorpusError, SettingsError, shown
-from ..formats.arrays import StreamedArray, read_npy
 from ..formats.atomic import writing
 from ..formats.strict_json import read_json
 from ..formats.text import BadLine, find_files, refuse_inside, splitter
@@ -124,6 +124,17 @@ def _int(value: object) -> int:
 Lengths = npt.NDArray[np.int32]
 
 
+def map_array(path: Path, dtype: npt.DTypeLike, ndim: int = 1) -> npt.NDArray[Any]:
+    """Map an .npy file into memory, read-only. Raises OSError or ValueError if it has no such array."""
+    try:
+        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except EOFError as error:
+        raise ValueError(f"{path.name}: {error}") from error
+    if array.dtype != dtype or array.ndim != ndim:
+        raise ValueError(f"{path.name} has numbers of type {array.dtype} in the shape {array.shape}")
+    return array
+
+
 class PreparedCorpus:
     """Consecutive sentences of a folder that `prepare` has written, mapped into memory.
 
@@ -140,10 +151,8 @@ class PreparedCorpus:
     def __init__(self, folder: Path, meta: Meta, start: int, stop: int) -> None:
         self.folder, self.meta, self.start, self.stop = folder, meta, start, stop
         try:
-            self._offsets = read_npy(folder / OFFSETS, np.int64)
-            self._lengths = read_npy(folder / LENGTHS, np.int32)
-            if (folder / TEXT).exists() and not (folder / TEXT).is_file():  # opening a pipe could wait for ever
-                self._damaged(f"{TEXT} is a folder or a special file")
+            self._offsets = map_array(folder / OFFSETS, np.int64)
+            self._lengths = map_array(folder / LENGTHS, np.int32)
             with (folder / TEXT).open("rb") as file:
                 self._text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except CorpusError:
@@ -328,19 +337,21 @@ def _write(
 ) -> None:
     digest, position = hashlib.sha256(), 0
     folder.mkdir()
-    with (
-        (folder / TEXT).open("wb") as text,
-        StreamedArray(folder / OFFSETS, "q") as offsets,
-        StreamedArray(folder / LENGTHS, "i") as lengths,
-    ):
-        offsets.append(0)
+    # the arrays are written as plain numbers first, since their lengths are not known before the end
+    raw = {name: folder / f"{name}.raw" for name in (OFFSETS, LENGTHS)}
+    with (folder / TEXT).open("wb") as text, raw[OFFSETS].open("wb") as offsets, raw[LENGTHS].open("wb") as lengths:
+        offsets.write(struct.pack("=q", 0))
         for words in sentences:
             line = _line(words)
             text.write(line)
             digest.update(line)
             position += len(line)
-            offsets.append(position)
-            lengths.append(len(words))
+            offsets.write(struct.pack("=q", position))
+            lengths.write(struct.pack("=i", len(words)))
+    for name, dtype in ((OFFSETS, np.int64), (LENGTHS, np.int32)):
+        empty = not raw[name].stat().st_size  # which can't be mapped
+        np.save(folder / name, np.empty(0, dtype) if empty else np.memmap(raw[name], dtype, "r"))
+        raw[name].unlink()
     write_meta(folder, Meta(report, sources, language, digest.hexdigest()))
     for name in (TEXT, OFFSETS, LENGTHS, META):
         with (folder / name).open("rb+") as file:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import FILE_NOT_REGULAR, FILE_UNREADABLE, CorpusError, SettingsError, shown
-from ..formats.arrays import read_npy
 from ..formats.atomic import replacing, writing
 from ..formats.characters import too_long
 from ..formats.unpacking import lines_of
@@ -80,8 +79,8 @@ def read_counts(path: Path, n_words: int) -> Counts | None:
         return None
     _check_regular(file, "the counts of a vocabulary")
     try:
-        counts = np.array(read_npy(file, np.int64))
-    except (OSError, ValueError) as error:
+        counts: Counts = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
         raise CorpusError(
             f"{file}: not the counts of these words ({error}). Expected {n_words:,} numbers of int64, none below "
             "0: build the vocabulary again, or delete the counts."

@@ -265,17 +265,6 @@ def test_offsets_that_do_not_divide_the_lines(offsets: list[int], corpus: Prepar
         list(PreparedCorpus.open(corpus.folder))
 
 
-def test_special_files(corpus: PreparedCorpus) -> None:
-    for name in ("sentences.txt", "offsets.npy", "lengths.npy"):
-        content = (corpus.folder / name).read_bytes()
-        (corpus.folder / name).unlink()
-        os.mkfifo(corpus.folder / name)
-        with pytest.raises(CorpusError, match=rf"damaged \({name} is a folder or a special file"):
-            PreparedCorpus.open(corpus.folder)
-        (corpus.folder / name).unlink()
-        (corpus.folder / name).write_bytes(content)
-
-
 @pytest.mark.parametrize(
     "change",
     [
