@@ -16,8 +16,7 @@ from tqdm import tqdm
 from ..errors import CommandError, ElmoError, SettingsError, shown
 from ..formats.characters import TruncatedWords
 from ..formats.options import BiLMOptions
-from ..formats.sentences import read_sentences, refuse_same_file
-from ..formats.text import Unusable, splitter
+from ..formats.text import Unusable, read_sentences, refuse_same_file, splitter
 from ..formats.vectors import VectorsWriter
 from ..inference.engine import Engine, FrozenBiLM
 from ..inference.words import CACHED_WORDS

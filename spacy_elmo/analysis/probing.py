@@ -142,7 +142,7 @@ def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -
 
 
 def _docbin_sentences(path: Path) -> Iterator[Span]:
-    for doc in docs_in(path, annotated=True):
+    for doc in docs_in(path):
         yield from sentences_of(doc)
 
 

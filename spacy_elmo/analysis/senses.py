@@ -11,8 +11,7 @@ import numpy as np
 
 from ..corpus.bilm import EmbeddingBiLM
 from ..errors import FILE_MISSING, FILE_NOT_REGULAR, CorpusError, shown
-from ..formats.text import Unusable, decode_line
-from ..formats.unpacking import lines_of, unpacked
+from ..formats.text import Unusable, decode_line, lines_of, unpacked
 from .rows import Array, with_mean
 
 NONE = "-"

@@ -24,8 +24,7 @@ from ..corpus.reading import Parser, check_tokenizer, read_items, sources_of, to
 from ..corpus.shards import OnProgress, no_progress
 from ..errors import CommandError, TruncatedWordsWarning
 from ..formats.atomic import remove_leftovers_of
-from ..formats.sentences import read_sentences
-from ..formats.text import kind_of
+from ..formats.text import kind_of, read_sentences
 from ..modules.loading import OPTIONS, WEIGHTS, find_bilm
 from .console import escaped, msg, printing_errors
 from .shared import (

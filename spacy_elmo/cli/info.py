@@ -163,11 +163,11 @@ def docbin_rows(path: Path) -> Rows:
 
     path: the file. All of it is in memory at once.
 
-    Raises CorpusError if it is damaged, or unpacks to more than docs would.
+    Raises CorpusError if it is damaged.
     """
     docs = tokens = embedded = 0
     kinds: dict[str, None] = {}  # in order, each once
-    for doc in docs_in(path, annotated=True):
+    for doc in docs_in(path):
         found = _vectors_on(doc)
         docs, tokens, embedded = docs + 1, tokens + len(doc), embedded + bool(found)
         kinds |= dict.fromkeys(found)

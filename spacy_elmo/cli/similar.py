@@ -9,8 +9,7 @@ import typer
 from spacy.cli._util import import_code
 
 from ..errors import CommandError
-from ..formats.sentences import listed, read_lines
-from ..formats.unpacking import PACKED
+from ..formats.text import PACKED, listed, read_lines
 from ..modules.loading import EMBEDDED, can_name_bilm
 from ..pipeline.saved import is_pipeline
 from .console import escaped, msg, print_json, printing_errors, quoted, show_all

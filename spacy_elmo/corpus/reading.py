@@ -21,6 +21,7 @@ from spacy.pipeline import Sentencizer
 from ..errors import SOURCE_DAMAGED, CorpusError, SettingsError, StandardInputWarning, shown
 from ..formats.docbin import docs_in, sentences_of
 from ..formats.text import (
+    PACKED,
     Tokenize,
     Unusable,
     checked_words,
@@ -29,11 +30,13 @@ from ..formats.text import (
     find_files,
     json_record,
     kind_of,
+    lines_of,
     record_text,
     record_tokens,
+    unpacked,
+    unpacked_size,
     words_at_blanks,
 )
-from ..formats.unpacking import PACKED, lines_of, unpacked, unpacked_size
 
 Kind = Literal["text", "json", "conllu", "doc"]
 Offsets = list[tuple[int, int]]

@@ -1,25 +1,219 @@
-"""Checks of the lines of a text, and of the words in them."""
+"""Text files: how they are found, unpacked, read line by line and split into words."""
 
 from __future__ import annotations
 
 import glob
+import gzip
+import io
 import json
-import math
+import lzma
 import os
 import re
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import IO, Any, NamedTuple
 
 import spacy
 from spacy.language import Language
-from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
-from ..errors import SOURCE_DAMAGED, CorpusError, shown
-from .unpacking import LONGEST_LINE, PACKED
+from ..errors import EMBED_SAME, SOURCE_DAMAGED, CommandError, CorpusError, shown
+from .vectors import key_problem
+
+EXPECTED = "text, one sentence a line (plain, .gz, .xz or .zst), .jsonl or .spacy files: one, a folder or a pattern"
+PACKED = (".gz", ".xz", ".zst")
+
+
+def find_files(
+    source: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, expected: str = EXPECTED
+) -> list[Path]:
+    """Return the files of a source, sorted.
+
+    In folders and for patterns, names that begin with a dot are left out, and symbolic links to folders are not
+    followed.
+
+    source: a file, a folder (all files in it and in its folders), or a pattern such as texts/*.txt. If a file or folder
+        has exactly this name, it is not used as a pattern.
+    output: a folder whose files are left out of folders and patterns.
+    expected: what messages say that a source is.
+
+    Raises CorpusError if there is no file.
+    """
+    path = Path(source)
+    if not os.fspath(source):  # Path("") is the current folder
+        raise CorpusError(f'"": no such file or folder, and no pattern that matches a file. Expected {expected}.')
+    with _usable_path(source):
+        if path.is_file():
+            return [path]
+        if path.is_dir():
+            walk = os.walk(path, onerror=_raise)
+            files = [Path(folder, name) for folder, _, names in walk for name in names]
+        elif path.exists():
+            raise CorpusError(f"{path}: neither a file nor a folder. Expected {expected}.")
+        else:
+            files = _matching(path, expected)
+        hidden = _n_hidden(path)  # dots that the user wrote
+        visible = sorted(file for file in files if _n_hidden(file) == hidden and file.is_file())
+        if output is not None:
+            excluded = Path(output).resolve()
+            visible = [file for file in visible if not file.resolve().is_relative_to(excluded)]
+        if not visible:
+            problem = "no such file or folder, and no pattern that matches a file"
+            if path.is_dir():
+                problem = "a folder without files that can be read"
+            raise CorpusError(f"{path}: {problem}. Expected {expected}.")
+        return visible
+
+
+def refuse_inside(
+    source: str | os.PathLike[str], target: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
+) -> None:
+    """Raise CorpusError if what is to be written would belong to the source.
+
+    source: a file, a folder or a pattern.
+    target: the file or folder to be written.
+    output: a folder whose files do not belong to a pattern; see `find_files`.
+    """
+    with _usable_path(source):
+        root, resolved = (Path(os.path.realpath(path)) for path in (source, target))  # resolve() fails if links loop
+        inside = resolved.is_relative_to(root)
+        if not inside and glob.has_magic(str(source)):
+            inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))
+        if inside:
+            raise CorpusError(
+                f"{target}: the output is inside {source}, which is the input. Expected a place outside: give "
+                "another path. Otherwise the output would be read as text the next time."
+            )
+
+
+@contextmanager
+def _usable_path(source: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors of paths that can't be used into CorpusError: too long, with NUL, or with half a surrogate pair."""
+    try:
+        yield
+    except CorpusError:
+        raise
+    except (OSError, ValueError) as error:
+        raise CorpusError(SOURCE_DAMAGED.format(path=shown(os.fspath(source)), reason=error)) from error
+
+
+def _matching(path: Path, expected: str) -> list[Path]:
+    """Return what matches a pattern. Path.glob is used because glob.glob follows links to folders, even in circles."""
+    if not glob.has_magic(str(path)):
+        return []
+    try:
+        return list(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+    except ValueError as error:  # such as a**
+        raise CorpusError(f"{path}: not a pattern of file names ({error}). Expected {expected}.") from error
+
+
+def _raise(error: OSError) -> None:
+    raise CorpusError(SOURCE_DAMAGED.format(path=error.filename, reason=error)) from error
+
+
+def _n_hidden(path: Path) -> int:
+    return sum(part.startswith(".") for part in path.parts)
+
+
+def kind_of(path: Path) -> str:
+    """Return the end of a file's name that tells its format, after .gz, .xz or .zst is removed, such as ".jsonl"."""
+    return Path(path.stem).suffix if path.suffix in PACKED else path.suffix
+
+
+def name_of(source: str) -> str:
+    """Return the last part of a path, which tells nothing about the machine."""
+    return Path(source).name or Path(source).resolve().name
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading bytes, decompressed if its name ends in .gz, .xz or .zst.
+
+    Raises CorpusError, which names the file, if it can't be opened, if it can't be read inside the block, or if its
+    name ends in .zst and zstandard is not installed.
+    """
+    with _opened(path) as (_, file):
+        yield file
+
+
+_SAMPLE = 1 << 22  # bytes of unpacked text by which the size of the rest is estimated
+
+
+def unpacked_size(path: Path) -> int:
+    """Return the number of bytes that a packed file unpacks to: of a long one an estimate by its beginning.
+
+    Raises CorpusError as `unpacked` does.
+    """
+    with _opened(path) as (packed, file):
+        sample = len(file.read(_SAMPLE))
+        return sample if sample < _SAMPLE else max(sample, sample * path.stat().st_size // packed.tell())
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Yield a file and what it unpacks to, which is the same one if it is not packed. Raises as `unpacked` does."""
+    damage: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
+    try:
+        with path.open("rb") as file:
+            if path.suffix == ".zst":
+                zstandard = _zstandard(path)
+                damage += (zstandard.ZstdError,)
+                yield file, io.BufferedReader(_Zstd(file, zstandard), 1 << 16)
+            elif path.suffix == ".gz":
+                with gzip.open(file) as zipped:
+                    yield file, zipped  # type: ignore[misc]
+            elif path.suffix == ".xz":
+                with lzma.open(file) as zipped:
+                    yield file, zipped
+            else:
+                yield file, file
+    except damage as error:
+        raise CorpusError(SOURCE_DAMAGED.format(path=path, reason=error)) from error
+
+
+def _zstandard(path: Path) -> ModuleType:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise CorpusError(
+            f"{path}: packed with zstd, but zstandard is missing. Get it with pip install zstandard."
+        ) from error
+    return zstandard
+
+
+class _Zstd(io.RawIOBase):
+    """The decompressed bytes of a .zst file.
+
+    zstandard's own stream reader does not notice a file that was cut short; this one raises EOFError.
+    """
+
+    def __init__(self, file: IO[bytes], zstandard: ModuleType) -> None:
+        self._file, self._zstandard = file, zstandard
+        self._frame: Any = None
+        self._packed, self._unpacked = b"", memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._unpacked:
+            data = self._packed or self._file.read(1 << 10)  # they unpack to at most 32 MiB
+            if not data:
+                if self._frame is not None:
+                    raise EOFError("the file ends within a frame")
+                return 0
+            if self._frame is None:
+                self._frame = self._zstandard.ZstdDecompressor().decompressobj()
+            self._unpacked, self._packed = memoryview(self._frame.decompress(data)), b""
+            if self._frame.eof:
+                self._packed, self._frame = self._frame.unused_data, None
+        n = min(len(buffer), len(self._unpacked))
+        buffer[:n], self._unpacked = self._unpacked[:n], self._unpacked[n:]
+        return n
 
 
 class Unusable(Exception):
@@ -27,12 +221,7 @@ class Unusable(Exception):
 
 
 class BadLine(NamedTuple):
-    """A line that was left out.
-
-    file: its path.
-    line: its number, from 1; in a .spacy file the number of the doc.
-    reason: why it can't be used.
-    """
+    """A line that was left out, by its number from 1; in a .spacy file a doc by its number."""
 
     file: str
     line: int
@@ -42,10 +231,27 @@ class BadLine(NamedTuple):
         return f"{self.file}, line {self.line:,}: {self.reason}"
 
 
+LONGEST_LINE = 1 << 24  # bytes
+
+
+def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:
+    """Yield a file's lines, each with its newline; None for a line of more than LONGEST_LINE bytes.
+
+    file: open for reading bytes. Only b"\\n" ends a line.
+    """
+    while line := file.readline(LONGEST_LINE + 1):
+        if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
+            yield line
+            continue
+        while (skipped := file.readline(LONGEST_LINE)) and not skipped.endswith(b"\n"):
+            pass
+        yield None
+
+
 def decode_line(line: bytes | None, number: int) -> str:
     """Return the text of a line, without a byte order mark.
 
-    line: its bytes; None if it was too long to be read (see `lines_of`).
+    line: as `lines_of` yields it.
     number: of the line, from 1.
 
     Raises Unusable if the line is too long, is not UTF-8, or has a NUL character.
@@ -110,69 +316,6 @@ def encodable(text: str) -> str:
     return text
 
 
-Rule = Callable[[str], Any]
-
-# A unit is about 0.4 microseconds: reading a character of a word by a rule for prefixes or suffixes (measured).
-_FREE, _FOR_EACH = 2_000_000, 20  # units: less than a second, and 5 s more for a million characters
-_URL_COLON = 10  # the rule for URLs reads so many characters for each colon in a unit
-_DOTS = 50  # the suffix "..." reads a run of dots for each of them, so many in a unit
-# languages whose suffixes and infixes read a run of letters and digits for each of them, so many in a unit
-_SQUARED = {"el": (8.0, 4.0), "pt": (math.inf, 60.0)}
-_LONG_WORD = re.compile(r"\S{100}")  # shorter ones take at most 0.03 ms for each character (measured)
-_SHORT_TEXT = 300  # characters: of those languages, too
-_DOT_RUN, _LETTER_RUN = re.compile(r"\.{2,}"), re.compile(r"[\w.-]{2,}")
-
-
-def may_be_slow(text: str, language: str) -> bool:
-    """Whether a tokenizer needs a TokenizerLimit for a text. language: spaCy's code of it."""
-    return bool(_LONG_WORD.search(text)) or (language in _SQUARED and len(text) > _SHORT_TEXT)
-
-
-class TokenizerLimit:
-    """Counts the characters that a tokenizer's rules read, and refuses a text for which they read too many.
-
-    spaCy reads a word again for each mark that it cuts off the beginning or the end. What the tokenizer returns is not
-    changed.
-
-    tokenizer: its rules are replaced by those that count.
-    language: spaCy's code of its language.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, language: str) -> None:
-        self._left: float = math.inf  # spaCy calls the rules for its special cases as soon as one is replaced
-        suffix, infix = _SQUARED.get(language, (math.inf, math.inf))
-        costs: dict[str, Callable[[str], float]] = {
-            "prefix_search": len,
-            "suffix_search": lambda w: len(w) + _squares(_DOT_RUN, w) / _DOTS + _squares(_LETTER_RUN, w) / suffix,
-            "infix_finditer": lambda w: len(w) + _squares(_LETTER_RUN, w) / infix,
-            "url_match": lambda w: len(w) * (1 + w.count(":")) / _URL_COLON,
-        }
-        for name, cost in costs.items():
-            rule = getattr(tokenizer, name)
-            if rule is not None:
-                setattr(tokenizer, name, self._counted(rule, cost))
-
-    def allow(self, text: str | None) -> None:
-        """Let the rules read what a text may take, from now on.
-
-        text: one for which `may_be_slow` is true; None: another one, for which nothing is limited.
-        """
-        self._left = math.inf if text is None else _FREE + _FOR_EACH * len(text)
-
-    def _counted(self, rule: Rule, cost: Callable[[str], float]) -> Rule:
-        def counted(word: str) -> Any:
-            self._left -= cost(word)
-            if self._left < 0:
-                raise Unusable("words too long or with too many punctuation marks to be tokenised in reasonable time")
-            return rule(word)
-
-        return counted
-
-
-def _squares(runs: re.Pattern[str], word: str) -> int:
-    return sum(len(run) ** 2 for run in runs.findall(word))
-
-
 Splitter = Callable[[str], list[str]]
 Offsets = list[tuple[int, int]]
 
@@ -181,6 +324,16 @@ RENEWED_AFTER = 20_000_000  # characters after which the tokenizer is replaced b
 LANGUAGE_ERRORS = (ImportError, ValueError, AttributeError)
 _WORD = re.compile(r"\S+")
 _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itself does not check
+
+
+def splitter(language: str | None) -> Splitter:
+    """Return a function that splits a text into words.
+
+    language: of the spaCy tokenizer; None: str.split.
+
+    Raises CorpusError if spaCy does not know the language.
+    """
+    return str.split if language is None else Tokenize(partial(blank, language))
 
 
 class Tokenize:
@@ -195,16 +348,15 @@ class Tokenize:
     def __init__(self, load: Callable[[], Language]) -> None:
         self._load = load
         self._nlp, self._read = load(), 0
-        self._limit: TokenizerLimit | None = None
 
     def __call__(self, text: str) -> list[str]:
-        """Return the words of a text. Raises Unusable if it can't be tokenised, or not in reasonable time."""
+        """Return the words of a text. Raises Unusable if it can't be tokenised."""
         return [word for token in self._tokens(text) for word in token.text.split()]
 
     def words_and_offsets(self, text: str) -> tuple[list[str], Offsets]:
         """Return the words of a text, and the places of each in it: of its first character, and after its last one.
 
-        Raises Unusable if it can't be tokenised, or not in reasonable time.
+        Raises Unusable if it can't be tokenised.
         """
         words, offsets = [], []
         for token in self._tokens(text):
@@ -218,42 +370,17 @@ class Tokenize:
             raise Unusable(f"more than {_LONGEST:,} characters to be tokenised")
         self._read += len(text)
         if self._read > RENEWED_AFTER:
-            self._nlp, self._read, self._limit = self._load(), len(text), None
-        self._bound_time_of(text)
+            self._nlp, self._read = self._load(), len(text)
         try:
             return self._nlp.tokenizer(str(text))  # spaCy refuses subclasses of str, such as those that numpy has
         except UnicodeEncodeError as error:
             raise Unusable("half of a surrogate pair, which UTF-8 can't represent") from error
 
-    def _bound_time_of(self, text: str) -> None:
-        """Set what the tokenizer may read. It depends on the text alone, not on what was read before."""
-        tokenizer, language = self._nlp.tokenizer, str(self._nlp.lang)
-        slow = isinstance(tokenizer, spacy.tokenizer.Tokenizer) and may_be_slow(text, language)
-        if slow and self._limit is None:
-            self._limit = TokenizerLimit(tokenizer, language)  # takes half a second, and most texts don't need it
-        if self._limit is not None:
-            self._limit.allow(text if slow else None)
-
-
-def splitter(language: str | None) -> Splitter:
-    """Return a function that splits a text into words.
-
-    language: of the spaCy tokenizer; None: str.split.
-
-    Raises CorpusError if spaCy does not know the language.
-    """
-    return str.split if language is None else Tokenize(partial(blank, language))
-
 
 def words_at_blanks(text: str) -> tuple[list[str], Offsets]:
     """Return the words of a text whose words are separated by blanks, and their places, as `words_and_offsets` does."""
-    words = text.split()
-    offsets, end = [], 0
-    for word in words:
-        start = text.index(word, end)
-        end = start + len(word)
-        offsets.append((start, end))
-    return words, offsets
+    matches = list(_WORD.finditer(text))
+    return [match[0] for match in matches], [match.span() for match in matches]
 
 
 def blank(language: str) -> Language:
@@ -261,142 +388,106 @@ def blank(language: str) -> Language:
     try:
         return spacy.blank(language)
     except LANGUAGE_ERRORS as error:
-        template = (
-            (
-                "spaCy's tokenizer for the language {got} needs a package that is not installed ({reason}). Install "
-                "it, or split the text with a program of your own: with words separated by blanks, no language is "
-                "needed."
-            )
-            if lacks_package(error)
-            else (
-                "the language is {got}, which can't be used ({reason}). Expected the code of a language that spaCy "
-                "knows, like en, or xx, which splits at blanks and punctuation; or none if the words are separated "
-                "by blanks already."
-            )
-        )
-        raise CorpusError(template.format(got=shown(language), reason=error)) from error
+        if lacks_package(error):
+            raise CorpusError(
+                f"spaCy's tokenizer for the language {shown(language)} needs a package that is not installed "
+                f"({error}). Install it, or split the text with a program of your own: with words separated by "
+                "blanks, no language is needed."
+            ) from error
+        raise CorpusError(
+            f"the language is {shown(language)}, which can't be used ({error}). Expected the code of a language that "
+            "spaCy knows, like en, or xx, which splits at blanks and punctuation; or none if the words are separated "
+            "by blanks already."
+        ) from error
 
 
 def lacks_package(error: Exception) -> bool:
-    """Whether spaCy knows a language, but its tokenizer needs a package that is not installed.
-
-    error: one of LANGUAGE_ERRORS, raised by `spacy.blank`.
-    """
+    """Whether spaCy knows a language, but its tokenizer needs a package. error: raised by `spacy.blank`."""
     return isinstance(error, ImportError) and "E048" not in str(error)  # E048: no such language
 
 
-EXPECTED = "text, one sentence a line (plain, .gz, .xz or .zst), .jsonl or .spacy files: one, a folder or a pattern"
+def read_lines(file: IO[str], source: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of an open text, each with its number from 1, without the whitespace at its ends.
 
+    source: the file's name in messages.
 
-def find_files(
-    source: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, expected: str = EXPECTED
-) -> list[Path]:
-    """Return the files of a source, sorted.
-
-    In folders and for patterns, names that begin with a dot are left out, and symbolic links to folders are not
-    followed.
-
-    source: a file, a folder (all files in it and in its folders), or a pattern such as texts/*.txt. If a file or folder
-        has exactly this name, it is not used as a pattern.
-    output: a folder whose files are left out of folders and patterns.
-    expected: what messages say that a source is.
-
-    Raises CorpusError if there is no file.
+    Raises CommandError if a line is not text in the file's encoding (the message names the line), if the file was
+    opened for bytes, or if reading fails.
     """
-    path = Path(source)
-    if not os.fspath(source):  # Path("") is the current folder
-        raise CorpusError(
-            "{source}: no such file or folder, and no pattern that matches a file. Expected {expected}.".format(
-                source='""', expected=expected
+    number = 0
+    try:
+        for number, line in enumerate(file, 1):
+            if not isinstance(line, str):
+                raise CommandError(f"{source}: opened as bytes. Expected text: open it without the b in its mode.")
+            yield number, line.strip()
+    except UnicodeDecodeError as error:
+        # Python decodes text in blocks. The bad block starts in the line after the one that was yielded last.
+        before = error.object[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n")
+        raise CommandError(
+            f"{source}: line {number + 1 + before} is not {error.encoding.upper()} ({error.reason}). Expected "
+            f"text in {error.encoding.upper()} throughout: convert the file, for example with iconv, or correct "
+            "that line."
+        ) from error
+    except OSError as error:
+        raise CommandError(f"{source}: can't be read ({error}). Expected text, one sentence a line.") from error
+
+
+def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[str]:
+    """Return all lines of an open text, without the whitespace at their ends.
+
+    source: the file's name in messages.
+    keys: whether each line must be usable as the name of an HDF5 dataset.
+
+    Raises CommandError as read_lines does, and for empty lines. With `keys` also for a line that can't be a dataset's
+    name, and for a line that occurs twice.
+    """
+    lines = [line for _, line in read_lines(file, source)]
+    empty = [number for number, line in enumerate(lines, 1) if not line]
+    if empty:
+        raise CommandError(
+            f"{source}: these lines are empty: {listed(empty)}. Expected a sentence in every line: remove the "
+            "empty ones. Or let python -m spacy elmo embed leave them out: give --lang CODE, whose tokenizer "
+            "then splits the text (a warning tells how many there were), or write another file than HDF5, such "
+            "as a .spacy file."
+        )
+    if keys:
+        _check_keys(lines, source)
+    return lines
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Return the first ten numbers as text, and how many more there are."""
+    text = ", ".join(map(str, numbers[:10]))
+    return f"{text} and {len(numbers) - 10:,} more" if len(numbers) > 10 else text
+
+
+def _check_keys(lines: Sequence[str], source: str) -> None:
+    seen: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        problem = key_problem(line)
+        if problem is not None:
+            raise CommandError(
+                f"{source}: line {number} can't be the key of its vectors: {problem}. Leave out "
+                "--use-sentence-keys (use_sentence_keys), or change the line."
             )
-        )
-    with _usable_path(source):
-        return _find_files(path, output, expected)
-
-
-def _find_files(path: Path, output: str | os.PathLike[str] | None, expected: str) -> list[Path]:
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        walk = os.walk(path, onerror=_raise)
-        files = [Path(folder, name) for folder, _, names in walk for name in names]
-    elif path.exists():
-        raise CorpusError(f"{path}: neither a file nor a folder. Expected {expected}.")
-    else:
-        files = _matching(path, expected)
-    hidden = _n_hidden(path)  # dots that the user wrote
-    visible = sorted(file for file in files if _n_hidden(file) == hidden and file.is_file())
-    if output is not None:
-        excluded = Path(output).resolve()
-        visible = [file for file in visible if not file.resolve().is_relative_to(excluded)]
-    if not visible:
-        message = (
-            "{source}: a folder without files that can be read. Expected {expected}."
-            if path.is_dir()
-            else "{source}: no such file or folder, and no pattern that matches a file. Expected {expected}."
-        )
-        raise CorpusError(message.format(source=path, expected=expected))
-    return visible
-
-
-def kind_of(path: Path) -> str:
-    """Return the end of a file's name that tells its format, after .gz, .xz or .zst is removed: ".jsonl", for example.
-
-    path: the file. A name without a dot gives "".
-    """
-    return Path(path.stem).suffix if path.suffix in PACKED else path.suffix
-
-
-def name_of(source: str) -> str:
-    """Return the last part of a path, which tells nothing about the machine."""
-    return Path(source).name or Path(source).resolve().name
-
-
-def refuse_inside(
-    source: str | os.PathLike[str], target: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
-) -> None:
-    """Raise CorpusError if what is to be written would belong to the source.
-
-    source: a file, a folder or a pattern.
-    target: the file or folder to be written.
-    output: a folder whose files do not belong to a pattern; see `find_files`.
-    """
-    with _usable_path(source):
-        root, resolved = (Path(os.path.realpath(path)) for path in (source, target))  # resolve() fails if links loop
-        inside = resolved.is_relative_to(root)
-        if not inside and glob.has_magic(str(source)):
-            inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))
-        if inside:
-            raise CorpusError(
-                f"{target}: the output is inside {source}, which is the input. Expected a place outside: give "
-                "another path. Otherwise the output would be read as text the next time."
+        first = seen.setdefault(line, number)
+        if first != number:
+            raise CommandError(
+                f"{source}: the lines {first} and {number} are the same sentence. Expected each sentence once, "
+                "because it is used as a key: leave out --use-sentence-keys (use_sentence_keys), or remove one "
+                "of the lines."
             )
 
 
-@contextmanager
-def _usable_path(source: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn errors of paths that can't be used into CorpusError: too long, with NUL, or with half a surrogate pair."""
+def refuse_same_file(file: IO[str], path: str | os.PathLike[str]) -> None:
+    """Raise CommandError if an open text and the file to write are the same: the output would replace the text.
+
+    file: accepted if it is not a file of the operating system, as a StringIO is not.
+    path: of the file to write. It may be missing.
+    """
     try:
-        yield
-    except CorpusError:
-        raise
-    except (OSError, ValueError) as error:
-        raise CorpusError(SOURCE_DAMAGED.format(path=shown(os.fspath(source)), reason=error)) from error
-
-
-def _matching(path: Path, expected: str) -> list[Path]:
-    """Return what matches a pattern. Path.glob is used because glob.glob follows links to folders, even in circles."""
-    if not glob.has_magic(str(path)):
-        return []
-    try:
-        return list(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
-    except ValueError as error:  # such as a**
-        raise CorpusError(f"{path}: not a pattern of file names ({error}). Expected {expected}.") from error
-
-
-def _raise(error: OSError) -> None:
-    raise CorpusError(SOURCE_DAMAGED.format(path=error.filename, reason=error)) from error
-
-
-def _n_hidden(path: Path) -> int:
-    return sum(part.startswith(".") for part in path.parts)
+        same = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except (AttributeError, OSError, ValueError):  # no file, or nothing at the path
+        return
+    if same:
+        raise CommandError(EMBED_SAME.format(path=path))

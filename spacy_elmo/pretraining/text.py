@@ -21,11 +21,12 @@ from ..formats.text import (
     find_files,
     json_record,
     kind_of,
+    lines_of,
     record_text,
     record_tokens,
     splitter,
+    unpacked,
 )
-from ..formats.unpacking import lines_of, unpacked
 
 _LISTED = 10  # bad lines of a report
 
@@ -72,9 +73,8 @@ def read_sentences(
     - .spacy: a DocBin. Its sentences are those of the docs; a doc without sentence boundaries is one sentence;
     - any other: text, one sentence a line. Only newlines end a line.
 
-    Files are read while the sentences are consumed. Only a DocBin is ever completely in memory. It may unpack to
-    256 MiB, or to 64 times its size if that is more. Any other packed file may unpack to 1 GiB, or to 200 times its
-    size if that is more. A plain file has no limit. Lines of more than 16 MiB are left out.
+    Files are read while the sentences are consumed. Only a DocBin is ever completely in memory. Lines of more than
+    16 MiB are left out.
 
     source: a file, a folder or a pattern; see `find_files`.
     language: of the spaCy tokenizer that splits text; None: text is split at blanks, as str.split does.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..errors import FILE_NOT_REGULAR, FILE_UNREADABLE, CorpusError, SettingsError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.characters import too_long
-from ..formats.unpacking import lines_of
+from ..formats.text import lines_of
 from .prepared import PreparedCorpus
 
 START, END, UNKNOWN = 0, 1, 2  # ids of the special words

@@ -29,8 +29,7 @@ from spacy_elmo.corpus.reading import (
 )
 from spacy_elmo.errors import CorpusError, StandardInputWarning
 from spacy_elmo.formats.text import Tokenize as Tokenizer
-from spacy_elmo.formats.text import Unusable, blank
-from spacy_elmo.formats.unpacking import unpacked_size
+from spacy_elmo.formats.text import Unusable, blank, unpacked_size
 
 BLANKS = Parser(None, docs=False)
 ENGLISH = Parser(Tokenizer(partial(blank, "en")), docs=True)

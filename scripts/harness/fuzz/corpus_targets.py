@@ -11,9 +11,9 @@ from spacy_elmo.analysis.probing import label_getter, read_labelled
 from spacy_elmo.analysis.senses import read_first_senses, read_senses
 from spacy_elmo.corpus.reading import Parser, read_items
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.formats.sentences import read_sentences as read_keyed_sentences
 from spacy_elmo.formats.text import Tokenize as Tokenizer
 from spacy_elmo.formats.text import blank
+from spacy_elmo.formats.text import read_sentences as read_keyed_sentences
 from spacy_elmo.pretraining.text import read_sentences
 
 from .corpus_samples import TEXT, conllu, docbin, first_senses, json_lines, senses, text

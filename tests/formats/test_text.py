@@ -1,0 +1,165 @@
+"""Sources of text: kinds of files, what an output folder hides, and folders that can't be read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import pytest
+import spacy
+import zstandard
+
+from spacy_elmo.errors import CorpusError
+from spacy_elmo.formats import text as splitting
+from spacy_elmo.formats.text import Tokenize as Tokenizer
+from spacy_elmo.formats.text import (
+    Unusable,
+    blank,
+    decode_line,
+    find_files,
+    kind_of,
+    lines_of,
+    refuse_inside,
+    unpacked_size,
+    words_at_blanks,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.jsonl", ".jsonl"),
+        ("a.jsonl.gz", ".jsonl"),
+        ("a.spacy.xz", ".spacy"),
+        ("a.b.conllu.zst", ".conllu"),
+        ("a.gz", ""),
+        ("a", ""),
+        ("a.gz.txt", ".txt"),
+    ],
+)
+def test_kinds(name: str, kind: str) -> None:
+    assert kind_of(Path("some.folder") / name) == kind
+
+
+def test_an_output_folder_hides_all_that_is_in_it(tmp_path: Path) -> None:
+    names = ["b.txt", "a/z.txt", "a/deep/y.txt", "ab.txt"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert find_files(tmp_path) == [tmp_path / name for name in ("a/deep/y.txt", "a/z.txt", "ab.txt", "b.txt")]
+    for source in (tmp_path, tmp_path / "**" / "*.txt"):
+        assert find_files(source, tmp_path / "a") == [tmp_path / name for name in ("ab.txt", "b.txt")]
+
+
+def test_an_output_that_would_belong_to_its_source(tmp_path: Path) -> None:
+    (tmp_path / "texts" / "deep").mkdir(parents=True)
+    (tmp_path / "texts" / "deep" / "a.txt").touch()
+    texts, pattern = tmp_path / "texts", str(tmp_path / "*" / "deep" / "*.txt")
+    for source, target in ((texts, texts), (texts, texts / "out"), (pattern, texts), (pattern, texts / "deep")):
+        with pytest.raises(CorpusError, match=str(target)):
+            refuse_inside(source, target)
+    for source, target in ((texts, tmp_path / "out"), (texts, tmp_path / "texts2"), (pattern, texts / "out")):
+        refuse_inside(source, target)
+
+
+def test_a_folder_that_can_not_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise its texts would be left out without a word."""
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.txt").touch()
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(CorpusError, match=r"closed.*Permission denied"):
+        find_files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"\n", [b"\n"]),
+        (b"ab\r\nc\rd", [b"ab\r\n", b"c\rd"]),
+        (b"1234\n12345\n12345", [b"1234\n", None, None]),
+        (b"123456789\n\n1", [None, b"\n", b"1"]),
+        (b"1234567890123\n1\n", [None, b"1\n"]),
+    ],
+)
+def test_lines(content: bytes, lines: list[bytes | None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitting, "LONGEST_LINE", 4)
+    assert list(lines_of(io.BytesIO(content))) == lines
+
+
+@pytest.mark.parametrize(
+    ("end", "pack"),
+    [
+        ("gz", gzip.compress),
+        ("xz", partial(lzma.compress, preset=0)),  # the fastest
+        ("zst", zstandard.ZstdCompressor().compress),
+    ],
+)
+def test_size_of_a_packed_file(end: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    text = Random(0).randbytes(5 * 2**20).hex().encode()  # 10 MiB
+    (tmp_path / f"a.{end}").write_bytes(pack(text))
+    assert unpacked_size(tmp_path / f"a.{end}") == pytest.approx(len(text), rel=0.05)
+    (tmp_path / f"b.{end}").write_bytes(pack(text[:1000]))
+    assert unpacked_size(tmp_path / f"b.{end}") == 1000
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer(partial(blank, "xx"))
+
+
+def test_places_of_words_that_come_again() -> None:
+    assert words_at_blanks(" a  aa a\n") == (["a", "aa", "a"], [(1, 2), (4, 6), (7, 8)])
+    assert words_at_blanks(" \n") == ([], [])
+
+
+def test_places_of_words_inside_a_token() -> None:
+    """A tokenizer that was changed may leave blanks in a token: here all but the first letter is one."""
+    nlp = spacy.blank("xx")
+    nlp.tokenizer = lambda text: spacy.tokens.Doc(nlp.vocab, words=["x", text[2:]], spaces=[True, False])
+    assert Tokenizer(lambda: nlp).words_and_offsets("x  b cc ") == (["x", "b", "cc"], [(0, 1), (3, 4), (5, 7)])
+    assert Tokenizer(lambda: nlp)("x  b cc ") == ["x", "b", "cc"]
+
+
+def test_the_longest_text(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert spacy.blank("xx").max_length == splitting._LONGEST
+    monkeypatch.setattr(splitting, "_LONGEST", 10)
+    assert tokenizer("aaaa bbbbb") == ["aaaa", "bbbbb"]
+    with pytest.raises(Unusable, match="more than 10 characters"):
+        tokenizer("aaaaa bbbbb")
+
+
+def test_the_tokenizer_is_replaced_after_enough_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitting, "RENEWED_AFTER", 10)
+    loads: list[int] = []
+
+    def load() -> spacy.language.Language:
+        loads.append(1)
+        return blank("xx")
+
+    tokenizer = Tokenizer(load)
+    counts = []
+    for _ in range(5):
+        tokenizer("a bcd")  # 5 characters
+        counts.append(len(loads))
+    assert counts == [1, 1, 2, 2, 3]
+
+
+def test_a_byte_order_mark_only_at_the_beginning_of_a_file() -> None:
+    line = b"\xef\xbb\xbfa"
+    assert decode_line(line, 1) == "a"
+    assert decode_line(line, 2) == "\ufeffa"
+    assert decode_line(b"\xef\xbb\xbf" + line, 1) == "\ufeffa"
