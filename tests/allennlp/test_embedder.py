@@ -5,22 +5,30 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import json
 import pickle
+import re
 import shutil
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
+import spacy
 import torch
 from bilm_cases import bilm_of, random_datasets
+from elmo_cases import SENTENCES
 from golden_files import GOLDEN_NAMES, Golden, read_golden
 
-from spacy_elmo import ElmoEmbedder
+from spacy_elmo import ElmoEmbedder, batch_to_ids
 from spacy_elmo.allennlp import embedder as module
-from spacy_elmo.errors import ElmoError, SettingsError, TruncatedWordsWarning
-from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.allennlp.embedder import BarSetting, Lines, bar_of, device_of
+from spacy_elmo.errors import CommandError, CorpusError, ElmoError, SettingsError, TruncatedWordsWarning, VectorsError
+from spacy_elmo.formats import BiLMOptions, VectorsWriter
 from spacy_elmo.inference import Engine, dtype_of
 from spacy_elmo.modules import load_bilm
 from spacy_elmo.modules.loading import Precision
@@ -287,3 +295,356 @@ def test_copies(
         for got, wanted in zip(other.embed_batch(sentences), expected, strict=True):
             assert np.array_equal(got, wanted)
         assert other.elmo_bilm is not embedder.elmo_bilm
+
+
+TEXT = "the cat sat .\n a  dog\tran \nthe cat sat .\nyes\n"
+
+
+@pytest.fixture(scope="module")
+def fresh_embedder(golden: Path) -> ElmoEmbedder:
+    return ElmoEmbedder.from_bilm(read_golden(golden / "random_a").bilm)
+
+
+@pytest.mark.parametrize("output_format", ["all", "top", "average"])
+def test_embed_file(fresh_embedder: ElmoEmbedder, tmp_path: Path, output_format: str) -> None:
+    path = tmp_path / "vectors.hdf5"
+    fresh_embedder.embed_file(io.StringIO(TEXT), str(path), output_format, batch_size=3)
+    expected = fresh_embedder.embed_batch([line.split() for line in TEXT.splitlines()])
+    with h5py.File(path) as file:
+        assert set(file) == {"0", "1", "2", "3", "sentence_to_index"}
+        assert json.loads(file["sentence_to_index"][0]) == {"the cat sat .": "2", "a  dog\tran": "1", "yes": "3"}
+        for i, layers in enumerate(expected):
+            wanted = {"all": layers, "top": layers[-1], "average": layers.mean(0)}[output_format]
+            assert file[str(i)].dtype == np.float32
+            assert file[str(i)].shape == wanted.shape
+            np.testing.assert_allclose(file[str(i)], wanted, atol=CLOSE)
+
+
+def test_forget_sentences_and_sentence_keys(fresh_embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.hdf5"
+    fresh_embedder.embed_file(io.StringIO(TEXT), path, forget_sentences=True)
+    with h5py.File(path) as file:
+        assert set(file) == {"0", "1", "2", "3"}
+    fresh_embedder.embed_file(io.StringIO("a b\nc: d.\n0\n"), path, "top", use_sentence_keys=True)
+    with h5py.File(path) as file:
+        assert set(file) == {"a b", "c: d.", "0"}
+        np.testing.assert_allclose(file["c: d."], fresh_embedder.embed_sentence(["c:", "d."])[-1], atol=CLOSE)
+
+
+def test_lines_have_the_defaults_of_a_file(fresh_embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    lines = TEXT.splitlines()
+    fresh_embedder.embed_file(io.StringIO(TEXT), tmp_path / "a.hdf5")
+    fresh_embedder.embed_lines([line.strip() for line in lines], tmp_path / "b.hdf5")
+    with h5py.File(tmp_path / "a.hdf5") as a, h5py.File(tmp_path / "b.hdf5") as b:
+        assert set(a) == set(b) == {"0", "1", "2", "3", "sentence_to_index"}
+        assert a["sentence_to_index"][0] == b["sentence_to_index"][0]
+        assert all(a[name].shape == b[name].shape == (3, len(lines[int(name)].split()), 32) for name in "0123")
+
+
+def refused(fresh_embedder: ElmoEmbedder, tmp_path: Path, text: str, *parts: str, keys: bool = False) -> None:
+    with pytest.raises(CommandError) as error:
+        fresh_embedder.embed_file(io.StringIO(text), tmp_path / "x.hdf5", use_sentence_keys=keys)
+    for part in parts:
+        assert part in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_texts_that_are_refused(fresh_embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fresh_embedder, "embed_batch", lambda batch: pytest.fail("embedded"))
+    refused(fresh_embedder, tmp_path, "a\n\nb\n \t\n", "these lines are empty: 2, 4. Expected")
+    refused(fresh_embedder, tmp_path, "a\n" + "\n" * 13, "2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 3 more")
+    refused(
+        fresh_embedder,
+        tmp_path,
+        "a\nb\nc\n b\n",
+        "the lines 2 and 4 are the same",
+        "--use-sentence-keys",
+        keys=True,
+    )
+    for line, part in (("x\ny/z", "a slash"), ("x\ny\0", "NUL"), ("x\n.", "dot"), ("x\n\ud800", "surrogate")):
+        refused(fresh_embedder, tmp_path, line, "line 2 can't be the key", part, "--use-sentence-keys", keys=True)
+
+
+@pytest.mark.parametrize("before", [1, 7, 5_000])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_text_that_is_not_utf8(fresh_embedder: ElmoEmbedder, tmp_path: Path, before: int, newline: str) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(f"naïve words{newline}".encode() * before + b"caf\xe9 .\n" + b"more\n" * 9_000)
+    with path.open(encoding="utf8") as file, pytest.raises(CommandError, match=f"line {before + 1} is not UTF-8"):
+        fresh_embedder.embed_file(file, tmp_path / "x.hdf5")
+    with path.open("rb") as file, pytest.raises(CommandError, match="opened as bytes"):
+        fresh_embedder.embed_file(file, tmp_path / "x.hdf5")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_half_written(fresh_embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.hdf5"
+    path.write_text("before")
+
+    def stop(batch: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fresh_embedder, "embed_batch", stop)
+        with pytest.raises(KeyboardInterrupt):
+            fresh_embedder.embed_file(io.StringIO("a\nb"), path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+WRITE_TOO_MUCH = """
+import resource, sys
+import numpy as np
+from spacy_elmo.formats import VectorsWriter
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
+try:
+    with VectorsWriter(sys.argv[1]) as writer:
+        for k in range(100):
+            writer.write(str(k), np.ones((3, 100, 32)))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of a file's size to set")
+def test_a_file_that_can_not_grow(tmp_path: Path) -> None:
+    path = tmp_path / "x.hdf5"
+    path.write_text("before")
+    command = [sys.executable, "-c", WRITE_TOO_MUCH, str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0  # HDF5 itself would crash the process at its end
+    assert re.match(r"VectorsError .*x\.hdf5: can't be written .*too large", result.stdout)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_stays_one(fresh_embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link.hdf5").symlink_to(tmp_path / "folder" / "x.hdf5")
+    fresh_embedder.embed_file(io.StringIO("a"), tmp_path / "link.hdf5")
+    assert (tmp_path / "link.hdf5").is_symlink()
+    with h5py.File(tmp_path / "folder" / "x.hdf5") as file:
+        assert "0" in file
+
+
+def test_the_text_is_not_overwritten(fresh_embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    text, link = tmp_path / "text.txt", tmp_path / "link.hdf5"
+    text.write_text("a b\n")
+    link.symlink_to(text)
+    for output in (text, str(text), link):
+        with text.open(encoding="utf8") as file, pytest.raises(CommandError, match="to write are the same"):
+            fresh_embedder.embed_file(file, output)
+    assert text.read_text() == "a b\n"
+    with text.open(encoding="utf8") as file:
+        fresh_embedder.embed_file(file, tmp_path / "x.hdf5")
+
+
+def test_a_name_is_not_taken_for_a_file(fresh_embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="Expected an open file"):
+        fresh_embedder.embed_file("text.txt", tmp_path / "x.hdf5")  # type: ignore[arg-type]
+    with pytest.raises(CommandError, match="Expected a list of sentences"):
+        fresh_embedder.embed_lines("a b", tmp_path / "x.hdf5")
+
+
+# The writer
+
+
+def test_writer_keys(tmp_path: Path) -> None:
+    path = tmp_path / "x.hdf5"
+    ones = np.ones((2, 3), np.float32)
+    with VectorsWriter(path) as writer:
+        writer.write("first", ones)
+        writer.write("second", ones, key="a key")
+        for key, part in (
+            ("0", "was written before"),
+            ("a key", "was written before"),
+            ("", "not a string"),
+            ("a/", "slash"),
+        ):
+            with pytest.raises(VectorsError, match=part):
+                writer.write("third", ones, key=key)
+        writer.write("third", ones)
+        writer.write("fourth", ones, key="long " * 20_000)
+    with h5py.File(path) as file:
+        assert set(file) == {"0", "a key", "2", "long " * 20_000, "sentence_to_index"}
+        assert json.loads(file["sentence_to_index"][0]) == {"first": "0", "third": "2"}
+
+
+IDS = batch_to_ids(SENTENCES)
+
+
+@pytest.fixture
+def stateful(golden: Path) -> ElmoEmbedder:
+    return ElmoEmbedder(golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5", stateful=True)
+
+
+def top(embedder: ElmoEmbedder) -> list[np.ndarray]:
+    return [layers[-1] for layers in embedder.embed_batch(SENTENCES)]
+
+
+def same(got: list[np.ndarray], expected: list[np.ndarray]) -> bool:
+    return all(np.allclose(a, b, atol=1e-5) for a, b in zip(got, expected, strict=True))
+
+
+def test_the_interface_of_allennlp(stateful: ElmoEmbedder) -> None:
+    first, second = top(stateful), top(stateful)
+    assert not same(first, second)
+    network = stateful.elmo_bilm
+    assert (network.num_layers, network.get_output_dim(), stateful.cuda_device) == (3, 32, -1)
+    network.reset_states()
+    for expected in (first, second):  # the network carries the state on, and so does the embedder after it
+        layers = network(IDS)["activations"][2].numpy()
+        assert same([row[1 : len(words) + 1] for row, words in zip(layers, SENTENCES)], expected)
+    stateful.reset_states()
+    network(IDS)
+    assert same(top(stateful), second)
+
+
+def test_its_state_is_the_embedders(stateful: ElmoEmbedder) -> None:
+    """As AllenNLP's users write it: each access may make the network anew."""
+    first, second = top(stateful), top(stateful)
+    assert stateful.elmo_bilm._elmo_lstm._states is not None
+    stateful.elmo_bilm._elmo_lstm._states = None
+    assert same(top(stateful), first)
+    stateful.elmo_bilm._elmo_lstm.reset_states()
+    assert same(top(stateful), first)
+    assert same(top(stateful), second)
+    stateful.elmo_bilm._elmo_lstm.stateful = False
+    assert not stateful.stateful
+    assert same(top(stateful), first)
+    assert same(top(stateful), first)
+
+
+TEXTS = ["He sat on the bank of the river.", "", "A bank raises its rates; others don't.", " \n", "Yes"]
+
+
+@pytest.fixture(scope="module")
+def random_embedder(golden: Path) -> ElmoEmbedder:
+    return ElmoEmbedder(golden / "random_a")
+
+
+def test_means_of_the_tokenizers_words(random_embedder: ElmoEmbedder) -> None:
+    tokenizer = spacy.blank("en").tokenizer
+    vectors = random_embedder.encode(TEXTS)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (5, random_embedder.options.width)
+    for text, vector in zip(TEXTS, vectors):
+        words = [token.text for token in tokenizer(text) if not token.is_space]
+        tokens = random_embedder.embed_sentence(words).astype(np.float64).mean(0)
+        np.testing.assert_allclose(vector, tokens.sum(0) / max(1, len(words)), atol=1e-5)
+    assert not vectors[[1, 3]].any()
+    assert vectors[[0, 2, 4]].any(1).all()
+
+
+def test_batches_make_no_difference(random_embedder: ElmoEmbedder) -> None:
+    expected = random_embedder.encode(TEXTS)
+    np.testing.assert_array_equal(random_embedder.encode(TEXTS), expected)
+    for size in (1, 2, 4):
+        np.testing.assert_allclose(random_embedder.encode(iter(TEXTS), batch_size=size), expected, atol=1e-5)
+
+
+def test_one_text_gives_one_vector(random_embedder: ElmoEmbedder) -> None:
+    vector = random_embedder.encode(TEXTS[0])
+    assert vector.shape == (random_embedder.options.width,)
+    np.testing.assert_allclose(vector, random_embedder.encode([TEXTS[0]])[0], atol=1e-5)
+    assert random_embedder.encode([]).shape == (0, random_embedder.options.width)
+
+
+def test_words_languages_and_blanks(random_embedder: ElmoEmbedder) -> None:
+    words = random_embedder.encode([["don't", "stop."], "don't stop."], lang=None)
+    np.testing.assert_allclose(words[0], words[1], atol=1e-5)
+    assert np.abs(random_embedder.encode(["don't stop."])[0] - words[0]).max() > 1e-3
+
+
+def test_a_stateful_embedder_carries_nothing(golden: Path, random_embedder: ElmoEmbedder) -> None:
+    stateful = ElmoEmbedder(golden / "random_a", stateful=True)
+    expected = random_embedder.embed_sentence(["a", "b"])
+    stateful.encode(TEXTS)
+    np.testing.assert_allclose(stateful.embed_sentence(["a", "b"]), expected, atol=1e-5)
+    np.testing.assert_allclose(stateful.encode(TEXTS), random_embedder.encode(TEXTS), atol=1e-5)
+
+
+def test_progress_is_counted(random_embedder: ElmoEmbedder, capsys: pytest.CaptureFixture[str]) -> None:
+    random_embedder.encode(TEXTS, show_progress_bar="lines")
+    assert "5/5" in capsys.readouterr().err
+    random_embedder.encode(TEXTS)
+    assert capsys.readouterr().err == ""
+
+
+def test_strings_of_numpy(random_embedder: ElmoEmbedder) -> None:
+    np.testing.assert_array_equal(random_embedder.encode(np.array(TEXTS)), random_embedder.encode(TEXTS))
+
+
+def test_refusals(random_embedder: ElmoEmbedder) -> None:
+    for texts, part in (
+        (["a", None], "text 2 is None"),
+        ([3], "text 1 is 3"),
+        ([["a", 1]], "1"),
+        (None, "the texts are None"),
+        (b"a", "text 1 is 97"),
+        (["a", "b \ud800"], "text 2 can't be tokenised.*surrogate"),
+        (["!" * 3_000], "text 1 can't be tokenised"),
+    ):
+        with pytest.raises(ElmoError, match=part):
+            random_embedder.encode(texts)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="batch_size is 0"):
+        random_embedder.encode(TEXTS, batch_size=0)
+    with pytest.raises(CorpusError, match="language"):
+        random_embedder.encode(TEXTS, lang="none such")
+
+
+@pytest.mark.parametrize("seen", [0, 1, 2])
+def test_numbers(monkeypatch: pytest.MonkeyPatch, seen: int) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: seen)
+    assert device_of(-1) == torch.device("cpu")
+    for number in range(seen):
+        assert device_of(number) == torch.device("cuda", number)
+    for number in (seen, seen + 1):
+        with pytest.raises(SettingsError, match=f"the GPU {number} was asked for"):
+            device_of(number)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("file", "progress", "shown"),
+    [
+        (Terminal, True, True),
+        (Terminal, False, False),
+        (io.StringIO, True, False),  # each state of the bar would stay in the file
+        (io.StringIO, False, False),
+        (io.StringIO, "lines", True),
+    ],
+)
+def test_where_it_is_shown(
+    monkeypatch: pytest.MonkeyPatch, file: type[io.StringIO], progress: BarSetting, shown: bool
+) -> None:
+    stream = file()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with bar_of(2, progress) as bar:
+        for _ in range(2):
+            bar.update()
+    assert ("2/2" in stream.getvalue()) is shown
+    if progress == "lines":
+        assert "\r" not in stream.getvalue()
+        assert all(line.strip() for line in stream.getvalue().splitlines())
+
+
+@pytest.mark.parametrize("progress", [True, False, "lines"])
+def test_without_stderr_nothing_is_shown(monkeypatch: pytest.MonkeyPatch, progress: BarSetting) -> None:
+    """pythonw on Windows has none."""
+    monkeypatch.setattr(sys, "stderr", None)
+    with bar_of(1, progress) as bar:
+        bar.update()
+
+
+def test_a_line_does_not_come_twice() -> None:
+    file = io.StringIO()
+    lines = Lines(file)
+    for text in ("\r1 of 2", "\r1 of 2  ", "\r2 of 2", "\n", "\r2 of 2"):
+        lines.write(text)
+    assert file.getvalue() == "1 of 2\n2 of 2\n"

@@ -20,7 +20,7 @@ from spacy.vocab import Vocab
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import embed
 from spacy_elmo.corpus.bilm import BiLMChoice
-from spacy_elmo.corpus.manifest import LOCK, MANIFEST, SKIPPED, Manifest, ShardFacts
+from spacy_elmo.corpus.manifest import LOCK, MANIFEST, SKIPPED, Manifest, ShardFacts, Summary
 from spacy_elmo.corpus.writing import ParquetFile
 from spacy_elmo.errors import CorpusError, NotEmbeddedError, SettingsError, VectorsError, WeightsError
 from spacy_elmo.modules.loading import has_bfloat16
@@ -480,3 +480,10 @@ def test_values_that_are_not_finite(text: Path, tmp_path: Path) -> None:
         with pytest.raises((WeightsError, VectorsError), match="NaN"):
             embed(text, tmp_path / name, bilm=str(tmp_path / "bilm"), lang="en")
         assert not (tmp_path / name).exists()
+
+
+def test_a_summary_names_the_first_bad_line_of_all_shards(tmp_path: Path) -> None:
+    summary = Summary(tmp_path, "npy")
+    for shard, skipped in enumerate(([], [("a", 3, "bad"), ("a", 4, "bad")], [("b", 1, "worse")])):
+        summary.add(ShardFacts(shard, "file", 0, "", tokens=shard, skipped=skipped))
+    assert (summary.tokens, summary.skipped, str(summary.first_skipped)) == (3, 3, "a, line 3: bad")

@@ -1,4 +1,4 @@
-"""The engine ray: the files of the local engine, after a killed process and a killed machine too, and clear errors."""
+"""Several processes on one machine: which error is told if one can't start, or if several shards fail."""
 
 import os
 import shutil
@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,67 @@ from tasks import examples, with_tasks
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import EmbedColumns, embed
 from spacy_elmo.corpus import workers as cluster
+from spacy_elmo.corpus import workers as local
 from spacy_elmo.corpus.bilm import BiLMChoice
+from spacy_elmo.corpus.manifest import ShardFacts
 from spacy_elmo.corpus.reading import Item, Shard
 from spacy_elmo.corpus.shards import ShardSettings, ShardWriter
 from spacy_elmo.corpus.writing import Selection
-from spacy_elmo.errors import CorpusError, SettingsError
+from spacy_elmo.errors import CorpusError, ProcessError, SettingsError, WeightsError
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
+
+
+@pytest.mark.slow
+def test_an_error_in_the_file_of_code_is_told(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("class OwnError(Exception): pass\n\nraise OwnError('no such table')\n")
+    (tmp_path / "text.txt").write_text("a b c\n" * 50)
+    with pytest.raises(ProcessError, match=r"could not start \(OwnError: no such table\)\. .* code \(--code\) names"):
+        embed(tmp_path / "text.txt", tmp_path / "out", format="spacy", bilm=BILM, workers=2, code=tmp_path / "code.py")
+
+
+def test_an_error_of_the_package_stays_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = WeightsError("the weights are gone")
+    monkeypatch.setattr(local, "_writer", error, raising=False)
+    with pytest.raises(WeightsError) as told:
+        local._make(Shard(0, []), tmp_path)
+    assert told.value is error
+
+
+class FailingPool:
+    """In the place of a pool of processes: shards from number 1 on fail at once."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def submit(self, make: object, shard: Shard, folder: Path) -> "Future[ShardFacts]":
+        future: Future[ShardFacts] = Future()
+        if shard.number:
+            future.set_exception(ValueError(f"shard {shard.number}"))
+        else:
+            future.set_result(ShardFacts(0, "part-000000.npy", 0, ""))
+        return future
+
+    def shutdown(self, **_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("n_read", "first"), [(8, "shard 1"), (3, "reading")])
+def test_the_first_error_is_raised(n_read: int, first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fourth shard is waited for before the fifth is read."""
+
+    def shards() -> Iterator[Shard]:
+        yield from (Shard(number, []) for number in range(n_read))
+        raise ValueError("reading")
+
+    monkeypatch.setattr(local, "ProcessPoolExecutor", FailingPool)
+    settings = ShardSettings(BiLMChoice(BILM), "npy", Selection("mean"), None, False, False)
+    done: list[Any] = []
+    with pytest.raises(ValueError, match=first):
+        local.run_workers(shards(), settings, 2, tmp_path, done.append, lambda *_: None)
+    assert [facts.shard for facts in done] == [0]
+
+
 STORE = 80_000_000  # bytes of each node's object store; Ray accepts no less than 75 MB
 SECONDS = 120  # after which what is waited for will not come
 
@@ -134,7 +189,7 @@ class FailingRay:
         raise ValueError(f"shard {task}")
 
 
-def test_the_first_error_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_error_is_raised_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_ray", FailingRay)
     settings = ShardSettings(BiLMChoice(BILM), "npy", Selection("mean"), None, False, False)
     shards = (Shard(number, []) for number in range(8))

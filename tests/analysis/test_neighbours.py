@@ -1,4 +1,4 @@
-"""The nearest words of a corpus, compared with all cosines in float64."""
+"""Writing an index: its files, what is refused, and what a stopped process leaves."""
 
 import json
 import os
@@ -9,10 +9,109 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from neighbour_cases import CORPUS, brute_force
 
 from spacy_elmo import ElmoEmbedder, WordIndex, build_index
+from spacy_elmo.analysis import neighbours as building
+from spacy_elmo.analysis import neighbours as search
+from spacy_elmo.analysis.neighbours import unit_vectors
 from spacy_elmo.errors import CorpusError, ElmoError, SettingsError
+
+
+def test_the_files(index: WordIndex, embedder: ElmoEmbedder) -> None:
+    names = {"index.json", "lengths.npy", "meta.json", "offsets.npy", "sentences.txt", "vectors.npy"}
+    assert {path.name for path in index.folder.iterdir()} == names
+    vectors = np.load(index.folder / "vectors.npy")
+    assert vectors.dtype == np.float16
+    expected = np.concatenate([embedder.embed_sentence(line.split())[-1] for line in CORPUS]).astype(np.float64)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(vectors, expected, atol=1e-3)
+    assert (index.folder / "sentences.txt").read_text(encoding="utf8").splitlines() == CORPUS
+
+
+def test_a_stopped_process_leaves_nothing(
+    text: Path, tmp_path: Path, embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    build_index(text, tmp_path / "old", embedder)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "old").iterdir()}
+    monkeypatch.setattr(building, "unit_vectors", stop)
+    for folder in ("old", "new"):
+        with pytest.raises(KeyboardInterrupt):
+            build_index(text, tmp_path / folder, embedder, layer=0, replace=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["old", "text.txt"]
+    assert {path.name: path.read_bytes() for path in (tmp_path / "old").iterdir()} == before
+
+
+def test_what_is_in_the_folder(index: WordIndex, text: Path, tmp_path: Path, embedder: ElmoEmbedder) -> None:
+    with pytest.raises(CorpusError, match="has an index"):
+        build_index(text, index.folder, embedder)
+    build_index(text, index.folder, embedder, layer=0, replace=True)
+    assert WordIndex(index.folder, embedder).header.layer == 0
+    (tmp_path / "empty").mkdir()
+    build_index(text, tmp_path / "empty", embedder)
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "a.txt").touch()
+    with pytest.raises(CorpusError, match=r"holds a\.txt, and no index"):
+        build_index(text, tmp_path / "letters", embedder, replace=True)
+    with pytest.raises(CorpusError, match="a folder"):
+        build_index(text, text, embedder)
+    with pytest.raises(CorpusError, match="inside"):
+        build_index(tmp_path, tmp_path / "new", embedder)
+    assert not (tmp_path / "new").exists()
+
+
+def test_refused_settings(text: Path, tmp_path: Path, golden: Path, embedder: ElmoEmbedder) -> None:
+    for layer in (-1, embedder.options.layers, True, "top", 1.0):
+        with pytest.raises(SettingsError, match="the layer is"):
+            build_index(text, tmp_path / "i", embedder, layer=layer)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="stateful"):
+        build_index(text, tmp_path / "i", ElmoEmbedder(golden / "random_a", stateful=True))
+    with pytest.raises(ElmoError, match="no such file"):
+        build_index(tmp_path / "gone.txt", tmp_path / "i", embedder)
+    with pytest.raises(ElmoError, match="language"):
+        build_index(text, tmp_path / "i", embedder, lang="none such")
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 100])
+def test_blocks(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_BLOCK", 4 * 5 * 8)  # eight rows
+    rng = np.random.default_rng(n)
+    vectors, query = rng.normal(size=(n, 5)).astype(np.float16), rng.normal(size=5).astype(np.float32)
+    cosines = search.cosines_with(vectors, query)
+    assert cosines.dtype == np.float32
+    np.testing.assert_allclose(cosines, vectors.astype(np.float64) @ query.astype(np.float64), atol=1e-5)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    arrays(np.float32, st.integers(0, 60), elements=st.sampled_from([-1.0, -0.5, 0.0, 0.25, 0.5, 1.0])),
+    st.integers(1, 5),
+)
+def test_order(numbers: np.ndarray, first: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_FIRST", first)
+        expected = sorted(range(len(numbers)), key=lambda i: (-numbers[i], i))
+        assert list(search.best_first(numbers)) == expected
+
+
+@pytest.mark.parametrize("size", [1e-6, 0.01, 1.0, 500.0])
+def test_vectors_of_any_length_and_zeros(size: float) -> None:
+    directions = np.array([[0.6, 0.8], [1.0, 0.0], [-0.8, 0.6]], np.float32)
+    layers = np.zeros((3, 4, 2), np.float32)
+    layers[1, :3] = size * directions
+    layers[2, :3] = 2 * size * directions[::-1]
+    np.testing.assert_allclose(unit_vectors(layers, 1), [*directions, [0, 0]], atol=1e-6)
+    sums = directions.astype(np.float64) + 2 * directions[::-1]
+    expected = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+    np.testing.assert_allclose(unit_vectors(layers, "mix"), [*expected, [0, 0]], atol=1e-6)
+
 
 QUERY = "She saw the bank of the bank ."
 CLOSE = 1e-3  # the vectors on disk are float16

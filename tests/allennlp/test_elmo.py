@@ -1,0 +1,910 @@
+"""The AllenNLP-compatible module: its values and returns."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from allennlp_state import allennlp_state
+from bilm_cases import bilm_of, drawn_options, random_datasets, run, seeds, sentence_lists
+from elmo_cases import SENTENCES, TOP, close, places
+from golden_files import GOLDEN_NAMES, Golden, bilm_in, datasets_in, read_golden, tiny_batches
+from hypothesis import given, settings
+from numpy_bilm import NumpyBiLM
+from torch import Tensor, nn
+from torch.nn.utils import parametrizations, parametrize
+
+from spacy_elmo import Elmo, batch_to_ids
+from spacy_elmo.allennlp.elmo import from_allennlp
+from spacy_elmo.errors import ElmoError, SettingsError
+from spacy_elmo.formats import BiLMOptions, words_to_ids
+
+
+@pytest.fixture(scope="module", params=GOLDEN_NAMES)
+def reference(request: pytest.FixtureRequest, golden: Path) -> tuple[Golden, tuple[Path, Path]]:
+    folder = golden / request.param
+    return read_golden(folder), (folder / "options.json", folder / "weights.hdf5")
+
+
+@pytest.fixture(scope="module")
+def files(golden: Path) -> tuple[Path, Path]:
+    return golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5"
+
+
+def test_the_snippet_of_its_users(files: tuple[Path, Path]) -> None:
+    options_file, weight_file = map(str, files)
+    elmo = Elmo(options_file, weight_file, 2, dropout=0)
+    sentences = [["First", "sentence", "."], ["Another", "."]]
+    character_ids = batch_to_ids(sentences)
+    embeddings = elmo(character_ids)
+    assert [tuple(x.shape) for x in embeddings["elmo_representations"]] == [(2, 3, 32)] * 2
+    assert embeddings["mask"].tolist() == [[True, True, True], [True, True, False]]
+    assert elmo.get_output_dim() == 32
+    assert not embeddings["elmo_representations"][0][1, 2].any()
+
+
+@pytest.mark.parametrize("mix", ["plain", "uniform", "layer_norm"])
+def test_mixes(reference: tuple[Golden, tuple[Path, Path]], mix: str) -> None:
+    golden, files = reference
+    attributes = golden.attributes[f"mix/{mix}"]
+    parameters = [float(x) for x in attributes["scalar_parameters"]]
+    elmo = Elmo(*files, 1, dropout=0, do_layer_norm=mix == "layer_norm", scalar_mix_parameters=parameters)
+    elmo.scalar_mix_0.gamma.data.fill_(float(np.ravel(attributes["gamma"])[0]))  # type: ignore[union-attr]
+    output = elmo(batch_to_ids(golden.sentences))
+    expected = golden.expected[f"mix/{mix}"]
+    for row, words in enumerate(golden.sentences):
+        close(output["elmo_representations"][0][row, : len(words)], expected[row, : len(words)])
+        assert output["mask"][row].sum() == len(words)
+
+
+def test_zero_state_is_the_default(reference: tuple[Golden, tuple[Path, Path]]) -> None:
+    golden, files = reference
+    elmo = Elmo(*files, 1, dropout=0)
+    for _ in range(2):
+        for i, words in enumerate(golden.sentences):
+            got = elmo(batch_to_ids([words]))["elmo_representations"][0][0]
+            close(got, golden.expected[f"zero_state/{i}"].mean(0))
+
+
+def test_carried_state(reference: tuple[Golden, tuple[Path, Path]]) -> None:
+    golden, files = reference
+    elmo = Elmo(*files, 1, dropout=0, stateful=True)
+    for _ in range(2):
+        for number, batch in enumerate(golden.carry_batches):
+            got = elmo(batch_to_ids(batch))["elmo_representations"][0]
+            for row, words in enumerate(batch):
+                close(got[row, : len(words)], golden.expected[f"carried_state/{number}/{row}"].mean(0))
+        elmo.reset_states()
+
+
+def test_a_carried_state_has_no_gradient(files: tuple[Path, Path]) -> None:
+    """The second backward pass ends at the state: its graph was freed by the first one."""
+    elmo = Elmo(*files, 1, dropout=0, stateful=True, requires_grad=True)
+    for _ in range(2):
+        elmo(batch_to_ids(SENTENCES))["elmo_representations"][0].square().sum().backward()
+    assert [tensor.requires_grad for tensor in elmo._elmo_lstm._carried.state] == [False, False]
+
+
+def test_top_layer_of_the_original(tiny_fixture: Path) -> None:
+    elmo = Elmo(
+        tiny_fixture / "options.json",
+        tiny_fixture / "lm_weights.hdf5",
+        1,
+        dropout=0,
+        scalar_mix_parameters=TOP,
+        stateful=True,
+    )
+    for sentences, expected in tiny_batches(tiny_fixture):
+        output = elmo(batch_to_ids(sentences))
+        assert output["mask"].sum(1).tolist() == [len(words) for words in sentences]
+        for row, top in enumerate(expected):
+            if top is not None:
+                close(output["elmo_representations"][0][row, : len(sentences[row])], top, 2e-6)
+
+
+def test_token_representations_of_the_original(tiny_fixture: Path) -> None:
+    tokens = (tiny_fixture / "vocab_test.txt").read_text(encoding="utf8").strip().split("\n")
+    files = tiny_fixture / "options.json", tiny_fixture / "lm_weights.hdf5"
+    elmo = Elmo(*files, 1, dropout=0, scalar_mix_parameters=[1.0, -1e10, -1e10])
+    output = elmo(batch_to_ids([tokens[k : k + 50] for k in range(0, len(tokens), 50)]))
+    vectors = output["elmo_representations"][0][output["mask"]]
+    expected = datasets_in(tiny_fixture / "elmo_token_embeddings.hdf5")["embedding"]
+    close(vectors[:, :16], expected, 2e-6)
+    close(vectors[:, 16:], expected, 2e-6)
+
+
+def test_sentence_boundaries_can_be_kept(reference: tuple[Golden, tuple[Path, Path]]) -> None:
+    files = reference[1]
+    ids = batch_to_ids(SENTENCES)
+    kept = Elmo(*files, 2, dropout=0, keep_sentence_boundaries=True)(ids)
+    plain = Elmo(*files, 1, dropout=0)(ids)
+    assert kept["mask"].tolist() == [[True] * 5 + [False] * 4, [True] * 9]
+    x, y = kept["elmo_representations"][1], plain["elmo_representations"][0]
+    assert x.shape == (2, 9, y.shape[2])
+    close(x[0, 1:4], y[0, :3].detach())
+    close(x[1, 1:8], y[1].detach())
+    assert not x[0, 5:].any()
+    for row, position in ((0, 0), (0, 4), (1, 0), (1, 8)):
+        assert x[row, position].any()
+    four = torch.stack([ids, ids, ids], 1)
+    assert Elmo(*files, 1, keep_sentence_boundaries=True)(four)["mask"].shape == (2, 3, 9)
+
+
+def test_different_sentences_in_four_dimensions(files: tuple[Path, Path]) -> None:
+    batches = [SENTENCES, [["1", "2"], [str(k) for k in range(7)]], [[*"1234", "50", "60", "70"], ["The"]]]
+    ids = torch.stack([batch_to_ids(batch) for batch in batches], 1)
+    elmo = Elmo(*files, 1, dropout=0)
+    got = elmo(ids)["elmo_representations"][0]
+    for k, batch in enumerate(batches):
+        close(got[:, k], elmo(batch_to_ids(batch))["elmo_representations"][0].detach())
+
+
+MIX = [0.3, -0.4, 1.1, 0.0]
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(options=drawn_options(), sentences=sentence_lists, seed=seeds)
+def test_two_batches_with_the_state_carried(options: BiLMOptions, sentences: list[list[str]], seed: int) -> None:
+    datasets = random_datasets(options, seed)
+    mix = MIX[: options.layers]
+    weights = np.exp(mix) / np.exp(mix).sum()
+    vocabulary = ["pad", *dict.fromkeys(word for words in sentences[::2] for word in words)]
+    arguments = {"scalar_mix_parameters": mix, "dropout": 0.0, "vocab_to_cache": vocabulary}
+    bilm, reference = bilm_of(options, datasets).double(), NumpyBiLM(options, datasets)
+    carried, plain = (Elmo(None, None, 1, module=bilm, stateful=s, **arguments).double() for s in (True, False))
+    ids = batch_to_ids(sentences, options.max_characters)
+    longest = ids.shape[1]
+    words = torch.zeros(ids.shape[:2], dtype=torch.long)
+    for row, sentence in enumerate(sentences):  # what is not in the vocabulary has a place behind its end
+        places = [vocabulary.index(word) if word in vocabulary else len(vocabulary) for word in sentence]
+        words[row, : len(sentence)] = torch.tensor(places)
+    states = [reference.zero_state()] * len(sentences)
+    with torch.no_grad():
+        for given_words in (None, words):
+            got, fresh = (elmo(ids, given_words)["elmo_representations"][0] for elmo in (carried, plain))
+            assert got.shape == (len(sentences), longest, options.width)
+            for row, sentence in enumerate(sentences):
+                result, first = reference.run(sentence, states[row]), reference.run(sentence)
+                states[row] = result.end
+                for output, layers in ((got, result.layers), (fresh, first.layers)):
+                    expected = np.tensordot(weights, layers, 1)
+                    np.testing.assert_allclose(output[row, : len(sentence)], expected, rtol=1e-6, atol=1e-6)
+                    assert not output[row, len(sentence) :].any()
+
+
+def test_the_boundaries_are_the_words_of_that_name() -> None:
+    """As AllenNLP's token encoder has it: layer 0 of `<S>` is that of the word "<S>"; the same for `</S>`."""
+    elmo = Elmo(None, None, 1, dropout=0.0, keep_sentence_boundaries=True, scalar_mix_parameters=[1.0, -1e10, -1e10])
+    for word, place in (("<S>", 0), ("</S>", 2)):
+        vectors = elmo(batch_to_ids([[word]]))["elmo_representations"][0][0]
+        assert torch.equal(vectors[place], vectors[1])
+
+
+IDS = batch_to_ids(SENTENCES)
+
+
+def mix(elmo: nn.Module, ids: Tensor = IDS) -> Tensor:
+    result: Tensor = elmo(ids)["elmo_representations"][0]
+    return result
+
+
+def gradients(elmo: nn.Module) -> dict[str, Tensor]:
+    mix(elmo).double().square().sum().backward()
+    return {name: parameter.grad.double() for name, parameter in elmo.named_parameters() if parameter.grad is not None}
+
+
+# The error of a product is that of its rounded factors, about 2^-9 or 2^-12; three layers add up.
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.bfloat16, 0.03), (torch.float16, 0.004), (torch.float64, 1e-5)])
+@pytest.mark.usefixtures("cell")
+def test_other_types(files: tuple[Path, Path], dtype: torch.dtype, bound: float) -> None:
+    exact = Elmo(*files, 1, requires_grad=True, dropout=0).double()
+    elmo = Elmo(*files, 1, requires_grad=True, dropout=0).to(dtype)
+    result, wanted = mix(elmo).detach(), mix(exact).detach()
+    assert result.dtype == dtype
+    assert float((result.double() - wanted).norm() / wanted.norm()) <= bound
+    expected, got = gradients(exact), gradients(elmo)
+    assert got.keys() == expected.keys()
+    for name, gradient in got.items():
+        # a maximum of the convolutions can be at another position, so that single values differ more
+        assert torch.cosine_similarity(gradient.flatten(), expected[name].flatten(), 0) > 1 - 2 * bound, name
+
+
+@pytest.mark.parametrize("default", [torch.float64, torch.bfloat16])
+def test_another_default_type(files: tuple[Path, Path], default: torch.dtype) -> None:
+    expected = mix(Elmo(*files, 1, dropout=0))
+    torch.set_default_dtype(default)
+    try:
+        got = mix(Elmo(*files, 1, dropout=0))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert got.dtype == torch.promote_types(default, torch.float32)
+    close(got.float(), expected.detach())
+
+
+def test_a_module_of_another_type(golden: Path, files: tuple[Path, Path]) -> None:
+    elmo = Elmo(None, None, 1, dropout=0, module=bilm_in(golden / "random_a").double())
+    assert mix(elmo).dtype == torch.float64
+    close(mix(elmo).float(), mix(Elmo(*files, 1, dropout=0)).detach())
+
+
+def test_autocast_rounds_nothing(files: tuple[Path, Path]) -> None:
+    elmo = Elmo(*files, 1, dropout=0)
+    with torch.autocast("cpu", torch.bfloat16):
+        got = mix(elmo)
+    assert torch.equal(got, mix(elmo))
+
+
+def test_functional_calls(files: tuple[Path, Path]) -> None:
+    elmo = Elmo(*files, 1, requires_grad=True, dropout=0)
+    expected = mix(elmo).detach()
+    given = {name: parameter.detach().clone().requires_grad_() for name, parameter in elmo.named_parameters()}
+    with torch.no_grad():
+        for parameter in elmo.parameters():
+            parameter.zero_()
+    got = torch.func.functional_call(elmo, given, (IDS,))["elmo_representations"][0]
+    assert torch.equal(got, expected)
+    got.square().sum().backward()
+    for name, gradient in gradients(Elmo(*files, 1, requires_grad=True, dropout=0)).items():
+        assert torch.allclose(given[name].grad.double(), gradient, rtol=1e-4, atol=1e-5), name  # type: ignore[union-attr]
+
+
+class Same(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.clone()
+
+
+def test_parametrizations(files: tuple[Path, Path]) -> None:
+    elmo = Elmo(*files, 1, dropout=0)
+    expected = mix(elmo).detach()
+    for module in list(elmo.modules()):
+        if isinstance(module, nn.Conv1d):
+            parametrizations.weight_norm(module)
+        elif not parametrize.is_parametrized(module):
+            for name, _ in list(module.named_parameters(recurse=False)):
+                parametrize.register_parametrization(module, name, Same())
+    close(mix(elmo), expected)
+
+
+class Adapted(nn.Module):
+    """A linear layer with an adapter, as LoRA adds them: `weight` is that of the layer inside."""
+
+    def __init__(self, inside: nn.Linear) -> None:
+        super().__init__()
+        self.inside, self.weight, self.bias = inside, inside.weight, inside.bias
+        self.added = nn.Parameter(torch.ones(inside.out_features))
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.inside(x) + self.added
+        return result
+
+
+def parts_of_highway(elmo: nn.Module) -> list[tuple[nn.Module, str]]:
+    encoder = elmo.get_submodule("_elmo_lstm.bilm.char_cnn")
+    return [(encoder, "projection"), (encoder.get_submodule("highways.0"), "carry")]
+
+
+@pytest.mark.parametrize("part", [0, 1], ids=["projection", "carry"])
+def test_a_layer_that_was_replaced_is_called(files: tuple[Path, Path], part: int) -> None:
+    elmo, other = Elmo(*files, 1, dropout=0), Elmo(*files, 1, dropout=0)
+    module, name = parts_of_highway(elmo)[part]
+    setattr(module, name, Adapted(module.get_submodule(name)))  # type: ignore[arg-type]
+    module, name = parts_of_highway(other)[part]
+    with torch.no_grad():
+        module.get_parameter(f"{name}.bias").add_(1)
+    close(mix(elmo), mix(other).detach())
+    mix(elmo).square().sum().backward()
+    assert parts_of_highway(elmo)[part][0].get_parameter(f"{name}.added").grad is not None
+
+
+def test_hooks_of_linear_layers(files: tuple[Path, Path]) -> None:
+    elmo, called = Elmo(*files, 1, dropout=0), []
+    for module, name in parts_of_highway(elmo):
+        module.get_submodule(name).register_forward_hook(lambda *_, name=name: called.append(name))  # type: ignore[misc]
+    mix(elmo)
+    assert sorted(called) == ["carry", "projection"]
+
+
+@pytest.mark.parametrize("vocabulary", [None, ["pad", "The", "ELMo"]])
+def test_weights_loaded_into_empty_memory(files: tuple[Path, Path], vocabulary: list[str] | None) -> None:
+    words = None if vocabulary is None else places(SENTENCES, vocabulary)
+    elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=vocabulary)
+    state, expected = elmo.state_dict(), elmo(IDS, words)["elmo_representations"][0].detach()
+    loaded = elmo.to("meta").to_empty(device="cpu")
+    with torch.no_grad():
+        for tensor in [*loaded.parameters(), *loaded.buffers()]:
+            tensor.fill_(300)  # what to_empty leaves there can be anything
+    loaded.load_state_dict(state)
+    assert torch.equal(loaded(IDS, words)["elmo_representations"][0], expected)
+
+
+class First(nn.Module):
+    """A model that returns a tensor, as a trace needs."""
+
+    def __init__(self, elmo: Elmo) -> None:
+        super().__init__()
+        self.elmo = elmo
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return mix(self.elmo, ids)
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*is deprecated:DeprecationWarning")
+def test_a_trace_is_refused(files: tuple[Path, Path]) -> None:
+    with torch.no_grad(), pytest.raises(ElmoError, match=r"torch\.jit\.trace can't record"):
+        torch.jit.trace(First(Elmo(*files, 1, dropout=0)), (IDS,))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # those that the compiler causes inside torch
+@pytest.mark.parametrize("left_out", [False, True])
+def test_compile(files: tuple[Path, Path], left_out: bool) -> None:
+    elmo = Elmo(*files, 1, requires_grad=True, dropout=0)
+    expected, wanted = mix(elmo).detach(), gradients(elmo)
+    elmo.zero_grad()
+    torch.compiler.reset()
+    if left_out:
+        elmo.forward = torch.compiler.disable(elmo.forward)  # type: ignore[method-assign]
+    got = torch.compile(First(elmo), backend="eager")(IDS)
+    assert torch.equal(got, expected)
+    got.double().square().sum().backward()
+    for name, parameter in elmo.named_parameters():
+        assert torch.equal(parameter.grad.double(), wanted[name]), name  # type: ignore[union-attr]
+
+
+ONE_WORD = batch_to_ids([["a"]])
+
+
+@pytest.mark.parametrize("requires_grad", [True, False])
+@pytest.mark.parametrize("cached", [True, False])
+def test_requires_grad(files: tuple[Path, Path], requires_grad: bool, cached: bool) -> None:
+    vocabulary = ["pad", *"abc"]
+    elmo = Elmo(*files, 1, requires_grad=requires_grad and not cached, vocab_to_cache=vocabulary if cached else None)
+    if cached and requires_grad:
+        elmo.requires_grad_()  # the argument is refused
+    sentences = [["a", "b", "other"], ["c"]]
+    words = places(sentences, vocabulary) if cached else None
+    elmo(batch_to_ids(sentences), words)["elmo_representations"][0].square().sum().backward()
+    gradients = {name: parameter.grad for name, parameter in elmo.named_parameters()}
+    assert all((gradients[name] is not None) == requires_grad for name in gradients if "_elmo_lstm" in name)
+    assert all(gradients[f"scalar_mix_0.{name}"] is not None for name in ("w", "gamma"))
+    if cached and requires_grad:  # the same as without a vocabulary
+        other = Elmo(*files, 1, requires_grad=True, dropout=0)
+        elmo.zero_grad()
+        for module, given in ((elmo.eval(), words), (other, None)):
+            module(batch_to_ids(sentences), given)["elmo_representations"][0].square().sum().backward()
+        for (name, a), (_, b) in zip(elmo.named_parameters(), other.named_parameters()):
+            assert torch.allclose(a.grad, b.grad, rtol=1e-4, atol=1e-5), name  # type: ignore[arg-type]
+
+
+def test_given_mix_parameters_are_not_trained(files: tuple[Path, Path]) -> None:
+    elmo = Elmo(*files, 2, dropout=0, scalar_mix_parameters=TOP)
+    assert not any(parameter.requires_grad for parameter in elmo.parameters())
+    ids = batch_to_ids(SENTENCES)
+    top = run(bilm_in(files[0].parent), SENTENCES)[0]
+    for mixed in elmo(ids)["elmo_representations"]:
+        close(mixed[1], top[1][-1])
+
+
+class Theirs(nn.Module):
+    """A module with AllenNLP's interface."""
+
+    num_layers = 2
+
+    def get_output_dim(self) -> int:
+        return 4
+
+    def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, object]:
+        batch, tokens = inputs.shape[:2]
+        ones = torch.ones(batch, tokens + 2, 4)
+        mask = torch.ones(batch, tokens + 2, dtype=torch.long)
+        mask[0, -1] = 0
+        return {"activations": [ones, 3 * ones.masked_fill(mask[..., None] == 0, float("nan"))], "mask": mask}
+
+
+def test_module(files: tuple[Path, Path]) -> None:
+    ids = batch_to_ids(SENTENCES)
+    elmo = Elmo(None, None, 2, dropout=0.0, module=bilm_in(files[0].parent))
+    close(elmo(ids)["elmo_representations"][1], Elmo(*files, 1, dropout=0)(ids)["elmo_representations"][0].detach())
+    other = Elmo(None, None, 1, dropout=0.0, module=Theirs())
+    assert other.get_output_dim() == 4
+    output = other(torch.ones(2, 3, 50, dtype=torch.long))
+    assert output["mask"].tolist() == [[True, True, False], [True] * 3]
+    close(output["elmo_representations"][0], np.array([[2, 2, 0], [2, 2, 2]])[..., None].repeat(4, 2))
+
+
+def test_the_embedded_biLM() -> None:
+    assert Elmo(None, None, 1).get_output_dim() == 256
+
+
+def test_dropout_in_training_alone(files: tuple[Path, Path]) -> None:
+    elmo, ids = Elmo(*files, 1, dropout=0.5), batch_to_ids(SENTENCES)
+    share = float((elmo(ids)["elmo_representations"][0][1] == 0).float().mean())
+    assert 0.3 < share < 0.7
+    elmo.eval()
+    assert torch.equal(elmo(ids)["elmo_representations"][0], elmo(ids)["elmo_representations"][0])
+
+
+def test_dropout_of_everything(files: tuple[Path, Path]) -> None:
+    """AllenNLP passes the share to torch.nn.Dropout, which accepts 1."""
+    assert not Elmo(*files, 1, dropout=1)(batch_to_ids(SENTENCES))["elmo_representations"][0].any()
+
+
+def test_requires_grad_is_ignored_with_a_module(files: tuple[Path, Path]) -> None:
+    """In AllenNLP it is an argument of the biLM that is made from files, so a vocabulary is no reason to refuse it."""
+    bilm = bilm_in(files[0].parent).requires_grad_(False)
+    elmo = Elmo(None, None, 1, requires_grad=True, dropout=0, vocab_to_cache=["pad", "The"], module=bilm)
+    assert not any(parameter.requires_grad for parameter in bilm.parameters())
+    expected = Elmo(*files, 1, dropout=0)(batch_to_ids(SENTENCES))["elmo_representations"][0].detach()
+    close(elmo(batch_to_ids(SENTENCES), places(SENTENCES, ["pad", "The"]))["elmo_representations"][0], expected)
+
+
+def test_copies_and_precision(files: tuple[Path, Path]) -> None:
+    elmo, ids = Elmo(*files, 1, dropout=0, stateful=True, vocab_to_cache=["pad", "The"]), batch_to_ids(SENTENCES)
+    first = elmo(ids)["elmo_representations"][0].detach()
+    for other in (copy.deepcopy(elmo), pickle.loads(pickle.dumps(elmo))):
+        other.reset_states()
+        close(other(ids)["elmo_representations"][0], first)
+    carried = elmo.double()(ids)["elmo_representations"][0]
+    assert carried.dtype == torch.float64
+    assert not torch.allclose(carried.float(), first)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "shape"), [([], (0, 0)), ([[]], (1, 0)), ([[], []], (2, 0)), ([["a"], []], (2, 1))]
+)
+def test_empty_batches_and_sentences(
+    files: tuple[Path, Path], sentences: list[list[str]], shape: tuple[int, int]
+) -> None:
+    for vocabulary in (None, ["pad", "a"]):
+        ids = batch_to_ids(sentences)
+        assert ids.shape == (*shape, 50)
+        words = None if vocabulary is None else torch.tensor([[1], [0]])[: shape[0], : shape[1]]
+        output = Elmo(*files, 1, dropout=0, vocab_to_cache=vocabulary)(ids, words)
+        assert output["elmo_representations"][0].shape == (*shape, 32)
+        assert output["mask"].tolist() == [[bool(words)] * shape[1] for words in sentences]
+
+
+def test_odd_words_have_the_originals_ids() -> None:
+    ids = batch_to_ids([["", "a\ud800b", "<S>", "x" * 60]])
+    assert ids.dtype == torch.int64
+    assert ids[0, 0, :3].tolist() == [259, 260, 261]
+    assert torch.equal(ids[0, 1], batch_to_ids([["ab"]])[0, 0])  # a lone surrogate has no bytes
+    assert torch.equal(ids[0], torch.from_numpy(words_to_ids(["", "ab", "<S>", "x" * 48])))
+
+
+VOCABULARY = {"vocab_to_cache": ["pad", "a"]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "message"),
+    [
+        ({}, [[["a", "b"]]], "inputs is list. Expected a tensor"),
+        ({}, [ONE_WORD.float()], "inputs is a tensor of float32"),
+        ({}, [ONE_WORD > 0], "inputs is a tensor of bool"),
+        ({}, [ONE_WORD.to(torch.complex64)], "inputs is a tensor of complex64"),
+        ({}, [ONE_WORD[0]], r"inputs has shape \(1, 50\)"),
+        ({}, [ONE_WORD[:, :, :20]], r"has 20 characters a word.*max_characters=50"),
+        ({}, [ONE_WORD + 100], "inputs holds 361"),
+        (
+            {},
+            [ONE_WORD.masked_fill(ONE_WORD == 261, 262)],
+            "inputs holds 262",
+        ),  # 261, the padding of a word, is the highest id
+        ({}, [ONE_WORD - 1000], "inputs holds -"),
+        ({}, [ONE_WORD.to("meta")], r"inputs is on meta, but the biLM is on cpu.*inputs.to\('cpu'\)"),
+        ({}, [batch_to_ids([["a", "b"], ["c"]]).flip(1)], "Sentence 1 of inputs has a word after padding"),
+        (
+            VOCABULARY,
+            [ONE_WORD.expand(2, 3, 50), torch.tensor([[1, 0, 0], [1, 0, 1]])],
+            "Sentence 1 of word_inputs has a",
+        ),
+        (VOCABULARY, [ONE_WORD, torch.ones(1, 2, dtype=torch.long)], r"word_inputs has shape \(1, 2\)"),
+        (VOCABULARY, [ONE_WORD, torch.tensor([[-1]])], "word_inputs holds -1"),
+        (
+            VOCABULARY,
+            [ONE_WORD * 0, torch.tensor([[7]])],
+            "word_inputs holds 7, but vocab_to_cache has 2 words",
+        ),
+        (VOCABULARY, [ONE_WORD, torch.ones(1, 1)], "word_inputs is a tensor of float32"),
+        (VOCABULARY, [torch.ones(2).long(), torch.ones(2).long()], r"inputs has shape \(2,\)"),
+    ],
+)
+def test_tensors_that_can_not_be_used(
+    files: tuple[Path, Path], settings: dict[str, list[str]], arguments: list[object], message: str
+) -> None:
+    with pytest.raises(ElmoError, match=message):
+        Elmo(*files, 1, **settings)(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_output_representations": 0}, "num_output_representations is 0"),
+        ({"num_output_representations": "2"}, "num_output_representations is '2'"),
+        ({"dropout": 1.5}, "dropout is 1.5"),
+        ({"dropout": -0.1}, "dropout is -0.1"),
+        ({"dropout": "0.5"}, "dropout is '0.5'"),
+        ({"dropout": None}, "dropout is None"),
+        ({"scalar_mix_parameters": [1.0]}, "has 1 values. Expected 3"),
+        ({"scalar_mix_parameters": 3.0}, "scalar_mix_parameters are 3.0. Expected finite numbers"),
+        ({"scalar_mix_parameters": "abc"}, "scalar_mix_parameters are 'abc'"),
+        ({"scalar_mix_parameters": [None, 1, 1]}, r"scalar_mix_parameters are \[None, 1, 1\]"),
+        ({"scalar_mix_parameters": [float("nan"), 1, 1]}, r"scalar_mix_parameters are \[nan, 1, 1\]"),
+        ({"vocab_to_cache": "words"}, "vocab_to_cache is 'words'"),
+        ({"vocab_to_cache": ()}, "vocab_to_cache is"),
+        ({"vocab_to_cache": ["pad"], "requires_grad": True}, "requires_grad is true together with vocab_to_cache"),
+        ({"module": Theirs()}, "together with module"),
+        ({"weight_file": None}, "options_file is set, but weight_file is not"),
+        ({"options_file": b"options.json"}, "b'options.json' is no path.*fsdecode.*The setting options_file"),
+        ({"options_file": {"lstm": {}}}, "is no path. Expected text or a pathlib"),
+        ({"weight_file": 3}, "3 is no path.*The setting weight_file"),
+        ({"options_file": "https://example.org/o.json"}, "spacy elmo download https://example.org/o.json"),
+    ],
+)
+def test_settings_that_can_not_be_used(files: tuple[Path, Path], arguments: dict[str, object], message: str) -> None:
+    given = {"options_file": files[0], "weight_file": files[1], "num_output_representations": 1} | arguments
+    with pytest.raises(ElmoError, match=message):
+        Elmo(**given)  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy(files: tuple[Path, Path]) -> None:
+    elmo = Elmo(*files, np.int64(2), dropout=np.float32(0.5))
+    assert len(elmo.eval()(batch_to_ids([["a"]], np.int64(50)))["elmo_representations"]) == 2
+    assert type(elmo.num_output_representations) is int
+
+
+def test_modules_that_can_not_carry_a_state_or_a_vocabulary() -> None:
+    for setting in ({"stateful": True}, {"vocab_to_cache": ["pad"]}):
+        with pytest.raises(ElmoError, match="not a BiLM of this package"):
+            Elmo(None, None, 1, module=Theirs(), **setting)  # type: ignore[arg-type]
+
+
+def test_a_text_is_not_taken_for_words() -> None:
+    with pytest.raises(ElmoError, match="a sentence is the string 'The river'"):
+        batch_to_ids(["The river"])
+
+
+def test_sentences_and_words_can_be_any_iterables() -> None:
+    expected = batch_to_ids([["The", "river"], ["a"]])
+    assert torch.equal(batch_to_ids(iter([map(str, ["The", "river"]), ("a",)])), expected)
+    assert torch.equal(batch_to_ids([np.array(["The", "river"]), {"a": 1}]), expected)
+
+
+class Params(MutableMapping[str, Any]):
+    """AllenNLP's Params in short: a mapping that is not a dict."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self.params = params
+
+    def __getitem__(self, key: str) -> Any:
+        return self.params[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.params[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.params[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.params)
+
+    def __len__(self) -> int:
+        return len(self.params)
+
+
+@pytest.fixture
+def parameters(golden: Path) -> dict[str, Any]:
+    folder = golden / "random_a"
+    return {"options_file": str(folder / "options.json"), "weight_file": folder / "weights.hdf5"}
+
+
+@pytest.mark.parametrize("mapping", [dict, Params])
+def test_from_params(parameters: dict[str, Any], mapping: Any) -> None:
+    settings = {
+        "num_output_representations": 2,
+        "requires_grad": True,
+        "do_layer_norm": True,
+        "dropout": 0,
+        "keep_sentence_boundaries": True,
+        "scalar_mix_parameters": [0.5, 0.0, -1.0],
+        "vocab_to_cache": None,
+    }
+    params = mapping(parameters | settings)
+    made, same = Elmo.from_params(params), Elmo(**parameters, **settings)
+    assert dict(params) == parameters | settings
+    assert all(parameter.requires_grad for parameter in made._elmo_lstm.parameters())
+    ids = batch_to_ids(SENTENCES)
+    for got, expected in zip(*(elmo(ids)["elmo_representations"] for elmo in (made, same)), strict=True):
+        assert torch.equal(got, expected)
+        assert got.shape[1] == max(map(len, SENTENCES)) + 2
+
+
+def test_from_params_with_a_module(parameters: dict[str, Any]) -> None:
+    module = Elmo(**parameters, num_output_representations=1)._elmo_lstm.bilm
+    params = {"options_file": None, "weight_file": None, "num_output_representations": 1}
+    assert Elmo.from_params(params, module=module)._elmo_lstm.bilm is module
+
+
+def test_a_number_is_a_bool_as_in_allennlp(parameters: dict[str, Any]) -> None:
+    made = Elmo.from_params({**parameters, "num_output_representations": 1, "requires_grad": 2})
+    assert all(parameter.requires_grad is True for parameter in made._elmo_lstm.parameters())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_outputs": 1}, "'num_outputs', which is unknown. Expected some of: options_file, weight_file"),
+        ({"num_output_representations": ...}, "lack num_output_representations"),
+        ({"options_file": ...}, "lack options_file. Set it, or set it to null for the embedded biLM"),
+        ({"num_output_representations": "1"}, "num_output_representations of Elmo is '1'. Expected a whole number"),
+        ({"requires_grad": "true"}, "requires_grad of Elmo is 'true'. Expected true or false"),
+        ({"dropout": "0.5"}, "dropout of Elmo is '0.5'. Expected a number"),
+        ({"dropout": None}, "dropout of Elmo is None"),
+        ({"vocab_to_cache": "word"}, "vocab_to_cache of Elmo is 'word'. Expected a list of words"),
+        ({"vocab_to_cache": ["pad", 1]}, "vocab_to_cache of Elmo is .*Expected a list of words"),
+        ({"vocab_to_cache": 3}, "vocab_to_cache of Elmo is 3. Expected a list of words"),
+        ({"scalar_mix_parameters": ["0", "0", "0"]}, "scalar_mix_parameters of Elmo is .*Expected a list of numbers"),
+        ({"scalar_mix_parameters": [0.0]}, "scalar_mix_parameters has 1 values. Expected 3"),
+        ({"module": {"type": "x"}}, "module of Elmo is .*Expected it as an argument of from_params"),
+        ({"options_file": 3}, "options_file of Elmo is 3. Expected a path"),
+    ],
+)
+def test_params_that_can_not_be_used(parameters: dict[str, Any], changes: dict[str, Any], message: str) -> None:
+    given = parameters | {"num_output_representations": 1} | changes
+    with pytest.raises(SettingsError, match=message):
+        Elmo.from_params({name: value for name, value in given.items() if value is not ...})
+
+
+def test_params_that_are_no_mapping() -> None:
+    with pytest.raises(SettingsError, match="Expected a mapping"):
+        Elmo.from_params(["options_file"])  # type: ignore[arg-type]
+
+
+def test_scalar_mixes(parameters: dict[str, Any]) -> None:
+    """A list in AllenNLP, whose items are also modules of these names."""
+    elmo = Elmo(**parameters, num_output_representations=3)
+    assert elmo._scalar_mixes == [elmo.scalar_mix_0, elmo.scalar_mix_1, elmo.scalar_mix_2]
+    assert all(isinstance(mix, nn.Module) for mix in elmo._scalar_mixes)
+    names = [name for name in elmo.state_dict() if "mix" in name]
+    assert names == [f"scalar_mix_{k}.{name}" for k in range(3) for name in ("w", "gamma")]
+
+
+def test_reset_states_as_its_users_write_it(parameters: dict[str, Any]) -> None:
+    """The test test_elmo_4D_input of AllenNLP: row k of a tensor with four axes is the batch k from the zero state."""
+    elmo = Elmo(**parameters, num_output_representations=1, dropout=0, stateful=True)
+    batches = [[["The", "sentence", "."]], [["1", "2", "3"]], [["50", "60", "The"]]]
+    ids = [batch_to_ids(batch) for batch in batches]
+    together = elmo(torch.stack(ids, 1))["elmo_representations"][0]
+    for k, batch_ids in enumerate(ids):
+        elmo._elmo_lstm._elmo_lstm.reset_states()
+        close(elmo(batch_ids)["elmo_representations"][0], together[:, k].detach())
+    assert sum("_elmo_lstm._elmo_lstm" in name for name in elmo.state_dict()) == 0
+
+
+def test_some_rows_go_on(parameters: dict[str, Any]) -> None:
+    """AllenNLP's _EncoderBase.reset_states: `new_state = ~mask * old_state` for each row."""
+    elmo = Elmo(**parameters, num_output_representations=1, dropout=0, stateful=True)
+    ids = batch_to_ids([["The", "sentence"], ["ELMo", "helps"]])
+    first = elmo(ids)["elmo_representations"][0].detach()
+    second = elmo(ids)["elmo_representations"][0].detach()
+    assert not torch.allclose(first, second, atol=1e-4)
+    elmo.reset_states()
+    elmo(ids)
+    elmo._elmo_lstm._elmo_lstm.reset_states(torch.tensor([True, False]))
+    got = elmo(ids)["elmo_representations"][0]
+    close(got[0], first[0])
+    close(got[1], second[1])
+    with pytest.raises(ElmoError, match=r"has shape \(3,\). Expected a tensor of shape \(2,\)"):
+        elmo._elmo_lstm.reset_states(torch.ones(3, dtype=torch.bool))
+    with pytest.raises(ElmoError, match=r"has type list. Expected a tensor of shape \(2,\)"):
+        elmo._elmo_lstm.reset_states([True, False])  # type: ignore[arg-type]
+
+
+OTHER_SENTENCES = [["We", "sat", "on", "the", "bank", "."], ["naïve", "東京"]]
+
+
+def files_of(golden: Path, name: str) -> tuple[Path, Path]:
+    return golden / name / "options.json", golden / name / "weights.hdf5"
+
+
+def scrambled(golden: Path, name: str, outputs: int = 2) -> Elmo:
+    """An Elmo of the right sizes with other weights."""
+    elmo = Elmo(*files_of(golden, name), outputs, dropout=0.0)
+    with torch.no_grad():
+        for parameter in elmo.parameters():
+            parameter.add_(torch.rand_like(parameter))
+    return elmo
+
+
+@pytest.mark.parametrize("name", GOLDEN_NAMES)
+@pytest.mark.parametrize("prefix", ["", "embedder.elmo."])
+def test_allennlps_state(golden: Path, name: str, prefix: str) -> None:
+    layers = 3 if name == "random_a" else 4
+    mixes = [[0.5, -1.0, 2.0, 0.1][:layers], [0.0] * layers]
+    theirs = allennlp_state(datasets_in(golden / name / "weights.hdf5"), mixes, gamma=1.5)
+    elmo = scrambled(golden, name)
+    module = nn.ModuleDict({"embedder": nn.ModuleDict({"elmo": elmo})}) if prefix else elmo
+    state = {prefix + key: tensor for key, tensor in theirs.items()}
+    keys = list(state)
+    result = module.load_state_dict(state)
+    assert not result.missing_keys
+    assert not result.unexpected_keys
+    assert list(state) == keys  # the user's dict is as it was
+    expected = Elmo(*files_of(golden, name), 1, dropout=0.0, scalar_mix_parameters=mixes[0])
+    ids = batch_to_ids(OTHER_SENTENCES)
+    with torch.no_grad():
+        got, plain = elmo(ids)["elmo_representations"], expected(ids)["elmo_representations"][0]
+    torch.testing.assert_close(got[0], 1.5 * plain, rtol=0, atol=1e-5)
+    uniform = Elmo(*files_of(golden, name), 1, dropout=0.0)(ids)["elmo_representations"][0]
+    torch.testing.assert_close(got[1], 1.5 * uniform, rtol=0, atol=1e-5)
+
+
+def test_with_their_word_embedding_and_boundary_buffers(golden: Path) -> None:
+    theirs = allennlp_state(datasets_in(golden / "random_a" / "weights.hdf5"), [[0.0] * 3] * 2)
+    theirs["_elmo_lstm._word_embedding.weight"] = torch.zeros(7, 16)
+    theirs["_elmo_lstm._token_embedder._beginning_of_sentence_characters"] = torch.zeros(50)
+    theirs["_elmo_lstm._token_embedder._end_of_sentence_characters"] = torch.zeros(50)
+    elmo = Elmo(*files_of(golden, "random_a"), 2, vocab_to_cache=["pad", "We", "bank"])
+    elmo.load_state_dict(theirs)
+
+
+def test_what_does_not_fit_is_named(golden: Path) -> None:
+    theirs = allennlp_state(datasets_in(golden / "random_a" / "weights.hdf5"), [[0.0] * 3] * 2)
+    elmo = scrambled(golden, "random_a")
+    missing = {key: tensor for key, tensor in theirs.items() if "char_conv_1.bias" not in key}
+    with pytest.raises(RuntimeError, match=r"Missing key.*_elmo_lstm\.bilm\.char_cnn\.convolutions\.1\.bias"):
+        elmo.load_state_dict(missing)
+    one_direction = {key: tensor for key, tensor in theirs.items() if "backward_layer_0.input" not in key}
+    with pytest.raises(RuntimeError, match=r"forward_layer_0\.input_linearity\.weight"):
+        elmo.load_state_dict(one_direction)
+    for part in ("input_linearity.weight", "state_linearity.bias", "state_projection.weight"):
+        name = f"_elmo_lstm._elmo_lstm.backward_layer_0.{part}"
+        with pytest.raises(RuntimeError, match=rf"(?s)Error\(s\) in loading.*backward_layer_0\.{part}"):
+            elmo.load_state_dict(theirs | {name: theirs[name][..., :-4]})
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        elmo.load_state_dict(theirs | {"scalar_mix_0.scalar_parameters.3": torch.zeros(1)})
+    with pytest.raises(RuntimeError, match=r"Unexpected key.*other"):
+        elmo.load_state_dict(theirs | {"other": torch.zeros(1)})
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        scrambled(golden, "random_b").load_state_dict(theirs, strict=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (7, 3), (2, 2, 2)])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "_elmo_lstm._elmo_lstm.{}_layer_0.input_linearity.weight",
+        "_elmo_lstm._elmo_lstm.{}_layer_1.state_linearity.bias",
+        "_elmo_lstm._elmo_lstm.{}_layer_1.state_projection.weight",
+        "_elmo_lstm._token_embedder._highways._layers.0.weight",
+        "_elmo_lstm._token_embedder._highways._layers.1.bias",
+        "_elmo_lstm._token_embedder._projection.weight",
+        "_elmo_lstm._token_embedder._char_embedding_weights",
+        "scalar_mix_0.scalar_parameters.1",
+        "scalar_mix_1.gamma",
+    ],
+)
+def test_misshapen_tensors_are_torchs_errors(golden: Path, part: str, shape: tuple[int, ...]) -> None:
+    theirs = allennlp_state(datasets_in(golden / "random_a" / "weights.hdf5"), [[0.0] * 3] * 2)
+    wrong = {part.format(direction): torch.zeros(shape) for direction in ("forward", "backward")}
+    assert set(wrong) <= set(theirs)
+    if part.startswith("scalar_mix") and shape == ():
+        return  # one value is one value
+    with pytest.raises(RuntimeError, match=r"Error\(s\) in loading state_dict for Elmo"):
+        scrambled(golden, "random_a").load_state_dict(theirs | wrong)
+
+
+def test_a_gap_in_a_mix_is_not_closed(golden: Path) -> None:
+    theirs = allennlp_state(datasets_in(golden / "random_a" / "weights.hdf5"), [[0.0] * 3] * 2)
+    del theirs["scalar_mix_1.scalar_parameters.1"]
+    with pytest.raises(RuntimeError, match=r"Missing key.*scalar_mix_1\.w"):
+        scrambled(golden, "random_a").load_state_dict(theirs | {"scalar_mix_1.scalar_parameters.2": torch.zeros(2)})
+
+
+def test_many_layers_in_any_order() -> None:
+    """The numbers in the names are numbers: layer 2 comes before layer 10."""
+    state = {f"m.scalar_mix_0.scalar_parameters.{k}": torch.tensor([float(k)]) for k in reversed(range(12))}
+    from_allennlp(state, "m.", ours_inside=True)
+    assert list(state) == ["m.scalar_mix_0.w"]
+    assert state["m.scalar_mix_0.w"].tolist() == [float(k) for k in range(12)]
+
+
+class Foreign(nn.Module):
+    """A biLM with AllenNLP's interface, and its names."""
+
+    num_layers = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._token_embedder = nn.ModuleDict({"char_conv_0": nn.Conv1d(2, 2, 1), "_projection": nn.Linear(2, 2)})
+        self._elmo_lstm = nn.ModuleDict({"forward_layer_0": nn.ModuleDict({"input_linearity": nn.Linear(2, 4)})})
+        self._word_embedding = nn.Embedding(3, 2)
+
+    def get_output_dim(self) -> int:
+        return 4
+
+
+def test_the_state_of_a_module_with_allennlps_names() -> None:
+    elmo, other = (Elmo(None, None, 2, module=Foreign()) for _ in range(2))
+    other.load_state_dict(elmo.state_dict())
+    for a, b in zip(elmo.parameters(), other.parameters(), strict=True):
+        assert torch.equal(a, b)
+    theirs = {name: tensor for name, tensor in elmo.state_dict().items() if not name.endswith(".w")}
+    theirs |= {f"scalar_mix_{k}.scalar_parameters.{j}": torch.tensor([float(j)]) for k in range(2) for j in range(3)}
+    other.load_state_dict(theirs)
+    assert other.state_dict()["scalar_mix_1.w"].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_our_own_state(golden: Path) -> None:
+    elmo, other = scrambled(golden, "random_a"), scrambled(golden, "random_a")
+    file = io.BytesIO()
+    torch.save(elmo.state_dict(), file)
+    file.seek(0)
+    other.load_state_dict(torch.load(file))
+    ids = batch_to_ids(OTHER_SENTENCES)
+    for a, b in zip(elmo(ids)["elmo_representations"], other(ids)["elmo_representations"]):
+        assert torch.equal(a, b)
+
+
+STEPS, RATE, DECAY = 10, 0.05, 0.1
+
+
+def tuned(golden: Path, *, theirs: bool, decay_of_biases: float) -> dict[str, Tensor]:
+    """The parameters after some steps of SGD, in our layout. theirs: the forget gates' biases are stored as AllenNLP's
+    _ElmoBiLm stores them (`tf_bias[2 * cell_size : 3 * cell_size] += 1` in elmo_lstm.py).
+    """
+    folder = golden / "random_a"
+    elmo = Elmo(folder / "options.json", folder / "weights.hdf5", 1, requires_grad=True, dropout=0)
+    ids = batch_to_ids([["First", "sentence", "."], ["Another"]])
+    leaves = {name: parameter.detach().clone() for name, parameter in elmo.named_parameters()}
+    lstm_biases = [name for name in leaves if "lstm.layers" in name and name.endswith("bias")]
+    assert lstm_biases
+
+    def shifted(named: dict[str, Tensor], by: float) -> dict[str, Tensor]:
+        if not theirs:
+            return named
+        one = {name: torch.zeros_like(named[name]).view(2, 4, -1) for name in lstm_biases}
+        for array in one.values():
+            array[:, 2] = by
+        return {name: value + one[name].flatten(1) if name in one else value for name, value in named.items()}
+
+    leaves = shifted(leaves, 1.0)
+    groups = [
+        {"params": [leaf for name, leaf in leaves.items() if not name.endswith("bias")], "weight_decay": DECAY},
+        {"params": [leaf for name, leaf in leaves.items() if name.endswith("bias")], "weight_decay": decay_of_biases},
+    ]
+    optimizer = torch.optim.SGD(groups, lr=RATE)
+    for _ in range(STEPS):
+        with torch.no_grad():
+            for name, value in shifted(leaves, -1.0).items():
+                elmo.get_parameter(name).copy_(value)
+        elmo.zero_grad()
+        elmo(ids)["elmo_representations"][0].square().mean().backward()
+        for name, leaf in leaves.items():
+            leaf.grad = elmo.get_parameter(name).grad
+        optimizer.step()
+    return shifted(leaves, -1.0)
+
+
+@pytest.mark.parametrize("decay_of_biases", [0.0, DECAY])
+def test_without_decay_of_the_biases_both_go_the_same_way(golden: Path, decay_of_biases: float) -> None:
+    """With it, AllenNLP's forget gates lose the share (1 - rate * decay)^steps of the 1, and ours do not."""
+    ours, theirs = (tuned(golden, theirs=theirs, decay_of_biases=decay_of_biases) for theirs in (False, True))
+    lost = 1 - (1 - RATE * decay_of_biases) ** STEPS
+    for name, expected in theirs.items():
+        difference = ours[name] - expected
+        if "lstm.layers" in name and name.endswith("bias"):
+            difference = difference.view(2, 4, -1)
+            # the gradients differ, too, as soon as the weights do
+            assert (difference[:, 2] - lost).abs().max() <= 2e-6 + 0.05 * lost
+        elif decay_of_biases == 0:
+            assert difference.abs().max() <= 2e-6

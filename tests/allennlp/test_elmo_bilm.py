@@ -1,0 +1,343 @@
+"""The layers without a mix, as AllenNLP's _ElmoBiLm gives them."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from elmo_cases import SENTENCES, close, places
+from golden_files import GOLDEN_NAMES, read_golden
+from torch import Tensor
+
+from spacy_elmo import Elmo, _ElmoBiLm, batch_to_ids
+from spacy_elmo.allennlp.elmo_bilm import ElmoBiLM, checked_inputs
+from spacy_elmo.errors import ElmoError, SettingsError
+from spacy_elmo.modules import load_bilm
+from spacy_elmo.modules.char_cnn import CharCnn
+
+
+@pytest.fixture(scope="module")
+def files(golden: Path) -> tuple[Path, Path]:
+    return golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5"
+
+
+@pytest.mark.parametrize("name", GOLDEN_NAMES)
+def test_layers(golden: Path, name: str) -> None:
+    """With the vectors of <S> and </S> around the words: row 0 and the row after the last word."""
+    reference = read_golden(golden / name)
+    network = _ElmoBiLm(golden / name / "options.json", golden / name / "weights.hdf5")
+    for _ in range(2):
+        output = network(batch_to_ids(reference.sentences))
+        assert len(output["activations"]) == network.num_layers
+        for row, words in enumerate(reference.sentences):
+            assert output["mask"][row].sum() == len(words) + 2
+            for layer, values in enumerate(output["activations"]):
+                assert values.shape[2] == network.get_output_dim()
+                close(values[row, 1 : len(words) + 1], reference.expected[f"zero_state/{row}"][layer])
+
+
+def test_carried_state(golden: Path) -> None:
+    reference = read_golden(golden / "random_a")
+    network = _ElmoBiLm(golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5", stateful=True)
+    for number, batch in enumerate(reference.carry_batches):
+        layers = network(batch_to_ids(batch))["activations"]
+        for row, words in enumerate(batch):
+            close(layers[2][row, 1 : len(words) + 1], reference.expected[f"carried_state/{number}/{row}"][2])
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_training(files: tuple[Path, Path], requires_grad: bool) -> None:
+    network = _ElmoBiLm(*files, requires_grad=requires_grad)
+    assert {parameter.requires_grad for parameter in network.parameters()} == {requires_grad}
+    assert network(batch_to_ids(SENTENCES))["activations"][2].requires_grad is requires_grad
+
+
+def test_cached_words(files: tuple[Path, Path]) -> None:
+    vocabulary = ["pad", "The", "ELMo"]
+    network, plain = _ElmoBiLm(*files, vocab_to_cache=vocabulary), _ElmoBiLm(*files, vocab_to_cache=[])
+    ids, words = batch_to_ids(SENTENCES), places(SENTENCES, vocabulary)
+    close(network(ids, words)["activations"][2], plain(ids)["activations"][2].detach())
+    with pytest.warns(UserWarning, match="vocab_to_cache was not"):
+        plain(ids, words)
+    with pytest.raises(SettingsError, match="requires_grad is true together with vocab_to_cache"):
+        _ElmoBiLm(*files, True, vocabulary)
+
+
+def test_in_place_of_files(files: tuple[Path, Path]) -> None:
+    ids = batch_to_ids(SENTENCES)
+    made = Elmo(None, None, 1, dropout=0, module=_ElmoBiLm(*files))
+    assert torch.equal(made(ids)["elmo_representations"][0], Elmo(*files, 1, dropout=0)(ids)["elmo_representations"][0])
+    assert _ElmoBiLm(None, None).get_output_dim() == 256  # the embedded biLM
+
+
+def test_refusals(files: tuple[Path, Path]) -> None:
+    network, ids = _ElmoBiLm(*files), batch_to_ids(SENTENCES)
+    with pytest.raises(ElmoError, match=r"shape \(1, 2, 7, 50\)\. Expected \(batch, tokens, 50\): make it"):
+        network(ids[None])
+    with pytest.raises(ElmoError, match=r"shape \(7, 50\)\. Expected \(batch, tokens, 50\)"):
+        network(ids[0])
+    with pytest.raises(ElmoError, match="inputs is list"):
+        network(SENTENCES)
+    with pytest.raises(ElmoError, match="has a word after padding"):
+        network(ids.flip(1))
+
+
+IDS = batch_to_ids([["a"]])
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("copies", [(4,), (2, 3)])
+def test_more_dimensions(files: tuple[Path, Path], cached: bool, copies: tuple[int, ...]) -> None:
+    vocabulary = ["pad", *dict.fromkeys(word for words in SENTENCES for word in words)]
+    elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=vocabulary if cached else None)
+    ids, words = batch_to_ids(SENTENCES), places(SENTENCES, vocabulary)
+    several = ids[(slice(None), *[None] * len(copies))].expand(2, *copies, 7, 50)
+    several_words = words[(slice(None), *[None] * len(copies))].expand(2, *copies, 7)
+    output = elmo(several, several_words if cached else None)
+    assert output["mask"].shape == (2, *copies, 7)
+    expected = elmo(ids)["elmo_representations"][0]
+    got = output["elmo_representations"][0]
+    assert got.shape == (2, *copies, 7, 32)
+    for k in np.ndindex(*copies):
+        close(got[(slice(None), *k)], expected.detach())
+
+
+def test_cached_words_elmo_words(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    vocabulary = ["@@PADDING@@", "@@UNKNOWN@@", "ELMo", "The", "."]
+    plain, elmo = Elmo(*files, 1, dropout=0), Elmo(*files, 1, dropout=0, vocab_to_cache=vocabulary)
+    ids, words = batch_to_ids(SENTENCES), places(SENTENCES, vocabulary)
+    expected = plain(ids)
+    encoded: list[int] = []
+    encoder = type(elmo._elmo_lstm.bilm.char_cnn)
+    forward = encoder.forward
+    monkeypatch.setattr(encoder, "forward", lambda self, x: (encoded.append(len(x)), forward(self, x))[1])
+    for given in (words, words.where(words != 1000, 1)):  # AllenNLP's vocabularies call all other words 1
+        output = elmo(ids, given)
+        close(output["elmo_representations"][0], expected["elmo_representations"][0].detach())
+        assert torch.equal(output["mask"], expected["mask"])
+    assert encoded == [2 + 5, 5, 5]  # the vocabulary once; then what is not in it
+    # AllenNLP takes the places alone, too
+    known = [["The", "ELMo", "."]]
+    close(
+        elmo(places(known, vocabulary), places(known, vocabulary))["elmo_representations"][0],
+        plain(batch_to_ids(known))["elmo_representations"][0].detach(),
+    )
+
+
+def test_cached_words_follow_the_weights(files: tuple[Path, Path]) -> None:
+    vocabulary = ["pad", "The", "."]
+    known = [["The", "."]]
+    elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=vocabulary)
+    words, ids = places(known, vocabulary), batch_to_ids(known)
+    elmo(ids, words)
+    state = elmo.state_dict()
+    elmo.load_state_dict({name: 2 * tensor if "char_cnn" in name else tensor for name, tensor in state.items()})
+    close(elmo(ids, words)["elmo_representations"][0], elmo(ids)["elmo_representations"][0].detach())
+    elmo = elmo.double()
+    assert elmo(ids, words)["elmo_representations"][0].dtype == torch.float64
+
+
+def test_word_inputs_without_a_vocabulary(files: tuple[Path, Path]) -> None:
+    elmo = Elmo(*files, 1, dropout=0)
+    with pytest.warns(UserWarning, match="vocab_to_cache was not"):
+        got = elmo(IDS, torch.ones(1, 1, dtype=torch.long))
+    close(got["elmo_representations"][0], elmo(IDS)["elmo_representations"][0].detach())
+
+
+VOCABULARY = ["pad", "The", "bank", "Another"]
+IDS_OF_WORDS, WORDS = batch_to_ids([["The", "bank"], ["Another"]]), torch.tensor([[1, 2], [3, 0]])
+
+
+def cached(files: tuple[Path, Path], requires_grad: bool = False) -> Elmo:
+    """An Elmo that has its words' vectors."""
+    elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=VOCABULARY)
+    if requires_grad:
+        elmo.requires_grad_()  # the argument is refused
+    with torch.no_grad():
+        elmo(IDS_OF_WORDS, WORDS)
+    return elmo
+
+
+def assert_like_characters(elmo: Elmo) -> None:
+    with torch.no_grad():
+        expected = elmo(IDS_OF_WORDS)["elmo_representations"][0]
+        close(elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0], expected, 1e-4 * float(expected.abs().max()))
+
+
+def scaled(elmo: Elmo, factor: float) -> dict[str, Tensor]:
+    return {name: tensor * factor for name, tensor in elmo.state_dict().items()}
+
+
+@pytest.mark.parametrize("assign", [False, True])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda elmo: pickle.loads(pickle.dumps(elmo))])
+def test_weights_loaded_again_and_again(files: tuple[Path, Path], copied: Callable[[Elmo], Elmo], assign: bool) -> None:
+    elmo = copied(cached(files))
+    for factor in (1.5, 2.0, 0.5, 3.0):
+        elmo.load_state_dict(scaled(elmo, factor), assign=assign)
+        assert_like_characters(elmo)
+
+
+def test_weights_set_and_converted(files: tuple[Path, Path]) -> None:
+    elmo = cached(files)
+    for _ in range(3):
+        for parameter in elmo.parameters():
+            parameter.data = parameter.data * 1.5
+        assert_like_characters(elmo)
+    elmo = cached(files)
+    exact = elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0]
+    elmo.bfloat16().float()  # rounded on the way
+    rounded = elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0]
+    assert not torch.allclose(rounded, exact, rtol=0, atol=1e-5)
+    close(rounded, elmo(IDS_OF_WORDS)["elmo_representations"][0].detach())
+
+
+@pytest.mark.slow
+def test_evaluation_between_steps_of_training(files: tuple[Path, Path]) -> None:
+    elmo = cached(files, requires_grad=True)
+    optimizer = torch.optim.SGD(elmo.parameters(), 0.01)
+    for _ in range(3):
+        elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0].square().mean().backward()
+        optimizer.step()
+        assert_like_characters(elmo)
+
+
+def test_a_state_is_carried_in_training_too(files: tuple[Path, Path]) -> None:
+    """The places of words make no difference: each batch goes on from the state after the one before."""
+    elmo, plain = (Elmo(*files, 1, dropout=0, stateful=True, vocab_to_cache=words) for words in (VOCABULARY, None))
+    for module in (elmo, plain):
+        module.requires_grad_()
+    results = []
+    for _ in range(2):
+        got, expected = (
+            elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0],
+            plain(IDS_OF_WORDS)["elmo_representations"][0],
+        )
+        close(got, expected.detach())
+        results.append(expected.detach())
+    assert not torch.allclose(*results, atol=1e-4)
+
+
+def test_made_and_run_in_inference_mode(files: tuple[Path, Path]) -> None:
+    with torch.inference_mode():
+        assert_like_characters(cached(files))
+    elmo = cached(files)
+    with torch.inference_mode():
+        elmo(IDS_OF_WORDS, WORDS)
+    elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0].sum().backward()
+
+
+def test_how_many_words_are_encoded(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+    forward = CharCnn.forward
+    monkeypatch.setattr(CharCnn, "forward", lambda self, ids: (encoded.append(len(ids)), forward(self, ids))[1])
+    vocabulary = [*VOCABULARY, *map(str, range(1000))]
+    frozen = Elmo(*files, 1, vocab_to_cache=vocabulary)
+    trained = Elmo(*files, 1, vocab_to_cache=vocabulary).requires_grad_()
+    for elmo in (frozen, frozen, trained, trained):
+        elmo(IDS_OF_WORDS, WORDS)
+    # training: <S>, </S>, the three words and the padding; not the whole vocabulary at each step
+    assert encoded == [2 + 1004, 6, 6]
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.uint16, torch.int32, torch.int64])
+def test_every_type_of_integers(files: tuple[Path, Path], dtype: torch.dtype) -> None:
+    n = min(300, torch.iinfo(dtype).max + 1)
+    elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=[f"word{k}" for k in range(n)])
+    sentences = [["word1", f"word{n - 2}", f"word{n - 1}"]]
+    places, ids = torch.tensor([[1, n - 2, n - 1]]), batch_to_ids(sentences)
+    expected = elmo(ids)["elmo_representations"][0].detach()
+    for inputs in (ids, torch.zeros_like(ids)):
+        close(elmo(inputs, places.to(dtype))["elmo_representations"][0], expected)
+    if torch.iinfo(dtype).max >= 261:
+        close(elmo(ids.to(dtype))["elmo_representations"][0], expected)
+
+
+SENTENCE_IDS = batch_to_ids(SENTENCES)
+
+
+def run(elmo: Elmo) -> Tensor:
+    representation: Tensor = elmo(SENTENCE_IDS)["elmo_representations"][0]
+    return representation.detach()
+
+
+def test_its_parameters_are_those_of_the_lstms(files: tuple[Path, Path]) -> None:
+    """AllenNLP's issue 1644: cached words stay as they are, while the LSTMs are trained."""
+    vocabulary = ["pad", *dict.fromkeys(word for words in SENTENCES for word in words)]
+    elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=vocabulary)
+    for parameter in elmo._elmo_lstm._elmo_lstm.parameters():
+        parameter.requires_grad = True
+    trained = {name for name, p in elmo.named_parameters() if p.requires_grad and "scalar_mix" not in name}
+    assert trained == {name for name, _ in elmo.named_parameters() if ".lstm." in name}
+    assert trained
+    elmo(SENTENCE_IDS, places(SENTENCES, vocabulary))["elmo_representations"][0].sum().backward()
+    gradients = {name for name, p in elmo.named_parameters() if p.grad is not None and "scalar_mix" not in name}
+    assert gradients == trained
+
+
+def test_none_resets_the_state(files: tuple[Path, Path]) -> None:
+    elmo = Elmo(*files, 1, dropout=0, stateful=True)
+    first, second = run(elmo), run(elmo)
+    assert not torch.allclose(first, second, atol=1e-4)
+    elmo._elmo_lstm._elmo_lstm._states = None
+    assert torch.equal(run(elmo), first)
+    with pytest.raises(SettingsError, match=r"value of type tuple. Expected None"):
+        elmo._elmo_lstm._elmo_lstm._states = (first, second)
+    assert torch.equal(run(elmo), second)
+
+
+def test_the_state_is_laid_out_as_in_allennlp(files: tuple[Path, Path]) -> None:
+    """The last LSTM layer's h: the forward half is the output at the last word, </S>, less the skip connection."""
+    elmo = Elmo(*files, 1, dropout=0, stateful=True)
+    lstm = elmo._elmo_lstm._elmo_lstm
+    assert lstm._states is None
+    layers = elmo._elmo_lstm(SENTENCE_IDS)["activations"]
+    assert lstm._states is not None
+    h, c = lstm._states
+    options = elmo._elmo_lstm.bilm.options
+    assert h.shape == (2, 2, options.width)
+    assert c.shape == (2, 2, 2 * options.dim)
+    half = options.width // 2
+    for row, words in enumerate(SENTENCES):
+        close(h[0, row, :half], layers[1][row, len(words) + 1, :half].detach())
+        close(h[0, row, half:], layers[1][row, 0, half:].detach())
+        close(h[1, row, :half], (layers[2] - layers[1])[row, len(words) + 1, :half].detach())
+
+
+def test_stateful_can_be_changed(files: tuple[Path, Path]) -> None:
+    elmo = Elmo(*files, 1, dropout=0)
+    elmo._elmo_lstm._elmo_lstm.stateful = True
+    first, second = run(elmo), run(elmo)
+    assert not torch.allclose(first, second, atol=1e-4)
+    elmo._elmo_lstm._elmo_lstm.stateful = False
+    assert not elmo._elmo_lstm.stateful
+    assert torch.equal(run(elmo), first)
+
+
+def test_a_copy_has_lstms_of_its_own(files: tuple[Path, Path]) -> None:
+    elmo = Elmo(*files, 1, dropout=0, stateful=True)
+    other = copy.deepcopy(elmo)
+    elmo._elmo_lstm._elmo_lstm.requires_grad_(True)
+    run(elmo)
+    assert other._elmo_lstm._elmo_lstm._states is None
+    assert not any(p.requires_grad for p in other._elmo_lstm.parameters())
+    assert list(elmo.state_dict()) == list(other.state_dict())
+
+
+def test_what_is_returned(golden: Path) -> None:
+    bilm = load_bilm(golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5")
+    network, ids = ElmoBiLM(bilm, ["pad", "The"]), batch_to_ids(SENTENCES)
+    got, words = checked_inputs(ids.int(), None, network)
+    assert got.dtype == torch.int64
+    assert torch.equal(got, ids)
+    assert words is None
+    indices = torch.tensor([[1, 1], [1, 0]])
+    got, words = checked_inputs(indices, indices, network, dims=3)
+    assert got.shape == (2, 2, 50)
+    assert not got.any()
+    assert words is indices
+    assert checked_inputs(ids[None], None, network)[0].dim() == 4
+    with pytest.raises(ElmoError, match=r"Expected \(batch, tokens, 50\): make"):
+        checked_inputs(ids[None], None, network, dims=3)
