@@ -19,24 +19,20 @@ from typing import Annotated
 import typer
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.formats.atomic import replacing
 
-from ..shared.command import run_command
-from ..shared.corpus_files import read_lines
-from ..shared.messages import Messages
-from .asset_files import is_right
-from .get_assets import copy_present, warn_of_others
-from .git_files import fetch
+from ..shared import read_lines, run_command
+from .get_assets import copy_present, fetch, warn_of_others
 
 REPOSITORY = "https://github.com/stanfordnlp/en-worldwide-newswire"
 COMMIT = "e082527b86d9a68475166ab584b9c47f282177da"
+FILE = "assets/worldwide_newswire/newswire.{}.conll"
+FILES = {
+    FILE.format("train"): "0a3e85d102687fe84010f38dedaf30b6",
+    FILE.format("dev"): "78084776c7c15e2a9f22e29313427921",
+    FILE.format("test"): "0a1fcbded9398e52a3914b0f8f64caaf",
+}
 _FOLDER = "processed_annotated"
 _BLANK = re.compile(r"\s")
-CHECKSUMS = {
-    "train": "0a3e85d102687fe84010f38dedaf30b6",
-    "dev": "78084776c7c15e2a9f22e29313427921",
-    "test": "0a1fcbded9398e52a3914b0f8f64caaf",
-}
 
 
 def part_of(name: str) -> str:
@@ -58,37 +54,16 @@ def lines_of(path: Path) -> Iterator[str]:
         inside = bool(line.strip())
 
 
-def write_parts(folder: Path, targets: dict[str, Path]) -> None:
-    """Write the parts. Raises CorpusError if there are no articles.
-
-    folder: with the articles.
-    targets: a file for each part.
-    """
+def write_parts(folder: Path, project: Path) -> None:
+    """Write the parts of the articles in a folder. Raises CorpusError if there are none."""
     articles = sorted(folder.glob("*.tsv"))
     if not articles:
-        raise CorpusError(Messages.CORPUS_EMPTY.format(path=folder))
-    for part, target in targets.items():
+        raise CorpusError(f"{folder}: no articles in it. Expected some: check the repository and the commit.")
+    for part in ("train", "dev", "test"):
         lines = [line for path in articles if part_of(path.name) == part for line in lines_of(path)]
+        target = project / FILE.format(part)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target, CorpusError) as temporary:
-            temporary.write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8", newline="\n")
-
-
-def get_newswire(project: Path, data: Path | None, repository: str, commit: str) -> None:
-    """Copy or make the files in assets/worldwide_newswire."""
-    targets = {part: project / f"assets/worldwide_newswire/newswire.{part}.conll" for part in CHECKSUMS}
-    assets = [
-        {"dest": target.relative_to(project).as_posix(), "checksum": CHECKSUMS[part]}
-        for part, target in targets.items()
-    ]
-    if data is not None:
-        copy_present(project, assets, data)
-    if all(is_right(project / asset["dest"], asset) for asset in assets):
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        names = [target.name for target in targets.values()]
-        write_parts(fetch(repository, commit, _FOLDER, Path(folder) / "newswire", names), targets)
-    warn_of_others(project, assets)
+        target.write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8", newline="\n")
 
 
 def main(
@@ -98,7 +73,10 @@ def main(
     commit: Annotated[str, typer.Option(help="Of the corpus")] = COMMIT,
 ) -> None:
     """Write assets/worldwide_newswire/newswire.{train,dev,test}.conll."""
-    get_newswire(project, Path(data).expanduser() if data else None, repository, commit)
+    if copy_present(project, FILES, data):
+        with tempfile.TemporaryDirectory() as folder:
+            write_parts(fetch(repository, commit, _FOLDER, Path(folder) / "newswire"), project)
+        warn_of_others(project, FILES)
 
 
 if __name__ == "__main__":

@@ -18,25 +18,21 @@ from typing import Annotated
 import typer
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.formats.atomic import replacing
 
-from ..shared.command import run_command
-from ..shared.corpus_files import read_lines
-from ..shared.messages import Messages
-from .asset_files import is_right
-from .get_assets import copy_present, warn_of_others
-from .git_files import fetch
+from ..shared import read_lines, run_command
+from .get_assets import copy_present, fetch, warn_of_others
 
 REPOSITORY = "https://github.com/propbank/propbank-release"
 COMMIT = "4abade0b53ce4a181e1d98b3518101c1a44d395a"
+FILE = "assets/propbank_ewt/propbank_ewt_{}.conll"
+FILES = {
+    FILE.format("train"): "4b232ed47e6b0b8da2a34e749995cd16",
+    FILE.format("dev"): "7e381524ed58cda7a42d1541c95923eb",
+    FILE.format("test"): "a691cc45903aba267db8886a41a5d0ec",
+}
 _FOLDER = "data/google/ewt"
 _SUFFIX = ".xml.gold_skel"
 _LEMMA = 6  # the first of the columns that are kept; those before it say which word it is
-CHECKSUMS = {
-    "train": "4b232ed47e6b0b8da2a34e749995cd16",
-    "dev": "7e381524ed58cda7a42d1541c95923eb",
-    "test": "a691cc45903aba267db8886a41a5d0ec",
-}
 Sentences = dict[int, list[list[str]]]
 
 
@@ -69,38 +65,18 @@ def read_words(path: Path) -> Iterator[tuple[str, list[list[str]]]]:
 
 def join(annotations: dict[str, Sentences], words: Path, target: Path) -> None:
     """Write a part. words: its file of UD English EWT. Raises CorpusError if there is no sentence in it."""
-    count = 0
-    with replacing(target, CorpusError) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-        for name, rows in read_words(words):
-            document, _, number = name.rpartition("-")
-            roles = annotations.get(document, {}).get(int(number) - 1, [])
-            if len(roles) == len(rows):
-                lines = ["\t".join([*row, *columns]) + "\n" for row, columns in zip(rows, roles)]
-                file.write("".join([f"# sent_id = {name}\n", *lines, "\n"]))
-                count += 1
-        if not count:
-            raise CorpusError(Messages.CORPUS_EMPTY.format(path=words))
-    print(f"{words}: {count:,} sentences -> {target}")
-
-
-def get_propbank(project: Path, data: Path | None, repository: str, commit: str) -> None:
-    """Copy or make the files in assets/propbank_ewt."""
-    assets = [
-        {"dest": f"assets/propbank_ewt/propbank_ewt_{part}.conll", "checksum": checksum}
-        for part, checksum in CHECKSUMS.items()
-    ]
-    if data is not None:
-        copy_present(project, assets, data)
-    if all(is_right(project / asset["dest"], asset) for asset in assets):
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        names = [Path(asset["dest"]).name for asset in assets]
-        annotations = read_annotations(fetch(repository, commit, _FOLDER, Path(folder) / "propbank", names))
-        for part in CHECKSUMS:
-            target = project / f"assets/propbank_ewt/propbank_ewt_{part}.conll"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            join(annotations, project / f"assets/ud_english_ewt/en_ewt-ud-{part}.conllu", target)
-    warn_of_others(project, assets)
+    parts = []
+    for name, rows in read_words(words):
+        document, _, number = name.rpartition("-")
+        roles = annotations.get(document, {}).get(int(number) - 1, [])
+        if len(roles) == len(rows):
+            lines = ["\t".join([*row, *columns]) + "\n" for row, columns in zip(rows, roles)]
+            parts.append("".join([f"# sent_id = {name}\n", *lines, "\n"]))
+    if not parts:
+        raise CorpusError(f"{words}: no sentence of it has roles. Expected UD English EWT: get it again.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text("".join(parts), encoding="utf-8", newline="\n")
+    print(f"{words}: {len(parts):,} sentences -> {target}")
 
 
 def main(
@@ -109,8 +85,14 @@ def main(
     repository: Annotated[str, typer.Option(help="Of PropBank's release")] = REPOSITORY,
     commit: Annotated[str, typer.Option(help="Of PropBank's release")] = COMMIT,
 ) -> None:
-    """Get PropBank's roles on UD English EWT."""
-    get_propbank(project, Path(data).expanduser() if data else None, repository, commit)
+    """Write assets/propbank_ewt/propbank_ewt_{train,dev,test}.conll."""
+    if copy_present(project, FILES, data):
+        with tempfile.TemporaryDirectory() as folder:
+            annotations = read_annotations(fetch(repository, commit, _FOLDER, Path(folder) / "propbank"))
+        for part in ("train", "dev", "test"):
+            words = project / f"assets/ud_english_ewt/en_ewt-ud-{part}.conllu"
+            join(annotations, words, project / FILE.format(part))
+        warn_of_others(project, FILES)
 
 
 if __name__ == "__main__":

@@ -13,44 +13,38 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 from xml.etree import ElementTree
 
 import typer
 
 from spacy_elmo.errors import CorpusError, DownloadError
-from spacy_elmo.formats.atomic import replacing
 
-from ..shared.command import run_command
-from ..shared.messages import Messages
-from .asset_files import is_right
-from .get_assets import copy_present, warn_of_others
-from .git_files import fetch
+from ..shared import run_command
+from .get_assets import copy_present, fetch, warn_of_others
 
 REPOSITORY = "https://github.com/rubenIzquierdo/wsd_corpora"
 COMMIT = "c31b9b8eb6d6ca726b6868f19123aaf7e5eb1d88"
 INSTALLED = Path("/usr/share/wordnet/index.sense")
-INDEX, INDEX_CHECKSUM = "index.sense", "aca5a2bfb253a9b27b95d376419728c9"
-_FOLDER = "assets/senses"
+INDEX = "assets/senses/index.sense"
+FILES = {
+    INDEX: "aca5a2bfb253a9b27b95d376419728c9",
+    "assets/senses/semcor30.tsv": "0883972f8817cd128d243cd4889aaa37",
+    "assets/senses/senseval2.tsv": "9ce86c6f7361f44d49eeb370d4821575",
+    "assets/senses/senseval3.tsv": "2437fe0b32dce7bcee696d77b0ce9bd2",
+    "assets/senses/semeval2007_task17.tsv": "806aa4c2a2100150330cc4980dd9cb32",
+    "assets/senses/semeval2013_task12_en.tsv": "c88b6a143c432bbdbea57ef8d9c85192",
+}
+FOLDERS = {  # of the corpora in the repository
+    "assets/senses/semcor30.tsv": "semcor3.0",
+    "assets/senses/senseval2.tsv": "senseval2",
+    "assets/senses/senseval3.tsv": "senseval3",
+    "assets/senses/semeval2007_task17.tsv": "semeval2007_task17_allwords",
+    "assets/senses/semeval2013_task12_en.tsv": "semeval2013_task12/en",
+}
 _KINDS = ("sense", "lexical_key", "sense_number", "synset")  # of references; others name the word in its own corpus
 _PARTS = ("resource", "reftype", "reference")
 _HEAD = "# token\tlemma\tpos\tsenses (resource:reftype:reference, separated by a blank)"
-
-
-class Table(NamedTuple):
-    """folder: of the corpus in the repository. checksum: MD5 of the table."""
-
-    folder: str
-    checksum: str
-
-
-TABLES = {
-    "semcor30.tsv": Table("semcor3.0", "0883972f8817cd128d243cd4889aaa37"),
-    "senseval2.tsv": Table("senseval2", "9ce86c6f7361f44d49eeb370d4821575"),
-    "senseval3.tsv": Table("senseval3", "2437fe0b32dce7bcee696d77b0ce9bd2"),
-    "semeval2007_task17.tsv": Table("semeval2007_task17_allwords", "806aa4c2a2100150330cc4980dd9cb32"),
-    "semeval2013_task12_en.tsv": Table("semeval2013_task12/en", "c88b6a143c432bbdbea57ef8d9c85192"),
-}
 
 
 def lines_of(path: Path, name: str) -> Iterator[str]:
@@ -63,7 +57,7 @@ def lines_of(path: Path, name: str) -> Iterator[str]:
     try:
         text = ElementTree.parse(path).getroot()
     except (OSError, ElementTree.ParseError) as error:
-        raise CorpusError(Messages.CORPUS_NAF.format(path=path, reason=error)) from error
+        raise CorpusError(f"{path}: can't be read ({error}). Expected a text in NAF, an XML format.") from error
     terms = {}
     for term in text.iter("term"):
         references = [[one.get(key, "") for key in _PARTS] for one in term.iter("externalRef")]
@@ -82,39 +76,13 @@ def lines_of(path: Path, name: str) -> Iterator[str]:
 
 
 def write_table(folder: Path, target: Path) -> None:
-    """Write the table of a corpus. Raises CorpusError if there are no texts.
-
-    folder: with texts in NAF, which may be in folders of it.
-    """
+    """Write the table of the corpus whose texts are in a folder and its folders. Raises CorpusError if it has none."""
     texts = sorted(folder.rglob("*.naf"))
     if not texts:
-        raise CorpusError(Messages.CORPUS_EMPTY.format(path=folder))
+        raise CorpusError(f"{folder}: no texts in it. Expected some: check the repository and the commit.")
     names = [path.relative_to(folder).with_suffix("").as_posix() for path in texts]
     lines = [line for path, name in zip(texts, names) for line in lines_of(path, name)]
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target, CorpusError) as temporary:
-        temporary.write_text("".join(f"{line}\n" for line in [_HEAD, *lines]), encoding="utf-8", newline="\n")
-
-
-def get_senses(project: Path, data: Path | None, repository: str, commit: str, installed: Path) -> None:
-    """Copy or make the files in assets/senses."""
-    checksums = {**{name: table.checksum for name, table in TABLES.items()}, INDEX: INDEX_CHECKSUM}
-    assets = [{"dest": f"{_FOLDER}/{name}", "checksum": checksum} for name, checksum in checksums.items()]
-    if data is not None:
-        copy_present(project, assets, data)
-    wanted = [Path(asset["dest"]).name for asset in assets if not is_right(project / asset["dest"], asset)]
-    if INDEX in wanted:  # before anything is fetched
-        if not installed.is_file():
-            raise DownloadError(Messages.SENSE_INDEX_MISSING.format(path=installed, md5=INDEX_CHECKSUM))
-        (project / _FOLDER).mkdir(parents=True, exist_ok=True)
-        with replacing(project / _FOLDER / INDEX, CorpusError) as temporary:
-            shutil.copyfile(installed, temporary)
-    with tempfile.TemporaryDirectory() as folder:
-        for name, table in TABLES.items():
-            if name in wanted:
-                texts = fetch(repository, commit, table.folder, Path(folder) / "corpora", TABLES)
-                write_table(texts, project / _FOLDER / name)
-    warn_of_others(project, assets)
+    target.write_text("".join(f"{line}\n" for line in [_HEAD, *lines]), encoding="utf-8", newline="\n")
 
 
 def main(
@@ -125,7 +93,19 @@ def main(
     installed: Annotated[Path, typer.Option(help="WordNet's index.sense, if the folder has none")] = INSTALLED,
 ) -> None:
     """Write the tables of the corpora, and index.sense, to assets/senses."""
-    get_senses(project, Path(data).expanduser() if data else None, repository, commit, installed)
+    wanted = copy_present(project, FILES, data)
+    (project / INDEX).parent.mkdir(parents=True, exist_ok=True)
+    if INDEX in wanted:  # before anything is fetched
+        if not installed.is_file():
+            raise DownloadError(
+                f"{installed}: no such file. Expected WordNet 3.0's index.sense (MD5 {FILES[INDEX]}): install Debian's "
+                "package wordnet-sense-index, or put the file into a folder and name it with --vars.data FOLDER."
+            )
+        shutil.copyfile(installed, project / INDEX)
+    with tempfile.TemporaryDirectory() as folder:
+        for path in wanted.keys() - {INDEX}:
+            write_table(fetch(repository, commit, FOLDERS[path], Path(folder) / "corpora"), project / path)
+    warn_of_others(project, FILES)
 
 
 if __name__ == "__main__":

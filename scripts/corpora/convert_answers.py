@@ -1,10 +1,10 @@
 """Convert questions with answers in paragraphs to a .spacy file: a doc for each question.
 
-python -m scripts.corpora.convert_answers corpus/answers/test.spacy xquad.en.json
-python -m scripts.corpora.convert_answers corpus/answers/train.spacy a.json b.json --part train --without xquad.en.json
+    python -m scripts.corpora.convert_answers corpus/answers/test.spacy xquad.en.json
+    python -m scripts.corpora.convert_answers train.spacy a.json b.json --part train --without xquad.en.json
 
 Sources are SQuAD's own layout (.json), lists of paragraphs or of questions (.json), or a paragraph a line (.jsonl).
-The prepared files of asset_files.py are used instead of their originals if they are in assets/.
+The prepared files of get_assets.py are used instead of their originals if they are in assets/.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ from spacy.tokens import Doc
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.tasks.answers.questions import make_question
 
-from ..assets.asset_files import prepared_or_given
-from ..shared.command import run_command
-from ..shared.corpus_files import read_lines, refuse_sources, write_docs
-from ..shared.messages import Messages
+from ..assets.get_assets import prepared_or_given
+from ..shared import read_lines, run_command, write_docs
 
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s")
 
@@ -39,6 +37,11 @@ class Question(NamedTuple):
     question: str
     answers: tuple[tuple[int | None, str], ...]
 
+    @property
+    def key(self) -> str:
+        """The MD5 of the paragraph in lower case, with single blanks."""
+        return hashlib.md5(" ".join(self.context.lower().split()).encode()).hexdigest()
+
 
 class Part(str, Enum):
     """A part of a corpus that comes undivided."""
@@ -49,12 +52,12 @@ class Part(str, Enum):
 
 def read_questions(path: Path) -> Iterator[Question]:
     """Return the questions of a file. Raises CorpusError if it is in none of the layouts, or can't be read."""
-    text = "\n".join(read_lines(path))
+    lines = read_lines(path)
     try:
         if path.suffix == ".jsonl":
-            content: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
+            content: Any = [json.loads(line) for line in lines if line.strip()]
         else:
-            content = json.loads(text)
+            content = json.loads("\n".join(lines))
         if isinstance(content, dict):
             content = [paragraph for article in content["data"] for paragraph in article["paragraphs"]]
         for paragraph in content:
@@ -63,13 +66,10 @@ def read_questions(path: Path) -> Iterator[Question]:
                 answers = tuple((answer.get("answer_start"), answer["text"]) for answer in told)
                 yield Question(paragraph["context"], item["question"].strip(), answers)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise CorpusError(Messages.CORPUS_QUESTIONS.format(path=path, reason=reason)) from error
-
-
-def key_of(context: str) -> str:
-    """Return the MD5 of a paragraph in lower case, with single blanks."""
-    return hashlib.md5(" ".join(context.lower().split()).encode()).hexdigest()
+        raise CorpusError(
+            f"{path}: not a file of questions with answers ({type(error).__name__}: {error}). Expected SQuAD's layout, "
+            "or paragraphs with context and questions: get the file again."
+        ) from error
 
 
 def choose(questions: Iterable[Question], part: Part | None, left_out: Iterable[Question]) -> list[Question]:
@@ -78,18 +78,16 @@ def choose(questions: Iterable[Question], part: Part | None, left_out: Iterable[
     part: dev: the first tenth of the paragraphs in this order. train: the others. None: all questions, as they are.
     left_out: questions whose paragraphs are left out.
     """
-    unwanted = {key_of(one.context) for one in left_out}
-    chosen = [one for one in questions if key_of(one.context) not in unwanted]
+    unwanted = {one.key for one in left_out}
+    chosen = [one for one in questions if one.key not in unwanted]
     if part is None:
         return chosen
     first: dict[tuple[str, str], Question] = {}
     for one in chosen:
         first.setdefault((one.context, one.question), one)
-    chosen = list(first.values())
-    keys = sorted({key_of(one.context) for one in chosen})
+    keys = sorted({one.key for one in first.values()})
     dev = set(keys[: len(keys) // 10])
-    chosen = [one for one in chosen if (key_of(one.context) in dev) == (part is Part.dev)]
-    return sorted(chosen, key=lambda one: key_of(one.context))
+    return sorted((one for one in first.values() if (one.key in dev) == (part is Part.dev)), key=lambda one: one.key)
 
 
 def place_of(answer: str, one: Question) -> int:
@@ -128,9 +126,8 @@ def main(
 ) -> None:
     """Convert SOURCES to TARGET, a .spacy file."""
     sources = prepared_or_given(sources)
-    refuse_sources(target, *sources, *([] if without is None else [without]))
     questions = [one for source in sources for one in read_questions(source)]
-    left_out = list(read_questions(without)) if without is not None else []
+    left_out = [] if without is None else list(read_questions(without))
     write_docs(sources[0], to_docs(choose(questions, part, left_out)), target)
 
 

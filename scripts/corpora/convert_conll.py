@@ -21,15 +21,13 @@ from spacy.tokens import Doc
 from spacy.training import biluo_tags_to_spans, iob_to_biluo
 from spacy.vocab import Vocab
 
-from spacy_elmo.errors import CorpusError, shown
+from spacy_elmo.errors import CorpusError
 
-from ..shared.command import run_command
-from ..shared.corpus_files import read_lines, write_docs
-from ..shared.messages import Messages
+from ..shared import read_lines, run_command, write_docs
 
+SENTENCES = "sentences"  # a span group, because spaCy gives predicted docs no sentences of the corpus
 _TAG = re.compile(r"O|[BI]-[^\s,]+")
 _ARTICLE = "-DOCSTART-"
-SENTENCES = "sentences"  # a span group, because spaCy gives predicted docs no sentences of the corpus
 Sentence = tuple[list[str], list[str]]
 
 
@@ -39,36 +37,28 @@ def read_articles(path: Path) -> Iterator[list[Sentence]]:
     words: list[str] = []
     tags: list[str] = []
     for number, line in enumerate([*read_lines(path), _ARTICLE], 1):
-        if line.strip() and not line.startswith(_ARTICLE):
-            word, tag = _word_and_tag(line, path, number)
+        begins = line.startswith(_ARTICLE)
+        if line.strip() and not begins:
+            word, _, tag = (part.strip() for part in line.partition("\t"))
+            if not _TAG.fullmatch(tag):
+                raise CorpusError(
+                    f"{path}, line {number}: expected a word, a tab and a tag, which is O, or B- or I- and a type; got "
+                    f"{line!r}."
+                )
             if word:
                 words.append(word)
                 tags.append(tag)
+            elif tag != "O":
+                raise CorpusError(
+                    f"{path}, line {number}: the tag {tag} without a word. Expected a word, or the tag O."
+                )
             continue
         if words:
             article.append((words, tags))
             words, tags = [], []
-        if article and line.startswith(_ARTICLE):
+        if article and begins:
             yield article
             article = []
-
-
-def read_sentences(path: Path) -> Iterator[Sentence]:
-    """Yield words and BIO tags of each sentence. Raises CorpusError, which names the line."""
-    for article in read_articles(path):
-        yield from article
-
-
-def _word_and_tag(line: str, path: Path, number: int) -> tuple[str, str]:
-    columns = line.split("\t")
-    if len(columns) != 2:
-        raise CorpusError(Messages.CORPUS_COLUMNS.format(path=path, line=number, got=len(columns)))
-    word, tag = (column.strip() for column in columns)
-    if not _TAG.fullmatch(tag):
-        raise CorpusError(Messages.CORPUS_TAG.format(path=path, line=number, got=shown(tag)))
-    if not word and tag != "O":
-        raise CorpusError(Messages.CORPUS_NO_WORD.format(path=path, line=number, got=tag))
-    return word, tag
 
 
 def to_docs(path: Path, *, articles: bool = False) -> Iterator[Doc]:
@@ -77,7 +67,8 @@ def to_docs(path: Path, *, articles: bool = False) -> Iterator[Doc]:
     Spaces are marked as unknown, so that spaCy does not tokenise the doc again.
     """
     vocab = Vocab()
-    for sentences in read_articles(path) if articles else ([one] for one in read_sentences(path)):
+    read = read_articles(path)
+    for sentences in read if articles else ([one] for article in read for one in article):
         words = [word for own, _ in sentences for word in own]
         starts: list[bool | int | None] = [i == 0 for own, _ in sentences for i in range(len(own))]
         tags = [tag for _, own in sentences for tag in iob_to_biluo(own)]  # no entity goes on in the next sentence

@@ -11,95 +11,70 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_elmo.errors import CorpusError, shown
+from spacy_elmo.errors import CorpusError
 from spacy_elmo.tasks.coreference.annotations import annotate
 
-from ..shared.command import run_command
-from ..shared.corpus_files import read_lines, write_docs
-from ..shared.messages import Messages
+from ..shared import read_lines, run_command, write_docs
 
 DEV = (940, 60, 208, 351, 2814, 158, 44, 6053, 15265, 768)  # numbers of Project Gutenberg
 TEST = (6593, 271, 730, 16357, 2807, 1023, 1155, 238, 1661, 711)
 _MARK = re.compile(r"(\()?(\d+)(\))?")
-_NONE = ("", "_", "-")
-
-
-def read_document(path: Path) -> tuple[list[list[str]], list[list[tuple[int, int]]]]:
-    """Return the words of each sentence, and the bounds of each cluster's mentions.
-
-    Raises CorpusError, which names the line.
-    """
-    sentences: list[list[str]] = [[]]
-    clusters: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    opened: dict[str, list[int]] = defaultdict(list)
-    token = 0
-    for number, line in enumerate(read_lines(path), 1):
-        if line.startswith("#begin document") or line.startswith("#end document"):
-            continue
-        if not line.strip():
-            sentences.append([])
-            continue
-        columns = line.split("\t")
-        if len(columns) < 5 or not columns[3]:
-            raise CorpusError(Messages.CORPUS_CONLL.format(path=path, line=number, got=shown(line)))
-        for mark in columns[-1].split("|"):
-            if mark in _NONE:
-                continue
-            match = _MARK.fullmatch(mark)
-            if match is None or (not match[1] and not opened[match[2]]):
-                raise CorpusError(Messages.CORPUS_MENTION.format(path=path, line=number, got=shown(mark)))
-            if match[1]:
-                opened[match[2]].append(token)
-            if match[3]:
-                clusters[match[2]].append((opened[match[2]].pop(), token + 1))
-        sentences[-1].append(columns[3])
-        token += 1
-    left = [name for name, starts in opened.items() if starts]
-    if left:
-        raise CorpusError(Messages.CORPUS_MENTION.format(path=path, line=number, got=f"an open cluster {left[0]}"))
-    return [sentence for sentence in sentences if sentence], [sorted(cluster) for cluster in clusters.values()]
 
 
 def to_doc(path: Path, vocab: Vocab) -> Doc:
-    """Return the doc of a document, with its sentences and clusters."""
-    sentences, clusters = read_document(path)
-    words = [word for sentence in sentences for word in sentence]
-    starts: list[bool | int | None] = [not place for sentence in sentences for place in range(len(sentence))]
+    """Return the doc of a document, with its sentences and clusters. Raises CorpusError, which names the line."""
+    words: list[str] = []
+    starts: list[bool | int | None] = []
+    clusters: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    opened: dict[str, list[int]] = defaultdict(list)
+    begins = True
+    for number, line in enumerate(read_lines(path), 1):
+        if line.startswith(("#begin document", "#end document")):
+            continue
+        if not line.strip():
+            begins = True
+            continue
+        columns = line.split("\t")
+        if len(columns) < 5 or not columns[3]:
+            raise CorpusError(f"{path}, line {number}: expected columns with tabs, the fourth a word; got {line!r}.")
+        for mark in columns[-1].split("|"):
+            if mark in ("", "_", "-"):
+                continue
+            match = _MARK.fullmatch(mark)
+            if match is None or (not match[1] and not opened[match[2]]):
+                raise CorpusError(
+                    f"{path}, line {number}: got {mark!r}. Expected (3 where a mention of cluster 3 begins, 3) where "
+                    "it ends, and (3) for a mention of one word."
+                )
+            if match[1]:
+                opened[match[2]].append(len(words))
+            if match[3]:
+                clusters[match[2]].append((opened[match[2]].pop(), len(words) + 1))
+        words.append(columns[3])
+        starts.append(begins)
+        begins = False
+    if left := [name for name, places in opened.items() if places]:
+        raise CorpusError(f"{path}: got an open cluster {left[0]}. Expected each mention that begins to end.")
     doc = Doc(vocab, words=words, sent_starts=starts)
-    annotate(doc, sorted(clusters))
+    annotate(doc, sorted(sorted(cluster) for cluster in clusters.values()))
     return doc
-
-
-def to_docs(paths: list[Path]) -> Iterator[Doc]:
-    """Return a doc for each document."""
-    vocab = Vocab()
-    return (to_doc(path, vocab) for path in paths)
-
-
-def number_of(path: Path) -> int:
-    """Return the number of Project Gutenberg with which a file's name begins. Raises CorpusError if there is none."""
-    match = re.match(r"(\d+)_", path.name)
-    if match is None:
-        raise CorpusError(Messages.CORPUS_NUMBER.format(path=path))
-    return int(match[1])
 
 
 def main(source: Path, target: Path) -> None:
     """Convert SOURCE, the folder of LitBank's .conll files, to train.spacy, dev.spacy and test.spacy in TARGET."""
-    paths = sorted(source.glob("*.conll"), key=number_of)
-    parts = {
-        "train": [path for path in paths if number_of(path) not in (*DEV, *TEST)],
-        "dev": [path for path in paths if number_of(path) in DEV],
-        "test": [path for path in paths if number_of(path) in TEST],
-    }
-    for name, part in parts.items():
-        write_docs(source, to_docs(part), target / f"{name}.spacy")
+    vocab = Vocab()
+    parts: dict[str, list[Doc]] = {"train": [], "dev": [], "test": []}
+    paths = {int(path.name.partition("_")[0]): path for path in source.glob("*.conll")}  # like 158_emma_brat.conll
+    for number, path in sorted(paths.items()):
+        part = "dev" if number in DEV else "test" if number in TEST else "train"
+        parts[part].append(to_doc(path, vocab))
+    for name, docs in parts.items():
+        write_docs(source, docs, target / f"{name}.spacy")
 
 
 if __name__ == "__main__":

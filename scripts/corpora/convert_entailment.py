@@ -7,7 +7,7 @@ What a source is, its name says:
     SICK_X.txt   SICK's columns, the first line names them
     X.tsv        class, premise and hypothesis, with a tab between them
 
-The prepared files of asset_files.py are used instead of their originals if they are in assets/.
+The prepared files of get_assets.py are used instead of their originals if they are in assets/.
 
 With --dev the last pairs of the first source go to a file of their own: --dev-pairs of them, and those before that have
 the same premise as the first of them.
@@ -20,101 +20,80 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import spacy
 import typer
 from spacy.tokens import Doc
 
-from spacy_elmo.errors import CorpusError, shown
+from spacy_elmo.errors import CorpusError
 from spacy_elmo.tasks.entailment.pairs import make_pair
 
-from ..assets.asset_files import prepared_or_given
-from ..shared.command import run_command
-from ..shared.corpus_files import read_lines, refuse_sources, write_docs
-from ..shared.messages import Messages
+from ..assets.get_assets import prepared_or_given
+from ..shared import read_lines, run_command, write_docs
 
 LABELS = ("contradiction", "entailment", "neutral")
-
-
-class Pair(NamedTuple):
-    """A line of a source. label: its class."""
-
-    label: str
-    premise: str
-    hypothesis: str
+Pair = tuple[str, str, str]  # class, premise, hypothesis
 
 
 def read_pairs(source: Path) -> list[Pair]:
     """Return the pairs of a source, in texts with single blanks. Raises CorpusError, which names the line."""
-    pairs = []
-    for number, fields in _read_fields(source):
-        texts = [" ".join(field.split()) for field in fields if isinstance(field, str)]
-        if len(fields) != 3 or len(texts) != 3 or not all(texts):
-            raise CorpusError(Messages.CORPUS_PAIR.format(path=source, line=number, got=shown(fields)))
-        label, premise, hypothesis = texts
-        if label.lower() not in LABELS:
-            expected = ", ".join(LABELS)
-            raise CorpusError(
-                Messages.CORPUS_CLASS.format(path=source, line=number, got=shown(label), expected=expected)
-            )
-        pairs.append(Pair(label.lower(), premise, hypothesis))
-    if not pairs:
-        raise CorpusError(Messages.CORPUS_EMPTY.format(path=source))
+    pairs: list[Pair] = []
+    try:
+        for fields in _read_fields(source):
+            label, premise, hypothesis = (" ".join(field.split()) for field in fields)
+            if label.lower() not in LABELS or not premise or not hypothesis:
+                raise ValueError(f"got {label!r}, {premise!r}, {hypothesis!r}")
+            pairs.append((label.lower(), premise, hypothesis))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorpusError(
+            f"{source}: after {len(pairs)} pairs: {error}. Expected a class ({', '.join(LABELS)}), a premise and a "
+            "hypothesis, none of them empty."
+        ) from error
     return pairs
 
 
-def _read_fields(source: Path) -> Iterator[tuple[int, Sequence[object]]]:
-    """Return number and label, premise and hypothesis of each line."""
+def _read_fields(source: Path) -> Iterator[Sequence[str]]:
+    """Yield class, premise and hypothesis of each line."""
     lines = _lines(source)
     if source.stem == "labels":
-        premises, hypotheses = (_lines(source.with_stem(stem)) for stem in ("s1", "s2"))
-        if not len(lines) == len(premises) == len(hypotheses):
-            got = f"{len(lines)}, {len(premises)} and {len(hypotheses)}"
-            raise CorpusError(Messages.CORPUS_PARALLEL.format(path=source, got=got))
-        yield from enumerate(zip(lines, premises, hypotheses), 1)
+        yield from zip(lines, *(_lines(source.with_stem(stem)) for stem in ("s1", "s2")), strict=True)
     elif source.suffix == ".jsonl":
-        for number, line in enumerate(lines, 1):
-            try:
-                values = json.loads(line)
-                yield number, [values[key] for key in Pair._fields]
-            except (ValueError, TypeError, KeyError) as error:
-                raise CorpusError(Messages.CORPUS_PAIR.format(path=source, line=number, got=shown(line))) from error
+        for line in lines:
+            values = json.loads(line)
+            yield [values[key] for key in ("label", "premise", "hypothesis")]
     elif source.name.startswith("SICK"):
-        for number, row in enumerate(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), 2):
-            yield number, [row.get(name) for name in ("entailment_judgment", "sentence_A", "sentence_B")]
+        for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
+            yield [row[name] for name in ("entailment_judgment", "sentence_A", "sentence_B")]
     else:
-        yield from ((number, line.split("\t")) for number, line in enumerate(lines, 1))
+        yield from (line.split("\t") for line in lines)
 
 
 def _lines(path: Path) -> list[str]:
     """Return the lines of a file, without the empty one after the last line feed."""
     lines = read_lines(path)
-    return lines[:-1] if lines and not lines[-1] else lines
+    return lines[:-1] if not lines[-1] else lines
 
 
 def divide(pairs: list[Pair], number: int) -> tuple[list[Pair], list[Pair]]:
     """Divide pairs into the first ones and the last `number`, or more: pairs with the same premise stay together."""
     start = max(0, len(pairs) - number)
-    while 0 < start < len(pairs) and pairs[start - 1].premise == pairs[start].premise:
+    while 0 < start < len(pairs) and pairs[start - 1][1] == pairs[start][1]:
         start -= 1
     return pairs[:start], pairs[start:]
 
 
-def to_docs(pairs: Iterable[Pair]) -> Iterator[Doc]:
-    """Return a doc for each pair, with 1.0 for its class and 0.0 for the others."""
-    nlp = spacy.blank("en")
-    for label, premise, hypothesis in pairs:
-        doc = make_pair(nlp, premise, hypothesis)
-        doc.cats = {other: float(other == label) for other in LABELS}
-        yield doc
-
-
 def _write(source: Path, pairs: Sequence[Pair], target: Path) -> None:
-    write_docs(source, to_docs(pairs), target)
-    ((label, count),) = Counter(pair.label for pair in pairs).most_common(1)
+    """Write a doc for each pair, with 1.0 for its class and 0.0 for the others."""
+    nlp = spacy.blank("en")
+    docs: list[Doc] = []
+    for label, premise, hypothesis in pairs:
+        docs.append(make_pair(nlp, premise, hypothesis))
+        docs[-1].cats = {other: float(other == label) for other in LABELS}
+    write_docs(source, docs, target)
+    ((label, count),) = Counter(label for label, _, _ in pairs).most_common(1)
     print(f"{target}: always {label}, the most frequent class, would be {count / len(pairs):.1%} right")
 
 
@@ -126,14 +105,11 @@ def main(
 ) -> None:
     """Convert SOURCES to TARGET, a .spacy file."""
     sources = prepared_or_given(sources)
-    refuse_sources(target, *sources, *([] if dev is None else [dev]))
+    kept, *others = [read_pairs(source) for source in sources]
     if dev is not None:
-        refuse_sources(dev, *sources)
-    first, *others = [read_pairs(source) for source in sources]
-    kept, last = (first, []) if dev is None else divide(first, dev_pairs)
-    _write(sources[0], [*kept, *(pair for pairs in others for pair in pairs)], target)
-    if dev is not None:
+        kept, last = divide(kept, dev_pairs)
         _write(sources[0], last, dev)
+    _write(sources[0], [*kept, *(pair for pairs in others for pair in pairs)], target)
 
 
 if __name__ == "__main__":

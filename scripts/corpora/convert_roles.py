@@ -15,17 +15,13 @@ from pathlib import Path
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
-from spacy_elmo.errors import CorpusError, shown
+from spacy_elmo.errors import CorpusError
 from spacy_elmo.tasks.roles.annotations import PREDICATES, roles_key
 
-from ..shared.command import run_command
-from ..shared.corpus_files import read_lines, write_docs
-from ..shared.messages import Messages
+from ..shared import read_lines, run_command, write_docs
 
 _ROLE = re.compile(r"(?:\(([^\s()*]+))?\*(\))?")
-_FIRST_ROLE = 5
-_FRAME = 4
-_NONE = "-"
+_FRAME, _FIRST_ROLE = 4, 5
 
 
 def read_sentences(path: Path) -> Iterator[tuple[int, list[list[str]]]]:
@@ -37,7 +33,10 @@ def read_sentences(path: Path) -> Iterator[tuple[int, list[list[str]]]]:
         if line.strip():
             rows.append(line.split("\t"))
             if len(rows[-1]) < _FIRST_ROLE or len(rows[-1]) != len(rows[0]) or not rows[-1][0].strip():
-                raise CorpusError(Messages.CORPUS_ROLE_COLUMNS.format(path=path, line=number, got=shown(line)))
+                raise CorpusError(
+                    f"{path}, line {number}: expected a word, two tags, lemma and frame, and as many columns of roles "
+                    f"as the other lines of the sentence have, divided by tabs; got {line!r}."
+                )
         elif rows:
             yield number - len(rows), rows
             rows = []
@@ -52,15 +51,15 @@ def to_docs(path: Path) -> Iterator[Doc]:
     for first, rows in read_sentences(path):
         starts: list[bool | int | None] = [True, *[False] * (len(rows) - 1)]
         doc = Doc(vocab, words=[row[0] for row in rows], sent_starts=starts)
-        predicates = [place for place, row in enumerate(rows) if row[_FRAME] != _NONE]
-        columns = len(rows[0]) - _FIRST_ROLE
-        if len(predicates) != columns:
-            message = Messages.CORPUS_PREDICATES.format(path=path, line=first, got=columns, expected=len(predicates))
-            raise CorpusError(message)
+        predicates = [place for place, row in enumerate(rows) if row[_FRAME] != "-"]
+        n_columns = len(rows[0]) - _FIRST_ROLE
+        if len(predicates) != n_columns:
+            raise CorpusError(
+                f"{path}, line {first}: {n_columns} columns of roles. Expected {len(predicates)}, one a predicate."
+            )
         doc.spans[PREDICATES] = [doc[place : place + 1] for place in predicates]
         for number, place in enumerate(predicates):
-            column = [row[_FIRST_ROLE + number] for row in rows]
-            spans = read_roles(column, path, first)
+            spans = read_roles([row[_FIRST_ROLE + number] for row in rows], path, first)
             doc.spans[roles_key(place)] = [Span(doc, start, end, label=label) for start, end, label in spans]
         yield doc
 
@@ -75,7 +74,9 @@ def read_roles(column: list[str], path: Path, first: int) -> list[tuple[int, int
         late = place == len(column) and start is not None
         if match is None or late or (match[1] and start is not None) or (match[2] and not match[1] and start is None):
             line = first + min(place, len(column) - 1)
-            raise CorpusError(Messages.CORPUS_ROLE.format(path=path, line=line, got=shown(text)))
+            raise CorpusError(
+                f"{path}, line {line}: the role is {text!r}. Expected *, or brackets like (ARG0* ... *), not nested."
+            )
         if match[1]:
             start, label = place, match[1]
         if match[2] and start is not None:

@@ -10,26 +10,15 @@ index.sense is a file of WordNet 3.0 (Debian has it in the package wordnet-sense
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from spacy_elmo.errors import CorpusError, shown
-from spacy_elmo.formats.atomic import replacing, writing
+from spacy_elmo.errors import CorpusError
 
-from ..shared.command import run_command
-from ..shared.corpus_files import read_lines, refuse_sources
-from ..shared.messages import Messages
+from ..shared import read_lines, run_command
 
 _POS = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # the number after the % of a key; 5: satellite adjectives
 FIRST = "first_senses.tsv"
-
-
-class WordNet(NamedTuple):
-    """keys: all sense keys. first: the first sense of each lemma and part of speech."""
-
-    keys: set[str]
-    first: dict[tuple[str, str], str]
 
 
 def lemma_of(key: str) -> tuple[str, str]:
@@ -38,19 +27,19 @@ def lemma_of(key: str) -> tuple[str, str]:
     return lemma, _POS[rest[0]]
 
 
-def read_wordnet(path: Path) -> WordNet:
-    """Read index.sense: key, place of the synset, number of the sense, count. Raises CorpusError."""
-    wordnet = WordNet(set(), {})
+def read_wordnet(path: Path) -> dict[str, bool]:
+    """Return the sense keys in index.sense, and whether each is the first sense of its lemma and part of speech.
+
+    A line has a key, the place of the synset, the number of the sense and a count. Raises CorpusError.
+    """
+    keys = {}
     for number, line in enumerate(read_lines(path), 1):
         columns = line.split()
-        if not columns:
-            continue
-        if len(columns) != 4 or columns[0].partition("%")[2][:1] not in _POS:
-            raise CorpusError(Messages.SENSE_INDEX.format(path=path, line=number, got=shown(line)))
-        wordnet.keys.add(columns[0])
-        if columns[2] == "1":
-            wordnet.first[lemma_of(columns[0])] = columns[0]
-    return wordnet
+        if columns and (len(columns) != 4 or columns[0].partition("%")[2][:1] not in _POS):
+            raise CorpusError(f"{path}, line {number}: expected a line of WordNet's file index.sense; got {line!r}.")
+        if columns:
+            keys[columns[0]] = columns[2] == "1"
+    return keys
 
 
 def keys_of(lemma: str, senses: str) -> list[str]:
@@ -65,7 +54,7 @@ def keys_of(lemma: str, senses: str) -> list[str]:
     return list(dict.fromkeys(keys))
 
 
-def convert(path: Path, wordnet: WordNet, counts: dict[bool, int]) -> Iterator[str]:
+def convert(path: Path, wordnet: Container[str], counts: dict[bool, int]) -> Iterator[str]:
     """Yield the lines of a corpus. counts: of words with senses, whether WordNet 3.0 has one of them."""
     begun = False
     for number, line in enumerate(read_lines(path), 1):
@@ -79,8 +68,11 @@ def convert(path: Path, wordnet: WordNet, counts: dict[bool, int]) -> Iterator[s
             word, lemma, _, senses = columns
             keys = [] if senses == "-" else keys_of(lemma, senses)
         except ValueError:
-            raise CorpusError(Messages.CORPUS_SENSES.format(path=path, line=number, got=shown(line))) from None
-        known = [key for key in keys if key in wordnet.keys]
+            raise CorpusError(
+                f"{path}, line {number}: expected a word, its lemma, its part of speech and its senses, divided by "
+                f"tabs; a sense is resource:kind:reference, and - stands for none; got {line!r}."
+            ) from None
+        known = [key for key in keys if key in wordnet]
         known = [key for key in known if lemma_of(key) == lemma_of(known[0])]
         if keys:
             counts[bool(known)] += 1
@@ -91,34 +83,19 @@ def convert(path: Path, wordnet: WordNet, counts: dict[bool, int]) -> Iterator[s
 
 def main(index: Path, folder: Path, sources: list[Path]) -> None:
     """Convert SOURCES to files of the same names in FOLDER, with WordNet's INDEX, its file index.sense."""
-    names = [source.name for source in sources]
-    for source in sources:
-        target = folder / source.name
-        if source.name == FIRST or names.count(source.name) > 1 or target.resolve() == source.resolve():
-            raise CorpusError(Messages.SENSES_TARGET.format(path=source, target=target))
-        refuse_sources(target, index)
-    refuse_sources(folder / FIRST, index)
     wordnet = read_wordnet(index)
-    if not wordnet.first:
-        raise CorpusError(Messages.SENSES_EMPTY.format(path=index))
-    with writing(folder, CorpusError):
-        folder.mkdir(parents=True, exist_ok=True)
-    first = ["\t".join([*lemma, key]) for lemma, key in wordnet.first.items()]
-    write_lines(folder / FIRST, first)
+    folder.mkdir(parents=True, exist_ok=True)
+    firsts = {lemma_of(key): key for key, is_first in wordnet.items() if is_first}
+    first = ["\t".join([*lemma, key]) for lemma, key in firsts.items()]
+    (folder / FIRST).write_text("".join(f"{line}\n" for line in first), encoding="utf8")
     print(f"{index}: {len(first):,} first senses -> {folder / FIRST}")
     for source in sources:
         counts = {True: 0, False: 0}
         lines = list(convert(source, wordnet, counts))
         if not counts[True]:
-            raise CorpusError(Messages.SENSES_NONE.format(path=source))
-        write_lines(folder / source.name, lines)
+            raise CorpusError(f"{source}: no word has a sense of WordNet's list. Expected a corpus with senses.")
+        (folder / source.name).write_text("".join(f"{line}\n" for line in lines), encoding="utf8")
         print(f"{source}: {counts[True]:,} words with senses, {counts[False]:,} left out -> {folder / source.name}")
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file, which is complete or not written at all."""
-    with replacing(path, CorpusError) as temporary, writing(path, CorpusError):
-        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf8")
 
 
 if __name__ == "__main__":

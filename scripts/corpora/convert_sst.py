@@ -2,49 +2,38 @@
 
 Each line becomes a doc.
 
-python -m scripts.corpora.convert_sst sst_train.txt corpus/textcat/train.spacy
+    python -m scripts.corpora.convert_sst sst_train.txt corpus/textcat/train.spacy
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_elmo.errors import CorpusError, shown
+from spacy_elmo.errors import CorpusError
 
-from ..shared.command import run_command
-from ..shared.corpus_files import read_lines, write_docs
-from ..shared.messages import Messages
+from ..shared import read_lines, run_command, write_docs
 
-_LINE = re.compile(r"__label__(\S+)\t(.*)")
+_LINE = re.compile(r"__label__(\S+)\t(.*\S.*)")
 
 
-def read_examples(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Return label and words of each line that is not empty. Raises CorpusError, which names the line."""
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip():
-            continue
-        match = _LINE.fullmatch(line)
-        if match is None:
-            raise CorpusError(Messages.CORPUS_LABEL.format(path=path, line=number, got=shown(line)))
-        if not (words := match[2].split()):
-            raise CorpusError(Messages.CORPUS_NO_TEXT.format(path=path, line=number))
-        yield match[1], words
-
-
-def to_docs(path: Path) -> Iterator[Doc]:
+def to_docs(path: Path) -> list[Doc]:
     """Return a doc for each line, with 1.0 for its label and 0.0 for the file's other labels."""
     vocab = Vocab()
-    examples = list(read_examples(path))
+    examples = []
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip():
+            match = _LINE.fullmatch(line)
+            if match is None:
+                raise CorpusError(f"{path}, line {number}: expected __label__, a name, a tab and a text; got {line!r}.")
+            examples.append((match[1], Doc(vocab, words=match[2].split())))
     labels = sorted({label for label, _ in examples})
-    for label, words in examples:
-        doc = Doc(vocab, words=words)
+    for label, doc in examples:
         doc.cats = {other: float(other == label) for other in labels}
-        yield doc
+    return [doc for _, doc in examples]
 
 
 def main(source: Path, target: Path) -> None:

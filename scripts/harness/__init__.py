@@ -1,1 +1,1 @@
-"""Long runs that attack the package: sanitized loops, damaged files, endurance, and kills at random moments."""
+"""Long tests: damaged files (fuzz), the compiled loops with sanitizers (sanitize), kills and endurance (soak)."""

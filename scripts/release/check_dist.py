@@ -19,8 +19,7 @@ import typer
 
 from spacy_elmo.errors import CommandError
 
-from ..shared.command import run_command
-from ..shared.messages import Messages
+from ..shared import run_command
 
 CONSTRAINTS = Path(__file__).resolve().parents[2] / "constraints.txt"
 BESIDE = {"en_mini": "spacy_elmo_en_mini_softmax", "en_midi": "spacy_elmo_en_midi"}  # what `evaluate` needs, by biLM
@@ -31,8 +30,7 @@ def one_file(folder: Path, pattern: str) -> Path:
     """Return the one file of a folder that fits the pattern. Raises CommandError if there are none or several."""
     found = sorted(folder.glob(pattern))
     if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
-        raise CommandError(Messages.DIST_FILES.format(folder=folder, pattern=pattern, got=names))
+        raise CommandError(f"{folder}: {len(found)} files are {pattern}. Expected one: run make dist again.")
     return found[0].resolve()
 
 
@@ -58,7 +56,7 @@ class Environment:
             command, cwd=self.folder, env=self.variables, capture_output=True, encoding="utf8", errors="replace"
         )
         if done.returncode:
-            raise CommandError(Messages.DIST_FAILED.format(command=" ".join(command), output=done.stdout + done.stderr))
+            raise CommandError(f"a step failed: {' '.join(command)}\nIts output:\n{done.stdout}{done.stderr}")
         return done.stdout
 
     def install(self, *arguments: str) -> None:
@@ -67,25 +65,27 @@ class Environment:
 
 
 def check(file: Path, folder: Path, path: str, *options: str) -> Environment:
-    """Install a wheel or an sdist, run the demo from it, and print which loops it used.
+    """Install a wheel or an sdist in a new folder, run the demo, and print which loops it used. Return the environment.
 
-    file: the wheel or sdist.
-    folder: a new folder for the environment.
-    path: as for `Environment`.
-    options: of pip, for this file.
+    path: as for `Environment`. options: of pip, for this file.
 
-    Returns the environment. Raises CommandError if a step fails, or if the loops are not compiled.
+    Raises CommandError if a step fails, or if the loops are not compiled.
     """
     environment = Environment(folder, path)
     environment.install("torch")  # first: constraints.txt says which, and it is by far the largest
     environment.install(*options, str(file))
     found = json.loads(environment.run("-m", "spacy", "elmo", "--version", "--json"))
     if not found["compiled_loops"]:
-        raise CommandError(Messages.DIST_LOOPS.format(file=file.name, reason=found["compiled_loops_missing"]))
+        raise CommandError(
+            f"{file.name}: its compiled loops are not used ({found['compiled_loops_missing']}). Expected a file with "
+            "compiled loops: build it with gcc 12 or newer."
+        )
     demo = environment.run("-m", "spacy", "elmo", "demo", "out")
     place = environment.run("-c", "import spacy_elmo; print(spacy_elmo.__file__)").strip()
     if not Path(place).is_relative_to(folder):
-        raise CommandError(Messages.DIST_PLACE.format(place=place, folder=folder))
+        raise CommandError(
+            f"the package was imported from {place}. Expected {folder}: unset what changes Python's path."
+        )
     typer.echo(f"{file.name}: installed, the demo ran. {json.dumps(found)}")
     typer.echo(demo)
     return environment

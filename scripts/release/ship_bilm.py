@@ -15,12 +15,10 @@ from typing import Annotated
 import typer
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.atomic import replacing
 from spacy_elmo.pretraining.language_model import COUNTS, OPTIONS, SOFTMAX, WEIGHTS, WORDS, write_digest
 from spacy_elmo.pretraining.pack import pack
 
-from ..shared.command import run_command
-from ..shared.messages import Messages
+from ..shared import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 BILM = Path("spacy_elmo/bilms/en_mini")
@@ -40,15 +38,16 @@ def ship(model: Path, root: Path = ROOT, bits: int | None = 8, most_bytes: int =
         pack(model, packed, bits=bits)
         missing = [file for file in {*BILM_FILES, *PACKAGE_FILES} if not (packed / file).exists()]
         if missing:
-            raise CommandError(Messages.SHIP_FILES.format(model=model, missing=", ".join(sorted(missing))))
+            raise CommandError(
+                f"{model}: {', '.join(sorted(missing))} missing. Expected a biLM with its softmax and counts."
+            )
         for files, target in ((BILM_FILES, BILM), (PACKAGE_FILES, PACKAGE)):
             size = sum((packed / file).stat().st_size for file in files)
             if size > most_bytes:
-                raise CommandError(Messages.SHIP_SIZE.format(target=target, got=size, most=most_bytes))
+                raise CommandError(f"{target}: {size:,} bytes. Expected {most_bytes:,} at most: lower --bits.")
         for files, target in ((BILM_FILES, BILM), (PACKAGE_FILES, PACKAGE)):
             for file in files:
-                with replacing(root / target / file, CommandError) as temporary:
-                    shutil.copyfile(packed / file, temporary)
+                shutil.copyfile(packed / file, root / target / file)
     write_digest(root / PACKAGE, root / BILM / WEIGHTS)  # last: until it is there the package is refused
 
 

@@ -1,1 +1,0 @@
-"""Endurance: many docs, many threads, many loads, little memory, and kills at random moments."""

@@ -1,0 +1,94 @@
+"""What several scripts need: how a script becomes a command, reading and writing corpora, commit and machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.errors import CommandError, CorpusError, ElmoError
+
+TAGGED = ("corpus/tagger/en_ewt-ud-train.spacy", "corpus/tagger/en_ewt-ud-dev.spacy")  # for training and for scoring
+_CODE = ("spacy_elmo", "scripts", "configs")  # results/ and the pages change while the runs are made
+
+
+def run_command(function: Callable[..., None], **settings: Any) -> None:
+    """Run a function on the command line's arguments. For the project's own errors only the message is printed.
+
+    settings: of Click's context.
+    """
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command(context_settings=settings)(function)
+    try:
+        app()
+    except ElmoError as error:
+        sys.exit(f"✘ {error}")
+
+
+def run_elmo(*arguments: str, output: bool = False) -> str:
+    """Run `python -m spacy elmo` with arguments. output: whether its standard output is returned, not shown.
+
+    Raises CommandError if it fails.
+    """
+    command = ["-m", "spacy", "elmo", *arguments]
+    ended = subprocess.run(
+        [sys.executable, *command], stdout=subprocess.PIPE if output else None, encoding="utf-8", check=False
+    )
+    if ended.returncode:
+        raise CommandError(f"this command failed, what it said stands above: {shlex.join(['python', *command])}")
+    return ended.stdout or ""
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a file. Only a line feed ends a line, because tokens may contain other separators.
+
+    Raises CorpusError if the file can't be read.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"{path}: can't be read ({error}). Expected a corpus in UTF-8.") from error
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def write_docs(source: Path, docs: Iterable[Doc], target: Path) -> None:
+    """Write the docs of a corpus to a DocBin. Raises CorpusError if there are none."""
+    binary = DocBin(docs=docs, store_user_data=False)
+    if not len(binary):
+        raise CorpusError(
+            f"{source}: nothing in it that can be used. Expected a corpus: check the file and the options."
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    binary.to_disk(target)
+    print(f"{source}: {len(binary):,} docs -> {target}")
+
+
+def commit_of(project: Path) -> str:
+    """Return the commit that a folder is at, with "-dirty" if code or configs were changed; "" if git does not know."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(project), *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        return result.stdout.strip() if result.returncode == 0 else ""
+
+    commit = git("rev-parse", "--short", "HEAD")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *_CODE)
+    return f"{commit}-dirty" if changed else commit
+
+
+def machine() -> str:
+    """Return the processor's name and its number of cores."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"

@@ -1,1 +1,0 @@
-"""What several scripts need: how a script becomes a command, their messages, and writing corpora."""

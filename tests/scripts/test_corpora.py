@@ -1,0 +1,247 @@
+"""Each converter: small files become docs as a person reads them, and damaged lines are named."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from role_cases import roles_in
+from spacy.tokens import Doc, DocBin
+
+from scripts.corpora import convert_conll, convert_coreference, convert_entailment, convert_senses
+from scripts.corpora.convert_answers import Part, Question, choose, place_of
+from spacy_elmo.analysis.senses import Instance, Lemma, SenseSentence, read_first_senses, read_senses
+from spacy_elmo.errors import CorpusError
+from spacy_elmo.tasks.coreference.annotations import clusters_of
+from spacy_elmo.tasks.entailment.pairs import pair_of
+
+TWEETS = (
+    "@\tB-PER\ncolgo\tB-PER\nhey\tO\n\n"  # two entities side by side
+    "New\tB-LOC\nYork\tI-LOC\n \t \nMoscow\tI-LOC\nBBC\tI-ORG\nNews\tI-ORG\n\t\n"  # I- begins one; blanks separate
+    "\tO\n\n"  # a tweet without a word
+    "ke s\tO\n😄 \tO\n\tO\nAus\u00adtralian\tB-LOC\r\n"  # a blank inside a word and behind one
+)
+ARTICLES = "-DOCSTART- O\n\na\tO\nBonn\tB-LOC\n\nRome\tI-LOC\nb\tO\n-DOCSTART- O\n\n-DOCSTART- O\nc\tO\n"
+ROLES = (
+    "# sent_id = one\n"
+    "President\tNNP\tPROPN\t-\t-\t(ARG0*\t*\n"
+    "Bush\tNNP\tPROPN\t-\t-\t*)\t*\n"
+    "named\tVBD\tVERB\tname\tname.01\t(V*)\t*\n"
+    "people\tNNS\tNOUN\t-\t-\t(ARG1*)\t(ARG0*)\n"
+    "to\tTO\tPART\t-\t-\t(C-ARG1*\t*\n"
+    "help\tVB\tVERB\thelp\thelp.01\t*)\t(V*)\n\n"
+    "# sent_id = two\n# text = #\n#\tNN\tSYM\t-\t-\n\n"
+)
+LITBANK = [("Her", "(0)|(1"), ("sister", "1)"), ("slept", "_"), (".", ""), ("", ""), ("She", "(1)"), ("I", "(2)")]
+SICK = (
+    "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\r\n"
+    '1\tA man sleeps .\tHe is old .\t4.5\tNEUTRAL\r\n2\tTwo  dogs\t" A dog\t3\tENTAILMENT\r\n'
+)
+CONTEXT = "In 1990 Anna went to Bonn. Bert went to Rome in 199."
+ITEM = {"question": " Where did Bert go? ", "answer": "Rome"}
+SQUAD = {"question": "Where?", "answers": [{"answer_start": 21, "text": "Bonn"}, {"answer_start": 0, "text": "Rome"}]}
+INDEX = """bank%1:14:00:: 08420278 2 20
+bank%1:17:01:: 09213565 1 25
+open%3:00:00:: 01652782 1 60
+open%5:00:00:available:00 00183053 2 3
+river_bank%1:17:00:: 09213999 1 0
+"""
+SENSES = """# token\tlemma\tpos\tsenses (resource:reftype:reference, separated by a blank)
+# d0 sent 1
+The\tthe\tDT\t-
+river_bank\triver_bank\tNN\tWordNet-eng30:sense_number:1 WordNet-eng30:lexical_key:1:17:00::
+# d0 sent 2
+Banks\tBank\tNNS\tWordNet-2.1:sense:bank%1:14:00:: WordNet-2.1:sense:bank%1:99:00::
+open\topen\tJJ\tWordNet-eng171:lexical_key:5:00:00:available:00;3:00:00:: WordNet-eng171:synset:eng171-0-a
+n't\tn't\tRB\tWordNet-eng171:lexical_key:U
+"""
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text, encoding="utf-8", newline="")
+    return folder / name
+
+
+def converted(folder: Path, converter: str, text: str, name: str = "source", **options: Any) -> list[Doc]:
+    """Return the docs that a converter makes of a text."""
+    source, target = written(folder, name, text), folder / "corpus" / "target.spacy"
+    main = import_module(f"scripts.corpora.convert_{converter}").main
+    if converter in ("answers", "entailment"):
+        main(target, [source], **options)
+    else:
+        main(source, target, **options)
+    return list(DocBin().from_disk(target).get_docs(spacy.blank("en").vocab))
+
+
+def test_entities(tmp_path: Path) -> None:
+    docs = converted(tmp_path, "conll", TWEETS)
+    assert [([token.text for token in doc], [(ent.text, ent.label_) for ent in doc.ents]) for doc in docs] == [
+        (["@", "colgo", "hey"], [("@", "PER"), ("colgo", "PER")]),
+        (["New", "York"], [("New York", "LOC")]),
+        (["Moscow", "BBC", "News"], [("Moscow", "LOC"), ("BBC News", "ORG")]),
+        (["ke s", "😄", "Aus\u00adtralian"], [("Aus\u00adtralian", "LOC")]),
+    ]
+    assert all(doc.has_unknown_spaces for doc in docs)  # spaCy then trains on these words
+    first, second = converted(tmp_path, "conll", ARTICLES, articles=True)
+    assert [span.text for span in first.spans[convert_conll.SENTENCES]] == ["a Bonn", "Rome b"]
+    assert [(ent.text, ent.label_) for ent in first.ents] == [("Bonn", "LOC"), ("Rome", "LOC")]  # none over sentences
+    assert second.text.strip() == "c"
+
+
+def test_roles(tmp_path: Path) -> None:
+    first, second = converted(tmp_path, "roles", ROLES)
+    assert roles_in(first) == {
+        2: [(0, 2, "ARG0"), (2, 3, "V"), (3, 4, "ARG1"), (4, 6, "C-ARG1")],
+        5: [(3, 4, "ARG0"), (5, 6, "V")],
+    }
+    assert (list(second.spans), len(second.spans["predicates"])) == (["predicates"], 0)  # annotated: it has none
+
+
+def test_coreference(tmp_path: Path) -> None:
+    lines = ["\t".join(["x", "0", "0", word, "_", mark]) if word else "" for word, mark in LITBANK]
+    text = "\n".join(["#begin document (x); part 0", *lines, "", "#end document", ""])
+    numbers = {"train": 1, "dev": convert_coreference.DEV[0], "test": convert_coreference.TEST[0]}
+    for number in numbers.values():
+        written(tmp_path, f"{number}_x_brat.conll", text)
+    convert_coreference.main(tmp_path, tmp_path / "corpus")
+    for part in numbers:
+        [doc] = DocBin().from_disk(tmp_path / "corpus" / f"{part}.spacy").get_docs(spacy.blank("en").vocab)
+        assert [sent.text for sent in doc.sents] == ["Her sister slept .", "She I"]
+        found = [[(span.start, span.text) for span in cluster] for cluster in clusters_of(doc)]
+        assert found == [[(0, "Her")], [(0, "Her sister"), (4, "She")], [(5, "I")]]
+    assert len({*convert_coreference.DEV, *convert_coreference.TEST}) == 20
+
+
+def test_sentiment(tmp_path: Path) -> None:
+    first, second = converted(tmp_path, "sst", "__label__5\tA  fine\u00a0film\n\n__label__1\t`` Bad ''\n")
+    assert [token.text for token in first] == ["A", "fine", "film"]
+    assert (first.cats, second.cats) == ({"1": 0.0, "5": 1.0}, {"1": 1.0, "5": 0.0})
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.jsonl", "SICK_x.txt", "labels.dev"])
+def test_pairs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = [("neutral", "A man sleeps .", "He is old . "), ("entailment", "Two  dogs", '" A dog')]
+    texts = {
+        "x.tsv": "".join("\t".join(pair) + "\n" for pair in pairs),
+        "x.jsonl": "".join(json.dumps(dict(zip(("label", "premise", "hypothesis"), pair))) + "\n" for pair in pairs),
+        "SICK_x.txt": SICK,
+        "labels.dev": "neutral\nentailment\n",
+    }
+    for place, part in ((1, "s1.dev"), (2, "s2.dev")):
+        written(tmp_path, part, "".join(f"{pair[place]}\n" for pair in pairs))
+    first, second = converted(tmp_path, "entailment", texts[name], name)
+    assert (first.text, second.text) == ("A man sleeps .\nHe is old .", 'Two dogs\n" A dog')
+    assert first.cats == {"contradiction": 0.0, "entailment": 0.0, "neutral": 1.0}
+    pair = pair_of(second)
+    assert pair is not None
+    assert [token.text for token in pair[1]] == ['"', "A", "dog"]
+    assert "would be 50.0% right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("number", "kept"), [(1, 4), (2, 2), (3, 2), (4, 1), (9, 0)])
+def test_pairs_of_a_premise_stay_together(number: int, kept: int) -> None:
+    pairs = [("neutral", premise, "h") for premise in "abccd"]
+    assert convert_entailment.divide(pairs, number) == (pairs[:kept], pairs[kept:])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("paragraphs.json", [{"context": CONTEXT, "qas": [ITEM]}]),
+        ("questions.json", [{"context": CONTEXT, **ITEM}]),
+        ("lines.jsonl", {"context": CONTEXT, "questions": [ITEM]}),
+    ],
+)
+def test_questions(name: str, content: Any, tmp_path: Path) -> None:
+    [doc] = converted(tmp_path, "answers", json.dumps(content), name)
+    assert [doc.spans[key][0].text for key in ("question", "context")] == ["Where did Bert go?", CONTEXT]
+    assert [span.text for span in doc.spans["answer"]] == doc.spans["answer"].attrs["texts"] == ["Rome"]
+
+
+def test_questions_of_squad(tmp_path: Path) -> None:
+    content = {"data": [{"paragraphs": [{"context": CONTEXT, "qas": [SQUAD]}]}]}
+    [doc] = converted(tmp_path, "answers", json.dumps(content), "squad.json")
+    assert [span.text for span in doc.spans["answer"]] == ["Bonn"]  # the other does not stand where it should
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "place"),
+    [
+        ("199", "When?", CONTEXT.index("199.")),  # not in 1990
+        ("went", "What did Bert do?", CONTEXT.rindex("went")),
+        ("went", "What did Anna do?", CONTEXT.index("went")),
+        ("Paris", "Where?", -1),
+        ("", "Where?", -1),
+    ],
+)
+def test_where_an_answer_stands(answer: str, question: str, place: int) -> None:
+    assert place_of(answer, Question(CONTEXT, question, ((None, answer),))) == place
+
+
+def test_parts_of_questions() -> None:
+    questions = [Question(f"Text  {i}", f"{k}?", ((None, "Text"),)) for i in range(40) for k in (0, 1)]
+    twice = Question("Text  3", "0?", ((None, "3"),))  # asked before
+    parts = {part: choose([*questions, twice], part, [Question("text 7 ", "", ())]) for part in Part}
+    keys = sorted({one.key for one in questions if one.context != "Text  7"})
+    assert sorted({one.key for one in parts[Part.dev]}) == keys[:3]
+    assert sorted({one.key for one in parts[Part.train]}) == keys[3:]
+    assert [len(part) for part in (parts[Part.dev], parts[Part.train])] == [6, 72]
+    assert twice not in parts[Part.dev] + parts[Part.train]
+
+
+def test_senses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    index, source = written(tmp_path, "index.sense", INDEX), written(tmp_path, "test.tsv", SENSES)
+    convert_senses.main(index, tmp_path / "senses", [source])
+    river = Instance(1, 3, Lemma("river_bank", "n"), ("river_bank%1:17:00::",))
+    bank = Instance(0, 1, Lemma("bank", "n"), ("bank%1:14:00::",))
+    open_ = Instance(1, 2, Lemma("open", "a"), ("open%5:00:00:available:00", "open%3:00:00::"))
+    assert read_senses(tmp_path / "senses" / "test.tsv") == [
+        SenseSentence(["The", "river", "bank"], [river]),
+        SenseSentence(["Banks", "open", "n't"], [bank, open_]),
+    ]
+    assert read_first_senses(tmp_path / "senses" / "first_senses.tsv") == {
+        Lemma("bank", "n"): "bank%1:17:01::",
+        Lemma("open", "a"): "open%3:00:00::",
+        Lemma("river_bank", "n"): "river_bank%1:17:00::",
+    }
+    assert "3 words with senses, 1 left out" in capsys.readouterr().out
+    for line, message in (("bank\tbank\n", "test.tsv, line 1"), ("The\tthe\tDT\t-\n", "no word has a sense")):
+        source.write_text(line)
+        with pytest.raises(CorpusError, match=message):
+            convert_senses.main(index, tmp_path / "senses", [source])
+
+
+@pytest.mark.parametrize(
+    ("converter", "text", "message"),
+    [
+        ("conll", "a\tO\nb O\n", "line 2: expected a word, a tab and a tag"),
+        ("conll", "a\tO\n\nb\tB-person,B-group\n", "line 3: expected"),
+        ("conll", "a\tO\n\tB-PER\n", "line 2: the tag B-PER without a word"),
+        ("conll", "\n\n", "nothing in it"),
+        ("roles", "a\tX\tX\t-\n", "line 1: .* two tags"),
+        ("roles", "\n\na\tX\tX\tgo\tgo.01\n", "line 3: 0 columns of roles. Expected 1"),
+        ("roles", "a\tX\tX\tgo\tgo.01\t(V*\n", "line 1: the role is"),
+        ("roles", "a\tX\tX\tgo\tgo.01\t(V*\nb\tX\tX\t-\t-\t(ARG0*)\n", "line 2: the role is"),
+        ("sst", "__label__1\ta\nno label\tb\n", "line 2: expected __label__"),
+        ("sst", "__label__1\t \n", "line 1: expected __label__"),
+        ("entailment", "neutral\ta\tb\nneutral\t \tb\n", "after 1 pairs: .*none of them empty"),
+        ("entailment", "maybe\ta\tb\n", r"got 'maybe'.*Expected a class \(contradiction, entailment, neutral\)"),
+        ("entailment", "neutral\ta\n", "Expected a class"),
+        ("answers", "{", "not a file of questions"),
+        ("answers", '[{"question": "?"}]', "not a file of questions"),
+    ],
+)
+def test_damaged_files(converter: str, text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=message) as error:
+        converted(tmp_path, converter, text)
+    assert "source" in str(error.value)
+    assert not (tmp_path / "corpus").exists()
+
+
+@pytest.mark.parametrize(("mark", "message"), [("(x)", r"got '\(x\)'"), ("3)", r"got '3\)'"), ("(3", "open cluster 3")])
+def test_damaged_mentions(mark: str, message: str, tmp_path: Path) -> None:
+    written(tmp_path, "1_x.conll", f"x\t0\t0\ta\t_\t{mark}\n")
+    with pytest.raises(CorpusError, match=message):
+        convert_coreference.main(tmp_path, tmp_path / "corpus")
