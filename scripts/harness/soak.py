@@ -163,7 +163,7 @@ def docs(size: float) -> Iterator[str]:
     spaCy's hash tables grow with the number of different words that a process has seen, also with a memory zone. So the
     same docs go through a tokenizer alone in a process of its own, and what that one grows by does not count.
     """
-    n_docs = max(2_000, round(300_000 * size))
+    n_docs = max(200, round(300_000 * size))
     command = [sys.executable, "-m", "scripts.harness.soak", "--tokenizer-alone", str(n_docs)]
     alone = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout)
     nlp = spacy.blank("en")
