@@ -18,8 +18,9 @@ from spacy.vocab import Vocab
 
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats import text as text_files
+from spacy_elmo.pretraining import text as counting
 from spacy_elmo.pretraining.prepared import prepare
-from spacy_elmo.pretraining.text import Report, read_sentences
+from spacy_elmo.pretraining.text import MOST_WORDS, Report, TextSize, count_text, read_sentences
 
 TEXT = "a b c\n\n  d\te  \nf\n"
 SENTENCES = [["a", "b", "c"], ["d", "e"], ["f"]]
@@ -367,3 +368,50 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
         finally:
             tracemalloc.stop()
     assert peaks[1] < peaks[0] + 100_000
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_sentences_and_words(tmp_path: Path, name: str) -> None:
+    data = b"one two three\n\nfour five\n"
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert count_text(str(tmp_path / name), None, 100) == TextSize(2, 5, words=5, repeated=0)
+
+
+def test_a_tokenizer_is_asked_of_the_first_sentences_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "don't go!" is four tokens of English: do n't go !"""
+    monkeypatch.setattr(counting, "_SAMPLED", 10)
+    (tmp_path / "a.txt").write_text("don't go!\n" * 50 + "go\n" * 50, encoding="utf8")
+    # 150 words, two tokens each
+    assert count_text(str(tmp_path / "a.txt"), "en", 10**6) == TextSize(100, 300, words=3, repeated=3)
+    assert count_text(str(tmp_path / "a.txt"), None, 10**6) == TextSize(100, 150, words=3, repeated=3)
+    assert count_text(str(tmp_path / "a.txt"), "en", 100) == TextSize(25, 100, complete=False, words=2, repeated=2)
+
+
+def test_the_count_ends_when_it_is_enough(tmp_path: Path) -> None:
+    """The end of the file is damaged, and never read."""
+    (tmp_path / "a.txt").write_text("a b c\n" * 100, encoding="utf8")
+    size = count_text(str(tmp_path / "a.txt"), None, 30)
+    assert size == TextSize(10, 30, complete=False, words=3, repeated=3)
+    assert count_text(str(tmp_path / "a.txt"), None, 301).complete
+    assert count_text(str(tmp_path / "a.txt"), None, 1, least=20).sentences == 20
+
+
+def test_distinct_words_are_counted_up_to_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"word{i} word{i + 1}\n" for i in range(90_000)), encoding="utf8")
+    assert count_text(str(tmp_path / "a.txt"), None, 10**6) == TextSize(
+        90_000, 180_000, words=MOST_WORDS, repeated=MOST_WORDS - 2
+    )
+
+
+def test_words_without_blanks_are_those_of_the_tokenizer(tmp_path: Path) -> None:
+    """Each character is a word of spaCy's Chinese tokenizer."""
+    characters = [chr(0x4E00 + i) for i in range(300)]
+    lines = ["".join(characters[(7 * i + k) % 300] for k in range(12)) for i in range(2_000)]
+    (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf8")
+    assert count_text(str(tmp_path / "a.txt"), "zh", 10**6) == TextSize(2_000, 24_000, words=300, repeated=300)
+
+
+def test_a_text_without_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n", encoding="utf8")
+    with pytest.raises(CorpusError, match="Expected"):
+        count_text(str(tmp_path / "a.txt"), None, 10)

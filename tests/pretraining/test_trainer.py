@@ -11,13 +11,13 @@ import pytest
 import torch
 from small_run import OPTIONS, config_of, run, write_text
 
-from spacy_elmo.errors import CheckpointError
+from spacy_elmo.errors import CheckpointError, SettingsError
 from spacy_elmo.modules import BiLM
 from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.checkpoint import Checkpoints
-from spacy_elmo.pretraining.config import PretrainConfig, SoftmaxSettings
+from spacy_elmo.pretraining.config import PretrainConfig, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.language_model import LanguageModel
-from spacy_elmo.pretraining.trainer import average_of, averaged_model, update_average
+from spacy_elmo.pretraining.trainer import average_of, averaged_model, enough_memory, update_average
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 UPDATES = 8
@@ -123,3 +123,20 @@ def test_a_damaged_average(config: PretrainConfig, tmp_path: Path) -> None:
     Checkpoints(tmp_path / "out/checkpoints").write(UPDATES, arrays)
     with pytest.raises(CheckpointError, match=r"average/module\.softmax\.bias is missing"):
         run(config, tmp_path / "out")
+
+
+SETTINGS = TrainingSettings(streams=12, steps=1000)
+
+
+@pytest.mark.parametrize("allocate", [lambda n: np.empty(n, np.int8), lambda n: torch.empty(n, dtype=torch.int8)])
+def test_arrays_that_are_too_large(allocate: object) -> None:
+    message = (
+        r"there is not enough memory \(.*\)\. Lower training\.streams, which is 12, training\.steps, which is 1,000, "
+    )
+    with pytest.raises(SettingsError, match=message), enough_memory(SETTINGS):
+        allocate(2**62)  # type: ignore[operator]
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(RuntimeError, match="shapes"), enough_memory(SETTINGS):
+        raise RuntimeError("shapes")

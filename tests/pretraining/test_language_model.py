@@ -1,0 +1,459 @@
+"""Folders of a biLM with its softmax: round trips, missing files, and files that do not fit each other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from bilm_cases import bilm_of, random_datasets
+from bilm_package import install_bilm
+from embedded_case import OPTIONS as EMBEDDED_OPTIONS
+from embedded_case import TEXT, embed, install, make_package
+from embedded_case import WORDS as EMBEDDED_WORDS
+from embedded_case import model_of as embedded_model
+from starts import check_paths, check_start, find_vocabulary, starting_model
+
+from spacy_elmo import bilms
+from spacy_elmo.errors import CorpusError, ElmoError, SettingsError, WeightsError
+from spacy_elmo.formats import BiLMOptions, read_options, read_weights
+from spacy_elmo.formats import atomic as atomic_folder
+from spacy_elmo.formats.softmax import read_softmax, write_adaptive, write_softmax
+from spacy_elmo.modules.loading import find_bilm, is_embedded
+from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
+from spacy_elmo.pretraining import language_model
+from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, TrainingSettings
+from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.language_model import LanguageModel, has_softmax, softmax_folder
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
+from spacy_elmo.pretraining.vocabulary import Vocabulary
+
+OPTIONS = BiLMOptions(3, ((1, 3), (2, 2)), 1, "relu", 20, 6, 4, 2, 3.0, 3.0, True)
+WORDS = ["<S>", "</S>", "<UNK>", "the", "naïve", "東京", "cat"]
+COUNTS = np.array([9, 9, 0, 20, 7, 3, 1])
+FILES = {"options.json", "weights.hdf5", "softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"}
+
+
+def model_of(counts: np.ndarray | None = COUNTS, seed: int = 0) -> LanguageModel:
+    softmax = Softmax(len(WORDS), OPTIONS.projection_dim)
+    softmax.reset_parameters(torch.arange(7.0) + seed, torch.Generator().manual_seed(seed))
+    return LanguageModel(bilm_of(OPTIONS, random_datasets(OPTIONS, seed)), softmax, Vocabulary(WORDS, counts))
+
+
+def made_adaptive(cutoffs: tuple[int, ...] = (4,)) -> LanguageModel:
+    softmax = AdaptiveSoftmax(len(WORDS), OPTIONS.projection_dim, cutoffs)
+    softmax.reset_parameters(generator=torch.Generator().manual_seed(3))
+    return LanguageModel(bilm_of(OPTIONS, random_datasets(OPTIONS)), softmax, Vocabulary(WORDS, COUNTS))
+
+
+def assert_same(a: LanguageModel, b: LanguageModel) -> None:
+    assert a.words == b.words
+    assert a.bilm.options == b.bilm.options
+    for one, other in ((a.bilm, b.bilm), (a.softmax, b.softmax)):
+        assert one.state_dict().keys() == other.state_dict().keys()
+        for name, values in one.state_dict().items():
+            assert torch.equal(values, other.state_dict()[name]), name
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    model_of().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_model_is_saved_and_loaded(folder: Path) -> None:
+    assert {path.name for path in folder.iterdir()} == FILES
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+    loaded = LanguageModel.load(folder)
+    assert_same(loaded, model_of())
+    assert loaded.vocabulary.counts is not None
+    np.testing.assert_array_equal(loaded.vocabulary.counts, COUNTS)
+
+
+def test_the_files_have_the_usual_formats(folder: Path) -> None:
+    model = model_of()
+    assert (folder / "vocabulary.txt").read_text(encoding="utf8") == "\n".join(WORDS) + "\n"
+    options = read_options(folder / "options.json")
+    arrays = read_weights(folder / "weights.hdf5", options)
+    for name, values in model.bilm.to_arrays().items():
+        np.testing.assert_array_equal(arrays[name], values)
+    weight, bias = read_softmax(folder / "softmax.hdf5")
+    np.testing.assert_array_equal(weight, model.softmax.weight.detach().numpy())
+    np.testing.assert_array_equal(bias, model.softmax.bias.detach().numpy())
+
+
+def test_without_counts(tmp_path: Path) -> None:
+    model_of(None).save(tmp_path / "model")
+    assert {path.name for path in (tmp_path / "model").iterdir()} == FILES - {"vocabulary.counts.npy"}
+    assert LanguageModel.load(tmp_path / "model").vocabulary.counts is None
+
+
+def test_a_softmax_in_float16(tmp_path: Path) -> None:
+    model_of().save(tmp_path / "model", softmax_dtype=np.float16)
+    loaded = LanguageModel.load(tmp_path / "model").softmax.weight
+    assert torch.equal(loaded, model_of().softmax.weight.half().float())
+
+
+def test_an_adaptive_softmax_comes_back_bit_for_bit(folder: Path) -> None:
+    """It may also replace a softmax of another kind."""
+    made_adaptive().save(folder)
+    loaded = LanguageModel.load(folder)
+    assert_same(loaded, made_adaptive())
+    assert isinstance(loaded.softmax, AdaptiveSoftmax)
+    assert loaded.softmax.cutoffs == [4]
+    model_of().save(folder)
+    assert_same(LanguageModel.load(folder), model_of())
+
+
+def test_an_adaptive_softmax_in_float16(tmp_path: Path) -> None:
+    made_adaptive().save(tmp_path / "model", softmax_dtype=np.float16)
+    loaded, expected = LanguageModel.load(tmp_path / "model").softmax, made_adaptive().softmax.half().float()
+    for name, values in loaded.state_dict().items():
+        assert torch.equal(values, expected.state_dict()[name])
+
+
+def test_unknown_words_and_boundaries_in_the_text_are_unknown() -> None:
+    assert model_of().ids(["cat", "dog", "<S>", "</S>", "<UNK>", "東京"]).tolist() == [6, 2, 2, 2, 2, 5]
+    assert model_of().ids([]).tolist() == []
+
+
+def test_an_older_model_is_replaced_file_by_file(folder: Path) -> None:
+    (folder / "README.md").write_text("notes", encoding="utf8")
+    model_of(seed=1).save(folder)
+    assert_same(LanguageModel.load(folder), model_of(seed=1))
+    assert {path.name for path in folder.iterdir()} == FILES | {"README.md"}
+
+
+@pytest.mark.parametrize("replaced", [0, 1, 2, 3, 4])
+def test_a_kill_between_two_files_never_gives_a_mixture(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, replaced: int
+) -> None:
+    """The folder is refused until it is written again. Files of others stay."""
+    (folder / "README.md").write_text("notes", encoding="utf8")
+    done: list[object] = []
+
+    def killed(source: Path, target: Path) -> None:
+        if Path(source).parent == Path(target).parent:  # a file of the new model is complete
+            os.rename(source, target)
+            return
+        if len(done) == replaced:
+            raise SystemExit
+        done.append(os.rename(source, target))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic_folder, "os", SimpleNamespace(**vars(os) | {"replace": killed}))
+        with pytest.raises(SystemExit):
+            model_of(seed=1).save(folder)
+    with pytest.raises(
+        WeightsError, match="model: the process that wrote it ended before it was complete, so its files may be of two"
+    ):
+        LanguageModel.load(folder)
+    model_of(seed=2).save(folder)
+    assert_same(LanguageModel.load(folder), model_of(seed=2))
+    assert {path.name for path in folder.iterdir()} == FILES | {"README.md"}
+
+
+def test_an_older_model_does_not_leave_its_counts(folder: Path) -> None:
+    model_of(None).save(folder)
+    assert LanguageModel.load(folder).vocabulary.counts is None
+
+
+def test_a_link_to_a_folder_stays_a_link(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    model_of(seed=1).save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert_same(LanguageModel.load(folder), model_of(seed=1))
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "model").write_text("notes", encoding="utf8")
+    with pytest.raises(WeightsError, match="model: can't be written"):
+        model_of().save(tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_model_that_can_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+    model = model_of()
+    with torch.no_grad():
+        model.softmax.bias[3] = torch.nan
+    with pytest.raises(WeightsError, match="softmax/b has 1 values that are NaN"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_can_not_be_written_leaves_the_older_one(folder: Path) -> None:
+    before = contents(folder)
+    model = model_of(seed=1)
+    with torch.no_grad():
+        model.softmax.bias[3] = torch.nan
+    with pytest.raises(WeightsError, match="softmax/b has 1 values that are NaN"):
+        model.save(folder)
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("name", sorted(FILES - {"vocabulary.counts.npy", "softmax.hdf5"}))
+def test_missing_files_are_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(WeightsError, match=rf"model: {name} missing\. Expected the folder of a biLM"):
+        LanguageModel.load(folder)
+
+
+def test_no_folder_and_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match=r"gone: no such folder"):
+        LanguageModel.load(tmp_path / "gone")
+    with pytest.raises(WeightsError, match=r"options\.json, weights\.hdf5, softmax\.hdf5, vocabulary\.txt missing"):
+        LanguageModel.load(tmp_path)
+
+
+def test_files_without_a_softmax_and_how_to_get_one(golden: Path) -> None:
+    with pytest.raises(WeightsError, match=r"no softmax\.hdf5.*a file of its own.*paths\.init = .*random_a"):
+        LanguageModel.load(golden / "random_a")
+
+
+def test_a_softmax_of_another_model(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    write_softmax(folder / "softmax.hdf5", rng.standard_normal((7, 5)), np.zeros(7))
+    with pytest.raises(WeightsError, match="rows of 5 values, but the biLM's projection_dim is 4"):
+        LanguageModel.load(folder)
+    write_softmax(folder / "softmax.hdf5", rng.standard_normal((8, 4)), np.zeros(8))
+    with pytest.raises(WeightsError, match="vocabulary has 7 words, but the softmax 8 rows"):
+        LanguageModel.load(folder)
+
+
+def test_an_adaptive_softmax_of_another_model(folder: Path) -> None:
+    for n_words, width, message in ((8, 4, "7 words, but the softmax 8 rows"), (7, 5, "rows of 5 values")):
+        softmax = AdaptiveSoftmax(n_words, width, [4])
+        softmax.reset_parameters()
+        arrays = {name: values.numpy() for name, values in softmax.state_dict().items()}
+        write_adaptive(folder / "softmax.hdf5", [4], arrays)
+        with pytest.raises(WeightsError, match=message):
+            LanguageModel.load(folder)
+
+
+def test_damaged_files_are_named(folder: Path, tmp_path: Path) -> None:
+    for name in sorted(FILES):
+        copy = tmp_path / f"spoilt {name}"
+        shutil.copytree(folder, copy)
+        (copy / name).write_bytes(b"\xff\xfe")
+        with pytest.raises(ElmoError, match=name.replace(".", r"\.")):
+            LanguageModel.load(copy)
+
+
+def test_a_damaged_vocabulary(folder: Path) -> None:
+    (folder / "vocabulary.txt").write_text("the\nthe\n", encoding="utf8")
+    with pytest.raises(CorpusError, match=r"vocabulary\.txt"):
+        LanguageModel.load(folder)
+
+
+NAME = "en_mini"
+
+
+@pytest.fixture
+def bilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """en_mini without its softmax."""
+    monkeypatch.chdir(tmp_path)
+    return embed(monkeypatch, tmp_path / "bilms" / "en_mini")
+
+
+@pytest.fixture
+def package(tmp_path: Path, bilm: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The package of its softmax. Its module has a new name each time, since a name is imported only once."""
+    name = f"softmax_package_{tmp_path.name.replace('-', '_')}"
+    return make_package(monkeypatch, tmp_path / "site" / name, bilm / "weights.hdf5")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> PreparedCorpus:
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
+    return prepare(tmp_path / "text.txt", tmp_path / "prepared")
+
+
+def config_of(init: str = NAME, **training: int) -> PretrainConfig:
+    settings = TrainingSettings(softmax=SoftmaxSettings("full"), **training)  # type: ignore[arg-type]
+    return PretrainConfig(PathSettings("text.txt", init=init), EMBEDDED_OPTIONS, training=settings)
+
+
+def assert_same_files(model: LanguageModel, expected: LanguageModel) -> None:
+    assert model.words == expected.words
+    for one, other in ((model.bilm, expected.bilm), (model.softmax, expected.softmax)):
+        for name, values in other.state_dict().items():
+            assert torch.equal(one.state_dict()[name], values), name
+
+
+def test_a_folder_is_itself(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "gone"):
+        assert find_bilm(path) == softmax_folder(str(path)) == path
+        assert not is_embedded(path)
+        assert not has_softmax(path)
+
+
+def test_the_name_with_the_package(bilm: Path, package: Path) -> None:
+    assert (find_bilm(NAME), softmax_folder(Path(NAME))) == (bilm, package)
+    assert is_embedded(NAME)
+    assert has_softmax(NAME)
+    model = LanguageModel.load(NAME)
+    assert_same_files(model, embedded_model())
+    assert model.vocabulary.counts is not None
+    assert model.vocabulary.counts.tolist() == embedded_model().vocabulary.counts.tolist()  # type: ignore[union-attr]
+
+
+def test_a_folder_of_that_name_wins(tmp_path: Path, package: Path) -> None:
+    embedded_model(seed=3).save(tmp_path / NAME)  # in the working folder
+    assert not is_embedded(NAME)
+    assert find_bilm(NAME) == softmax_folder(NAME) == Path(NAME)
+    assert_same_files(LanguageModel.load(NAME), embedded_model(seed=3))
+
+
+def test_a_module_as_entry_point(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, [package.name])
+    assert softmax_folder(NAME) == package
+
+
+def test_no_package(bilm: Path) -> None:
+    assert softmax_folder(NAME) is None
+    assert not has_softmax(NAME)
+    with pytest.raises(WeightsError) as caught:
+        LanguageModel.load(NAME)
+    for part in (
+        "en_mini: its softmax is not installed",
+        "spacy-elmo-en-mini-softmax",
+        "pip install ./packages/en_mini_softmax",
+        "set training.frozen_tokens",
+    ):
+        assert part in str(caught.value)
+
+
+def test_other_weights_are_refused(bilm: Path, package: Path) -> None:
+    digest = (package / "bilm.sha256").read_text(encoding="utf8").split()[0]
+    embedded = embedded_model(seed=9)
+    embedded.save(bilm)
+    for use in (LanguageModel.load, softmax_folder, has_softmax):
+        with pytest.raises(WeightsError, match=rf"other weights of en_mini: to those of SHA-256 '{digest}', but"):
+            use(NAME)
+    assert find_bilm(NAME) == bilm  # the component needs no softmax
+
+
+@pytest.mark.parametrize("name", ["softmax.hdf5", "vocabulary.txt", "bilm.sha256"])
+def test_a_package_that_lacks_a_file(package: Path, name: str) -> None:
+    (package / name).unlink()
+    with pytest.raises(WeightsError, match=rf"{package.name}: {name} missing\. Expected all files of the package"):
+        LanguageModel.load(NAME)
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"\xff\xfe\x00", b"weights.hdf5  0000\n"])
+def test_a_damaged_digest(package: Path, text: bytes) -> None:
+    (package / "bilm.sha256").write_bytes(text)
+    with pytest.raises(WeightsError, match="belongs to other weights of en_mini"):
+        LanguageModel.load(NAME)
+
+
+@pytest.mark.parametrize("value", ["no_such_module_at_all", "{module}:gone", "{module}:Path"])
+def test_a_package_that_can_not_be_loaded(package: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    install(monkeypatch, [value.format(module=package.name)])
+    with pytest.raises(WeightsError, match=r"entry point .* gives no folder|missing\. Expected all files"):
+        softmax_folder(NAME)
+
+
+# Tuning
+
+
+def test_sizes_come_from_the_embedded_bilm(bilm: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
+    (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_mini"\n', encoding="utf8")
+    assert read_config(tmp_path / "tune.cfg").bilm == EMBEDDED_OPTIONS
+    other = PretrainConfig(PathSettings(str(tmp_path / "text.txt"), init="en_maxi"), EMBEDDED_OPTIONS)
+    with pytest.raises(SettingsError, match=r"paths\.init is 'en_maxi'\. Expected a folder .*, or a biLM's name"):
+        check_paths(other, tmp_path / "out")
+    check_paths(PretrainConfig(PathSettings(other.paths.train, init="en_mini"), EMBEDDED_OPTIONS), tmp_path / "out")
+
+
+def test_tuning_with_the_package(package: Path, corpus: PreparedCorpus) -> None:
+    vocabulary = find_vocabulary(config_of(), corpus)
+    assert vocabulary.words == EMBEDDED_WORDS
+    assert vocabulary.counts is not None
+    assert vocabulary.counts.tolist() == [3, 3, 1, 3, 1, 2, 1, 2]  # of this text
+    assert_same_files(starting_model(config_of(), vocabulary), embedded_model())
+
+
+def test_tuning_without_it(bilm: Path, corpus: PreparedCorpus) -> None:
+    with pytest.raises(WeightsError, match=r"its softmax is not installed.* set training\.frozen_tokens"):
+        check_start(config_of())
+    config = config_of(frozen_tokens=100)
+    vocabulary = find_vocabulary(config, corpus)
+    assert "newt" in vocabulary.words
+    model = starting_model(config, vocabulary)
+    for name, values in embedded_model().bilm.state_dict().items():
+        assert torch.equal(model.bilm.state_dict()[name], values)
+
+
+def test_a_copy_of_the_folder_can_be_tuned_as_before(package: Path, tmp_path: Path, bilm: Path) -> None:
+    """Options, weights and softmax in one folder are a model like any other."""
+    shutil.copytree(package, tmp_path / "both")
+    for name in ("options.json", "weights.hdf5"):
+        shutil.copy(bilm / name, tmp_path / "both")
+    assert_same_files(LanguageModel.load(tmp_path / "both"), embedded_model())
+
+
+# A package with a biLM and its softmax
+
+
+@pytest.fixture
+def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a package whose biLM is called en_midi."""
+    monkeypatch.chdir(tmp_path)
+    embedded_model().save(tmp_path / "files")
+    return install_bilm(monkeypatch, tmp_path, "en_midi", tmp_path / "files")
+
+
+def test_a_package_with_all_files(packaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_bilm("en_midi") == softmax_folder(Path("en_midi")) == packaged
+    assert not is_embedded("en_midi")
+    assert has_softmax("en_midi")
+    read, asked = language_model.read_weights, []
+
+    def read_weights(*arguments: Any, untrusted: bool) -> Any:
+        asked.append(untrusted)
+        return read(*arguments, untrusted=untrusted)
+
+    monkeypatch.setattr(language_model, "read_weights", read_weights)
+    model = LanguageModel.load("en_midi", untrusted=True)
+    assert_same_files(model, embedded_model())
+    assert model.vocabulary.counts is not None
+    assert asked == [True]  # as the files of a folder are read, and not as those of en_mini
+
+
+def test_a_package_without_a_softmax(packaged: Path) -> None:
+    for name in ("softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"):
+        (packaged / name).unlink()
+    assert not has_softmax("en_midi")
+    with pytest.raises(WeightsError, match=r"no softmax\.hdf5, so this biLM predicts no words"):
+        LanguageModel.load("en_midi")
+    with pytest.raises(SettingsError, match=r"en_midi: there is no softmax\.hdf5.* set training\.frozen_tokens"):
+        check_start(config_of("en_midi"))
+    check_start(config_of("en_midi", frozen_tokens=100))
+
+
+def test_tuning_a_bilm_of_a_package(packaged: Path, corpus: PreparedCorpus, tmp_path: Path) -> None:
+    (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_midi"\n', encoding="utf8")
+    assert read_config(tmp_path / "tune.cfg").bilm == EMBEDDED_OPTIONS
+    config = config_of("en_midi")
+    check_paths(config, tmp_path / "out")
+    vocabulary = find_vocabulary(config, corpus)
+    assert vocabulary.words == EMBEDDED_WORDS
+    assert_same_files(starting_model(config, vocabulary), embedded_model())
+
+
+def test_the_embedded_bilm_wins_over_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedded_model().save(tmp_path / "files")
+    monkeypatch.chdir(tmp_path)
+    install_bilm(monkeypatch, tmp_path, NAME, tmp_path / "files")
+    assert find_bilm(NAME) == Path(bilms.paths(NAME)[0]).parent
