@@ -4,8 +4,8 @@ from .allennlp.elmo import Elmo, batch_to_ids
 from .allennlp.elmo_bilm import _ElmoBiLm
 from .allennlp.embedder import ElmoEmbedder
 from .analysis.neighbours import WordIndex, build_index
+from .pipeline.attributes import restore_vectors, tfhub_outputs
 from .pipeline.encoding import encode
-from .pipeline.extensions import restore_vectors, tfhub_outputs
 from .pipeline.mixes import learned_mixes
 
 __version__ = "0.1.0"

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import typer
 from spacy.cli._util import app as spacy_app
 
-from ..pipeline import registries  # noqa: F401  # so that find-function knows span_getters
 from ..pretraining.config_file import command_help
 from .console import Commands, with_exit_codes
 from .demo import demo

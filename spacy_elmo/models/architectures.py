@@ -1,4 +1,4 @@
-"""The registered architectures BiLM, Tok2Vec and ElmoTok2Vec."""
+"""The architectures that go wherever spaCy takes a tok2vec: Tok2Vec and ElmoTok2Vec."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,130 +9,13 @@ from spacy.tokens import Doc
 from thinc.api import Linear, Model, chain, concatenate, with_array
 from thinc.types import Floats2d
 
-from ..errors import SettingsError, shown
-from ..inference import CACHED_WORDS, Precision
+from ..errors import SettingsError
 from .bilm import NAME as BILM
-from .bilm import bilm_layer
 from .listener import NAME as LISTENER
 from .scalar_mix import MixModel
-from .shim import BiLMShim
-from .span_getters import build_sentences
-from .types import BiLMModel, SpanGetter, Tok2VecModel, is_whole
-
-
-def with_writable_parameters(model: Model[Any, Any]) -> None:
-    """Have a model copy its read-only parameters before it runs.
-
-    Thinc's compiled functions refuse them, also those that only read (spaCy's issue 13506).
-
-    model: is changed. Its layers stay the same, so that saved ones can be loaded.
-    """
-    model._func = partial(_forward, model._func)
-
-
-def _forward(forward: Any, model: Model[Any, Any], X: Any, is_train: bool) -> Any:
-    for node in model.walk():
-        for name in node.param_names:
-            array: Any = node.get_param(name) if node.has_param(name) else None
-            if isinstance(array, np.ndarray) and not array.flags.writeable:
-                own: Any = array.copy()
-                node.set_param(name, own)
-    return forward(model, X, is_train)
-
-
-Floats2dList = list[Floats2d]
-
-
-def fit_width(width: int) -> Model[Floats2dList, Floats2dList]:
-    """Build a layer: *Shape:* (tokens, any width) for each doc -> *Shape:* (tokens, width) for each doc.
-
-    If the input has the width already, the layer returns it unchanged, and its Linear layer has no parameters. This is
-    decided at initialisation, because spaCy's embeddings do not know their width before.
-
-    width: width of the output.
-    """
-    return Model("fit_width", forward, init=init, dims={"nO": width}, layers=[with_array(Linear(width))])
-
-
-def init(model: Model[Floats2dList, Floats2dList], X: Floats2dList | None = None, Y: Any = None) -> None:
-    """Initialise the Linear layer, if the input does not have the width of the output.
-
-    X: sample inputs, *Shape:* (tokens, any width) each; None: the layer is not initialised.
-    Y: ignored.
-    """
-    if X and X[0].shape[1] != model.get_dim("nO"):
-        model.layers[0].initialize(X=X)
-
-
-def forward(
-    model: Model[Floats2dList, Floats2dList], X: Floats2dList, is_train: bool
-) -> tuple[Floats2dList, Callable[[Floats2dList], Floats2dList]]:
-    """Apply the Linear layer, if it was initialised or the width differs.
-
-    X: *Shape:* (tokens, any width) for each doc.
-    is_train: whether backprop will be called.
-
-    Returns *Shape:* (tokens, width) for each doc, and backprop.
-    """
-    array_layer = model.layers[0]
-    trained = array_layer.layers[0].has_param("W")
-    if not trained and all(x.shape[1] == model.get_dim("nO") for x in X):
-        return X, lambda dY: dY
-    result: tuple[Floats2dList, Callable[[Floats2dList], Floats2dList]] = array_layer(X, is_train)
-    return result
-
+from .types import BiLMModel, Tok2VecModel
 
 EncoderModel = Model[list[Floats2d], list[Floats2d]]
-
-
-def build_bilm(
-    options_file: str | None = None,
-    weight_file: str | None = None,
-    get_spans: SpanGetter | None = None,
-    precision: Precision = "float32",
-    stateful: bool = False,
-    trainable: bool = False,
-    cached_words: int = CACHED_WORDS,
-    width: int | None = None,
-    bilm: str | None = None,
-) -> BiLMModel:
-    """Build spacy-elmo.BiLM.v1: docs -> all layers of the biLM.
-
-    Output: for each doc a float32 array of *Shape:* (layers, tokens, width).
-
-    options_file: path of the official options file; null: the embedded biLM.
-    weight_file: path of the official weight file; null: the embedded biLM. Both files are read when they are first
-        needed.
-    get_spans: span getter that returns what the biLM reads as one sentence; null: spacy-elmo.sentences.v1.
-    precision: type of the matrix multiplications: "float32"; "bfloat16", which is an error if the machine does not
-        support it; "auto", which is bfloat16 if the machine supports it, else float32.
-    stateful: whether each sentence of a doc starts from the LSTM state after the previous sentence. The first sentence
-        of each doc starts from the zero state. A doc without sentence boundaries is one sentence, or windows if it is
-        long.
-    trainable: whether the biLM's weights are trained if this architecture is part of a trained model.
-    cached_words: number of words whose character-encoder vectors are cached, the most recently used ones; 0: none.
-    width: expected width of the layers; null: any. It is needed only in a model that must know its sizes before any
-        file is read. `replace_listeners` sets it.
-    bilm: in place of the two files, a folder with both, the folder of a pretraining run (for its model-best),
-        "en_mini", or the name of a published biLM that was downloaded or of one in an installed package; null: the two
-        files.
-
-    Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true.
-    """
-    if get_spans is not None and not callable(get_spans):
-        raise SettingsError(
-            f"model.get_spans is {shown(get_spans)}. Expected a function of docs, such as spacy-elmo.sentences.v1 "
-            "makes."
-        )
-    if stateful and trainable:
-        raise SettingsError("model.stateful and model.trainable are both true. Set one of them to false.")
-    if width is not None and (not is_whole(width) or width < 1):
-        raise SettingsError(
-            f"width is {shown(width)} in spacy-elmo.BiLM.v1. Expected the width of the layers, a whole number, or "
-            "null: that of its files."
-        )
-    shim = BiLMShim(options_file, weight_file, precision, cached_words, bilm)
-    return bilm_layer(shim, get_spans or build_sentences(), stateful, trainable, width)
 
 
 def build_tok2vec(source: BiLMModel, mix: MixModel) -> Tok2VecModel:
@@ -182,20 +65,22 @@ def build_elmo_tok2vec(
             )
     inputs: Any = embed if elmo is None else concatenate(embed, elmo)
     width = encode.maybe_get_dim("nO")
-    model: Tok2VecModel = chain(inputs, encode) if width is None else chain(inputs, fit_width(width), encode)
+    model: Tok2VecModel = chain(inputs, encode) if width is None else chain(inputs, _fit_width(width), encode)
     if width is not None:
         model.set_dim("nO", width)
     if output_elmo is not None:
-        both = _width(model, output_elmo)
+        widths = [layer.maybe_get_dim("nO") for layer in (model, output_elmo)]
         model = concatenate(model, output_elmo)
-        if both is not None:
-            model.set_dim("nO", both)
+        if None not in widths:
+            model.set_dim("nO", sum(each or 0 for each in widths))
         model.set_ref("output_elmo", output_elmo)
     for name, layer in (("embed", embed), ("elmo", elmo), ("encode", encode)):
         if layer is not None:
             model.set_ref(name, layer)
     model.init = partial(_init_without_labels, model.init)
-    with_writable_parameters(model)
+    # Thinc's compiled functions refuse read-only parameters, also those that only read (spaCy's issue 13506). It is no
+    # layer of its own, so that saved models can be loaded.
+    model._func = partial(_with_writable_parameters, model._func)
     return model
 
 
@@ -207,7 +92,36 @@ def _init_without_labels(init: Any, model: Tok2VecModel, X: list[Doc] | None = N
     init(model, X=X)
 
 
-def _width(*layers: Tok2VecModel) -> int | None:
-    """Return the width of the concatenated outputs of layers; None if a layer does not know its width yet."""
-    widths = [layer.maybe_get_dim("nO") for layer in layers]
-    return None if None in widths else sum(width or 0 for width in widths)
+def _with_writable_parameters(forward: Any, model: Tok2VecModel, X: list[Doc], is_train: bool) -> Any:
+    for node in model.walk():
+        for name in node.param_names:
+            array: Any = node.get_param(name) if node.has_param(name) else None
+            if isinstance(array, np.ndarray) and not array.flags.writeable:
+                own: Any = array.copy()
+                node.set_param(name, own)
+    return forward(model, X, is_train)
+
+
+def _fit_width(width: int) -> EncoderModel:
+    """Build a layer: *Shape:* (tokens, any width) for each doc -> *Shape:* (tokens, width) for each doc.
+
+    If the input has the width already, the layer returns it unchanged, and its Linear layer has no parameters. This is
+    decided at initialisation, because spaCy's embeddings do not know their width before.
+    """
+    return Model("fit_width", _fit_forward, init=_fit_init, dims={"nO": width}, layers=[with_array(Linear(width))])
+
+
+def _fit_init(model: EncoderModel, X: list[Floats2d] | None = None, Y: Any = None) -> None:
+    if X and X[0].shape[1] != model.get_dim("nO"):
+        model.layers[0].initialize(X=X)
+
+
+def _fit_forward(
+    model: EncoderModel, X: list[Floats2d], is_train: bool
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats2d]]]:
+    array_layer = model.layers[0]
+    trained = array_layer.layers[0].has_param("W")
+    if not trained and all(x.shape[1] == model.get_dim("nO") for x in X):
+        return X, lambda dY: dY
+    result: tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats2d]]] = array_layer(X, is_train)
+    return result

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +12,141 @@ from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.types import Floats3d
 
-from ..errors import SettingsError
-from ..errors import shown as short
+from ..errors import SettingsError, shown
 from ..formats.characters import batch_to_ids_array
-from ..inference import LayerCache, row_key, token_batches
+from ..formats.messages import read_message
+from ..inference import CACHED_WORDS, Precision, row_key, token_batches
 from ..modules import LstmState
-from .shim import BiLMShim, bilm_shims
-from .types import BiLMModel, SpanGetter
+from .shim import BiLMShim, read_saved, refusing_damage
+from .span_getters import build_sentences
+from .types import BiLMModel, SpanGetter, is_whole
 
-RowLayers = list[npt.NDArray[np.float32]]
+NAME = "elmo_bilm"
+RowLayers = list[npt.NDArray[np.float32]]  # *Shape:* (layers, words, width) for each row
+
+
+@dataclass
+class Settings:
+    """The settings of the layer (see `build_bilm`), without those of its shim.
+
+    They are in one object, in place of separate attributes, because Thinc would save separate attributes: a loaded
+    model follows its own config.
+    """
+
+    get_spans: SpanGetter
+    stateful: bool
+    trainable: bool
+
+
+def build_bilm(
+    options_file: str | None = None,
+    weight_file: str | None = None,
+    get_spans: SpanGetter | None = None,
+    precision: Precision = "float32",
+    stateful: bool = False,
+    trainable: bool = False,
+    cached_words: int = CACHED_WORDS,
+    width: int | None = None,
+    bilm: str | None = None,
+) -> BiLMModel:
+    """Build spacy-elmo.BiLM.v1: docs -> all layers of the biLM.
+
+    Output: for each doc a float32 array of *Shape:* (layers, tokens, width).
+
+    options_file: path of the official options file; null: the embedded biLM.
+    weight_file: path of the official weight file; null: the embedded biLM. Both files are read when they are first
+        needed.
+    get_spans: span getter that returns what the biLM reads as one sentence; null: spacy-elmo.sentences.v1.
+    precision: type of the matrix multiplications: "float32"; "bfloat16", which is an error if the machine does not
+        support it; "auto", which is bfloat16 if the machine supports it, else float32.
+    stateful: whether each sentence of a doc starts from the LSTM state after the previous sentence. The first sentence
+        of each doc starts from the zero state. A doc without sentence boundaries is one sentence, or windows if it is
+        long.
+    trainable: whether the biLM's weights are trained if this architecture is part of a trained model.
+    cached_words: number of words whose character-encoder vectors are cached, the most recently used ones; 0: none.
+    width: expected width of the layers; null: any. It is needed only in a model that must know its sizes before any
+        file is read. `replace_listeners` sets it.
+    bilm: in place of the two files, a folder with both, the folder of a pretraining run (for its model-best),
+        "en_mini", or the name of a published biLM that was downloaded or of one in an installed package; null: the two
+        files.
+
+    Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true.
+    """
+    if get_spans is not None and not callable(get_spans):
+        raise SettingsError(
+            f"model.get_spans is {shown(get_spans)}. Expected a function of docs, such as spacy-elmo.sentences.v1 "
+            "makes."
+        )
+    if stateful and trainable:
+        raise SettingsError("model.stateful and model.trainable are both true. Set one of them to false.")
+    if width is not None and (not is_whole(width) or width < 1):
+        raise SettingsError(
+            f"width is {shown(width)} in spacy-elmo.BiLM.v1. Expected the width of the layers, a whole number, or "
+            "null: that of its files."
+        )
+    return Model(
+        NAME,
+        forward,
+        init=init,
+        dims={"nO": width},
+        attrs={"settings": Settings(get_spans or build_sentences(), stateful, trainable)},
+        shims=[BiLMShim(options_file, weight_file, precision, cached_words, bilm)],
+    )
+
+
+def init(model: BiLMModel, X: Any = None, Y: Any = None) -> None:
+    """Read the biLM's files, unless its weights are loaded, and set the width. X and Y are ignored.
+
+    Raises ElmoError if the files cannot be used, and SettingsError if their width is not the expected one.
+    """
+    shim = _shim(model)
+    shim.load()
+    width = shim.options.width
+    if model.has_dim("nO") is None:
+        model.set_dim("nO", width)
+    elif model.get_dim("nO") != width:
+        raise SettingsError(
+            f"width is {model.get_dim('nO')} in spacy-elmo.BiLM.v1, but its files give {width}. Set width to "
+            f"{width}, or to null."
+        )
+
+
+def _shim(model: BiLMModel) -> BiLMShim:
+    shim = model.shims[0]
+    assert isinstance(shim, BiLMShim)
+    return shim
+
+
+def forward(
+    model: BiLMModel, X: list[Doc], is_train: bool
+) -> tuple[list[Floats3d], Callable[[list[Floats3d]], list[Doc]]]:
+    """Run the biLM over docs.
+
+    Returns *Shape:* (layers, tokens, width) for each doc, with zeros for whitespace tokens, and backprop, which
+    returns no gradients of docs. Raises ElmoError if the biLM or the spans cannot be used.
+    """
+    init(model)
+    shim, docs = _shim(model), list(X)
+    settings: Settings = model.attrs["settings"]
+    rows = rows_of(docs, settings.get_spans, once=settings.stateful)
+    backprop_rows: Callable[[RowLayers], None] | None = None
+    if is_train and (settings.trainable or shim.use.tuned):
+        row_layers, backprop_rows = _train(shim, rows)
+    elif shim.use.cache is not None and shim.use.cache.is_open:
+        row_layers = _predict_cached(shim, rows, settings.stateful)
+    else:
+        row_layers = _predict(shim, rows, settings.stateful)
+    options = shim.options
+    Y = to_docs(docs, rows, row_layers, options.layers, options.width)
+    # at the end, so that the docs of a batch that fails and is run again are not counted twice
+    shim.truncated.count([row.words[place] for row in rows for place in row.places], options.max_characters)
+
+    def backprop(dY: list[Floats3d]) -> list[Doc]:
+        if backprop_rows is not None:
+            backprop_rows(to_rows(rows, [model.ops.to_numpy(dy) for dy in dY]))
+        return []
+
+    return [model.ops.asarray3f(y) for y in Y], backprop
 
 
 class Row(NamedTuple):
@@ -44,8 +169,6 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
 
     If spans overlap, a token's vectors come from the span in which it is farthest from an edge.
 
-    docs: the docs.
-    get_spans: span getter that splits them.
     once: whether each token is read only once, in the order of the doc. Then overlapping spans are cut: a span starts
         where the previous one ended.
 
@@ -53,14 +176,14 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
     """
     spans_of_docs = get_spans(docs)
     if not isinstance(spans_of_docs, Iterable) or len(spans_of_docs := list(spans_of_docs)) != len(docs):
-        got = len(spans_of_docs) if isinstance(spans_of_docs, list) else short(spans_of_docs)
+        got = len(spans_of_docs) if isinstance(spans_of_docs, list) else shown(spans_of_docs)
         raise SettingsError(
             f"model.get_spans returned {got} lists of spans. Expected a list for each of the {len(docs)} docs."
         )
     rows = []
     for doc_index, (doc, spans) in enumerate(zip(docs, spans_of_docs)):
         if not isinstance(spans, (list, tuple)) or not all(isinstance(span, Span) for span in spans):
-            raise SettingsError(f"model.get_spans returned {short(spans)} for a doc. Expected a list of spans.")
+            raise SettingsError(f"model.get_spans returned {shown(spans)} for a doc. Expected a list of spans.")
         for span in spans:
             if span.doc is not doc:
                 raise SettingsError(
@@ -68,7 +191,11 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
                     "doc itself."
                 )
         if once:
-            spans = _without_overlap(doc, spans)
+            cut, read = [], 0
+            for span in sorted(spans, key=lambda span: (span.start, span.end)):
+                cut.append(doc[max(span.start, read) : max(span.end, read)])
+                read = max(span.end, read)
+            spans = cut
         is_word = doc.to_array(IS_SPACE) == 0
         if len(spans) == 1 and len(spans[0]) == len(doc):
             indices = np.flatnonzero(is_word)
@@ -85,22 +212,10 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
     return rows
 
 
-def _without_overlap(doc: Doc, spans: Sequence[Span]) -> list[Span]:
-    cut, read = [], 0
-    for span in sorted(spans, key=lambda span: (span.start, span.end)):
-        cut.append(doc[max(span.start, read) : max(span.end, read)])
-        read = max(span.end, read)
-    return cut
-
-
 def _best_spans(doc: Doc, spans: Sequence[Span], is_word: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Return for each word the index of the span in which it is farthest from an edge, *Shape:* (tokens,).
 
-    If two spans are equal, it is the first. At whitespace it is -1.
-
-    is_word: *Shape:* (tokens,), false at whitespace tokens.
-
-    Raises SettingsError if a word is in no span.
+    If two spans are equal, it is the first. At whitespace it is -1. Raises SettingsError if a word is in no span.
     """
     best_spans = np.full(len(doc), -1, np.int64)
     distances = np.full(len(doc), -1, np.int64)
@@ -120,17 +235,8 @@ def _best_spans(doc: Doc, spans: Sequence[Span], is_word: npt.NDArray[np.bool_])
     return best_spans
 
 
-def to_docs(
-    docs: Sequence[Doc], rows: Sequence[Row], row_layers: Sequence[npt.NDArray[np.float32]], layers: int, width: int
-) -> list[Floats3d]:
-    """Return the layers of each doc, *Shape:* (layers, tokens, width), with zeros for whitespace tokens.
-
-    docs: the docs.
-    rows: what `rows_of` returned for them.
-    row_layers: *Shape:* (layers, words, width) for each row.
-    layers: number of layers.
-    width: width of the layers.
-    """
+def to_docs(docs: Sequence[Doc], rows: Sequence[Row], row_layers: RowLayers, layers: int, width: int) -> list[Floats3d]:
+    """Return the layers of each doc, *Shape:* (layers, tokens, width), with zeros for whitespace tokens."""
     partial: list[npt.NDArray[np.float32] | None] = [None] * len(docs)
     for row, values in zip(rows, row_layers):
         result = partial[row.doc]
@@ -148,14 +254,8 @@ def to_docs(
     return complete  # type: ignore[return-value]  # thinc's Floats3d is a protocol of numpy and cupy arrays
 
 
-def to_rows(rows: Sequence[Row], doc_layers: Sequence[Floats3d]) -> list[npt.NDArray[np.float32]]:
-    """Return the gradients of the rows' layers: the transpose of `to_docs`.
-
-    rows: what `rows_of` returned for the docs.
-    doc_layers: gradients of the docs' layers, *Shape:* (layers, tokens, width) for each doc.
-
-    Returns *Shape:* (layers, words, width) for each row.
-    """
+def to_rows(rows: Sequence[Row], doc_layers: Sequence[Floats3d]) -> RowLayers:
+    """Return the gradients of the rows' layers from those of the docs' layers: the transpose of `to_docs`."""
     results = []
     for row in rows:
         values = np.asarray(doc_layers[row.doc])
@@ -165,26 +265,52 @@ def to_rows(rows: Sequence[Row], doc_layers: Sequence[Floats3d]) -> list[npt.NDA
     return results
 
 
-__all__ = ["LayerCache", "with_cache"]
+def _predict(shim: BiLMShim, rows: list[Row], stateful: bool) -> RowLayers:
+    """Run rows through the engine.
 
-
-def with_cache(
-    cache: LayerCache | None, shim: BiLMShim, rows: list[Row], run: Callable[[list[Row]], RowLayers], stateful: bool
-) -> RowLayers:
-    """Return the layers of rows, from the cache if it has them, else from `run`. Equal rows are run once.
-
-    cache: the cache; None: all rows are run.
-    shim: the biLM. Its fingerprint and matmul type are part of the keys.
-    rows: the rows, in the order of the docs.
-    run: returns the layers of rows, *Shape:* (layers, words, width) each.
-    stateful: whether a row depends on the previous rows of its doc. Then its key depends on theirs, and if any row of
-        a doc is missing, all rows of the doc are run.
-
-    Returns *Shape:* (layers, words, width) for each row. Arrays that a cache may share are read-only.
+    stateful: the first rows of all docs run together, then the second rows from the states after the first, and so on.
     """
-    if cache is None or not cache.is_open:
-        return run(rows)
-    keys = _keys(rows, f"{shim.compute_fingerprint()} {shim.dtype}".encode(), stateful)
+    results: RowLayers = [np.empty(0, np.float32)] * len(rows)
+    if not stateful:
+        for batch in _batches(shim, rows, range(len(rows))):
+            for i, values in zip(batch, shim.prepare_engine().run([rows[i].words for i in batch])):
+                results[i] = values
+        return results
+    queues: dict[int, list[int]] = {}
+    for i, row in enumerate(rows):
+        queues.setdefault(row.doc, []).append(i)
+    states: dict[int, LstmState] = {}
+    for turn in range(max((len(queue) for queue in queues.values()), default=0)):
+        for batch in _batches(shim, rows, [queue[turn] for queue in queues.values() if turn < len(queue)]):
+            zero = shim.prepare_engine().zero_state(1)
+            previous = [states.get(rows[i].doc, zero) for i in batch]
+            state = LstmState(torch.cat([s.h for s in previous], 2), torch.cat([s.c for s in previous], 2))
+            layers, state = shim.prepare_engine().run_from([rows[i].words for i in batch], state)
+            for k, i in enumerate(batch):
+                results[i] = layers[k]
+                states[rows[i].doc] = LstmState(state.h[:, :, k : k + 1], state.c[:, :, k : k + 1])
+    return results
+
+
+def _batches(shim: BiLMShim, rows: list[Row], chosen: Sequence[int]) -> Iterable[list[int]]:
+    """Divide rows, given by their indices, into batches that have no more words than the pipe permits."""
+    for batch in token_batches([len(rows[i].words) for i in chosen], shim.use.max_batch_tokens):
+        yield [chosen[k] for k in batch]
+
+
+def _predict_cached(shim: BiLMShim, rows: list[Row], stateful: bool) -> RowLayers:
+    """Return the layers of rows, from the cache if it has them. Equal rows are run once, and share a read-only array.
+
+    stateful: the key of a row depends on those of the previous rows of its doc, and if any row of a doc is missing,
+        all rows of the doc are run.
+    """
+    cache = shim.use.cache
+    assert cache is not None
+    fingerprint = f"{shim.compute_fingerprint()} {shim.dtype}".encode()
+    keys: list[bytes] = []
+    for i, row in enumerate(rows):
+        follows = stateful and i > 0 and rows[i - 1].doc == row.doc
+        keys.append(row_key(fingerprint, row.words, keys[-1] if follows else b""))
     # A file of a stranger may have arrays of any shape.
     shapes = [(shim.options.layers, len(row.words), shim.options.width) for row in rows]
     cached = [
@@ -197,203 +323,19 @@ def with_cache(
     else:
         first = {key: i for i, key in reversed(list(enumerate(keys)))}
         missing = [i for i, layers in enumerate(cached) if layers is None and first[keys[i]] == i]
-    computed = dict(zip((keys[i] for i in missing), run([rows[i] for i in missing]))) if missing else {}
-    for values in computed.values():  # equal rows share one array
+    computed = dict(zip((keys[i] for i in missing), _predict(shim, [rows[i] for i in missing], stateful)))
+    for values in computed.values():
         values.setflags(write=False)
     cache.put(list(computed), list(computed.values()))
     return [computed[key] if layers is None else layers for key, layers in zip(keys, cached)]
 
 
-def _keys(rows: list[Row], fingerprint: bytes, stateful: bool) -> list[bytes]:
-    keys: list[bytes] = []
-    for i, row in enumerate(rows):
-        follows = stateful and i > 0 and rows[i - 1].doc == row.doc
-        keys.append(row_key(fingerprint, row.words, keys[-1] if follows else b""))
-    return keys
-
-
-NAME = "elmo_bilm"
-
-
-@dataclass
-class Settings:
-    """The settings of the layer.
-
-    They are in one object, in place of separate attributes, because Thinc would save separate attributes: a loaded
-    model follows its own config. `serve_component` sets those that have defaults.
-
-    get_spans: span getter that returns what the biLM reads as one sentence.
-    stateful: whether each sentence of a doc starts from the LSTM state after the previous one.
-    trainable: whether the biLM is trained, by its own config.
-    tuned: whether the biLM is trained, because the elmo pipe is not frozen. Copies that replace listeners do not
-        inherit it.
-    max_batch_tokens: number of words that run at once, at most.
-    cache: cache of layers. It is used once it is open; None: none is used.
-    """
-
-    get_spans: SpanGetter
-    stateful: bool
-    trainable: bool
-    tuned: bool = False
-    max_batch_tokens: int = 8192
-    cache: LayerCache | None = None
-
-
-def bilm_layer(
-    shim: BiLMShim, get_spans: SpanGetter, stateful: bool, trainable: bool, width: int | None = None
-) -> BiLMModel:
-    """Build the biLM as a Thinc layer.
-
-    shim: the holder of the biLM's weights.
-    get_spans: span getter that returns what the biLM reads as one sentence.
-    stateful: whether each sentence of a doc starts from the LSTM state after the previous one. The first sentence of
-        each doc starts from the zero state.
-    trainable: whether the biLM is trained. Then backprop adds gradients to those of the shim's weights.
-    width: expected width of the layers; None: not known before the files are read.
-    """
-    return Model(
-        NAME,
-        forward,
-        init=init,
-        dims={"nO": width},
-        attrs={"settings": Settings(get_spans, stateful, trainable)},
-        shims=[shim],
-    )
-
-
-def serve_component(
-    model: BiLMModel,
-    name: str,
-    *,
-    max_batch_tokens: int,
-    tuned: bool,
-    learn_rate_factor: float,
-    cache: LayerCache | None,
-) -> None:
-    """Set what an elmo pipe decides about its biLM. A model that is not a biLM is left as it is.
-
-    model: the pipe's model.
-    name: name of the pipe, for warnings.
-    max_batch_tokens: number of words that run at once, at most.
-    tuned: whether the biLM is trained, because the pipe is not frozen.
-    learn_rate_factor: factor of the optimizer's learning rate for the biLM.
-    cache: cache of layers, for training components on a frozen biLM; None: none.
-    """
-    for shim in bilm_shims(model):
-        shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({name!r}).n_truncated"
-        shim.learn_rate_factor = learn_rate_factor
-    if "settings" in model.attrs:
-        settings: Settings = model.attrs["settings"]
-        settings.max_batch_tokens, settings.tuned, settings.cache = max_batch_tokens, tuned, cache
-
-
-def leave_component(model: BiLMModel) -> None:
-    """Undo `serve_component` for a copy that replaces a listener: it is trained only if its own config says so.
-
-    model: the copy.
-    """
-    for shim in bilm_shims(model):
-        shim.learn_rate_factor = 1.0
-    if "settings" in model.attrs:
-        settings: Settings = model.attrs["settings"]
-        settings.tuned, settings.cache = False, None
-
-
-def init(model: BiLMModel, X: Any = None, Y: Any = None) -> None:
-    """Read the biLM's files, unless its weights are loaded, and set the width.
-
-    X: ignored.
-    Y: ignored.
-
-    Raises ElmoError if the files cannot be used, and SettingsError if their width is not the expected one.
-    """
-    shim = _shim(model)
-    shim.load()
-    width = shim.options.width
-    if model.has_dim("nO") is None:
-        model.set_dim("nO", width)
-    elif model.get_dim("nO") != width:
-        raise SettingsError(
-            f"width is {model.get_dim('nO')} in spacy-elmo.BiLM.v1, but its files give {width}. Set width to "
-            f"{width}, or to null."
-        )
-
-
-def forward(
-    model: BiLMModel, X: list[Doc], is_train: bool
-) -> tuple[list[Floats3d], Callable[[list[Floats3d]], list[Doc]]]:
-    """Run the biLM over docs.
-
-    X: the docs.
-    is_train: whether backprop will be called. It matters only if the biLM is trained.
-
-    Returns *Shape:* (layers, tokens, width) for each doc, with zeros for whitespace tokens, and backprop, which
-    returns no gradients of docs. Raises ElmoError if the biLM or the spans cannot be used.
-    """
-    init(model)
-    shim, docs = _shim(model), list(X)
-    settings: Settings = model.attrs["settings"]
-    rows = rows_of(docs, settings.get_spans, once=settings.stateful)
-    if is_train and (settings.trainable or settings.tuned):
-        row_layers, backprop_rows = _train(shim, rows, settings.max_batch_tokens)
-    else:
-        run = partial(_predict_stateful if settings.stateful else _predict, shim, settings.max_batch_tokens)
-        row_layers, backprop_rows = with_cache(settings.cache, shim, rows, run, settings.stateful), None
-    options = shim.options
-    Y = to_docs(docs, rows, row_layers, options.layers, options.width)
-    # at the end, so that the docs of a batch that fails and is run again are not counted twice
-    shim.truncated.count([row.words[place] for row in rows for place in row.places], options.max_characters)
-
-    def backprop(dY: list[Floats3d]) -> list[Doc]:
-        if backprop_rows is not None:
-            backprop_rows(to_rows(rows, [model.ops.to_numpy(dy) for dy in dY]))
-        return []
-
-    return [model.ops.asarray3f(y) for y in Y], backprop
-
-
-def _shim(model: BiLMModel) -> BiLMShim:
-    shim = model.shims[0]
-    assert isinstance(shim, BiLMShim)
-    return shim
-
-
-def _predict(shim: BiLMShim, max_batch_tokens: int, rows: list[Row]) -> RowLayers:
-    results: RowLayers = [np.empty(0, np.float32)] * len(rows)
-    for batch in token_batches([len(row.words) for row in rows], max_batch_tokens):
-        layers = shim.prepare_engine().run([rows[i].words for i in batch])
-        for i, values in zip(batch, layers):
-            results[i] = values
-    return results
-
-
-def _predict_stateful(shim: BiLMShim, max_batch_tokens: int, rows: list[Row]) -> RowLayers:
-    """Run the first rows of all docs together, then the second rows from the states after the first, and so on."""
-    results: RowLayers = [np.empty(0, np.float32)] * len(rows)
-    queues: dict[int, list[int]] = {}
-    for i, row in enumerate(rows):
-        queues.setdefault(row.doc, []).append(i)
-    states: dict[int, LstmState] = {}
-    for turn in range(max((len(queue) for queue in queues.values()), default=0)):
-        due = [queue[turn] for queue in queues.values() if turn < len(queue)]
-        for batch in token_batches([len(rows[i].words) for i in due], max_batch_tokens):
-            indices = [due[k] for k in batch]
-            zero = shim.prepare_engine().zero_state(1)
-            previous = [states.get(rows[i].doc, zero) for i in indices]
-            state = LstmState(torch.cat([s.h for s in previous], 2), torch.cat([s.c for s in previous], 2))
-            layers, state = shim.prepare_engine().run_from([rows[i].words for i in indices], state)
-            for k, i in enumerate(indices):
-                results[i] = layers[k]
-                states[rows[i].doc] = LstmState(state.h[:, :, k : k + 1], state.c[:, :, k : k + 1])
-    return results
-
-
-def _train(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> tuple[RowLayers, Callable[[RowLayers], None]]:
+def _train(shim: BiLMShim, rows: list[Row]) -> tuple[RowLayers, Callable[[RowLayers], None]]:
     """Run rows through autograd. The callback adds to the gradients of the weights; it can be called once."""
     results: RowLayers = [np.empty(0, np.float32)] * len(rows)
     outputs = []
     bilm = shim.unfreeze()
-    for batch in token_batches([len(row.words) for row in rows], max_batch_tokens):
+    for batch in _batches(shim, rows, range(len(rows))):
         ids = batch_to_ids_array([rows[i].words for i in batch], bilm.options.max_characters)
         with torch.enable_grad():
             layers = bilm(torch.from_numpy(ids).to(bilm.boundary.device)).layers
@@ -412,3 +354,25 @@ def _train(shim: BiLMShim, rows: list[Row], max_batch_tokens: int) -> tuple[RowL
             layers.backward(gradient)
 
     return results, backprop
+
+
+def load_model(model: BiLMModel, data: object) -> None:
+    """Load what model.to_bytes() returned: a biLM of any width, or a user's own model of the same layers.
+
+    Raises WeightsError if the bytes are damaged or of another model, and ElmoError if a biLM in them can't be used.
+    Then a biLM is as it was.
+    """
+    with refusing_damage():
+        content = read_message(data, longest_list=1024, longest_map=1024)
+        if model.name != NAME:
+            if not model.can_from_dict(content, strict=False):
+                raise ValueError("it is of a model with other layers")
+            model.from_dict(content)
+            return
+        message = content["shims"][0][0]
+        options, arrays = read_saved(message)
+        node = {"index": 0, "name": NAME, "dims": {"nO": options.width}, "refs": {}}
+        if content != {"nodes": [node], "attrs": [{}], "params": [{}], "shims": [[message]]}:
+            raise ValueError("it is no model of a biLM")
+        _shim(model).set_weights(options, arrays)
+        model.set_dim("nO", options.width, force=True)

@@ -10,63 +10,20 @@ from thinc.types import Floats2d, Floats3d
 from ..errors import MIX_FINITE, SettingsError, shown
 from .types import is_number, is_whole
 
-EPSILON = 1e-12  # added to the variance, as in bilm-tf, and in AllenNLP before 1.0
-
-
-def normalise(xp: Any, layers: list[Any], kind: str) -> tuple[list[Any], Callable[[list[Any]], list[Any]]]:
-    """Normalise the layers of a batch: (x - mean) / sqrt(variance + EPSILON).
-
-    Tokens whose layers are all zero do not count in a mean or a variance, and stay zero.
-
-    xp: numpy or cupy.
-    layers: *Shape:* (layers, tokens, width) for each doc.
-    kind: "none": nothing is changed. "token": each vector with its own mean and variance. "batch": each layer with the
-        mean and variance of all its values in the batch.
-
-    Returns the normalised layers, and backprop, which maps gradients of the result to gradients of `layers`. All have
-    the shapes of `layers`.
-    """
-    if kind == "none":
-        return layers, lambda d_normal: d_normal
-    ends = [sum(x.shape[1] for x in layers[: i + 1]) for i in range(len(layers) - 1)]
-    X = xp.concatenate(layers, axis=1)
-    counted = X.any(axis=(0, 2))[:, None]
-    axes = (2,) if kind == "token" else (1, 2)
-    n_values = X.shape[2] if kind == "token" else max(1, int(counted.sum()) * X.shape[2])
-
-    def mean(values: Any) -> Any:
-        return (values * counted).sum(axis=axes, keepdims=True) / n_values
-
-    centred = X - mean(X)
-    deviation = xp.sqrt(mean(centred * centred) + EPSILON)
-    normal = centred / deviation * counted
-
-    def backprop(d_normal: list[Any]) -> list[Any]:
-        dX = xp.concatenate(d_normal, axis=1)
-        dX = (dX - mean(dX) - normal * mean(dX * normal)) / deviation * counted
-        return list(xp.split(dX, ends, axis=1))
-
-    return list(xp.split(normal, ends, axis=1)), backprop
-
-
 NAME = "scalar_mix"
+EPSILON = 1e-12  # added to the variance, as in bilm-tf, and in AllenNLP before 1.0
 LayerNorm = Literal["none", "token", "batch"]
 MixModel = Model[list[Floats3d], list[Floats2d]]
 
 
 @dataclass
 class MixSettings:
-    """The settings of the mix.
+    """The settings of the mix (see `build_scalar_mix`).
 
     They are in one object, in place of separate attributes, because Thinc would save separate attributes: a loaded mix
     follows its own config.
 
-    layer_norm: how the layers are normalised before the mix.
-    trainable: whether w and gamma are trained.
-    dropout: share of the mixed values that is set to 0 in training.
-    l2: factor of the L2 term of w.
-    initial_w: initial values of w, *Shape:* (layers,); None: zeros, one for each layer of the source.
-    initial_gamma: initial value of gamma.
+    initial_w: *Shape:* (layers,); None: zeros, one for each layer of the source.
     """
 
     layer_norm: LayerNorm
@@ -143,11 +100,7 @@ def build_scalar_mix(
 
 
 def init(model: MixModel, X: list[Floats3d] | None = None, Y: Any = None) -> None:
-    """Set w and gamma to their initial values.
-
-    X: sample inputs, *Shape:* (layers, tokens, width) each, which tell the number of layers and the width.
-    Y: ignored.
-    """
+    """Set w and gamma to their initial values. The sample inputs tell the number of layers and the width."""
     if X and model.has_dim("nO") is None:
         model.set_dim("nO", X[0].shape[-1])
     _reset(model, len(X[0]) if X else 0)
@@ -161,26 +114,12 @@ def _reset(model: MixModel, layers: int) -> None:
     model.set_param("gamma", model.ops.asarray1f([settings.initial_gamma]))
 
 
-def softmax(model: MixModel) -> Any:
-    """Return softmax(w), the weights of the layers. *Shape:* (layers,).
-
-    model: a scalar mix whose w has a value.
-    """
-    w: Any = model.get_param("w")
-    exp = model.ops.xp.exp(w - w.max())
-    return exp / exp.sum()
-
-
 def forward(
     model: MixModel, X: list[Floats3d], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats3d]]]:
-    """Mix the layers.
+    """Mix the layers of each doc, *Shape:* (layers, tokens, width) -> *Shape:* (tokens, width).
 
-    X: *Shape:* (layers, tokens, width) for each doc.
-    is_train: whether dropout is applied.
-
-    Returns *Shape:* (tokens, width) for each doc, and backprop. Raises SettingsError if an array does not have three
-    axes, or another number of layers than w.
+    Raises SettingsError if an array does not have three axes, or another number of layers than w.
     """
     xp: Any = model.ops.xp
     settings: MixSettings = model.attrs["settings"]
@@ -202,7 +141,7 @@ def forward(
                 f"the mix got {len(x)} layers. Expected {len(weights)}: the number in its setting layers, or of "
                 "its scalar_mix_parameters, must be the number of the biLM's layers."
             )
-    layers, backprop_norm = normalise(xp, X, settings.layer_norm)
+    layers, backprop_norm = _normalise(xp, X, settings.layer_norm)
     # doc by doc: an epoch of NER is 1.18 times as long as one without ELMo; with one array for the batch, 1.31 times
     shares = [float(weight) for weight in weights]
     mixed = [_weighted_sum(shares, x) for x in layers]
@@ -217,7 +156,9 @@ def forward(
         if settings.trainable:
             d_shares = [sum(float(xp.vdot(x[j], d)) for x, d in zip(layers, d_result)) for j in range(len(shares))]
             d_weights = gamma * model.ops.asarray1f(d_shares)
-            _add_l2(model, settings.l2)
+            # the L2 term once per update: after each update the optimizer sets the gradient to zero
+            if settings.l2 and not (model.has_grad("w") and model.get_grad("w").any()):
+                model.inc_grad("w", 2 * settings.l2 * model.get_param("w"))
             model.inc_grad("w", weights * (d_weights - (weights * d_weights).sum()))
             d_gamma = sum(float(xp.vdot(y, d)) for y, d in zip(mixed, d_result))
             model.inc_grad("gamma", model.ops.asarray1f([d_gamma]))
@@ -226,15 +167,41 @@ def forward(
     return result, backprop
 
 
+def softmax(model: MixModel) -> Any:
+    """Return softmax(w), the weights of the layers, *Shape:* (layers,). The w of the mix must have a value."""
+    w: Any = model.get_param("w")
+    exp = model.ops.xp.exp(w - w.max())
+    return exp / exp.sum()
+
+
 def _weighted_sum(shares: list[float], layers: Any) -> Any:
-    """Return the sum of the layers times their shares, *Shape:* (tokens, width). layers: (layers, tokens, width)."""
+    """Return the sum of the layers times their shares, *Shape:* (tokens, width)."""
     total = shares[0] * layers[0]
     for share, layer in zip(shares[1:], layers[1:]):
         total += share * layer
     return total
 
 
-def _add_l2(model: MixModel, l2: float) -> None:
-    """Add the gradient of the L2 term, once per update: after each update the optimizer sets the gradient to zero."""
-    if l2 and not (model.has_grad("w") and model.get_grad("w").any()):
-        model.inc_grad("w", 2 * l2 * model.get_param("w"))
+def _normalise(xp: Any, layers: list[Any], kind: str) -> tuple[list[Any], Callable[[list[Any]], list[Any]]]:
+    """Return the layers of the docs as `layer_norm` says, (x - mean) / sqrt(variance + EPSILON), and backprop."""
+    if kind == "none":
+        return layers, lambda d_normal: d_normal
+    ends = [sum(x.shape[1] for x in layers[: i + 1]) for i in range(len(layers) - 1)]
+    X = xp.concatenate(layers, axis=1)
+    counted = X.any(axis=(0, 2))[:, None]
+    axes = (2,) if kind == "token" else (1, 2)
+    n_values = X.shape[2] if kind == "token" else max(1, int(counted.sum()) * X.shape[2])
+
+    def mean(values: Any) -> Any:
+        return (values * counted).sum(axis=axes, keepdims=True) / n_values
+
+    centred = X - mean(X)
+    deviation = xp.sqrt(mean(centred * centred) + EPSILON)
+    normal = centred / deviation * counted
+
+    def backprop(d_normal: list[Any]) -> list[Any]:
+        dX = xp.concatenate(d_normal, axis=1)
+        dX = (dX - mean(dX) - normal * mean(dX * normal)) / deviation * counted
+        return list(xp.split(dX, ends, axis=1))
+
+    return list(xp.split(normal, ends, axis=1)), backprop

@@ -1,12 +1,14 @@
 """The Thinc shim that holds a biLM's weights. It reads their files when they are first needed, and saves no pickle."""
 
 import copy
+import gc
 import hashlib
 import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, cast
 
 import srsly
@@ -14,118 +16,40 @@ import torch
 from thinc.api import Model, Optimizer, Shim
 from thinc.types import FloatsXd
 from thinc.util import get_torch_default_device, torch2xp, xp2torch
-from torch import nn
 
-from ..errors import SAVED_DAMAGED, SettingsError, WeightsError
+from ..errors import ElmoError, SettingsError, WeightsError
 from ..formats.characters import TruncatedWords
 from ..formats.hdf5 import Floats
 from ..formats.messages import read_message
 from ..formats.options import MAX_FILTERS, BiLMOptions
 from ..formats.weights import check_arrays, expected_parameters
 from ..inference import CACHED_WORDS, Engine, FrozenBiLM, Precision, dtype_of
+from ..inference import LayerCache as LayerCache
 from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
+from .types import is_whole
 
 # More than the parameters of a biLM with the most layers, filters and highway layers that its options may have.
 _MAX_ARRAYS = 1024
 
-
-def to_message(options: BiLMOptions, arrays: Mapping[str, Floats]) -> bytes:
-    """Return options and weights in msgpack.
-
-    options: the biLM's options.
-    arrays: the weights by parameter name, float32.
-    """
-    message: bytes = srsly.msgpack_dumps({"options": options.to_dict(), "arrays": arrays})
-    return message
-
-
-def from_message(message: bytes) -> tuple[BiLMOptions, dict[str, Floats]]:
-    """Return the options and the weights by parameter name that `to_message` has written.
-
-    message: the bytes that `to_message` returned.
-
-    Raises WeightsError if the bytes are damaged, and ElmoError if the arrays do not have the sizes of the options.
-    """
-    try:
-        content = read_message(message, longest_list=MAX_FILTERS, longest_map=_MAX_ARRAYS)
-    except ValueError as error:
-        raise WeightsError(SAVED_DAMAGED.format(reason=error)) from error
-    if (
-        not isinstance(content, dict)
-        or set(content) != {"options", "arrays"}
-        or not isinstance(content["arrays"], dict)
-    ):
-        raise WeightsError(SAVED_DAMAGED.format(reason="it is not options and arrays"))
-    options, arrays = BiLMOptions.from_dict(content["options"], "the saved biLM"), content["arrays"]
-    check_arrays(arrays, options, "the saved biLM")
-    return options, arrays
-
-
-def fingerprint_of(options: BiLMOptions, arrays: Mapping[str, Floats]) -> str:
-    """Return a digest of 32 hexadecimal digits, which is the same for the same options and weights.
-
-    options: the biLM's options.
-    arrays: the weights by parameter name, in any order.
-    """
-    digest = hashlib.blake2b(json.dumps(options.to_dict(), sort_keys=True).encode(), digest_size=16)
-    for name, array in sorted(arrays.items()):
-        digest.update(name.encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
-
-
-def apply_gradients(
-    network: nn.Module, shim_id: int, optimizer: Optimizer, learn_rate_factor: float, changed: Callable[[], None]
-) -> None:
-    """Apply the gradients of a network's weights, and clear them. The optimizer's L2 is not used for biases.
-
-    The optimizer's averages begin with the weights as they are before their first update. Thinc would begin with 0, and
-    after that update an average would be 9/11 of the weight: its decay is (1 + t) / (10 + t) after t updates.
-
-    The LSTM adds 1 to the stored bias of its forget gate, so L2 would pull the sum to 1, where it pulls to 0 in
-    AllenNLP, which stores the sum.
-
-    network: the network. Weights without a gradient are left as they are.
-    shim_id: id of the shim that holds the network. An optimizer stores its state under this id and the weight's name.
-    optimizer: Thinc's optimizer, or any callable with the same signature. The L2 of another callable is its own affair.
-    learn_rate_factor: factor of the optimizer's learning rate.
-    changed: called after each weight that was updated.
-    """
-    for name, parameter in network.named_parameters():
-        if parameter.grad is not None:
-            weights = cast(FloatsXd, torch2xp(parameter.data))
-            gradient = cast(FloatsXd, torch2xp(parameter.grad))
-            _begin_average(optimizer, (shim_id, name), weights)
-            with _l2_of(optimizer, name):
-                updated, _ = optimizer((shim_id, name), weights, gradient, lr_scale=learn_rate_factor)
-            if updated is not weights:  # Thinc's optimizers write into `weights`, others may not
-                parameter.data.copy_(xp2torch(updated, device=parameter.device))
-            parameter.grad = None
-            changed()
-
-
-def _begin_average(optimizer: Optimizer, key: tuple[int, str], weights: FloatsXd) -> None:
-    """Have the average of a weight begin with its value, if the optimizer keeps averages and has none of it yet."""
-    if isinstance(optimizer, Optimizer) and optimizer.averages is not None and key not in optimizer.averages:
-        optimizer.averages[key] = weights.copy()
-
-
-@contextmanager
-def _l2_of(optimizer: Optimizer, name: str) -> Iterator[None]:
-    """Have the optimizer use no L2 while the weight of this name is updated, if it is a bias."""
-    if not (name.endswith("bias") and isinstance(optimizer, Optimizer)):
-        yield
-        return
-    before, optimizer.L2 = optimizer.L2, 0.0
-    try:
-        yield
-    finally:
-        optimizer.L2 = before
-
-
 if hasattr(os, "register_at_fork"):
     # OpenMP's threads do not survive a fork: a child process (nlp.pipe with n_process) would wait for them for ever
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+
+
+@dataclass(frozen=True)
+class Use:
+    """What an elmo pipe decides about its biLM. A copy of the biLM is not the pipe's, so it has the defaults again.
+
+    tuned: whether the biLM is trained, because the pipe is not frozen.
+    learn_rate_factor: factor of the optimizer's learning rate.
+    max_batch_tokens: number of words that run at once, at most.
+    cache: cache of layers, which is used once it is open; None: none is used.
+    """
+
+    tuned: bool = False
+    learn_rate_factor: float = 1.0
+    max_batch_tokens: int = 8192
+    cache: LayerCache | None = None
 
 
 class BiLMShim(Shim):
@@ -134,18 +58,17 @@ class BiLMShim(Shim):
     At first the owner is a FrozenBiLM. `unfreeze` hands the weights over to a torch network, which can be trained.
     The network stays the owner until `from_bytes` loads other weights.
 
-    In training, gradients may arrive after spaCy has asked for the update (see pipeline/listening). So each method
-    that needs the current weights first settles: it applies the gradients that the open training step has summed.
-    Properties change nothing.
+    In training, gradients may arrive after spaCy has asked for the update (see `Step` in models/listener.py). So each
+    method that needs the current weights first settles: it applies the gradients that the open training step has
+    summed. Properties change nothing.
 
     options_file, weight_file: paths of the official files; both None: the embedded biLM. They are read when weights
         are first needed. A saved pipeline contains its weights and never reads them.
-    bilm: a folder of a biLM or of a pretraining run, or a name ("en_mini", "original" ...), in place of the two files
-        (see `find_bilm`).
     precision: type of the engine's matrix multiplications: "float32", "bfloat16" or "auto".
-    cached_words: number of words whose vectors the engine caches (see WordVectors).
+    cached_words: number of words whose vectors the engine caches.
+    bilm: a folder of a biLM or of a pretraining run, or a name, in place of the two files.
+    use: attribute; what the elmo pipe decides that has this biLM.
     truncated: attribute; counts the tokens that have more bytes than the biLM reads.
-    learn_rate_factor: attribute; factor of the optimizer's learning rate for this biLM.
 
     Raises ElmoError if a setting cannot be used.
     """
@@ -160,7 +83,7 @@ class BiLMShim(Shim):
     ) -> None:
         super().__init__(None)
         check_files(options_file, weight_file, bilm)
-        if not isinstance(cached_words, int) or isinstance(cached_words, bool) or cached_words < 0:
+        if not is_whole(cached_words) or cached_words < 0:
             raise SettingsError(
                 f"model.cached_words is {cached_words!r}. Expected a whole number, 0 or more; 0 caches no words."
             )
@@ -169,8 +92,8 @@ class BiLMShim(Shim):
         dtype_of(precision, self._device)
         self.options_file, self.weight_file, self.bilm = options_file, weight_file, bilm
         self.precision, self.cached_words = precision, cached_words
+        self.use = Use()
         self.truncated = TruncatedWords("the n of model.shims[0].truncated")
-        self.learn_rate_factor = 1.0
         self._model: FrozenBiLM | BiLM | None = None  # None: the files have not been read
         self._engine: Engine | None = None  # the engine for a torch network; a FrozenBiLM has its own
         self._fingerprint: str | None = None
@@ -192,33 +115,13 @@ class BiLMShim(Shim):
         """Return the weights' owner. Read the files if there is none. Raises ElmoError if they cannot be used."""
         with self._lock:
             if self._model is None:
-                self._set_owner(FrozenBiLM(*load_arrays(self.options_file, self.weight_file, self.bilm), self._device))
+                arrays = load_arrays(self.options_file, self.weight_file, self.bilm)
+                self._set_owner(FrozenBiLM(*arrays, self._device))
             assert self._model is not None
             return self._model
 
-    def _set_owner(self, owner: FrozenBiLM | BiLM | None) -> None:
-        self._model = owner
-        self._drop_derived()
-
-    def _drop_derived(self) -> None:
-        self._engine = self._fingerprint = None  # they are computed from the weights
-
-    def open_step(self, settle: Callable[[], None] | None) -> None:
-        """Set the training step that `settle` ends.
-
-        settle: applies the gradients that the step has summed, if there are any; None: the step is over.
-        """
-        self._settle_step = settle
-
-    def settle(self) -> None:
-        """Apply the gradients of the open training step, if there is one. This may run the biLM's backward pass."""
-        if self._settle_step is not None:
-            self._settle_step()
-
     def prepare_engine(self) -> Engine:
-        """Return an engine, which is valid until the weights change. Settles, and reads the files if there are no
-        weights. Raises ElmoError if they cannot be used.
-        """
+        """Return an engine, which is valid until the weights change. Settles, and loads the weights as `load` does."""
         with self._lock:
             self.settle()
             owner = self.load()
@@ -227,19 +130,6 @@ class BiLMShim(Shim):
             if self._engine is None:
                 self._engine = Engine.of(owner, self.dtype, self.cached_words)
             return self._engine
-
-    def unfreeze(self) -> BiLM:
-        """Hand the weights over to a torch network, which then owns them, and return it. Settles.
-
-        From then on the engine has copies of the weights, so that they are in memory twice. A new engine is made after
-        `finish_update`, `use_params` and `from_bytes`, but not after other changes of the network.
-        """
-        with self._lock:
-            self.settle()
-            owner = self.load()
-            if isinstance(owner, FrozenBiLM):
-                self._model = owner = owner.to_network()
-            return owner
 
     def to_arrays(self) -> Arrays:
         """Return copies of the current weights by parameter name. Settles."""
@@ -256,13 +146,18 @@ class BiLMShim(Shim):
                 self._fingerprint = fingerprint_of(owner.options, owner.to_arrays())
             return self._fingerprint
 
-    def finish_update(self, optimizer: Optimizer) -> None:
-        """Apply the gradients that backprop has summed, and clear them (see apply_gradients). Settles."""
+    def unfreeze(self) -> BiLM:
+        """Hand the weights over to a torch network, which then owns them, and return it. Settles.
+
+        From then on the engine has copies of the weights, so that they are in memory twice. A new engine is made after
+        `finish_update`, `use_params` and `from_bytes`, but not after other changes of the network.
+        """
         with self._lock:
             self.settle()
-            if not isinstance(self._model, BiLM):  # it has never been trained, so there are no gradients
-                return
-            apply_gradients(self._model, self.id, optimizer, self.learn_rate_factor, self._drop_derived)
+            owner = self.load()
+            if isinstance(owner, FrozenBiLM):
+                self._model = owner = owner.to_network()
+            return owner
 
     def train_all(self) -> None:
         """Let training reach all parts of the biLM, also those that gradual unfreezing has not reached. Settles."""
@@ -270,6 +165,51 @@ class BiLMShim(Shim):
             self.settle()
             if isinstance(self._model, BiLM):  # in a new network training reaches all parts
                 self._model.requires_grad_(True)
+
+    def open_step(self, settle: Callable[[], None] | None) -> None:
+        """Set what ends the open training step and applies its gradients; None: the step is over."""
+        self._settle_step = settle
+
+    def settle(self) -> None:
+        """Apply the gradients of the open training step, if there is one. This may run the biLM's backward pass."""
+        if self._settle_step is not None:
+            self._settle_step()
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """Apply the gradients that backprop has summed, and clear them. Settles.
+
+        The optimizer's averages begin with the weights as they are before their first update. Thinc would begin with
+        0, and after that update an average would be 9/11 of the weight: its decay is (1 + t) / (10 + t) after t
+        updates. The optimizer's L2 is not used for biases. The LSTM adds 1 to the stored bias of its forget gate, so
+        L2 would pull the sum to 1, where it pulls to 0 in AllenNLP, which stores the sum.
+
+        optimizer: Thinc's, or any callable with the same signature. The averages and L2 of another are its own affair.
+        """
+        with self._lock:
+            self.settle()
+            if not isinstance(self._model, BiLM):  # it has never been trained, so there are no gradients
+                return
+            of_thinc = isinstance(optimizer, Optimizer)
+            for name, parameter in self._model.named_parameters():
+                if parameter.grad is None:
+                    continue
+                key = (self.id, name)
+                weights = cast(FloatsXd, torch2xp(parameter.data))
+                gradient = cast(FloatsXd, torch2xp(parameter.grad))
+                if of_thinc and optimizer.averages is not None and key not in optimizer.averages:
+                    optimizer.averages[key] = weights.copy()
+                l2 = optimizer.L2 if of_thinc else 0.0
+                if of_thinc and name.endswith("bias"):
+                    optimizer.L2 = 0.0
+                try:
+                    updated, _ = optimizer(key, weights, gradient, lr_scale=self.use.learn_rate_factor)
+                finally:
+                    if of_thinc:
+                        optimizer.L2 = l2
+                if updated is not weights:  # Thinc's optimizers write into `weights`, others may not
+                    parameter.data.copy_(xp2torch(updated, device=parameter.device))
+                parameter.grad = None
+                self._drop_derived()
 
     @contextmanager
     def use_params(self, params: Mapping[tuple[int, str], Any]) -> Iterator[None]:
@@ -312,17 +252,22 @@ class BiLMShim(Shim):
         """Return options and weights in msgpack. Settles."""
         with self._lock:
             options, arrays = self.load().options, self.to_arrays()
-        return to_message(options, arrays)
+        message: bytes = srsly.msgpack_dumps({"options": options.to_dict(), "arrays": arrays})
+        return message
 
     def from_bytes(self, bytes_data: bytes) -> "BiLMShim":
         """Load the options and weights that `to_bytes` returned.
 
-        Raises ElmoError if the bytes are damaged, or the arrays do not have the sizes of the options.
+        Raises ElmoError, and changes nothing, if the bytes are damaged, or the arrays do not have the sizes of the
+        options.
         """
-        options, arrays = from_message(bytes_data)
+        self.set_weights(*read_saved(bytes_data))
+        return self
+
+    def set_weights(self, options: BiLMOptions, arrays: Arrays) -> None:
+        """Replace the biLM by another one, of any sizes."""
         with self._lock:
             self._set_owner(FrozenBiLM(options, arrays, self._device))
-        return self
 
     def copy(self) -> "BiLMShim":
         """Return a copy with a new id, by which an optimizer distinguishes their states. Settles."""
@@ -338,7 +283,7 @@ class BiLMShim(Shim):
             owner = self.load()  # a pickle contains the weights, as the result of to_bytes does
             saved = (owner.options, owner.to_arrays()) if isinstance(owner, FrozenBiLM) else owner
             # a copy has no part in the open step
-            state = self.__dict__ | {"_model": saved, "_engine": None, "_settle_step": None}
+            state = self.__dict__ | {"_model": saved, "_engine": None, "_settle_step": None, "use": Use()}
         return {name: value for name, value in state.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -346,6 +291,57 @@ class BiLMShim(Shim):
         if isinstance(owner, tuple):
             owner = FrozenBiLM(owner[0], owner[1], state["_device"])
         self.__dict__.update(state, _model=owner, _lock=threading.RLock())
+
+    def _set_owner(self, owner: FrozenBiLM | BiLM) -> None:
+        self._model = owner
+        self._drop_derived()
+
+    def _drop_derived(self) -> None:
+        self._engine = self._fingerprint = None  # they are computed from the weights
+
+
+def read_saved(data: object) -> tuple[BiLMOptions, Arrays]:
+    """Return the options and the weights by parameter name that `BiLMShim.to_bytes` has written.
+
+    Raises WeightsError if the bytes are damaged, and ElmoError if the arrays do not have the sizes of the options.
+    """
+    with refusing_damage():
+        content = read_message(data, longest_list=MAX_FILTERS, longest_map=_MAX_ARRAYS)
+        if not isinstance(content, dict) or set(content) != {"options", "arrays"}:
+            raise ValueError("it is not options and arrays")
+        options, arrays = BiLMOptions.from_dict(content["options"], "the saved biLM"), content["arrays"]
+        check_arrays(arrays, options, "the saved biLM")
+    return options, arrays
+
+
+@contextmanager
+def refusing_damage() -> Iterator[None]:
+    """Raise WeightsError in place of what damaged data raise, which may be of any class inside spaCy and Thinc."""
+    collects = gc.isenabled()
+    try:
+        yield
+    except ElmoError:
+        raise
+    except Exception as error:
+        if collects:
+            gc.enable()  # srsly leaves it off if a message is damaged
+        reason = error or type(error).__name__
+        raise WeightsError(
+            f"the saved biLM is damaged or incomplete ({reason}). Save the complete pipeline again."
+        ) from error
+
+
+def fingerprint_of(options: BiLMOptions, arrays: Mapping[str, Floats]) -> str:
+    """Return a digest of 32 hexadecimal digits, which is the same for the same options and weights.
+
+    options: the biLM's options.
+    arrays: the weights by parameter name, in any order.
+    """
+    digest = hashlib.blake2b(json.dumps(options.to_dict(), sort_keys=True).encode(), digest_size=16)
+    for name, array in sorted(arrays.items()):
+        digest.update(name.encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def bilm_shims(model: Model[Any, Any]) -> list[BiLMShim]:

@@ -9,60 +9,6 @@ from ..errors import SettingsError, shown
 from .types import SpanGetter, has_parts, is_whole, lines_of
 
 
-def windows(doc: Doc, start: int, end: int, window: int, overlap: int) -> list[Span]:
-    """Return overlapping windows that cover a part of a doc. Whitespace tokens do not count as words.
-
-    doc: the doc.
-    start: index of the part's first token.
-    end: index after the part's last token.
-    window: number of words in each window; the last window may have fewer.
-    overlap: number of words that neighbouring windows share.
-    """
-    words = [i for i in range(start, end) if not doc[i].is_space]
-    spans, first = [], 0
-    while first < len(words):
-        stop = min(first + window, len(words))
-        spans.append(doc[words[first] : words[stop - 1] + 1])
-        if stop == len(words):
-            break
-        first = stop - overlap
-    return spans
-
-
-def _is_longer(sentence: Span, words: int) -> bool:
-    """Whether a sentence has more than this number of words. Whitespace tokens do not count."""
-    return len(sentence) > words and sum(not token.is_space for token in sentence) > words
-
-
-def _or_windows(spans: Iterable[Span], window: int, overlap: int, longest_sentence: int) -> list[Span]:
-    """Return spans, those that are too long divided into windows.
-
-    longest_sentence: number of words up to which a span is not divided.
-    """
-    result = []
-    for span in spans:
-        if _is_longer(span, longest_sentence):
-            result.extend(windows(span.doc, span.start, span.end, window, overlap))
-        else:
-            result.append(span)
-    return result
-
-
-def _check(window: int, overlap: int) -> None:
-    if not is_whole(window) or not is_whole(overlap) or window < 1 or not 0 <= overlap < window:
-        raise SettingsError(
-            f"window is {shown(window)} and overlap is {shown(overlap)}. Expected whole numbers with window >= 1 "
-            "and 0 <= overlap < window."
-        )
-
-
-def _check_longest(longest_sentence: int, window: int) -> None:
-    if not is_whole(longest_sentence) or longest_sentence < window:
-        raise SettingsError(
-            f"longest_sentence is {shown(longest_sentence)}. Expected a whole number, at least window, {window}."
-        )
-
-
 def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:
     """Build spacy-elmo.windows.v1: it splits each doc into overlapping windows, and ignores its sentences.
 
@@ -89,8 +35,7 @@ def build_sentences(window: int = 250, overlap: int = 50, longest_sentence: int 
 
     Raises SettingsError if window or overlap is out of its range, or longest_sentence is below window.
     """
-    _check(window, overlap)
-    _check_longest(longest_sentence, window)
+    _check(window, overlap, longest_sentence)
     return partial(_get_sentences, window=window, overlap=overlap, longest_sentence=longest_sentence)
 
 
@@ -110,8 +55,7 @@ def build_span_groups(
     Raises SettingsError if keys is no list of names, window or overlap is out of its range, or longest_sentence is
     below window.
     """
-    _check(window, overlap)
-    _check_longest(longest_sentence, window)
+    _check(window, overlap, longest_sentence)
     if not isinstance(keys, (list, tuple)) or not keys or not all(isinstance(key, str) and key for key in keys):
         raise SettingsError(
             f'keys is {shown(keys)}. Expected a list of keys of doc.spans, such as ["premise", "hypothesis"].'
@@ -126,21 +70,56 @@ def build_whole_doc() -> SpanGetter:
     return _get_whole_doc
 
 
-# functions of the module, so that pipelines can be pickled
+# What the builders return is a partial of a function of the module, so that pipelines can be pickled.
+
+
+def _check(window: int, overlap: int, longest_sentence: int | None = None) -> None:
+    if not is_whole(window) or not is_whole(overlap) or window < 1 or not 0 <= overlap < window:
+        raise SettingsError(
+            f"window is {shown(window)} and overlap is {shown(overlap)}. Expected whole numbers with window >= 1 "
+            "and 0 <= overlap < window."
+        )
+    if longest_sentence is not None and (not is_whole(longest_sentence) or longest_sentence < window):
+        raise SettingsError(
+            f"longest_sentence is {shown(longest_sentence)}. Expected a whole number, at least window, {window}."
+        )
+
+
+def _windows(doc: Doc, start: int, end: int, window: int, overlap: int) -> list[Span]:
+    """Return overlapping windows that cover the tokens of a doc from start to end. Whitespace tokens do not count."""
+    words = [i for i in range(start, end) if not doc[i].is_space]
+    spans, first = [], 0
+    while first < len(words):
+        stop = min(first + window, len(words))
+        spans.append(doc[words[first] : words[stop - 1] + 1])
+        if stop == len(words):
+            break
+        first = stop - overlap
+    return spans
+
+
+def _or_windows(spans: Iterable[Span], window: int, overlap: int, longest_sentence: int) -> list[Span]:
+    """Return spans, those that have more words than longest_sentence divided into windows."""
+    result = []
+    for span in spans:
+        if len(span) > longest_sentence and sum(not token.is_space for token in span) > longest_sentence:
+            result.extend(_windows(span.doc, span.start, span.end, window, overlap))
+        else:
+            result.append(span)
+    return result
 
 
 def _get_windows(docs: Iterable[Doc], *, window: int, overlap: int) -> list[list[Span]]:
-    return [windows(doc, 0, len(doc), window, overlap) for doc in docs]
+    return [_windows(doc, 0, len(doc), window, overlap) for doc in docs]
 
 
 def _get_sentences(docs: Iterable[Doc], *, window: int, overlap: int, longest_sentence: int) -> list[list[Span]]:
-    result = []
-    for doc in docs:
-        if not doc.has_annotation("SENT_START"):
-            result.extend(_get_windows([doc], window=window, overlap=overlap))
-            continue
-        result.append(_or_windows(doc.sents, window, overlap, longest_sentence))
-    return result
+    return [
+        _or_windows(doc.sents, window, overlap, longest_sentence)
+        if doc.has_annotation("SENT_START")
+        else _windows(doc, 0, len(doc), window, overlap)
+        for doc in docs
+    ]
 
 
 def _get_span_groups(

@@ -1,4 +1,8 @@
-"""spaCy's side: the component `elmo`, what it writes on docs, and what reads them. No torch here.
+"""spaCy's side: the component `elmo`, what it writes on docs, and what reads them. No torch here."""
 
-May be imported by the package's own __init__, cli and corpus. Everybody else gets at it through spaCy.
-"""
+import catalogue
+from spacy.util import registry
+
+# spaCy's registry for span getters, which the config of `elmo` names. spaCy does not create it; spacy-transformers does
+if not hasattr(registry, "span_getters"):
+    setattr(registry, "span_getters", catalogue.create("spacy", "span_getters", entry_points=True))  # noqa: B010

@@ -1,4 +1,4 @@
-"""Gradual unfreezing: a biLM is tuned from the top layer down, one more layer at a time."""
+"""Callbacks for configs: gradual unfreezing, a biLM for each component, and numpy's matrix multiplication."""
 
 from collections.abc import Callable
 from typing import Any, Literal, get_args

@@ -1,165 +1,456 @@
-"""The component `elmo`."""
+"""The component `elmo`: it runs the biLM, stores the layers on docs, and feeds the components that listen.
 
-import gc
+spaCy links a pipeline whenever it changes: it assigns {} to the `listener_map` of each elmo pipe, and then shows the
+pipe each later component that is not disabled, `find_listeners`. In training it calls `update` of all pipes in their
+order. A frozen biLM predicts, and the listeners read its layers from the docs. For one that is tuned a `Step` is opened
+(models/listener.py), to which the listeners hand their gradients.
+"""
+
 import warnings
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
-from weakref import WeakValueDictionary
+from typing import Any, Literal, get_args
+from weakref import WeakKeyDictionary
 
+import numpy as np
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
+from spacy.pipeline import EntityLinker, TrainablePipe
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Optimizer
+from thinc.api import Model, Optimizer
 from thinc.types import Floats3d
 
-from ..errors import MIX_FINITE, ElmoError, NotEmbeddedError, OtherLanguageWarning, SettingsError, shown
-from ..models.bilm import LayerCache, serve_component
-from ..models.saved import load_bytes, load_folder
-from ..models.shim import bilm_shims
+from ..errors import (
+    MIX_FINITE,
+    ElmoError,
+    NotEmbeddedError,
+    OtherLanguageWarning,
+    SettingsError,
+    UnusedLayersWarning,
+    shown,
+)
+from ..formats.messages import read_message
+from ..formats.strict_json import parse_json
+from ..models.bilm import load_model
+from ..models.listener import Replacement, Source, Step, Upstream, listeners_in
+from ..models.shim import LayerCache, Use, bilm_shims, refusing_damage
 from ..models.types import BiLMModel, is_number, is_whole
 from ..modules.loading import OPTIONS, card_language, find_bilm
-from . import registries  # noqa: F401  # the default config names a span getter
-from .attributes import annotate, mix_parameters
-from .extensions import register, set_vector_hooks, warn_in_worker
-from .listening import Listening, Tuning
-
-
-def batches_of(stream: Iterable[Doc], batch_size: int, max_tokens: int) -> Iterator[list[Doc]]:
-    """Yield batches of at most batch_size docs and max_tokens tokens. A longer doc is a batch alone.
-
-    stream: the docs.
-    batch_size: number of docs, at most.
-    max_tokens: number of tokens, at most.
-    """
-    batch: list[Doc] = []
-    tokens = 0
-    for doc in stream:
-        if batch and (len(batch) == batch_size or tokens + len(doc) > max_tokens):
-            yield batch
-            batch, tokens = [], 0
-        batch.append(doc)
-        tokens += len(doc)
-    if batch:
-        yield batch
-
+from .attributes import (
+    Block,
+    annotate,
+    follow,
+    has_values,
+    is_not_stored,
+    layers_of,
+    mix_parameters,
+    register,
+    set_vector_hooks,
+    tokens_of,
+    warn_in_worker,
+)
 
 Store = Literal["layers", "layers_float16", "mix", "none"]
 
 
-class HasModel(Protocol):
-    """What an elmo pipe is to `refuse_shared_model`."""
+class ElmoPipe(TrainablePipe):
+    """Runs the biLM over docs and stores its layers on them. The arguments are those of `make_elmo`."""
 
-    name: str
-    model: BiLMModel
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: BiLMModel,
+        name: str = "elmo",
+        *,
+        attr: str = "elmo",
+        frozen: bool = True,
+        set_vectors: bool = False,
+        scalar_mix_parameters: Sequence[float] | None = None,
+        max_batch_tokens: int = 8192,
+        store: Store = "layers",
+        learn_rate_factor: float = 0.1,
+        cache_mb: int = 1024,
+        cache_file: str | None = None,
+    ) -> None:
+        if not frozen and "settings" in model.attrs and model.attrs["settings"].stateful:
+            raise SettingsError("model.stateful is true and frozen is false. Set stateful to false, or frozen to true.")
+        if not is_whole(max_batch_tokens) or max_batch_tokens < 1:
+            raise SettingsError(
+                f"max_batch_tokens is {shown(max_batch_tokens)}. Expected a whole number, 1 or more; 8192 is the "
+                "default."
+            )
+        if store not in get_args(Store):
+            raise SettingsError(f"store is {store!r}. Expected one of {', '.join(get_args(Store))}.")
+        if store == "none" and set_vectors:
+            raise SettingsError(
+                'set_vectors is true, but store is "none", so .vector would have nothing to read. Set store to '
+                '"layers", "layers_float16" or "mix", or set_vectors to false.'
+            )
+        if scalar_mix_parameters is not None and not all(map(is_number, scalar_mix_parameters)):
+            raise SettingsError(MIX_FINITE.format(got=shown(scalar_mix_parameters)))
+        if not (is_number(learn_rate_factor) and learn_rate_factor > 0):
+            raise SettingsError(f"learn_rate_factor is {shown(learn_rate_factor)}. Expected a finite number above 0.")
+        if not is_whole(cache_mb) or cache_mb < 0:
+            raise SettingsError(
+                f"cache_mb is {shown(cache_mb)}. Expected a whole number of MiB, 0 or more; 0 caches nothing in memory."
+            )
+        register(attr)
+        self.vocab, self.model, self.name = vocab, model, name
+        self.cfg: dict[str, Any] = {}
+        self.attr, self.set_vectors, self.store, self.frozen = attr, set_vectors, store, frozen
+        self.scalar_mix_parameters = scalar_mix_parameters
+        self.max_batch_tokens, self.learn_rate_factor = max_batch_tokens, learn_rate_factor
+        self.cache = LayerCache(cache_mb * 2**20, cache_file)
+        self.source = DocLayers(name, attr, model)
+        self._warned_of_no_listener = False
+        self._listener_map: dict[str, list[BiLMModel]] = {}
+        self._before: list[str] = []  # names of the elmo pipes before this one, in the linking that is valid
+        self._found_by: list[str] = []  # those that have shown themselves since then
+        self.listener_map = {}
+        self._connect()
 
+    def _connect(self) -> None:
+        """Pass the settings to the model, and the model to the source."""
+        self.source.model = self.model
+        for shim in bilm_shims(self.model):
+            shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({self.name!r}).n_truncated"
+            shim.use = Use(
+                tuned=not self.frozen,
+                learn_rate_factor=self.learn_rate_factor,
+                max_batch_tokens=self.max_batch_tokens,
+                cache=self.cache if self.frozen else None,
+            )
 
-# The pipe of each model, by id(model). A copy of a model is another model. A pipe holds its model, so the id is not of
-# another object as long as the pipe exists.
-_PIPES: WeakValueDictionary[int, HasModel] = WeakValueDictionary()
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        register(self.attr)  # a new process has no extensions yet
+        self._connect()
 
+    # Text to vectors
 
-def refuse_shared_model(pipe: HasModel) -> None:
-    """Raise SettingsError if another elmo pipe has the same model: the model has the settings of one pipe.
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Process a stream of docs in batches of at most max_batch_tokens tokens; a longer doc is a batch alone.
 
-    pipe: the pipe that is made.
-    """
+        If a batch fails, its docs are run one by one, and the error handler is called only for those that fail.
 
-    def is_shared() -> bool:
-        other = _PIPES.get(id(pipe.model))
-        return other is not None and other is not pipe and other.model is pipe.model
+        batch_size: number of docs in a batch, at most.
 
-    if is_shared():
-        gc.collect()  # nobody may hold that pipe any more
-    if is_shared():
-        raise SettingsError(
-            f"the elmo pipe {pipe.name!r} has the same model as the pipe {_PIPES[id(pipe.model)].name!r}, and a "
-            "model has the settings of one pipe. Give it a model of its own, for example model.copy()."
-        )
-    _PIPES[id(pipe.model)] = pipe
+        Issues a LostVectorsWarning if `set_vectors` is on and this is a worker, as of nlp.pipe with n_process.
+        """
+        if self.set_vectors:
+            warn_in_worker()
+        batch: list[Doc] = []
+        tokens = 0
+        for doc in stream:
+            if batch and (len(batch) == batch_size or tokens + len(doc) > self.max_batch_tokens):
+                yield from self._annotated(batch)
+                batch, tokens = [], 0
+            batch.append(doc)
+            tokens += len(doc)
+        if batch:
+            yield from self._annotated(batch)
 
+    def _annotated(self, docs: list[Doc]) -> Iterator[Doc]:
+        try:
+            self.set_annotations(docs, self.predict(docs))
+        except Exception as error:  # the error handler decides about all errors
+            if len(docs) == 1:
+                self.get_error_handler()(self.name, self, docs, error)
+                return
+        else:
+            yield from docs
+            return
+        for doc in docs:
+            yield from self._annotated([doc])
 
-def check_settings(
-    model: BiLMModel,
-    frozen: bool,
-    max_batch_tokens: int,
-    store: str,
-    set_vectors: bool,
-    scalar_mix_parameters: Sequence[float] | None,
-) -> None:
-    """Raise SettingsError if a setting of the factory `elmo` cannot be used.
+    def predict(self, docs: Iterable[Doc]) -> list[Floats3d]:
+        """Return the layers of each doc, *Shape:* (layers, tokens, width). The docs are not changed."""
+        return self.model.predict(list(docs))
 
-    model: must not be stateful if it is tuned.
-    frozen: whether the biLM is not tuned.
-    max_batch_tokens: a whole number from 1 on.
-    store: one of Store.
-    set_vectors: must be false if nothing is stored.
-    scalar_mix_parameters: finite numbers, or None.
-    """
-    if not frozen and "settings" in model.attrs and model.attrs["settings"].stateful:
-        raise SettingsError("model.stateful is true and frozen is false. Set stateful to false, or frozen to true.")
-    if not is_whole(max_batch_tokens):
-        raise SettingsError(f"{'max_batch_tokens'} is {max_batch_tokens!r}. Expected a whole number.")
-    if max_batch_tokens < 1:
-        raise SettingsError(f"max_batch_tokens is {max_batch_tokens}. Expected 1 or more; 8192 is the default.")
-    if store not in get_args(Store):
-        raise SettingsError(f"store is {store!r}. Expected one of {', '.join(get_args(Store))}.")
-    if store == "none" and set_vectors:
-        raise SettingsError(
-            'set_vectors is true, but store is "none", so .vector would have nothing to read. Set store to '
-            '"layers", "layers_float16" or "mix", or set_vectors to false.'
-        )
-    if scalar_mix_parameters is not None and not all(map(is_number, scalar_mix_parameters)):
-        raise SettingsError(MIX_FINITE.format(got=shown(scalar_mix_parameters)))
+    def set_annotations(self, docs: Iterable[Doc], scores: list[Floats3d]) -> None:
+        """Store the layers, or their mix, on the docs; with store = "none", hold the layers for the listeners.
 
+        scores: what `predict` returned for them.
 
-def check_training_settings(learn_rate_factor: float, cache_mb: int) -> None:
-    """Raise SettingsError if a setting of the factory `elmo` for training cannot be used.
+        Issues an UnusedLayersWarning if store is "none" and there are no listeners. Raises SettingsError if the number
+        of docs differs, or scalar_mix_parameters has another number of layers.
+        """
+        docs = list(docs)
+        if len(docs) != len(scores):
+            raise SettingsError(
+                f"the model returned {len(scores)} arrays for {len(docs)} docs. Expected (layers, tokens, width) "
+                "for each doc."
+            )
+        for doc, layers in zip(docs, scores):
+            parameters = self.scalar_mix_parameters
+            if parameters is not None and len(parameters) != len(layers):
+                raise SettingsError(
+                    f"scalar_mix_parameters has {len(parameters)} weights. Expected {len(layers)}: one for each layer "
+                    "of the biLM."
+                )
+            weights = mix_parameters([0.0] * len(layers) if parameters is None else parameters)
+            annotate(doc, self.attr, layers, weights, self.store)
+            if self.set_vectors:
+                set_vector_hooks(doc, self.attr)
+        self._relink()
+        readers = [upstream.id for upstream in self.upstreams]
+        for doc, layers in zip(docs, scores):
+            self.source.drop(doc)
+            if self.store == "none":
+                self.source.hold(doc, layers, readers)
+        if docs and self.store == "none" and not readers and not self._warned_of_no_listener:
+            self._warned_of_no_listener = True
+            warnings.warn(
+                f'the pipe {self.name!r} has store = "none", but no component listens to it: what it computes '
+                'is dropped. Set store to "layers", or remove the pipe. This warning is given once.',
+                UnusedLayersWarning,
+                stacklevel=2,
+            )
 
-    learn_rate_factor: a finite number above 0.
-    cache_mb: a whole number from 0 on.
-    """
-    if not (is_number(learn_rate_factor) and learn_rate_factor > 0):
-        raise SettingsError(f"learn_rate_factor is {shown(learn_rate_factor)}. Expected a finite number above 0.")
-    if not is_whole(cache_mb) or cache_mb < 0:
-        raise SettingsError(
-            f"cache_mb is {shown(cache_mb)}. Expected a whole number of MiB, 0 or more; 0 caches nothing in memory."
-        )
-
-
-def language_of(model: BiLMModel) -> str | None:
-    """Return spaCy's code of a biLM's language, from the README.md in the folder of its options file.
-
-    model: the biLM's layer.
-
-    Returns None if there is no card, or it names no language that spaCy knows, or xx, which is no language.
-    """
-    shim = next(iter(bilm_shims(model)), None)
-    if shim is None:
-        return None
-    try:
-        code = card_language(shim.options_file if shim.bilm is None else str(find_bilm(shim.bilm) / OPTIONS))
-    except ValueError:  # a biLM that was not downloaded or installed
-        return None
-    return None if code == "xx" else code
-
-
-class Facts:
-    """Mixin of the elmo pipe: sizes, counts and a short text. Nothing here reads weights."""
-
-    name: str
-    model: BiLMModel
-    attr: str
-    frozen: bool
+    # Links with listeners: what spaCy calls is in spacy.ty.ListenedToComponent
 
     @property
-    @abstractmethod
+    def listener_map(self) -> dict[str, list[BiLMModel]]:
+        """The listeners by component name. spaCy assigns {} before it links a pipeline again."""
+        return self._listener_map
+
+    @listener_map.setter
+    def listener_map(self, listeners: dict[str, list[BiLMModel]]) -> None:
+        # The listeners of disabled components are fed nevertheless, because spaCy does not link the pipeline again when
+        # it enables them. Those that ask for another name than the pipe now has are fed no more.
+        for upstream in self.upstreams:
+            if not upstream.accepts(self.name):
+                upstream.unbind(self.source)
+                upstream.renamed = self.name
+        self._listener_map = listeners
+        # the elmo pipes that have shown themselves since the last linking are those before this one
+        self._before, self._found_by = self._found_by, []
+        self.source.name = self.name
+        replacement = Replacement(self.name)
+        self.model.attrs["replace_listener_cfg"] = replacement.config
+        self.model.attrs["replace_listener"] = replacement.model
+
+    def find_listeners(self, component: Any) -> None:
+        """Feed the listeners of a component that ask for this pipe.
+
+        component: any component. If it is an elmo pipe, it is told that this pipe is before it.
+
+        Raises SettingsError if it is an elmo pipe with the same attr, or this pipe, which spaCy lets a user source.
+        """
+        if component is self:
+            raise SettingsError(
+                f"{self.name!r} is twice in the pipeline: add_pipe(..., source=...) adds the same pipe, not a "
+                "copy. Remove one of them, or source the second from a pipeline that you load again."
+            )
+        if isinstance(component, ElmoPipe):
+            _refuse_same_attr(self.attr, self.name, component.attr)
+            component._found_by.append(self.name)
+        model = getattr(component, "model", None)
+        if isinstance(model, Model):
+            for listener in listeners_in(model):
+                if listener.attrs["upstream"].accepts(self.name):
+                    self.add_listener(listener, component.name)
+
+    def add_listener(self, listener: BiLMModel, component_name: str) -> None:
+        """Feed a listener of the component of this name."""
+        listeners = self._listener_map.setdefault(component_name, [])
+        if not any(known is listener for known in listeners):
+            listeners.append(listener)
+        self._bind(listener)
+
+    def _bind(self, listener: BiLMModel) -> None:
+        upstream: Upstream = listener.attrs["upstream"]
+        if upstream.source is not None and upstream.source is not self.source:
+            upstream.source.name_weights([listener])  # the listener was trained with them
+        upstream.bind(self.source, self._before)
+
+    def _relink(self) -> None:
+        """Bind the listeners to this pipe again that are bound to another one.
+
+        It is needed because pipelines share a component that one of them sources from the other; then the listeners
+        may be bound to the other pipeline's elmo pipe.
+        """
+        for listener in self.listeners:
+            if listener.attrs["upstream"].source is not self.source:
+                self._bind(listener)
+
+    def remove_listener(self, listener: BiLMModel, component_name: str) -> bool:
+        """Stop feeding a listener of the component of this name. Return whether it was fed."""
+        listeners = self._listener_map.get(component_name, [])
+        others = [known for known in listeners if known is not listener]
+        if len(others) == len(listeners):
+            return False
+        listener.attrs["upstream"].unbind(self.source)
+        self._listener_map[component_name] = others
+        if not others:
+            del self._listener_map[component_name]
+        return True
+
+    @property
+    def listeners(self) -> list[BiLMModel]:
+        """The listeners of all components."""
+        return [listener for listeners in self._listener_map.values() for listener in listeners]
+
+    @property
     def listening_components(self) -> list[str]:
         """Names of the components that have listeners."""
+        return list(self._listener_map)
+
+    @property
+    def upstreams(self) -> set[Upstream]:
+        """Those of all listeners, also of components that were disabled when spaCy linked the pipeline."""
+        return _upstreams_of(self.listeners) | set(self.source.upstreams)
+
+    # Training
+
+    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
+        """Read the biLM's files, so that errors in them are raised before training.
+
+        get_examples: not called, because nothing is learnt from the examples.
+        nlp: the pipeline, whose listeners are checked.
+
+        Raises ElmoError if the biLM's files cannot be used, SettingsError if a component's listener does not fit, and
+        CacheError if cache_file cannot be used.
+        """
+        self.model.initialize()
+        for shim in bilm_shims(self.model):
+            shim.train_all()  # gradual unfreezing in an earlier training may have left out parts
+            self.source.layers = shim.options.layers
+        width = self.model.maybe_get_dim("nO")
+        for listener in self.listeners:
+            if width is not None and listener.get_dim("nO") != width:
+                raise SettingsError(
+                    f"width is {listener.get_dim('nO')} in a component's spacy-elmo.Listener.v1, but the biLM of "
+                    f"the pipe {self.name!r} gives {width}. Set width to {width}, or use the biLM that the "
+                    "component was trained with."
+                )
+        for name, component in nlp.components if nlp is not None else []:
+            if name in self._listener_map and isinstance(component, EntityLinker):
+                raise SettingsError(
+                    f"the component {name!r} is an entity_linker, which works on copies of the docs, and the "
+                    "copies have no layers. Give it spacy-elmo.BiLM.v1 as source, in place of "
+                    "spacy-elmo.Listener.v1."
+                )
+        if self.frozen:
+            self.cache.check_file()
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Store the layers on the examples' docs, for the components after this one.
+
+        A frozen biLM learns nothing. The first update opens the pipe's cache (cache_mb, cache_file), so that each
+        sentence is run only once, in evaluations too, until `cache.close` is called. A biLM that is not frozen learns
+        from its listeners' gradients (see `Step` in models/listener.py).
+
+        examples: the batch. Only their predicted docs are used.
+        drop, sgd: ignored. spaCy passes the optimizer to `finish_update`.
+        losses: gets a loss of 0 under the pipe's name.
+
+        Returns losses. Raises NotEmbeddedError if there are listeners, but `store` is "mix".
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        docs = [example.predicted for example in examples]
+        if self.store == "mix" and self.listeners:
+            raise NotEmbeddedError(
+                f"this doc has the mixed vectors under {self.attr!r} but not the layers, because the pipe has "
+                'store = "mix". Set store to "layers".'
+            )
+        if self.frozen:
+            self.cache.open()
+        upstreams = self.upstreams
+        if self.frozen or not upstreams:
+            self.set_annotations(docs, self.predict(docs))
+            return losses
+        self._relink()
+        if self.source.step is not None:
+            self.source.step.end()
+        # the last component, and those whose place in the pipeline is not known
+        last = _upstreams_of(next(reversed(self._listener_map.values()), []))
+        last |= upstreams - _upstreams_of(self.listeners)
+        self.source.step = Step(self.model, docs, [upstream.id for upstream in last])
+        self.source.changes = True
+        self.set_annotations(docs, list(self.source.step.layers))
+        return losses
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Apply the gradients of the listeners with this optimizer, unless the biLM is frozen."""
+        if self.frozen:
+            return
+        if self.source.step is None:
+            self.model.finish_update(sgd)
+        else:
+            self.source.step.finish(sgd)
+
+    # Saving and loading
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Save options and weights. Raises ElmoError before anything is written, if the biLM's files are missing."""
+        self.model.initialize()
+        self.source.name_weights(self.listeners)
+        super().to_disk(path, exclude=exclude)
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Return options and weights as bytes, the same before and after use. Raises ElmoError as `to_disk` does."""
+        self.model.initialize()
+        self.source.name_weights(self.listeners)
+        saved: bytes = super().to_bytes(exclude=exclude)
+        return saved
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
+        """Load a biLM of any width, which `to_bytes` has saved.
+
+        Raises WeightsError if it is damaged. Then the pipe is as it was before.
+        """
+        exclude = list(exclude)
+        with refusing_damage():
+            parts = read_message(bytes_data, longest_list=16, longest_map=16)
+            if not isinstance(parts, dict) or not set(parts) <= {"cfg", "vocab", "model"}:
+                raise ValueError("it is no pipe")
+            self._load(parts, lambda vocab: vocab.from_bytes(parts["vocab"], exclude=exclude), exclude)
+        return self
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
+        """Load a biLM of any width, which `to_disk` has saved.
+
+        Raises WeightsError if it is damaged. Then the pipe is as it was before.
+        """
+        folder, exclude = Path(path), list(exclude)
+        with refusing_damage():
+            parts: dict[str, Any] = {"vocab": folder / "vocab"}
+            for name in ("cfg", "model"):
+                file = folder / name
+                if name in exclude or (name == "cfg" and not file.exists()):
+                    continue
+                if file.exists() and not file.is_file():  # opening a pipe could wait for ever
+                    raise ValueError(f"{file} is a folder or a special file")
+                parts[name] = file.read_bytes()
+            self._load(parts, lambda vocab: vocab.from_disk(parts["vocab"], exclude=exclude), exclude)
+        return self
+
+    def _load(self, parts: dict[str, Any], load_vocab: Callable[[Vocab], object], exclude: Iterable[str]) -> None:
+        """Load the parts of a saved pipe, all or none."""
+        names = parts.keys() - set(exclude)
+        cfg = parse_json(parts["cfg"]) if "cfg" in names else {}
+        if not isinstance(cfg, dict):
+            raise ValueError("its cfg is no JSON object")
+        if "vocab" in names:
+            load_vocab(Vocab())  # it raises here if the data are damaged, before anything of the pipe is changed
+        if "model" in names:
+            load_model(self.model, parts["model"])
+        if "vocab" in names:
+            load_vocab(self.vocab)
+        self.cfg.update(cfg)
+
+    # Read-only properties
 
     @property
     def width(self) -> int | None:
@@ -190,213 +481,64 @@ class Facts:
         return f"<{type(self).__name__} {self.name!r}: attr={self.attr!r}, {sizes}, frozen={self.frozen}{listen}>"
 
 
-class ElmoPipe(Listening, Facts, TrainablePipe):
-    """Runs the biLM over docs and stores its layers on them. The arguments are those of factory.make_elmo."""
+def _upstreams_of(listeners: Iterable[BiLMModel]) -> set[Upstream]:
+    return {listener.attrs["upstream"] for listener in listeners}
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        model: BiLMModel,
-        name: str = "elmo",
-        *,
-        attr: str = "elmo",
-        frozen: bool = True,
-        set_vectors: bool = False,
-        scalar_mix_parameters: Sequence[float] | None = None,
-        max_batch_tokens: int = 8192,
-        store: Store = "layers",
-        learn_rate_factor: float = 0.1,
-        cache_mb: int = 1024,
-        cache_file: str | None = None,
-    ) -> None:
-        check_settings(model, frozen, max_batch_tokens, store, set_vectors, scalar_mix_parameters)
-        check_training_settings(learn_rate_factor, cache_mb)
-        register(attr)
-        self.vocab, self.model, self.name = vocab, model, name
-        self.cfg: dict[str, Any] = {}
-        self.attr, self.set_vectors, self.store, self.frozen = attr, set_vectors, store, frozen
-        self.scalar_mix_parameters = scalar_mix_parameters
-        self.max_batch_tokens, self.learn_rate_factor = max_batch_tokens, learn_rate_factor
-        self.cache = LayerCache(cache_mb * 2**20, cache_file)
-        refuse_shared_model(self)
-        self._listen_as(self.attr)
-        self._connect()
 
-    def _connect(self) -> None:
-        """Pass the settings to the model, and let listeners ask for its fingerprint."""
-        self.source.fingerprint = self._fingerprint
-        self.tuning = Tuning(self.model, self.source)
-        serve_component(
-            self.model,
-            self.name,
-            max_batch_tokens=self.max_batch_tokens,
-            tuned=not self.frozen,
-            learn_rate_factor=self.learn_rate_factor,
-            cache=self.cache if self.frozen else None,
+def _refuse_same_attr(attr: str, pipe: str, other: str) -> None:
+    if attr == other:
+        raise SettingsError(
+            f"attr is {attr!r}, but the pipe {pipe!r} has the same. Set attr of one of them to another name: "
+            "a doc has one set of layers under each name."
         )
 
-    def _fingerprint(self) -> str:
-        """Return the digest of the model's weights; "" if the model is not a BiLM."""
-        return next((shim.compute_fingerprint() for shim in bilm_shims(self.model)), "")
 
-    def predict(self, docs: Iterable[Doc]) -> list[Floats3d]:
-        """Return the layers of each doc, *Shape:* (layers, tokens, width). The docs are not changed."""
-        return self.model.predict(list(docs))
+# The layers of each doc by attr that are held, not stored, and the ids of the listeners that have not read them yet.
+# They are not in doc.user_data, so that nobody writes them; they go with the doc.
+_HELD: WeakKeyDictionary[Doc, dict[str, tuple[Block, set[Hashable]]]] = WeakKeyDictionary()
 
-    def set_annotations(self, docs: Iterable[Doc], scores: list[Floats3d]) -> None:
-        """Store the layers, or their mix, on the docs; with store = "none", hold the layers for the listeners.
 
-        docs: the docs.
-        scores: what `predict` returned for them.
+class DocLayers(Source):
+    """What listeners read: the layers that are stored on a doc, or held because the pipe stores nothing."""
 
-        Issues an UnusedLayersWarning if store is "none" and there are no listeners. Raises SettingsError if the number
-        of docs differs, or scalar_mix_parameters has another number of layers.
+    def hold(self, doc: Doc, layers: Floats3d, readers: Iterable[Hashable]) -> None:
+        """Hold layers until each reader has released them, or the doc is gone. Without readers nothing is held."""
+        if waiting := set(readers):
+            _HELD.setdefault(doc, {})[self.attr] = (Block(0, tokens_of(doc), layers, None, None), waiting)
+
+    def release(self, doc: Doc, reader: Hashable) -> None:
+        """Note that the listener with this id needs the layers no more. After the last one they are dropped."""
+        if self.attr in _HELD.get(doc, {}):
+            waiting = _HELD[doc][self.attr][1]
+            waiting.discard(reader)
+            if not waiting:
+                self.drop(doc)
+
+    def drop(self, doc: Doc) -> None:
+        """Drop layers that are held, if any."""
+        held = _HELD.get(doc, {})
+        held.pop(self.attr, None)
+        if not held:
+            _HELD.pop(doc, None)
+
+    def was_dropped(self, doc: Doc) -> bool:
+        """Whether a pipe has run on the doc but stored nothing."""
+        return is_not_stored(doc, self.attr)
+
+    def read(self, doc: Doc) -> Floats3d | None:
+        """Return the doc's layers, *Shape:* (layers, tokens, width); None if it has nothing.
+
+        If it was retokenised, its tokens have the layers of their characters. Raises NotEmbeddedError if only a mix is
+        stored, or a token has no layers.
         """
-        docs = list(docs)
-        if len(docs) != len(scores):
-            raise SettingsError(
-                f"the model returned {len(scores)} arrays for {len(docs)} docs. Expected (layers, tokens, width) "
-                "for each doc."
-            )
-        for doc, layers in zip(docs, scores):
-            annotate(doc, self.attr, layers, self._weights(layers.shape[0]), self.store)
-            if self.set_vectors:
-                set_vector_hooks(doc, self.attr)
-        self.hand_over(docs, scores if self.store == "none" else None)
-
-    def _weights(self, layers: int) -> Any:
-        parameters = self.scalar_mix_parameters
-        if parameters is None:
-            parameters = [0.0] * layers
-        if len(parameters) != layers:
-            raise SettingsError(
-                f"scalar_mix_parameters has {len(parameters)} weights. Expected {layers}: one for each layer of "
-                "the biLM."
-            )
-        return mix_parameters(parameters)
-
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Process a stream of docs in batches of at most max_batch_tokens tokens; a longer doc is a batch alone.
-
-        If a batch fails, its docs are run one by one, and the error handler is called only for those that fail.
-
-        stream: the docs.
-        batch_size: number of docs in a batch, at most.
-
-        Issues a LostVectorsWarning if `set_vectors` is on and this is a worker, as of nlp.pipe with n_process.
-        """
-        if self.set_vectors:
-            warn_in_worker()
-        for docs in batches_of(stream, batch_size, self.max_batch_tokens):
-            yield from self._annotated(docs)
-
-    def _annotated(self, docs: list[Doc]) -> Iterator[Doc]:
-        try:
-            self.set_annotations(docs, self.predict(docs))
-        except Exception as error:  # the error handler decides about all errors
-            if len(docs) == 1:
-                self.get_error_handler()(self.name, self, docs, error)
-                return
-        else:
-            yield from docs
-            return
-        for doc in docs:
-            yield from self._annotated([doc])
-
-    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
-        """Read the biLM's files, so that errors in them are raised before training.
-
-        get_examples: not called, because nothing is learnt from the examples.
-        nlp: the pipeline, whose listeners are checked.
-
-        Raises ElmoError if the biLM's files cannot be used, SettingsError if a component's listener does not fit, and
-        CacheError if cache_file cannot be used.
-        """
-        self.model.initialize()
-        for shim in bilm_shims(self.model):
-            shim.train_all()  # gradual unfreezing in an earlier training may have left out parts
-        self.source.layers = next((shim.options.layers for shim in bilm_shims(self.model)), None)
-        self.check_listeners(nlp)
-        if self.frozen:
-            self.cache.check_file()
-
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optimizer | None = None,
-        losses: dict[str, float] | None = None,
-    ) -> dict[str, float]:
-        """Store the layers on the examples' docs, for the components after this one.
-
-        A frozen biLM learns nothing. The first update opens the pipe's cache (cache_mb, cache_file), so that each
-        sentence is run only once, in evaluations too, until `cache.close` is called. A biLM that is not frozen learns
-        from its listeners' gradients (see pipeline/listening).
-
-        examples: the batch. Only their predicted docs are used.
-        drop, sgd: ignored. spaCy passes the optimizer to `finish_update`.
-        losses: gets a loss of 0 under the pipe's name.
-
-        Returns losses. Raises NotEmbeddedError if there are listeners, but `store` is "mix".
-        """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        docs = [example.predicted for example in examples]
-        if self.store == "mix" and self.listeners:
-            raise NotEmbeddedError(
-                f"this doc has the mixed vectors under {self.attr!r} but not the layers, because the pipe has "
-                'store = "mix". Set store to "layers".'
-            )
-        if self.frozen:
-            self.cache.open()
-        if self.frozen or not self.upstreams:
-            layers = self.predict(docs)
-        else:
-            self.relink()
-            layers = self.tuning.begin(docs, [upstream.id for upstream in self.last_upstreams])
-        self.set_annotations(docs, layers)
-        return losses
-
-    def finish_update(self, sgd: Optimizer) -> None:
-        """Apply the gradients of the listeners with this optimizer, unless the biLM is frozen."""
-        if not self.frozen:
-            self.tuning.finish(sgd)
-
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save options and weights. Raises ElmoError before anything is written, if the biLM's files are missing."""
-        self.model.initialize()
-        self.name_weights()
-        super().to_disk(path, exclude=exclude)
-
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Return options and weights as bytes, the same before and after use. Raises ElmoError as `to_disk` does."""
-        self.model.initialize()
-        self.name_weights()
-        saved: bytes = super().to_bytes(exclude=exclude)
-        return saved
-
-    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
-        """Load a biLM of any width, which `to_bytes` has saved.
-
-        Raises WeightsError if it is damaged. Then the pipe is as it was before.
-        """
-        self.cfg.update(load_bytes(self.vocab, self.model, bytes_data, exclude))
-        return self
-
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
-        """Load a biLM of any width, which `to_disk` has saved.
-
-        Raises WeightsError if it is damaged. Then the pipe is as it was before.
-        """
-        self.cfg.update(load_folder(self.vocab, self.model, path, exclude))
-        return self
-
-    def __setstate__(self, state: Any) -> None:
-        super().__setstate__(state)
-        register(self.attr)  # a new process has no extensions yet
-        refuse_shared_model(self)
-        self._connect()
+        if self.attr not in _HELD.get(doc, {}):
+            return layers_of(doc, attr=self.attr) if has_values(doc, attr=self.attr) else None
+        block, _ = _HELD[doc][self.attr]
+        if np.array_equal(block.tokens, tokens_of(doc)):
+            layers: Floats3d = block.layers
+            return layers
+        followed: Floats3d = follow(doc, self.attr, [block], lambda block, rows: block.layers[:, rows])
+        return followed
 
 
 DEFAULT_MODEL = {
@@ -426,14 +568,7 @@ OWN_DEFAULTS = {
 
 @Language.factory(
     "elmo",
-    assigns=[
-        "doc._.elmo",
-        "doc._.elmo_layers",
-        "span._.elmo",
-        "span._.elmo_layers",
-        "token._.elmo",
-        "token._.elmo_layers",
-    ],
+    assigns=[f"{part}._.elmo{end}" for part in ("doc", "span", "token") for end in ("", "_layers")],
     default_config={"model": DEFAULT_MODEL, **OWN_DEFAULTS},
 )
 def make_elmo(
@@ -471,12 +606,9 @@ def make_elmo(
     SettingsError if a setting cannot be used, or if another elmo pipe has the same attr.
     """
     for other, pipe in nlp.components:
-        if isinstance(pipe, ElmoPipe) and pipe.attr == attr:
-            raise SettingsError(
-                f"attr is {attr!r}, but the pipe {other!r} has the same. Set attr of one of them to another name: "
-                "a doc has one set of layers under each name."
-            )
-    language = language_of(model)
+        if isinstance(pipe, ElmoPipe):
+            _refuse_same_attr(attr, other, pipe.attr)
+    language = _language_of(model)
     if language is not None and nlp.lang not in (language, "xx", None):
         warning = (
             f"the biLM of the pipe {name!r} was trained on the language {language!r}, but the pipeline's is "
@@ -497,3 +629,17 @@ def make_elmo(
         cache_mb=cache_mb,
         cache_file=cache_file,
     )
+
+
+def _language_of(model: BiLMModel) -> str | None:
+    """Return spaCy's code of a biLM's language, from the README.md in the folder of its options file.
+
+    Returns None if there is no card, or it names no language that spaCy knows, or xx, which is no language.
+    """
+    for shim in bilm_shims(model):
+        try:
+            code = card_language(shim.options_file if shim.bilm is None else str(find_bilm(shim.bilm) / OPTIONS))
+        except ValueError:  # a biLM that was not downloaded or installed
+            return None
+        return None if code == "xx" else code
+    return None

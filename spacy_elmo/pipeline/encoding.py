@@ -65,15 +65,14 @@ def encode(
 def _checked(texts: Iterable[str | Doc]) -> list[str | Doc]:
     """Return the texts as spaCy accepts them. Raises SettingsError if one is neither a string nor a doc."""
     if not isinstance(texts, Iterable):
-        raise SettingsError(f"the texts are {shown(texts)}. Expected strings, as in a list; or one string or {'Doc'}.")
+        raise SettingsError(f"the texts are {shown(texts)}. Expected strings, as in a list; or one string or Doc.")
     inputs: list[str | Doc] = []
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str | Doc):
-            raise SettingsError(f"text {number} is {shown(text)}. Expected a string or {'a Doc'}.")
+            raise SettingsError(f"text {number} is {shown(text)}. Expected a string or a Doc.")
         try:
-            inputs.append(
-                encodable(str(text)) if isinstance(text, str) else text
-            )  # spaCy refuses subclasses, as numpy has them
+            # spaCy refuses subclasses of str, as numpy has them
+            inputs.append(encodable(str(text)) if isinstance(text, str) else text)
         except Unusable as error:
             raise SettingsError(f"text {number} has {error}. Change it.") from error
     return inputs

@@ -50,9 +50,7 @@ def learned_mixes(nlp: Language) -> list[LearnedMix]:
     mixes = []
     for name, pipe in nlp.components:
         model = getattr(pipe, "model", None)
-        if not isinstance(model, Model):
-            continue
-        initialised = [part for part in _mixes(model) if part[1].has_param("w")]
+        initialised = [part for part in _mixes(model) if part[1].has_param("w")] if isinstance(model, Model) else []
         places = [place for place, _, _ in initialised]
         for number, (place, mix, source) in enumerate(initialised):
             if places.count(place) > 1:

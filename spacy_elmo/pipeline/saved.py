@@ -19,30 +19,20 @@ from .elmo import ElmoPipe
 
 
 def is_pipeline(model: str) -> bool:
-    """Return whether a model is a saved pipeline: a folder with a config.cfg and a meta.json, or an installed package.
-
-    model: what the user typed.
-    """
+    """Whether what the user typed is a saved pipeline: a folder with a config.cfg and a meta.json, or a package."""
     folder = Path(model)
     if folder.exists():
         return (folder / "config.cfg").is_file() and (folder / "meta.json").is_file()
-    return model != EMBEDDED and not is_named(model) and _is_package(model)
-
-
-def _is_package(name: str) -> bool:
-    """Return whether there is an installed package of this name that spaCy has made of a pipeline."""
+    if model == EMBEDDED or is_named(model):
+        return False
     try:
-        return is_package(name) and (util.get_package_path(name) / "meta.json").is_file()
+        return is_package(model) and (util.get_package_path(model) / "meta.json").is_file()
     except ImportError:  # the distribution of this name has a module of another one
         return False
 
 
 def not_loaded(pipeline: str, error: Exception) -> CommandError:
-    """Return the error that says why a saved pipeline can't be loaded.
-
-    pipeline: what the user typed.
-    error: what spaCy raised.
-    """
+    """Return the error that says why what the user typed can't be loaded. error: what spaCy raised."""
     best = Path(pipeline) / "model-best"
     if (best / "config.cfg").is_file():
         return CommandError(
@@ -74,12 +64,7 @@ def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
 
 
 def load_tokenizer(pipeline: str) -> Language:
-    """Return a saved pipeline without its pipes, for its tokenizer.
-
-    pipeline: folder or package of the pipeline.
-
-    Raises CommandError if it can't be loaded.
-    """
+    """Return a saved pipeline without its pipes, for its tokenizer. Raises CommandError if it can't be loaded."""
     try:
         folder = util.get_package_path(pipeline) if is_package(pipeline) else Path(pipeline)
         meta = util.get_model_meta(folder)
@@ -89,9 +74,8 @@ def load_tokenizer(pipeline: str) -> Language:
 
 
 def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPipe]:
-    """Return a saved pipeline and one of its elmo pipes.
+    """Return a saved pipeline, a folder or a package, and one of its elmo pipes.
 
-    pipeline: folder or package of the pipeline.
     name: name of the elmo pipe; None: the pipeline must have only one.
 
     Raises CommandError if the pipeline can't be loaded, if it has no such elmo pipe, or if it has several and `name` is
@@ -112,9 +96,6 @@ def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPip
 def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOptions, Arrays]:
     """Return the sizes and the weights of a saved pipeline's biLM.
 
-    pipeline: folder or package of the pipeline.
-    name: name of the elmo pipe; None: the pipeline must have only one.
-
     Raises CommandError as `load_pipe` does, or if the pipe has no biLM of this package.
     """
     shim = _shim_of(pipeline, load_pipe(pipeline, name)[1])
@@ -127,21 +108,15 @@ def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLMOptions, str | None]]:
     It has the name of the embedded biLM, or of one in an installed package, if all of its sizes and weights are the
     same bits; None: it is another one.
 
-    pipeline: folder or package of the pipeline.
-
     Raises CommandError if the pipeline can't be loaded, or if it or a pipe has no biLM of this package.
     """
     shims = {name: _shim_of(pipeline, pipe) for name, pipe in _load(pipeline)[1].items()}
-    known = _known_bilms()
-    return [(name, shim.options, _name_of(shim, known)) for name, shim in shims.items()]
-
-
-def _known_bilms() -> dict[str, BiLMShim]:
     # packages by their files, because a folder may have the name of a biLM
-    packages = {
+    known = {
         name: BiLMShim(str(folder / OPTIONS), str(folder / WEIGHTS)) for name, folder in folders_of_packages().items()
     }
-    return packages | {EMBEDDED: BiLMShim(None, None)}  # a package can't take its name
+    known[EMBEDDED] = BiLMShim(None, None)  # a package can't take its name
+    return [(name, shim.options, _name_of(shim, known)) for name, shim in shims.items()]
 
 
 def _name_of(shim: BiLMShim, known: Mapping[str, BiLMShim]) -> str | None:

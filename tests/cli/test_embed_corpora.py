@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.pipeline.extensions import register
+from spacy_elmo.pipeline.attributes import register
 
 embed_command = sys.modules["spacy_elmo.cli.embed"]  # spacy_elmo.cli.embed is the function
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")

@@ -10,7 +10,7 @@ from golden_files import read_golden
 from spacy_elmo import bilms
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.inference import Engine, dtype_of
-from spacy_elmo.models.architectures import build_bilm
+from spacy_elmo.models.bilm import build_bilm
 from spacy_elmo.modules import load_bilm
 from spacy_elmo.modules import loading as precision
 

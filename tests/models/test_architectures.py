@@ -1,12 +1,14 @@
-"""ElmoTok2Vec without ELMo at its input: [h; ELMo], where h is the encoder's output for x alone."""
+"""ElmoTok2Vec: what it concatenates, its widths, and pipelines whose arrays are read-only."""
 
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
-from tasks import elmo_block, tok2vec, train, with_tasks
+from tasks import TEXTS, elmo_block, examples, tok2vec, train, with_tasks
 
 from spacy_elmo.errors import SettingsError
+from spacy_elmo.models.types import is_number, is_whole
 from spacy_elmo.pipeline.mixes import learned_mixes
 
 
@@ -32,3 +34,38 @@ def test_elmo_at_the_output_alone() -> None:
 def test_elmo_at_no_place() -> None:
     with pytest.raises(SettingsError, match=r"elmo and output_elmo .* are both null"):
         with_tasks("tagger", block=block_with(None, None))
+
+
+def through_shared_memory(thing: Any) -> Any:
+    """A copy whose arrays are read-only."""
+    buffers: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
+    assert buffers
+    return pickle.loads(data, buffers=[bytes(buffer.raw()) for buffer in buffers])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [elmo_block(), tok2vec(output=True), tok2vec("characters")])
+def test_a_pipeline_of_read_only_arrays_predicts_the_same(block: dict[str, Any]) -> None:
+    nlp = with_tasks("tagger", "parser", "ner", block=block)
+    nlp.initialize(lambda: examples(nlp))
+    nlp.update(examples(nlp), sgd=nlp.create_optimizer())
+    copied = through_shared_memory(nlp)
+    again = through_shared_memory(copied)
+    for text in TEXTS:
+        assert nlp(text).to_json() == copied(text).to_json() == again(text).to_json()
+    assert [doc.to_json() for doc in copied.pipe(TEXTS)] == [doc.to_json() for doc in nlp.pipe(TEXTS)]
+
+
+@pytest.mark.parametrize("value", [0, -1, 0.5, 3e38, np.float32(0.5), np.int64(3)])
+def test_numbers(value: Any) -> None:
+    assert is_number(value)
+
+
+@pytest.mark.parametrize("value", ["0.5", True, None, [1], float("nan"), float("inf"), 1e39, 10**400])
+def test_no_numbers(value: Any) -> None:
+    assert not is_number(value)
+
+
+def test_whole_numbers() -> None:
+    assert [is_whole(value) for value in (3, -3, True, 3.0, "3", None)] == [True, True, False, False, False, False]

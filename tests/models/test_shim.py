@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gc
 import pickle
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import spacy
 import torch
+from thinc.api import SGD
 
+from spacy_elmo.errors import SettingsError
+from spacy_elmo.formats.options import BiLMOptions
 from spacy_elmo.inference import Engine, FrozenBiLM, engine
-from spacy_elmo.models.shim import BiLMShim
+from spacy_elmo.models.shim import BiLMShim, fingerprint_of
 from spacy_elmo.modules import load_bilm
-from spacy_elmo.modules.loading import Precision
+from spacy_elmo.modules.loading import Precision, dtype_of
 
 SENTENCES = [["It", "was", "late", "."], ["No"]]
 NAME = "lstm.layers.1.input_weight"
@@ -128,16 +134,6 @@ def test_saved_and_copied(shim: BiLMShim, expected: dict[str, bytes], way: Calla
     assert weights(other) == expected == weights(shim)
 
 
-@pytest.mark.slow
-def test_the_fingerprint_is_the_same(shim: BiLMShim) -> None:
-    laid_out = shim.compute_fingerprint()
-    assert is_frozen(shim)
-    assert laid_out == BiLMShim(None, None).compute_fingerprint()
-    shim.unfreeze()
-    shim.finish_update(lambda *_, **__: None)  # type: ignore[arg-type]
-    assert shim.compute_fingerprint() == laid_out
-
-
 def test_moved(shim: BiLMShim, expected: dict[str, bytes]) -> None:
     shim.to_device("cpu", -1)
     assert weights(shim) == expected
@@ -155,8 +151,6 @@ def test_who_has_the_network_keeps_it(expected: dict[str, bytes]) -> None:
     shim.finish_update(lambda key, values, gradient, lr_scale: (values - gradient, gradient))  # type: ignore[arg-type]
     before = np.frombuffer(expected[NAME], np.float32)
     assert np.array_equal(np.frombuffer(weights(shim)[NAME], np.float32), before - 1)
-    changed = shim.prepare_engine().run(SENTENCES)
-    assert not np.array_equal(changed[0], BiLMShim(None, None).prepare_engine().run(SENTENCES)[0])
 
 
 @pytest.mark.parametrize("precision", ["float32", "auto"])
@@ -281,3 +275,111 @@ def test_torchs_default_device_makes_no_difference(expected: dict[str, bytes]) -
     with torch.device("meta"):
         shim = BiLMShim(None, None).from_bytes(saved)
     assert weights(shim) == expected
+
+
+@pytest.fixture
+def shims(golden: Path) -> list[BiLMShim]:
+    """Two, of other weights with the same sizes. Engine and fingerprint of the first were computed from a network."""
+    first, second = (BiLMShim(*(str(golden / "random_a" / name) for name in ("options.json", "weights.hdf5")))
+                     for _ in range(2))  # fmt: skip
+    with torch.no_grad():
+        second.unfreeze().get_parameter(NAME).mul_(2)
+    first.unfreeze()
+    assert vectors(first).any()
+    assert first.compute_fingerprint() != second.compute_fingerprint()
+    return [first, second]
+
+
+def vectors(shim: BiLMShim) -> np.ndarray:
+    return np.concatenate(shim.prepare_engine().run(SENTENCES), 1)
+
+
+def assert_like(shim: BiLMShim, other: BiLMShim) -> None:
+    """Compare with a shim that has read the other's bytes, and has computed nothing before."""
+    fresh = BiLMShim(None, None).from_bytes(other.to_bytes())
+    np.testing.assert_allclose(vectors(shim), vectors(fresh), atol=1e-6)
+    assert shim.compute_fingerprint() == fresh.compute_fingerprint()
+
+
+@pytest.mark.parametrize("unfrozen", [False, True])
+def test_after_weights_were_loaded(shims: list[BiLMShim], unfrozen: bool) -> None:
+    first, second = shims
+    before = vectors(first)
+    first.from_bytes(second.to_bytes())
+    if unfrozen:
+        first.unfreeze()
+    assert_like(first, second)
+    assert np.abs(vectors(first) - before).max() > 1e-3
+
+
+def test_after_an_update(shims: list[BiLMShim]) -> None:
+    """One step of plain SGD: w - rate * gradient."""
+    shim, other = shims
+    expected = shim.to_arrays()[NAME] - 0.5
+    parameter = shim.unfreeze().get_parameter(NAME)
+    parameter.grad = torch.ones_like(parameter)
+    shim.finish_update(SGD(0.5, L2=0.0, grad_clip=0.0))
+    np.testing.assert_allclose(shim.to_arrays()[NAME], expected, atol=1e-6)
+    assert parameter.grad is None
+    assert_like(shim, other.from_bytes(shim.to_bytes()))
+
+
+def test_inside_and_after_other_parameters(shims: list[BiLMShim]) -> None:
+    shim, other = shims
+    before, given = vectors(shim), other.to_arrays()[NAME]
+    kept = given.copy()
+    with shim.use_params({(shim.id, NAME): given, (shim.id + 10_000, NAME): np.zeros(1)}):
+        assert_like(shim, other)
+        shim.unfreeze().get_parameter(NAME).data.zero_()
+    np.testing.assert_array_equal(given, kept)  # they are the caller's, and stay so
+    np.testing.assert_array_equal(vectors(shim), before)
+    with pytest.raises(KeyboardInterrupt), shim.use_params({(shim.id, NAME): given}):
+        raise KeyboardInterrupt
+    np.testing.assert_array_equal(vectors(shim), before)
+
+
+@pytest.mark.parametrize("precision", ["float32", "auto"])
+def test_the_settings_are_those_of_every_engine(golden: Path, precision: Precision) -> None:
+    """Of the one for a network, too, as after an update."""
+    files = [str(golden / "random_a" / name) for name in ("options.json", "weights.hdf5")]
+    shim = BiLMShim(*files, precision, cached_words=3)
+    shim.unfreeze()
+    expected = Engine.of(load_bilm(*files), dtype_of(precision, torch.device("cpu")), 3).run(SENTENCES)
+    np.testing.assert_array_equal(vectors(shim), np.concatenate(expected, 1))
+    assert len(shim.prepare_engine().words) == 3
+
+
+def test_copies_have_ids_of_their_own(shims: list[BiLMShim]) -> None:
+    """An optimizer stores its state under the id, so that with the same one two copies would share it."""
+    assert len({shim.id for shim in (*shims, shims[0].copy(), shims[0].copy())}) == 4
+
+
+@pytest.mark.parametrize("cached_words", [-1, True, 2.0, "3", None])
+def test_numbers_of_words_that_can_not_be_cached(cached_words: Any) -> None:
+    with pytest.raises(SettingsError, match="cached_words"):
+        BiLMShim(None, None, cached_words=cached_words)
+
+
+OPTIONS = BiLMOptions(
+    char_dim=4, filters=((1, 4),), n_highway=1, activation="relu", max_characters=50, dim=8, projection_dim=4,
+    n_layers=1, cell_clip=3.0, proj_clip=3.0, use_skip_connections=True,
+)  # fmt: skip
+
+
+def arrays() -> dict[str, np.ndarray]:
+    return {"a": np.arange(6, dtype=np.float32), "b": np.ones(6, np.float32)}
+
+
+def test_the_fingerprint_depends_on_options_names_and_values() -> None:
+    first = fingerprint_of(OPTIONS, arrays())
+    a, b = arrays().values()
+    others = [
+        fingerprint_of(dataclasses.replace(OPTIONS, proj_clip=None), arrays()),
+        fingerprint_of(dataclasses.replace(OPTIONS, use_skip_connections=False), arrays()),
+        fingerprint_of(OPTIONS, {"a": b, "b": a}),
+        fingerprint_of(OPTIONS, {"a": a, "c": b}),
+        fingerprint_of(OPTIONS, {"a": a, "b": np.nextafter(b, np.float32(2))}),
+    ]
+    assert len({first, *others}) == 6
+    assert fingerprint_of(OPTIONS, dict(reversed(arrays().items()))) == first
+    assert all(len(each) == 32 and int(each, 16) >= 0 for each in (first, *others))

@@ -1,23 +1,32 @@
 """The values on a doc: what is stored, and what is read from it."""
 
+import pickle
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import Doc
+from golden_files import read_golden
+from pipelines import GOLDEN, files, pipeline
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
 
-from spacy_elmo.errors import NotEmbeddedError, SettingsError
+from spacy_elmo import restore_vectors, tfhub_outputs
+from spacy_elmo.errors import ElmoError, LostVectorsWarning, NotEmbeddedError, SettingsError
 from spacy_elmo.pipeline.attributes import (
+    HOOKS,
     LAYERS,
     VECTORS,
     annotate,
     has_values,
-    hooks_of,
     is_not_stored,
     key,
     layers_of,
     mean_vector,
     mix_parameters,
-    note_hooks,
+    set_vector_hooks,
     token_vector,
     vectors_of,
 )
@@ -100,11 +109,11 @@ def test_one_value_beyond_float16_is_enough_to_refuse() -> None:
 
 def test_only_the_pipe_whose_vectors_were_used_removes_its_note() -> None:
     doc = new_doc()
-    note_hooks(doc, "other")
+    set_vector_hooks(doc, "other")
     annotate(doc, "elmo", drawn(0), WEIGHTS, "layers")
-    assert hooks_of(doc) == "other"
+    assert doc.user_data[key("", HOOKS)] == "other"
     annotate(doc, "other", drawn(0), WEIGHTS, "layers")
-    assert hooks_of(doc) is None
+    assert key("", HOOKS) not in doc.user_data
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -117,3 +126,486 @@ def test_values_of_other_words_are_refused(store: str) -> None:
         with pytest.raises(NotEmbeddedError):
             vectors_of(part, attr="elmo")
     assert vectors_of(other[:1], attr="elmo").shape == (1, 5)
+
+
+TEXT = "We sat on the river bank . The bank lent money ."
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Language:
+    return pipeline(None, set_vectors=True)
+
+
+def test_none_frees_the_layers_and_vectors(nlp: Language) -> None:
+    for name in ("elmo", "elmo_layers"):
+        doc = nlp(TEXT)
+        doc._.set(name, None)
+        assert not doc.user_data
+        with pytest.raises(NotEmbeddedError, match="set to None"):
+            _ = doc[0]._.elmo
+        assert not doc.has_vector
+    doc = nlp(TEXT)
+    with pytest.raises(ElmoError, match="can only be set to None"):
+        doc._.elmo = 1
+    for part in (doc[0], doc[0:2]):
+        with pytest.raises(ElmoError, match=r"set doc\._\.elmo to None"):
+            part._.elmo = None
+    assert doc._.elmo.shape == (12, 256)
+
+
+@pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
+def test_doc_cleaner(store: str) -> None:
+    nlp = pipeline(store=store)
+    nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo": None}})
+    for doc in (nlp(TEXT), *nlp.pipe([TEXT, ""])):
+        assert not doc.user_data
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
+def test_written_docs_get_their_vectors_back(store: str) -> None:
+    nlp = pipeline(None, set_vectors=True, store=store)
+    doc = nlp(TEXT)
+    docbin = DocBin(docs=[doc], store_user_data=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # W109: spaCy says that hooks are not kept
+        copies = [
+            Doc(nlp.vocab).from_bytes(doc.to_bytes()),
+            *DocBin().from_bytes(docbin.to_bytes()).get_docs(nlp.vocab),
+        ]
+    for copy in copies:
+        assert not copy.has_vector
+        assert restore_vectors(copy) is copy
+        for part, other in ((copy, doc), (copy[5], doc[5]), (copy[3:6], doc[3:6])):
+            assert part.has_vector
+            np.testing.assert_array_equal(part.vector, other.vector)
+            assert part.vector_norm == pytest.approx(other.vector_norm)
+            assert part.similarity(doc[8]) == pytest.approx(other.similarity(doc[8]))
+        assert copy[5].similarity(copy[8]) < 0.99  # two banks
+    for copy in (doc.copy(), pickle.loads(pickle.dumps(doc))):  # these keep hooks
+        assert copy[5].similarity(doc[8]) == pytest.approx(doc[5].similarity(doc[8]))
+
+
+def written(doc: Doc) -> Doc:
+    """The doc from its bytes, without hooks."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # W109: spaCy says that hooks are not kept
+        return Doc(doc.vocab).from_bytes(doc.to_bytes())
+
+
+def read_elmo(doc: Doc) -> None:
+    doc._.elmo  # noqa: B018
+
+
+def read_layers(doc: Doc) -> None:
+    doc._.elmo_layers  # noqa: B018
+
+
+def read_a_token(doc: Doc) -> None:
+    doc[5]._.elmo  # noqa: B018
+
+
+def read_a_tokens_layers(doc: Doc) -> None:
+    doc[5]._.elmo_layers  # noqa: B018
+
+
+def read_a_span(doc: Doc) -> None:
+    doc[3:6]._.elmo  # noqa: B018
+
+
+@pytest.mark.parametrize("read", [read_elmo, read_layers, read_a_token, read_a_tokens_layers, read_a_span])
+def test_reading_an_attribute_restores_vectors(nlp: Language, read: Callable[[Doc], None]) -> None:
+    doc = nlp(TEXT)
+    copy = written(doc)
+    assert copy[5].vector.shape == (0,)
+    read(copy)
+    for part, other in ((copy, doc), (copy[5], doc[5]), (copy[3:6], doc[3:6])):
+        np.testing.assert_array_equal(part.vector, other.vector)
+        assert part.has_vector
+    assert copy[5].similarity(copy[8]) == doc[5].similarity(doc[8]) < 0.99  # two banks
+
+
+def test_comparing_restores_the_other_docs_vectors(nlp: Language) -> None:
+    doc = nlp(TEXT)
+    for i, part in ((0, doc), (5, doc[5]), (8, doc[5:8])):
+        copy = written(doc)
+        other = copy if i == 0 else copy[i] if i == 5 else copy[5:8]
+        assert part.similarity(other) == pytest.approx(1.0)
+        assert copy[8].has_vector
+
+
+def test_what_is_not_restored() -> None:
+    plain = written(pipeline()(TEXT))  # set_vectors is off
+    removed = pipeline(set_vectors=True)(TEXT)
+    removed._.elmo = None
+    assert not removed.user_data
+    read_elmo(plain)
+    assert plain[5].vector.shape == (0,)
+    own = written(pipeline(set_vectors=True)(TEXT))
+    own.user_token_hooks["vector"] = lambda token: np.ones(3)  # a hook of somebody else
+    read_elmo(own)
+    assert own[5].vector.shape == (3,)
+    embedded_again = pipeline()(pipeline(set_vectors=True)(TEXT))
+    read_elmo(copy := written(embedded_again))
+    assert not copy.has_vector
+
+
+def test_the_last_pipe_that_set_vectors_is_restored() -> None:
+    nlp = pipeline("random_a", set_vectors=True)
+    nlp.add_pipe("elmo", name="second", config=files("random_b") | {"attr": "other", "set_vectors": True})
+    doc = nlp(TEXT)
+    read_elmo(copy := written(doc))
+    np.testing.assert_array_equal(copy[5].vector, doc[5]._.other)
+    read_elmo(copy := written(Doc.from_docs([doc, doc])))
+    np.testing.assert_array_equal(copy[5].vector, doc[5]._.other)
+    doc._.other = None
+    assert not written(doc).has_vector
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.W109.", "ignore::spacy_elmo.errors.LostVectorsWarning")
+def test_docs_of_workers(nlp: Language) -> None:
+    alone = nlp(TEXT)
+    for doc in nlp.pipe([TEXT, TEXT], n_process=2):
+        assert doc[5].vector.shape == (0,)
+        np.testing.assert_allclose(doc[5]._.elmo, alone[5].vector, rtol=0, atol=1e-5)
+        np.testing.assert_array_equal(doc[5].vector, doc[5]._.elmo)
+    for doc in restore_vectors(nlp.pipe([TEXT, TEXT], n_process=2)):
+        np.testing.assert_allclose(doc[5].vector, alone[5].vector, rtol=0, atol=1e-5)
+
+
+def test_a_worker_warns(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multiprocessing.parent_process", lambda: object())
+    with pytest.warns(LostVectorsWarning, match=r"restore_vectors\(nlp.pipe\(...\)\)"):
+        list(nlp.pipe([TEXT]))
+    list(pipeline().pipe([TEXT]))  # nothing is lost without set_vectors
+
+
+def test_restoring_what_is_not_there(nlp: Language) -> None:
+    for doc, attr in ((nlp.make_doc("a"), "elmo"), (nlp("a"), "other")):
+        with pytest.raises(NotEmbeddedError, match=f"no ELMo layers under '{attr}'"):
+            restore_vectors(doc, attr)
+
+
+@pytest.mark.parametrize("suffix", [":tokens", ":mix"])
+def test_parts_that_were_taken_out_by_hand(nlp: Language, suffix: str) -> None:
+    doc = nlp(TEXT)
+    del doc.user_data["._.", "elmo" + suffix, 0, None]
+    with pytest.raises(NotEmbeddedError):
+        _ = doc._.elmo
+    assert not hasattr(doc[0]._, "elmo")
+
+
+@pytest.fixture(scope="module")
+def nlp_following() -> Language:
+    return pipeline(set_vectors=True, scalar_mix_parameters=[0.5, -1.0, 2.0])
+
+
+def check(doc: Doc, layers: np.ndarray, vectors: np.ndarray | None = None) -> None:
+    """The attributes of the doc and all its parts are these layers, and their mix."""
+    weights = np.exp([0.5, -1.0, 2.0]) / np.exp([0.5, -1.0, 2.0]).sum()
+    expected = {"elmo_layers": layers, "elmo": np.einsum("l,ltw->tw", weights, layers) if vectors is None else vectors}
+    for name, values in expected.items():
+        close = {"rtol": 0, "atol": 1e-6}
+        if name == "elmo_layers" and vectors is not None:
+            continue
+        np.testing.assert_allclose(doc._.get(name), values, **close)
+        assert doc._.get(name).dtype == np.float32
+        for i in range(len(doc)):
+            np.testing.assert_allclose(doc[i]._.get(name), values[..., i, :], **close)
+        np.testing.assert_allclose(doc[1:-1]._.get(name), values[..., 1:-1, :], **close)
+        assert doc[1:1]._.get(name).shape == (*values.shape[:-2], 0, values.shape[-1])
+
+
+def columns(layers: np.ndarray, parts: Sequence[Sequence[int]]) -> np.ndarray:
+    """The layers of tokens that consist of these earlier tokens."""
+    return np.stack([np.mean([layers[:, i] for i in part], axis=0) for part in parts], axis=1)
+
+
+def merge(doc: Doc, *spans: Span, **attrs: Any) -> Doc:
+    with doc.retokenize() as retokenizer:
+        for span in spans:
+            retokenizer.merge(span, **attrs)
+    return doc
+
+
+def test_merged_and_split_tokens(nlp_following: Language) -> None:
+    doc = nlp_following(TEXT)
+    before = doc._.elmo_layers.copy()
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[4:6])
+        retokenizer.split(doc[10], ["mo", "ney"], heads=[(doc[10], 1), doc[9]])
+    assert len(doc) == 12  # as before
+    after = columns(before, [[0], [1], [2], [3], [4, 5], [6], [7], [8], [9], [10], [10], [11]])
+    check(doc, after)
+    np.testing.assert_allclose(doc[4].vector, doc[4]._.elmo)
+    np.testing.assert_allclose(doc.vector, doc._.elmo.mean(0), atol=1e-6)
+    assert doc[4].has_vector
+    merge(doc, doc[9:11], doc[3:6])  # the mean over the parts, not over the means of parts
+    check(doc, columns(before, [[0], [1], [2], [3, 4, 5, 6], [7], [8], [9], [10], [11]]))
+    check(merge(doc, doc[:]), columns(before, [range(12)]))
+    assert nlp_following(doc)._.elmo.shape == (1, 32)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["river", " ban", "k"], [[4], [5], [5]]),
+        (["ri", "ver ", "bank"], [[4], [4], [5]]),
+        (["r", "iver b", "ank"], [[4], [4, 5], [5]]),
+        (["river", " ", "bank"], [[4], [], [5]]),
+    ],
+)
+def test_tokens_that_are_split_beside_a_blank(
+    words: list[str], parts: list[list[int]], nlp_following: Language
+) -> None:
+    doc = nlp_following(TEXT)
+    before = doc._.elmo_layers.copy()
+    merge(doc, doc[4:6])
+    with doc.retokenize() as retokenizer:
+        retokenizer.split(doc[4], words, heads=[(doc[4], i) for i in range(len(words))])
+    blank = np.zeros_like(before[:, 0])
+    middle = [np.mean([before[:, i] for i in part], axis=0) if part else blank for part in parts]
+    expected = [*(before[:, i] for i in range(4)), *middle, *(before[:, i] for i in range(6, 12))]
+    check(doc, np.stack(expected, 1))
+    other = nlp_following("Another one .")
+    check(Doc.from_docs([other, doc]), np.concatenate([other._.elmo_layers, np.stack(expected, 1)], 1))
+    check(doc[3:8].as_doc(copy_user_data=True), np.stack(expected, 1)[:, 3:8])
+
+
+def test_merge_entities_and_token_splitter_after_elmo() -> None:
+    nlp_following = pipeline()
+    nlp_following.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "river bank"}])  # type: ignore[attr-defined]
+    nlp_following.add_pipe("merge_entities")
+    nlp_following.add_pipe("token_splitter", config={"min_length": 6, "split_length": 3})
+    doc, plain = nlp_following(TEXT), pipeline()(TEXT)._.elmo
+    assert [token.text for token in doc[4:8]] == ["riv", "er ", "ban", "k"]
+    np.testing.assert_allclose(doc._.elmo[4:8], plain[[4, 4, 5, 5]], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("store", ["layers_float16", "mix"])
+def test_merged_tokens_of_what_else_is_stored(store: str) -> None:
+    doc = pipeline(store=store)(TEXT)
+    before = doc._.elmo.copy()
+    expected = np.concatenate([before[:4], before[4:6].mean(0, keepdims=True), before[6:]])
+    np.testing.assert_allclose(merge(doc, doc[4:6])._.elmo, expected, rtol=0, atol=1e-6)
+
+
+def test_merge_entities_after_elmo() -> None:
+    nlp_following = pipeline()
+    nlp_following.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "river bank"}])  # type: ignore[attr-defined]
+    nlp_following.add_pipe("merge_entities")
+    plain = pipeline()(TEXT)._.elmo
+    for doc in (nlp_following(TEXT), *nlp_following.pipe([TEXT])):
+        assert doc[4].text == "river bank"
+        np.testing.assert_allclose(doc[4]._.elmo, plain[4:6].mean(0), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(doc[5]._.elmo, plain[6], rtol=0, atol=1e-6)
+
+
+def test_whitespace_does_not_count(nlp_following: Language) -> None:
+    doc = nlp_following("the river \n\n bank  ")
+    before = doc._.elmo_layers.copy()
+    assert [token.is_space for token in doc] == [False, False, True, False, True]
+    check(merge(doc, doc[1:4]), np.stack([before[:, 0], (before[:, 1] + before[:, 3]) / 2, before[:, 4]], 1))
+    doc = nlp_following("a \n\n b")
+    doc = merge(doc, doc[1:2])
+    assert not doc[1]._.elmo.any()
+
+
+def test_cut_docs(nlp_following: Language) -> None:
+    doc = nlp_following(TEXT)
+    layers = doc._.elmo_layers
+    cut = doc[7:12].as_doc(copy_user_data=True)
+    check(cut, layers[:, 7:12])
+    check(cut[1:4].as_doc(copy_user_data=True), layers[:, 8:11])
+    check(merge(cut, cut[1:3]), columns(layers, [[7], [8, 9], [10], [11]]))
+    check(merge(doc, doc[4:6])[3:6].as_doc(copy_user_data=True), columns(layers, [[3], [4, 5], [6]]))
+    with pytest.raises(NotEmbeddedError, match="copy_user_data=True"):
+        _ = doc[2:5].as_doc()._.elmo
+
+
+def test_joined_docs_without_a_warning(nlp_following: Language) -> None:
+    a, b = nlp_following(TEXT), nlp_following("Another one")
+    expected = [b._.elmo_layers, a._.elmo_layers, b._.elmo_layers, a._.elmo_layers]
+    docs = [b, nlp_following.make_doc(""), nlp_following(""), a, b, a[:].as_doc(copy_user_data=True)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        joined = Doc.from_docs(docs)
+        check(joined, np.concatenate(expected, 1))
+        check(Doc.from_docs(docs, ensure_whitespace=False), np.concatenate(expected, 1))
+        check(Doc.from_docs([joined, b]), np.concatenate([*expected, b._.elmo_layers], 1))
+        check(joined[2:14].as_doc(copy_user_data=True), a._.elmo_layers)
+    joined._.elmo = None
+    assert not joined.user_data
+
+
+def test_joined_with_a_doc_that_has_none(nlp_following: Language) -> None:
+    a, b = nlp_following(TEXT), nlp_following.make_doc("Another one .")
+    joined = Doc.from_docs([b, a])
+    np.testing.assert_array_equal(joined[3:]._.elmo, a._.elmo)
+    for part in (joined, joined[0], joined[2:4]):
+        with pytest.raises(NotEmbeddedError, match="joined with one that has none"):
+            _ = part._.elmo
+
+
+def test_joined_with_other_stores(nlp_following: Language) -> None:
+    a, b = nlp_following(TEXT), pipeline(store="mix", scalar_mix_parameters=[0.5, -1.0, 2.0])("Another one .")
+    b = Doc(nlp_following.vocab).from_bytes(b.to_bytes())
+    joined = Doc.from_docs([a, b])
+    check(joined, a._.elmo_layers, np.concatenate([a._.elmo, b._.elmo]))
+    with pytest.raises(NotEmbeddedError, match='store = "mix"'):
+        _ = joined._.elmo_layers
+
+
+def test_copies_and_written_docs(nlp_following: Language) -> None:
+    doc = nlp_following(TEXT)
+    expected = columns(doc._.elmo_layers, [[0], [1], [2], [3], [4, 5], *([i] for i in range(6, 12))])
+    merge(doc, doc[4:6])
+    stranger = spacy_vocab()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # W109: spaCy says that hooks are not kept
+        docbin = DocBin(docs=[doc], store_user_data=True).to_bytes()
+        read = [Doc(stranger).from_bytes(doc.to_bytes()), *DocBin().from_bytes(docbin).get_docs(stranger)]
+    for other in (doc, doc.copy(), pickle.loads(pickle.dumps(doc)), *read):
+        check(other, expected)
+
+
+def spacy_vocab() -> Any:
+    """A vocabulary that has seen none of the words."""
+    return pipeline().vocab
+
+
+def test_another_text_is_refused(nlp_following: Language) -> None:
+    doc, other = nlp_following("river bank"), nlp_following.make_doc("rover bank")
+    other.user_data = doc.user_data
+    assert (other[1]._.elmo == doc[1]._.elmo).all()
+    for part in (other, other[0], merge(other, other[:])):
+        with pytest.raises(NotEmbeddedError, match="its text is another"):
+            _ = part._.elmo
+
+
+def test_docs_that_version_0_1_0_wrote(nlp_following: Language) -> None:
+    doc, old = nlp_following(TEXT), nlp_following.make_doc(TEXT)
+    for (kind, name, _, end), value in doc.user_data.items():
+        old.user_data[kind, name, None, end] = value[:, :2] if name == "elmo:tokens" else value  # type: ignore[index]
+    check(old, doc._.elmo_layers)
+    old._.elmo_layers = None
+    assert not old.user_data
+
+
+def test_a_component_listens_to_retokenised_docs(nlp_following: Language) -> None:
+    pipe = nlp_following.get_pipe("elmo")
+    doc = nlp_following(TEXT)
+    before = doc._.elmo_layers.copy()
+    merge(doc, doc[4:6])
+    read = pipe.source.read(doc)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(read[:, 4], before[:, 4:6].mean(1), rtol=0, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def nlp_vectors() -> Language:
+    nlp_vectors = spacy.blank("en")
+    nlp_vectors.add_pipe("elmo", config={"set_vectors": True})
+    return nlp_vectors
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def test_vector_and_similarity_of_every_part(nlp_vectors: Language) -> None:
+    doc, other = nlp_vectors("We sat on the river bank ."), nlp_vectors("The bank lent money .")
+    assert doc.has_vector
+    assert doc[5].has_vector
+    assert doc[2:6].has_vector
+    assert (doc[5].vector == doc[5]._.elmo).all()
+    np.testing.assert_allclose(doc[2:6].vector, doc._.elmo[2:6].mean(0), atol=1e-6)
+    np.testing.assert_allclose(doc.vector, doc._.elmo.mean(0), atol=1e-6)
+    for part in (doc[5], doc[2:6], doc):
+        assert part.vector_norm == pytest.approx(np.linalg.norm(part.vector), rel=1e-5)
+    for a, b in ((doc[5], other[1]), (doc[2:6], other[0:2]), (doc, other), (doc[5], other)):
+        assert a.similarity(b) == pytest.approx(cosine(a.vector, b.vector), abs=1e-5)
+    assert doc[5].similarity(other[1]) < 0.99  # spaCy alone would say 1.0: both are "bank"
+    assert doc[5].similarity(doc[5]) == pytest.approx(1.0)
+
+
+def test_empty_docs_and_whitespace(nlp_vectors: Language) -> None:
+    empty, blank = nlp_vectors(""), nlp_vectors("\n")
+    assert empty.vector.shape == (256,)
+    assert not empty.vector.any()
+    assert empty.similarity(blank) == 0.0
+
+
+def test_without_the_setting_vectors_stay_spacys() -> None:
+    nlp_vectors = spacy.blank("en")
+    nlp_vectors.add_pipe("elmo")
+    assert not nlp_vectors("bank").has_vector
+
+
+def test_whitespace_does_not_count_vectors(nlp_vectors: Language) -> None:
+    spaced, plain = nlp_vectors("We sat\n\n on  the bank ."), nlp_vectors("We sat on the bank .")
+    np.testing.assert_allclose(spaced.vector, plain.vector, rtol=0, atol=1e-5)
+    blank = spaced[2]
+    assert blank.is_space
+    assert not blank.has_vector
+    assert not blank.vector.any()
+    assert not spaced[2:3].has_vector
+    assert spaced[1:4].has_vector
+    assert not nlp_vectors(" \n").has_vector
+
+
+def test_vectors_that_can_not_be_compared(nlp_vectors: Language) -> None:
+    doc, other = nlp_vectors("the bank"), spacy.blank("en")("the bank")
+    for a in (doc, doc[1], doc[0:2]):
+        with pytest.raises(SettingsError, match=r"has a vector of width 0: .*restore_vectors\(doc\)"):
+            a.similarity(other)
+        with pytest.raises(SettingsError, match=r"has a vector of width 0.* a lexeme, nlp\.vocab"):
+            a.similarity(nlp_vectors.vocab["bank"])
+
+
+def test_has_vector_after_retokenising(nlp_vectors: Language) -> None:
+    doc = nlp_vectors("the river bank")
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[1:3])
+    assert doc.has_vector
+    assert doc[1].has_vector
+    doc._.elmo = None
+    assert not doc.has_vector
+    assert not doc[1].has_vector
+
+
+def test_the_five_outputs() -> None:
+    golden = read_golden(GOLDEN / "random_a")
+    nlp = pipeline("random_a")
+    outputs = tfhub_outputs(nlp(Doc(nlp.vocab, words=golden.sentences[0])))
+    expected = golden.expected["zero_state/0"]
+    close = {"rtol": 0, "atol": 1e-5}
+    assert list(outputs) == ["word_emb", "lstm_outputs1", "lstm_outputs2", "elmo", "default"]
+    np.testing.assert_allclose(outputs["word_emb"], golden.expected["word_emb"][0, : len(golden.sentences[0])], **close)
+    np.testing.assert_allclose(outputs["lstm_outputs1"], expected[1], **close)
+    np.testing.assert_allclose(outputs["lstm_outputs2"], expected[2], **close)
+    np.testing.assert_allclose(outputs["elmo"], expected.mean(0), **close)
+    np.testing.assert_allclose(outputs["default"], expected.mean((0, 1)), **close)
+
+
+def test_an_output_for_each_lstm_layer() -> None:
+    outputs = tfhub_outputs(pipeline("random_b")("a b"))
+    assert [name for name in outputs if name.startswith("lstm")] == [f"lstm_outputs{k}" for k in (1, 2, 3)]
+
+
+def test_whitespace_and_empty_docs() -> None:
+    nlp = pipeline(attr="other")
+    a, b = (tfhub_outputs(nlp(text), attr="other")["default"] for text in ("a \n b", "a b"))
+    np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+    for text in ("", " "):
+        outputs = tfhub_outputs(nlp(text), attr="other")
+        assert outputs["word_emb"].shape == (len(text), 16)
+        assert outputs["default"].shape == (32,)
+        assert not outputs["default"].any()
+
+
+def test_without_layers() -> None:
+    with pytest.raises(NotEmbeddedError, match="store"):
+        tfhub_outputs(pipeline(store="mix")("a"))
+    with pytest.raises(NotEmbeddedError, match="no elmo pipe"):
+        tfhub_outputs(pipeline().make_doc("a"))

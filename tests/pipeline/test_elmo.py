@@ -1,28 +1,33 @@
 """The component on text."""
 
-import copy
-import dataclasses
-import pickle
+import re
 import shutil
+import threading
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import spacy
 from golden_files import GOLDEN_NAMES, read_golden
-from pipelines import pipeline
+from pipelines import GOLDEN, files, pipeline
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from thinc.api import Model
+from spacy.training.loggers import console_logger
+from thinc.api import Model, NumpyOps, Ops, get_ops, use_ops
+from thinc.util import has_cupy_gpu
 
-from spacy_elmo.errors import ElmoError, NotEmbeddedError, SettingsError
+from spacy_elmo import restore_vectors, tfhub_outputs
+from spacy_elmo.errors import ElmoError, NotEmbeddedError, OtherLanguageWarning, SettingsError
 from spacy_elmo.inference import Engine
 from spacy_elmo.inference.words import WordEncoder
 from spacy_elmo.pipeline.elmo import ElmoPipe
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 TEXTS = [
     "Stick to the river bank .",
     "",
@@ -32,11 +37,6 @@ TEXTS = [
     "naïve 東京 👩‍👩‍👧 \u200b ok",
     "a  b\n\nc",
 ]
-
-
-def files(name: str) -> dict[str, dict[str, str]]:
-    folder = GOLDEN / name
-    return {"model": {"options_file": str(folder / "options.json"), "weight_file": str(folder / "weights.hdf5")}}
 
 
 @pytest.fixture(scope="module")
@@ -216,45 +216,6 @@ def test_a_pipe_that_is_sourced_twice_is_refused() -> None:
     assert nlp("the bank")._.elmo.shape == (2, 32)
 
 
-def test_pipes_that_share_a_model_are_refused(nlp: Language) -> None:
-    first = pipeline().get_pipe("elmo")
-    model, attrs = first.model, dict(first.model.attrs)
-    settings = dataclasses.replace(model.attrs["settings"])
-    with pytest.raises(SettingsError, match=r"'second' has the same model as the pipe 'elmo'.*model\.copy\(\)"):
-        ElmoPipe(nlp.vocab, model, "second", attr="other", frozen=False, learn_rate_factor=0.5)
-    assert model.attrs == attrs
-    assert model.attrs["settings"] == settings
-    assert model.shims[0].learn_rate_factor == 0.1
-    second = ElmoPipe(nlp.vocab, model.copy(), "second", attr="other", frozen=False, learn_rate_factor=0.5)
-    assert (first.model.shims[0].learn_rate_factor, second.model.shims[0].learn_rate_factor) == (0.1, 0.5)
-    assert (first.model.attrs["settings"].tuned, second.model.attrs["settings"].tuned) == (False, True)
-
-
-def test_the_model_of_an_unpickled_pipe_is_not_shared_either(nlp: Language) -> None:
-    loaded = pickle.loads(pickle.dumps(nlp.get_pipe("elmo")))
-    with pytest.raises(SettingsError, match="'second' has the same model"):
-        ElmoPipe(nlp.vocab, loaded.model, "second", attr="other")
-
-
-def test_a_model_may_be_used_again_after_its_pipe_is_gone(nlp: Language) -> None:
-    first = pipeline().get_pipe("elmo")
-    model = first.model
-    for copied in (copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
-        with pytest.raises(SettingsError, match="the same model"):
-            ElmoPipe(nlp.vocab, copied.model, attr="other")
-    del first, copied
-    pipe = ElmoPipe(nlp.vocab, model, attr="other")
-    assert model.attrs["settings"].cache is pipe.cache
-
-
-def test_bytes_before_use_are_those_after_use() -> None:
-    nlp = spacy.blank("en")
-    pipe = nlp.add_pipe("elmo")
-    before = pipe.to_bytes(exclude=["vocab"])  # type: ignore[attr-defined]
-    nlp("the bank")
-    assert pipe.to_bytes(exclude=["vocab"]) == before  # type: ignore[attr-defined]
-
-
 def test_update_annotates_and_learns_nothing(nlp: Language) -> None:
     example = Example.from_dict(nlp.make_doc("the bank"), {})
     before = nlp.get_pipe("elmo").to_bytes()
@@ -365,3 +326,320 @@ def test_missing_files_name_setting_and_path() -> None:
     for use in (lambda: nlp("a"), nlp.initialize):
         with pytest.raises(ElmoError, match=r"gone/o\.json: no such file.*options_file \(model\.options_file in a"):
             use()
+
+
+def test_sizes_and_text() -> None:
+    for name, layers, width in ((None, 3, 256), ("random_a", 3, 32)):
+        pipe = pipeline(name).get_pipe("elmo")
+        assert (pipe.layers, pipe.width) == (layers, width)  # type: ignore[attr-defined]
+        assert repr(pipe) == f"<ElmoPipe 'elmo': attr='elmo', layers={layers}, width={width}, frozen=True>"
+    nlp = spacy.blank("en")
+    missing = nlp.add_pipe("elmo", config={"model": {"options_file": "no.json", "weight_file": "no.hdf5"}})
+    assert repr(missing) == "<ElmoPipe 'elmo': attr='elmo', layers and width unknown, frozen=True>"
+
+
+@pytest.mark.parametrize(("frozen", "columns"), [(True, []), (False, ["LOSS ELMO"])])
+def test_the_training_table_shows_no_loss_of_a_frozen_biLM(
+    frozen: bool, columns: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    nlp = pipeline(frozen=frozen)
+    _, finalize = console_logger()(nlp)
+    finalize()
+    assert re.findall("LOSS ELMO", capsys.readouterr().out) == columns
+
+
+@pytest.mark.parametrize(
+    ("lang", "language", "warns"),
+    [("de", None, True), ("en", None, False), ("xx", None, False), ("de", "de", False), ("en", "de", True)],
+)
+def test_a_biLM_of_another_language(lang: str, language: str | None, warns: bool, tmp_path: Path) -> None:
+    config: dict[str, object] = {}
+    if language is not None:
+        config = card(tmp_path, f"| language | {language} |")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        spacy.blank(lang).add_pipe("elmo", config=config)
+    assert [warning.category for warning in caught] == [OtherLanguageWarning] * warns
+    if warns:
+        assert f"trained on the language {language or 'en'!r}, but the pipeline's is {lang!r}" in str(caught[0].message)
+
+
+@pytest.mark.parametrize(
+    "row", ["| language | not told; words were separated by blanks |", "| language | xx |", "", None]
+)
+def test_a_language_that_is_not_known(row: str | None, tmp_path: Path) -> None:
+    spacy.blank("de").add_pipe("elmo", config=card(tmp_path, row))
+
+
+def test_a_file_without_a_card() -> None:
+    spacy.blank("de").add_pipe("elmo", config=files("random_a"))
+
+
+def card(folder: Path, row: str | None) -> dict[str, object]:
+    """The component's config for a biLM in the folder, with this row in its model card; None: without a card."""
+    for name in ("options.json", "weights.hdf5"):
+        shutil.copy(GOLDEN / "random_a" / name, folder)
+    if row is not None:
+        (folder / "README.md").write_text(f"# A biLM\n\n| | |\n|---|---|\n{row}\n", encoding="utf8")
+    return {
+        "model": {"options_file": str(folder / "options.json"), "weight_file": str(folder / "weights.hdf5")},
+    }
+
+
+def test_a_renamed_pipe_is_named_to_those_who_listen() -> None:
+    for upstream in ("elmo", "*"):
+        nlp = pipeline()
+        listener = {"@architectures": "spacy-elmo.Listener.v1", "width": 32, "upstream": upstream}
+        mix = {"@layers": "spacy-elmo.ScalarMix.v1"}
+        tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", "source": listener, "mix": mix}
+        nlp.add_pipe("tagger", config={"model": {"tok2vec": tok2vec}})
+        assert repr(nlp.get_pipe("elmo")).endswith("frozen=True, listening_components=['tagger']>")
+        source = next(node for node in nlp.get_pipe("tagger").model.walk() if "upstream" in node.attrs)  # type: ignore[attr-defined]
+        doc = nlp.get_pipe("elmo")(nlp.make_doc("The bank"))
+        nlp.rename_pipe("elmo", "second")
+        if upstream == "*":
+            np.testing.assert_array_equal(source.predict([doc])[0], doc._.elmo_layers)
+            continue
+        with pytest.raises(
+            NotEmbeddedError, match="listens to an elmo pipe named 'elmo', which was renamed to 'second'"
+        ):
+            source.predict([doc])
+        nlp.rename_pipe("second", "elmo")
+        np.testing.assert_array_equal(source.predict([doc])[0], doc._.elmo_layers)
+
+
+@pytest.mark.filterwarnings("ignore:.W109.")  # spaCy says that hooks are not written
+def test_vectors_of_a_stream_and_of_joined_docs() -> None:
+    nlp = pipeline(set_vectors=True)
+    docs = [nlp("The bank"), nlp("of a river")]
+    read = [Doc(nlp.vocab).from_bytes(doc.to_bytes()) for doc in docs]
+    for doc, other in zip(docs, restore_vectors(iter(read)), strict=True):
+        np.testing.assert_array_equal(other.vector, doc.vector)
+    joined = restore_vectors(Doc.from_docs(docs))
+    np.testing.assert_allclose(joined.vector, np.concatenate([doc._.elmo for doc in docs]).mean(0), atol=1e-6)
+
+
+MANY = [f"We sat on the bank of river {k} ." if k % 3 else f"bank {k}\n" for k in range(40)] + ["", " "]
+
+
+@pytest.fixture(scope="module")
+def with_vectors() -> Language:
+    return pipeline(None, set_vectors=True)
+
+
+def same(docs: list[Doc], others: list[Doc]) -> None:
+    assert [doc.text for doc in docs] == [doc.text for doc in others]
+    for doc, other in zip(docs, others):
+        np.testing.assert_allclose(doc._.elmo_layers, other._.elmo_layers, rtol=0, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.W109.", "ignore::spacy_elmo.errors.LostVectorsWarning")  # hooks are not sent
+def test_processes_also_after_this_one_has_run_the_biLM(with_vectors: Language) -> None:
+    alone = list(with_vectors.pipe(MANY))
+    docs = list(with_vectors.pipe(MANY, n_process=2, batch_size=7))
+    assert not docs[1].has_vector  # spaCy does not send hooks
+    same(docs, alone)
+    for doc, other in zip(docs, alone):
+        np.testing.assert_allclose(restore_vectors(doc).vector, other.vector, rtol=0, atol=1e-5)
+    assert docs[1].similarity(docs[2]) == pytest.approx(alone[1].similarity(alone[2]), abs=1e-4)
+
+
+def test_processes_with_tuples_and_an_error_handler() -> None:
+    with_vectors = pipeline()
+    with_vectors.add_pipe("fails_on_bad", first=True)
+    with_vectors.set_error_handler(ignore)
+    got = list(with_vectors.pipe([("a", 1), ("bad", 2), ("c d", 3)], as_tuples=True, n_process=2))
+    assert [(doc.text, number) for doc, number in got] == [("a", 1), ("c d", 3)]
+    assert got[1][0]._.elmo.shape == (2, 32)
+
+
+def ignore(name: str, pipe: object, docs: list[Doc], error: Exception) -> None:
+    pass
+
+
+@Language.component("fails_on_bad")
+def fails_on_bad(doc: Doc) -> Doc:
+    if doc.text == "bad":
+        raise RuntimeError("no")
+    return doc
+
+
+@pytest.mark.slow
+def test_eight_threads_share_a_pipeline() -> None:
+    expected = list(pipeline(None).pipe(MANY))
+    with_vectors = pipeline(None, model={"cached_words": 10})  # loads, fills and empties its cache while all run
+    barrier = threading.Barrier(8)
+
+    def run(k: int) -> list[Doc]:
+        barrier.wait()
+        turned = MANY[k:] + MANY[:k]
+        docs = list(with_vectors.pipe(turned, batch_size=k + 1))
+        return docs[len(docs) - k :] + docs[: len(docs) - k] if k else docs
+
+    with ThreadPoolExecutor(8) as pool:
+        for docs in pool.map(run, range(8)):
+            same(docs, expected)
+
+
+def test_as_tuples_and_select_pipes(with_vectors: Language) -> None:
+    got = list(with_vectors.pipe([(text, k) for k, text in enumerate(MANY)], as_tuples=True))
+    assert [k for _, k in got] == list(range(len(MANY)))
+    same([doc for doc, _ in got], list(with_vectors.pipe(MANY)))
+    with with_vectors.select_pipes(disable="elmo"), pytest.raises(AttributeError, match="no elmo pipe"):
+        _ = with_vectors("a")._.elmo
+    assert with_vectors("a")._.elmo.shape == (1, 256)
+
+
+def test_one_bad_doc_does_not_lose_its_batch() -> None:
+    with_vectors = pipeline(model={"get_spans": {"@misc": "refuses_bad.v1"}})
+    failed: list[str] = []
+    with_vectors.set_error_handler(
+        lambda name, pipe, docs, error: failed.extend(f"{name} {doc.text} {error}" for doc in docs)
+    )
+    docs = list(with_vectors.pipe(["a b c", "bad x", "", "d e f"]))
+    assert [doc.text for doc in docs] == ["a b c", "", "d e f"]
+    assert failed == ["elmo bad x no"]
+    same(docs, list(pipeline().pipe(["a b c", "", "d e f"])))
+
+
+def test_without_a_handler_errors_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_vectors = pipeline()
+
+    def failing(*args: object) -> None:
+        raise RuntimeError("out of something")
+
+    monkeypatch.setattr(Engine, "run", failing)
+    for use in (lambda: with_vectors("a b"), lambda: list(with_vectors.pipe(["a", "b"]))):
+        with pytest.raises(RuntimeError, match="out of something"):
+            use()
+
+
+def test_a_doc_that_fails_alone_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_vectors, calls = pipeline(), []
+
+    def failing(self: Engine, sentences: list[list[str]], *rest: object) -> None:
+        calls.append(sentences)
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(Engine, "run", failing)
+    with_vectors.set_error_handler(ignore)
+    assert not list(with_vectors.pipe(["a b"]))
+    assert calls == [[["a", "b"]]]
+
+
+def test_memory_zone() -> None:
+    with_vectors = pipeline()
+    before = with_vectors("the bank of xyzzy")._.elmo
+    for _ in range(3):
+        with with_vectors.memory_zone():
+            docs = list(with_vectors.pipe(["the bank of xyzzy", "a word never seen: plugh"]))
+            np.testing.assert_allclose(docs[0]._.elmo, before, rtol=0, atol=1e-5)
+            kept = docs[1]._.elmo
+    np.testing.assert_allclose(with_vectors("a word never seen: plugh")._.elmo, kept, rtol=0, atol=1e-5)
+
+
+def test_analyze_pipes() -> None:
+    with_vectors = spacy.blank("en")
+    with_vectors.add_pipe("sentencizer")
+    with_vectors.add_pipe("elmo")
+    analysis = with_vectors.analyze_pipes()
+    assert analysis["problems"] == {"sentencizer": [], "elmo": []}
+    assert "token._.elmo" in analysis["summary"]["elmo"]["assigns"]
+    assert set(analysis["attrs"]) >= {
+        f"{part}._.elmo{end}" for part in ("doc", "span", "token") for end in ("", "_layers")
+    }
+
+
+@Language.component("reads_elmo", requires=["token._.elmo", "doc._.elmo_layers"])
+def reads_elmo(doc: Doc) -> Doc:
+    return doc
+
+
+def test_analyze_pipes_sees_who_needs_elmo() -> None:
+    with_vectors = spacy.blank("en")
+    with_vectors.add_pipe("reads_elmo")
+    assert sorted(with_vectors.analyze_pipes()["problems"]["reads_elmo"]) == ["doc._.elmo_layers", "token._.elmo"]
+    with_vectors.add_pipe("elmo", first=True)
+    analysis = with_vectors.analyze_pipes()
+    assert analysis["problems"]["reads_elmo"] == []
+    assert analysis["attrs"]["token._.elmo"] == {"assigns": ["elmo"], "requires": ["reads_elmo"]}
+
+
+@pytest.mark.slow
+def test_two_biLMs_in_one_pipeline() -> None:
+    with_vectors = pipeline("random_a", set_vectors=True)
+    with_vectors.add_pipe("elmo", name="second", config=files("random_b") | {"attr": "other", "store": "mix"})
+    text = "the river bank"
+    for doc in (with_vectors(text), *with_vectors.pipe([text] * 2)):
+        np.testing.assert_allclose(doc._.elmo_layers, pipeline("random_a")(text)._.elmo_layers, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(doc._.other, pipeline("random_b")(text)._.elmo, rtol=0, atol=1e-5)
+        assert (doc[1].vector == doc[1]._.elmo).all()
+        assert doc._.other[1].shape == (64,)
+        restore_vectors(doc, attr="other")
+        assert (doc[1].vector == doc[1]._.other).all()
+
+
+TEXTS_OPS = ["We sat on the bank .", "", " ", "bank \n bank"]
+
+
+class Marked(np.ndarray):
+    """An array that tells where it came from."""
+
+
+class MarkingOps(NumpyOps):
+    """The CPU's ops, with arrays of their own kind."""
+
+    def asarray3f(self, data: Any, *, dtype: Any = "float32") -> Any:
+        return super().asarray3f(data, dtype=dtype).view(Marked)
+
+
+@pytest.fixture(params=["numpy", "marking", "cupy"])
+def ops(request: pytest.FixtureRequest) -> Iterator[Ops]:
+    if request.param == "cupy" and not has_cupy_gpu:
+        pytest.skip("there is no GPU that cupy sees")
+    with use_ops("cupy" if request.param == "cupy" else "numpy"):
+        yield MarkingOps() if request.param == "marking" else get_ops(request.param)
+
+
+def build(ops: Ops, **config: Any) -> Language:
+    nlp = pipeline(**config)
+    nlp.get_pipe("elmo").model.ops = ops
+    return nlp
+
+
+def on_cpu(ops: Ops, array: Any) -> np.ndarray:
+    return np.asarray(ops.to_numpy(array))
+
+
+def test_layers_are_the_ops_arrays(ops: Ops) -> None:
+    nlp, plain = build(ops), pipeline()
+    for doc in nlp.pipe(TEXTS_OPS):
+        expected = plain(doc.text)
+        kind = Marked if isinstance(ops, MarkingOps) else ops.xp.ndarray
+        assert type(doc._.elmo_layers) is kind
+        for name in ("elmo", "elmo_layers"):
+            np.testing.assert_allclose(on_cpu(ops, doc._.get(name)), on_cpu(ops, expected._.get(name)), atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
+def test_docs_with_the_ops_arrays_are_written_and_read(ops: Ops, store: str) -> None:
+    nlp = build(ops, store=store)
+    doc = nlp(TEXTS_OPS[0])
+    copy = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    np.testing.assert_allclose(on_cpu(ops, copy._.elmo), on_cpu(ops, doc._.elmo), atol=1e-6)
+
+
+def test_vectors_and_outputs(ops: Ops) -> None:
+    nlp = build(ops, set_vectors=True)
+    doc = nlp(TEXTS_OPS[0])
+    assert doc.similarity(doc[2:4]) == pytest.approx(doc[2:4].similarity(doc))
+    np.testing.assert_allclose(on_cpu(ops, tfhub_outputs(doc)["default"]), on_cpu(ops, doc._.elmo).mean(0), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_pipeline_is_saved_and_loaded(ops: Ops) -> None:
+    nlp = build(ops)
+    other = build(ops)
+    other.from_bytes(nlp.to_bytes())
+    np.testing.assert_allclose(on_cpu(ops, other("a b")._.elmo), on_cpu(ops, nlp("a b")._.elmo), atol=1e-6)

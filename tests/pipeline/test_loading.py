@@ -1,9 +1,12 @@
-"""Damaged or hostile saved pipes end in the package's errors, and leave the pipe as it was."""
+"""Saved pipelines hold their biLM and give the same bits; damaged or hostile ones leave the pipe as it was."""
 
 import gc
 import json
 import os
+import pickle
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,10 +17,10 @@ import pytest
 import spacy
 import srsly
 from spacy.language import Language
+from spacy.vocab import Vocab
 from thinc.api import Linear, Model, chain
 
 from spacy_elmo.errors import ElmoError, WeightsError
-from spacy_elmo.models.saved import load_model
 from spacy_elmo.pipeline.elmo import ElmoPipe
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -241,22 +244,22 @@ def test_parts_that_are_left_out(saved: bytes, tmp_path: Path) -> None:
             assert (into.model.get_dim("nO") == pipe.model.get_dim("nO")) is has_model
 
 
-def test_a_users_own_model_is_restored_too() -> None:
+def test_a_users_own_model_of_other_layers_is_refused() -> None:
     def build() -> Model[Any, Any]:
         model: Model[Any, Any] = chain(Linear(3, 2), Linear(2, 3))
         model.attrs["a"] = [1]
         return model.initialize()
 
-    model, other = build(), build()
+    pipe, other = ElmoPipe(Vocab(), build(), attr="other"), build()
     other.attrs["a"], other.name = [2], "other"
-    saved, before = other.to_bytes(), model.to_bytes()
+    saved, before = other.to_bytes(), pipe.model.to_bytes()
     content = srsly.msgpack_loads(saved)
     content["nodes"][2]["dims"]["nI"] = 7  # it comes last, and does not fit
-    with pytest.raises(WeightsError, match="Attempt to change dimension"):
-        load_model(model, srsly.msgpack_dumps(content))
-    assert model.to_bytes() == before
-    load_model(model, saved)
-    assert model.to_bytes() == saved
+    with pytest.raises(WeightsError, match="of a model with other layers"):
+        pipe.from_bytes(srsly.msgpack_dumps({"model": srsly.msgpack_dumps(content)}))
+    assert pipe.model.to_bytes() == before
+    pipe.from_bytes(srsly.msgpack_dumps({"model": saved}))
+    assert pipe.model.to_bytes() == saved
 
 
 def test_a_damaged_pipeline_folder_is_refused_while_spacy_loads_it(tmp_path: Path) -> None:
@@ -264,3 +267,99 @@ def test_a_damaged_pipeline_folder_is_refused_while_spacy_loads_it(tmp_path: Pat
     shutil.copyfile(tmp_path / "pipeline" / "meta.json", tmp_path / "pipeline" / "elmo" / "model")
     with pytest.raises(WeightsError, match="the saved biLM is damaged"):
         spacy.load(tmp_path / "pipeline")
+
+
+@pytest.fixture
+def nlp(tmp_path: Path) -> Language:
+    """A pipeline on files that are gone by the time the tests reload it."""
+    shutil.copytree(GOLDEN / "random_b", tmp_path / "files")
+    nlp = spacy.blank("en")
+    files = {
+        name: str(tmp_path / "files" / path)
+        for name, path in (("options_file", "options.json"), ("weight_file", "weights.hdf5"))
+    }
+    nlp.add_pipe("elmo", config={"model": files})
+    nlp.initialize()
+    shutil.rmtree(tmp_path / "files")
+    return nlp
+
+
+def through_disk(nlp: Language, folder: Path) -> Language:
+    nlp.to_disk(folder)
+    return spacy.load(folder)
+
+
+def through_bytes(nlp: Language, folder: Path) -> Language:
+    return spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+
+
+def through_the_component(nlp: Language, folder: Path) -> Language:
+    """The other pipe has been used, with a biLM of another width."""
+    nlp.get_pipe("elmo").to_disk(folder)
+    other = spacy.blank("en")
+    pipe = other.add_pipe("elmo")
+    assert other("a")._.elmo.shape == (1, 256)
+    pipe.from_disk(folder)
+    return other
+
+
+def through_pickle(nlp: Language, folder: Path) -> Language:
+    loaded: Language = pickle.loads(pickle.dumps(nlp))
+    return loaded
+
+
+@pytest.mark.parametrize("way", [through_disk, through_bytes, through_the_component, through_pickle])
+def test_a_saved_biLM_needs_no_other_file(
+    nlp: Language, way: Callable[[Language, Path], Language], tmp_path: Path
+) -> None:
+    loaded = way(nlp, tmp_path / "saved")
+    assert (loaded(TEXT)._.elmo_layers == nlp(TEXT)._.elmo_layers).all()
+
+
+def test_a_pipeline_that_the_first_version_saved() -> None:
+    """It trained a tiny biLM and ner on two sentences. expected.json is what the pipeline said then."""
+    folder = GOLDEN / "saved_pipeline_0_1"
+    expected = json.loads((folder / "expected.json").read_text(encoding="utf8"))
+    nlp = spacy.load(folder)
+    doc = nlp(expected["text"])
+    np.testing.assert_allclose(doc._.elmo_layers, expected["layers"], rtol=0, atol=2e-6)
+    np.testing.assert_allclose(doc._.elmo, expected["vectors"], rtol=0, atol=2e-6)
+    np.testing.assert_allclose(doc.vector, expected["doc_vector"], rtol=0, atol=2e-6)
+    assert [[span.start, span.end, span.label_] for span in doc.ents] == expected["entities"]
+    again = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    np.testing.assert_array_equal(again(expected["text"])._.elmo_layers, doc._.elmo_layers)
+
+
+def test_a_loaded_pipeline_obeys_its_config(nlp: Language, tmp_path: Path) -> None:
+    nlp.to_disk(tmp_path / "saved")
+    other = spacy.load(tmp_path / "saved", config={"components.elmo.model.stateful": True})
+    assert other.get_pipe("elmo").model.attrs["settings"].stateful
+
+
+@pytest.mark.slow
+def test_pickle_of_a_pipeline_never_used_works_in_a_fresh_process(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "random_b", tmp_path / "files")
+    nlp = spacy.blank("en")
+    names = {"options_file": "options.json", "weight_file": "weights.hdf5"}
+    nlp.add_pipe("elmo", config={"model": {key: str(tmp_path / "files" / name) for key, name in names.items()}})
+    (tmp_path / "nlp.pickle").write_bytes(pickle.dumps(nlp))
+    shutil.rmtree(tmp_path / "files")
+    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))('a b')._.elmo.shape)"
+    command = [sys.executable, "-c", code, str(tmp_path / "nlp.pickle")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "(2, 64)"
+
+
+def test_missing_files_leave_nothing_half_written(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"options_file": "gone.json", "weight_file": "gone.hdf5"}})
+    with pytest.raises(ElmoError, match=r"gone\.json"):
+        nlp.get_pipe("elmo").to_disk(tmp_path / "elmo")
+    assert not (tmp_path / "elmo").exists()
+
+
+def test_damaged_bytes_are_refused(nlp: Language) -> None:
+    shim = nlp.get_pipe("elmo").model.shims[0]
+    other = pickle.loads(pickle.dumps(shim))
+    other.unfreeze().lstm.layers[0].bias.data[0, 0] = float("nan")
+    with pytest.raises(ValueError, match=r"the saved biLM: lstm\.layers\.0\.bias holds 1 values that are NaN"):
+        shim.from_bytes(other.to_bytes())

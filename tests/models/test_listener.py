@@ -1,5 +1,6 @@
 """Components that train on [x; ELMo] through listeners, on a frozen biLM."""
 
+import copy
 import logging
 import pickle
 from pathlib import Path
@@ -15,6 +16,7 @@ from tasks import EMBEDS, ENCODES, TEXTS, add_task, elmo_block, examples, tok2ve
 from thinc.api import Config, Model
 
 from spacy_elmo.errors import ChangedBiLMWarning, NotEmbeddedError, SettingsError
+from spacy_elmo.models.listener import build_listener
 
 TEXT = "Paris likes green ham"
 COMPONENTS = (
@@ -396,45 +398,37 @@ def test_processes_and_pickle() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"width": 0}, "width is 0"),
+        *(({"width": width}, f"width is {width!r}") for width in (0, -1, True, 256.0, "256", None)),
         ({"width": 2, "upstream": ""}, "upstream is ''"),
     ],
 )
 def test_bad_settings_of_a_listener(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        spacy.registry.resolve({"model": {"@architectures": "spacy-elmo.Listener.v1"} | settings})
+        build_listener(**settings)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "paths",
     [
+        ["model.tok2vec", "model.tok2vec.output_elmo.source"],
+        ["model.tok2vec.elmo.source", "model.tok2vec"],
         ["model.tok2vec.elmo", "model.tok2vec.output_elmo"],
         ["model.tok2vec.elmo.source", "model.tok2vec.elmo.source"],
-        ["model.tok2vec.elmo.source", "model.tok2vec.elmo"],
     ],
 )
-def test_wrong_paths_to_replace_listeners(paths: list[str]) -> None:
-    nlp = with_tasks("tagger", block=tok2vec(output=True))
-    train(nlp, 2)
-    before, said = nlp.config.to_str(), output(nlp)
-    with pytest.raises(SettingsError, match="Nothing was replaced"):
-        nlp.replace_listeners("elmo", "tagger", paths)
-    assert nlp.config.to_str() == before
-    assert output(nlp) == said
-    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"] * 2)
-    nlp.remove_pipe("elmo")
-    assert output(nlp) == said
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", ["model.tok2vec", "model.tok2vec.elmo.source"])
-def test_paths_of_both_kinds(first: str, tmp_path: Path) -> None:
+def test_any_paths_in_the_block_replace_its_listeners(paths: list[str], tmp_path: Path) -> None:
     nlp = with_tasks("tagger", block=tok2vec(output=True))
     train(nlp, 2)
     said = output(nlp)
-    paths = [first, "model.tok2vec" if first != "model.tok2vec" else "model.tok2vec.output_elmo.source"]
     nlp.replace_listeners("elmo", "tagger", paths)
+    block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
+    expected = tok2vec(output=True)
+    for part in ("elmo", "output_elmo"):
+        expected[part]["source"] = nlp.get_pipe_config("elmo")["model"] | {"width": 32}
+        assert block[part]["source"] == expected[part]["source"]
+    assert block.keys() == expected.keys()
+    nlp.remove_pipe("elmo")
     nlp.to_disk(tmp_path)
     assert output(spacy.load(tmp_path)) == said
 
@@ -486,3 +480,13 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     nlp.remove_pipe("elmo")
     nlp.to_disk(tmp_path / "b")
     assert output(spacy.load(tmp_path / "b")) == said
+
+
+def test_copies_with_their_pipe_are_fed_if_the_listener_was() -> None:
+    nlp = with_tasks("tagger")
+    [upstream] = nlp.get_pipe("elmo").upstreams
+    alone = copy.deepcopy(upstream)  # as spaCy copies a component for rehearsing
+    assert (alone.source, set(upstream.source.upstreams)) == (upstream.source, {upstream})
+    source, fed, unfed = copy.deepcopy([upstream.source, upstream, alone])
+    assert (fed.source, unfed.source) == (source, source)
+    assert set(source.upstreams) == {fed}
