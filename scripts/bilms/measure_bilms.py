@@ -1,72 +1,140 @@
-"""Measure the biLMs that the project ships: perplexities, a probe of tags, and the bytes of their files.
+"""Measure biLMs: perplexities, a probe of tags and the bytes of their files; or what fewer bits cost one of them.
 
     python -m scripts.bilms.measure_bilms en_mini en_midi --wikipedia heldout.txt --novels novels.heldout.txt
+    python -m scripts.bilms.measure_bilms runs/gpu/model-last --bits --wikipedia heldout.txt
 
 Newswire and tweets are the development parts of two of the tasks, in corpus/. First install what the biLMs predict
-words with: pip install ./packages/en_mini_softmax ./packages/en_midi
+words with: pip install ./packages/en_mini_softmax ./packages/en_midi. Fewer bits: of a biLM that was not packed before.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
+import sys
+import tempfile
+import time
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+from spacy_elmo import ElmoEmbedder
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.paths import sha256_of
 from spacy_elmo.modules.loading import find_bilm
-from spacy_elmo.pretraining.language_model import SOFTMAX, WEIGHTS, LanguageModel, softmax_folder
+from spacy_elmo.pretraining.language_model import OPTIONS, SOFTMAX, WEIGHTS, LanguageModel, softmax_folder
+from spacy_elmo.pretraining.pack import pack
+from spacy_elmo.pretraining.scoring import score_text
+from spacy_elmo.pretraining.text import Report, read_sentences
 
-from ..shared.command import run_command
-from ..shared.measurement import Measurement
-from ..shared.messages import Messages
-from .measures import Text, bilm_result_of, check_corpora, check_text, perplexity, read_text, tag_accuracies
+from ..runs.experiments import keep_result
+from ..shared import TAGGED, commit_of, machine, run_command, run_elmo
 
-BILMS = ("en_mini", "en_midi")
 NOVELS = 3000  # sentences that are read of the novels, the first ones
 NEWSWIRE, TWEETS = Path("corpus/ner_newswire/dev.spacy"), Path("corpus/ner/dev.spacy")
+BITS = (None, 8, 6, 5, 4)  # None: mantissas of 10 bits
+SENTENCES, EMBEDDED = 1000, 200  # for the perplexity of a copy, and for its vectors
+_BAD_SHARE = 0.01  # of a text's lines, which may be left out: one tweet of Broad Twitter has words with blanks
 
 
-def measure(bilm: str, model: LanguageModel, texts: dict[str, Text]) -> dict[str, Any]:
-    """Return what docs/results.md tells of a biLM.
+def read_text(path: Path, limit: int | None = None) -> tuple[list[list[str]], int]:
+    """Return the sentences of a text, at most `limit`, and how many of its lines can't be used.
 
-    bilm: its name.
-    model: the biLM with its softmax.
-    texts: that it has not read, by their names.
+    path: a sentence a line, words separated by blanks, or a .spacy file.
     """
-    folder = find_bilm(bilm)
+    report = Report()
+    sentences = list(islice(read_sentences(path, None, report), limit))
+    if report.n_bad > _BAD_SHARE * len(sentences) or len(sentences) < (limit or 1):
+        got = f"{len(sentences):,} sentences, {report.n_bad:,} lines that can't be used"
+        raise CommandError(f"{path}: {got}. Expected {limit or 1:,} sentences or more, and at most 1 % of such lines.")
+    return sentences, report.n_bad
+
+
+def perplexity(model: LanguageModel, sentences: list[list[str]], left_out: int = 0) -> dict[str, Any]:
+    """Return the perplexities of a text from the zero state, with and without `<UNK>`, and the text's size."""
+    score = score_text(model, sentences)
+    return {
+        "sentences": score.sentences,
+        "left_out": left_out,
+        "tokens": score.tokens,
+        "unknown_share": score.unknown_share,
+        "perplexity": score.perplexities.mean,
+        "without_unknown": score.known_perplexities.mean,
+    }
+
+
+def tag_accuracies(model: str) -> list[float]:
+    """Return the accuracies of a linear classifier of universal tags on each layer, and on the mean of the layers."""
+    found = json.loads(run_elmo("probe", *TAGGED, "--attr", "upos", "--model", model, "--json", output=True))
+    return [float(layer["trained"]["accuracy"]) for layer in found["layers"]]
+
+
+def measure(bilm: str, texts: dict[str, tuple[list[list[str]], int]]) -> dict[str, Any]:
+    """Return what docs/results.md tells of a biLM. texts: as of `read_text`, by their names."""
+    model, folder = LanguageModel.load(bilm), find_bilm(bilm)
     files = [folder / WEIGHTS, (softmax_folder(bilm) or folder) / SOFTMAX]
     return {
         "weights": sha256_of(folder / WEIGHTS)[:12],
         "parameters": model.bilm.options.n_parameters,
         "bytes": {file.name: file.stat().st_size for file in files},
-        "perplexities": {name: perplexity(model, text) for name, text in texts.items()},
+        "perplexities": {name: perplexity(model, *text) for name, text in texts.items()},
         "tags": tag_accuracies(bilm),
     }
 
 
+def measure_bits(model: Path, sentences: list[list[str]]) -> dict[str, Any]:
+    """Return what docs/results.md tells of a biLM and of its packed copies. model: its folder, with its softmax."""
+    before, copies = _vectors(model, sentences), []
+    for bits in BITS:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name, "packed")
+            packed = pack(model, folder, 10, bits=bits)
+            pairs = zip(before, _vectors(folder, sentences))
+            copy = {
+                "setting": "--mantissa-bits 10" if bits is None else f"--bits {bits}",
+                "bytes": {file: packed.sizes[file][1] for file in (WEIGHTS, SOFTMAX)},
+                # the norm of the change of each layer's vectors, as a share of their norm
+                "layer_changes": [float(np.linalg.norm(new - old) / np.linalg.norm(old)) for old, new in pairs],
+                "perplexity": perplexity(LanguageModel.load(folder), sentences)["perplexity"],
+                "tags": tag_accuracies(str(folder)),
+            }
+            copies.append(copy)
+    return {
+        "weights": sha256_of(model / WEIGHTS)[:12],
+        "bytes": {file: (model / file).stat().st_size for file in (WEIGHTS, SOFTMAX)},
+        "perplexity": perplexity(LanguageModel.load(model), sentences)["perplexity"],
+        "tags": tag_accuracies(str(model)),
+        "copies": copies,
+    }
+
+
+def _vectors(folder: Path, sentences: list[list[str]]) -> Any:
+    embedder = ElmoEmbedder(folder / OPTIONS, folder / WEIGHTS)
+    return np.concatenate(list(embedder.embed_sentences(sentences[:EMBEDDED])), axis=1)
+
+
 def main(
-    bilms: Annotated[list[str], typer.Argument(help="en_mini, en_midi or both")],
+    bilms: Annotated[list[str], typer.Argument(help="Names of biLMs; with --bits the folder of one with its softmax")],
     wikipedia: Annotated[Path, typer.Option(help="The held-out text of Wikipedia")],
-    novels: Annotated[Path, typer.Option(help="The held-out text of novels")],
+    novels: Annotated[Path | None, typer.Option(help="The held-out text of novels")] = None,
+    bits: Annotated[bool, typer.Option("--bits", help="Pack the biLM with fewer and fewer bits")] = False,
 ) -> None:
-    """Write results/bilms/NAME.json for each of BILMS."""
+    """Put a record for each of BILMS, or "bits", into results/bilms.json."""
+    texts = {"wikipedia": read_text(wikipedia, SENTENCES if bits else None)}
+    if not bits:
+        if novels is None:
+            raise CommandError("--novels is missing. Expected the held-out text of novels, a sentence a line.")
+        texts |= {"novels": read_text(novels, NOVELS), "newswire": read_text(NEWSWIRE), "tweets": read_text(TWEETS)}
+    command = shlex.join(["python", "-m", "scripts.bilms.measure_bilms", *sys.argv[1:]])
+    facts = {"command": command, "commit": commit_of(Path()), "machine": machine()}
     for bilm in bilms:
-        if bilm not in BILMS:
-            raise CommandError(Messages.BILM.format(got=bilm, expected=", ".join(BILMS)))
-    check_text(wikipedia, "wikipedia")
-    check_text(novels, "novels")
-    check_corpora((NEWSWIRE, TWEETS))
-    texts = {"wikipedia": read_text(wikipedia), "novels": read_text(novels, NOVELS)}
-    texts |= {"newswire": read_text(NEWSWIRE), "tweets": read_text(TWEETS)}
-    models = {bilm: LanguageModel.load(bilm) for bilm in bilms}  # all of them before the first one takes minutes
-    for bilm, model in models.items():
-        measurement = Measurement()
-        options = ["--wikipedia", str(wikipedia), "--novels", str(novels)]
-        command = shlex.join(["python", "-m", "scripts.bilms.measure_bilms", bilm, *options])
-        measurement.write(bilm_result_of(Path(), bilm), command, measure(bilm, model, texts))
+        begin = time.perf_counter()
+        result = measure_bits(Path(bilm), texts["wikipedia"][0]) if bits else measure(bilm, texts)
+        minutes = round((time.perf_counter() - begin) / 60, 1)
+        keep_result("bilms", "bits" if bits else bilm, {**facts, "minutes": minutes, "result": result})
 
 
 if __name__ == "__main__":

@@ -1,235 +1,289 @@
-"""What is trained and measured: tasks, and the networks that are compared on them.
+"""What is trained and measured: tasks, the networks that are compared on them, and the files of their results.
 
-training/TASK/NETWORK/config.cfg   with which the network is trained
-training/TASK/NETWORK/seed-N/      model-best, model-last, run.json, log.jsonl (scores at each evaluation)
-results/TASK/NETWORK/seed-N.json   what was measured of a run; committed
-results/TASK/NETWORK/speed.json    words a second of the first run, measured in turns with the other networks
-results/embeddings/NAME.json       how long the training of an embedding took
+training/TASK/NETWORK/seed-N/   model-best, model-last, run.json, log.jsonl (scores at each evaluation)
+results/NAME.json               what was measured, a record a line; those of a task are named NETWORK/seed-N; committed
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-
-class Measure(NamedTuple):
-    """A score. key: its name in spaCy's scores. name: its name in tables."""
-
-    key: str
-    name: str
+from spacy_elmo.errors import CommandError
+from spacy_elmo.formats.atomic import replacing, writing
 
 
 class Network(NamedTuple):
-    """One of the networks that are compared; they differ in nothing else.
+    """One of the networks that are compared; they differ in nothing else."""
 
-    title: in tables.
-    elmo: whether it has ELMo.
-    vectors: whether its x contains the static vectors of assets/vectors.
-    pretrained: whether the weights of its x begin as those of assets/pretrained.
-    settings: changed in the config.
-    mix: settings of every scalar mix.
-    places: where ELMo stands, of "input" and "output"; empty: as in the config.
-    blocks: sections that are put into the config.
-    share: of the training part that it learns from, in %.
-    width: of the vectors of another biLM than the embedded one; None: as in the config.
-    """
-
-    title: str
-    elmo: bool
-    vectors: bool = False
-    pretrained: bool = False
-    settings: Mapping[str, Any] = {}
-    mix: Mapping[str, Any] = {}
-    places: tuple[str, ...] = ()
-    blocks: Mapping[str, Mapping[str, Any]] = {}
-    share: int = 100
-    width: int | None = None
+    title: str  # in tables
+    elmo: bool = True
+    vectors: bool = False  # x contains the static vectors of assets/vectors
+    pretrained: bool = False  # the weights of x begin as those of assets/pretrained
+    settings: Mapping[str, Any] = {}  # changed in the config; {task} stands for the name of the task
+    mix: Mapping[str, Any] = {}  # settings of every scalar mix
+    places: tuple[str, ...] = ()  # where ELMo stands, of "input" and "output"; empty: as in the config
+    blocks: Mapping[str, Mapping[str, Any]] = {}  # sections that are put into the config
+    share: int = 100  # of the training part that it learns from, in %
+    width: int | None = None  # of the vectors of another biLM than the embedded one
 
 
-def other_bilm(title: str, folder: str, width: int | None = None) -> Network:
-    """Return the network [x; ELMo] with another biLM than the embedded one.
-
-    folder: with its two files.
-    width: of its vectors; None: as in the config, which is that of the embedded one.
-    """
+def _other_bilm(title: str, folder: str, width: int | None = None) -> Network:
+    """Return [x; ELMo] with another biLM than the embedded one."""
     files = {"options_file": f"{folder}/options.json", "weight_file": f"{folder}/weights.hdf5"}
-    settings = {f"components.elmo.model.{key}": file for key, file in files.items()}
-    return Network(title, elmo=True, settings=settings, width=width)
+    return Network(title, settings={f"components.elmo.model.{key}": file for key, file in files.items()}, width=width)
 
 
-BASELINE, ELMO, MIDI = "baseline", "elmo", "midi"
+BASELINE, ELMO, RANDOM, VECTORS, BOTH, MIDI = "baseline", "elmo", "random", "vectors", "vectors_elmo", "midi"
+TUNED, PRETRAINED, SHORT, CARRIED = "tuned", "pretrained", "short_bilm", "carried"
 NETWORKS = {
     BASELINE: Network("x alone", elmo=False),
-    ELMO: Network("[x; ELMo]", elmo=True),
-    "random": other_bilm("[x; biLM with random weights]", "assets/random_bilm"),
-    "vectors": Network("x with static vectors", elmo=False, vectors=True),
-    "vectors_elmo": Network("[x with static vectors; ELMo]", elmo=True, vectors=True),
-    MIDI: other_bilm("[x; ELMo] with en_midi", "packages/en_midi/spacy_elmo_en_midi", width=512),
+    ELMO: Network("[x; ELMo]"),
+    RANDOM: _other_bilm("[x; biLM with random weights]", "assets/random_bilm"),
+    VECTORS: Network("x with static vectors", elmo=False, vectors=True),
+    BOTH: Network("[x with static vectors; ELMo]", vectors=True),
+    MIDI: _other_bilm("[x; ELMo] with en_midi", "packages/en_midi/spacy_elmo_en_midi", width=512),
+    TUNED: _other_bilm("[x; tuned]", "assets/tuned/{task}"),
+    # trained for half an hour of one core, as the vectors are (scripts/embeddings)
+    PRETRAINED: Network("x initialised by `spacy pretrain`", elmo=False, pretrained=True),
+    SHORT: _other_bilm("[x; a biLM of half an hour]", "assets/short_bilm"),
 }
 
 
 class Task(NamedTuple):
-    """A task.
-
-    name: of its folders.
-    title: in the page of results.
-    measures: its scores. The first one is in the summary.
-    tests: files of docs that are scored once, by a name; the first one is the task's test part.
-    config: stem of its two configs, if it is not the name.
-    settings: changed in the configs.
-    gold_preproc: whether the corpus's own words and sentences are used for scoring.
-    given: span groups that the pipeline is given for scoring.
-    paper: share of the errors that ELMo removed in Table 1 of Peters et al. 2018, in %; None: not among its tasks.
-    networks: that are compared on it, by their names.
-    tried: settings that were tried on the development part before those of the configs were chosen.
-    """
+    """A task."""
 
     name: str
-    title: str
-    measures: tuple[Measure, ...]
-    tests: Mapping[str, str]
-    config: str = ""
-    settings: Mapping[str, Any] = {}
-    gold_preproc: bool = False
-    given: tuple[str, ...] = ()
-    paper: float | None = None
+    title: str  # in the page of results
+    measures: Mapping[str, str]  # names in tables, by the keys of spaCy's scores; the first one is in the summary
+    tests: Mapping[str, str]  # files of docs that are scored once, by a name; the first one is the test part
+    config: str  # stem of its two configs
+    settings: Mapping[str, Any] = {}  # changed in the configs
+    gold_preproc: bool = False  # whether the corpus's own words and sentences are used for scoring
+    given: tuple[str, ...] = ()  # span groups that the pipeline is given for scoring
+    paper: tuple[float, str] | None = None  # % of the errors that ELMo removed in Table 1 of Peters et al. 2018; corpus
     networks: Mapping[str, Network] = NETWORKS
-    tried: str = "none."
 
 
-_TRIED_NER = (
-    "with and without averages of the weights, for both networks. With seed 0, the scores on the development part are "
-    "66.9 (x alone) and 70.6 ([x; ELMo]). One change at a time gave: 66.8 and 68.7 (batches of 1,000 words from the "
-    "start), 65.0 and 70.5 (a dropout of 0.6), 67.4 and 71.0 (2 layers of the encoder), 66.1 and 69.8 (a rate of "
-    "0.0003). For [x; ELMo] alone, a layer norm of each token in the mixes gave 70.6; another dropout of the mixes was "
-    "tried, too. How many were tried before these was not written down."
-)
-
-
-_GEMM = {"nlp.after_pipeline_creation": {"@callbacks": "spacy-elmo.NumpyGemm.v1"}}  # as in configs/tagger.cfg
-
-
-def _ner(name: str, title: str, paper: float | None, more: Mapping[str, Any] = {}) -> Task:
-    parts = {"train": f"corpus/{name}/train.spacy", "dev": f"corpus/{name}/dev.spacy"}
+def _ner(name: str, title: str, more: Mapping[str, Any] = {}) -> Task:
+    paths = {f"paths.{part}": f"corpus/{name}/{part}.spacy" for part in ("train", "dev")}
     return Task(
         name,
         title,
-        (Measure("ents_f", "F1"), Measure("ents_p", "precision"), Measure("ents_r", "recall")),
+        {"ents_f": "F1", "ents_p": "precision", "ents_r": "recall"},
         {"test": f"corpus/{name}/test.spacy"},
-        config="ner",
-        settings={} if name == "ner" else {f"paths.{part}": path for part, path in parts.items()} | dict(more),
-        paper=paper,
-        tried=_TRIED_NER if name == "ner" else "none; the settings are those of Broad Twitter.",
+        "ner",
+        {} if name == "ner" else {**paths, **more},
+        paper=(21.0, "CoNLL-2003"),
     )
 
 
-_PAPER_NER = 21.0
+_NEWSWIRE = _ner(
+    "ner_newswire",
+    "Entities, Worldwide Newswire",
+    {"nlp.after_pipeline_creation": {"@callbacks": "spacy-elmo.NumpyGemm.v1"}},  # as in configs/tagger.cfg
+)
+_EWT = Task(
+    "tagger",
+    "Tags, morphology and dependencies, UD English EWT",
+    {"dep_las": "LAS", "dep_uas": "UAS", "tag_acc": "tags", "pos_acc": "universal tags", "morph_acc": "morphology"},
+    {"test": "corpus/tagger/en_ewt-ud-test.spacy"},
+    "tagger",
+    gold_preproc=True,
+)
 TASKS = (
-    _ner("ner", "Entities, Broad Twitter", _PAPER_NER),
-    _ner("ner_wnut17", "Entities, WNUT-17", _PAPER_NER),
-    _ner("ner_newswire", "Entities, Worldwide Newswire", _PAPER_NER, _GEMM),
-    Task(
-        "tagger",
-        "Tags, morphology and dependencies, UD English EWT",
-        (
-            Measure("dep_las", "LAS"),
-            Measure("dep_uas", "UAS"),
-            Measure("tag_acc", "tags"),
-            Measure("pos_acc", "universal tags"),
-            Measure("morph_acc", "morphology"),
-        ),
-        {"test": "corpus/tagger/en_ewt-ud-test.spacy"},
-        gold_preproc=True,
-    ),
+    _ner("ner", "Entities, Broad Twitter"),
+    _ner("ner_wnut17", "Entities, WNUT-17"),
+    _NEWSWIRE,
+    _EWT,
     Task(
         "textcat",
         "Sentiment, SST-5",
-        (Measure("cats_micro_f", "accuracy"),),
+        {"cats_micro_f": "accuracy"},
         {"test": "corpus/textcat/test.spacy"},
-        paper=6.8,
+        "textcat",
+        paper=(6.8, "SST-5"),
     ),
     Task(
         "roles",
         "Semantic roles, PropBank on UD English EWT",
-        (Measure("roles_f", "F1"), Measure("roles_p", "precision"), Measure("roles_r", "recall")),
+        {"roles_f": "F1", "roles_p": "precision", "roles_r": "recall"},
         {"test": "corpus/roles/test.spacy"},
+        "roles",
         given=("predicates",),
-        paper=17.2,
-        tried="one other batch size, learning rate, dropout and depth of the encoder each, for both networks.",
+        paper=(17.2, "OntoNotes"),
     ),
     Task(
         "coreference",
         "Coreference, LitBank",
-        (
-            Measure("coref_f", "mean F1"),
-            Measure("coref_muc_f", "MUC"),
-            Measure("coref_b3_f", "B-cubed"),
-            Measure("coref_ceaf_f", "CEAF-phi4"),
-            Measure("coref_lea_f", "LEA"),
-            Measure("coref_mentions_f", "mentions"),
-        ),
+        {
+            "coref_f": "mean F1",
+            "coref_muc_f": "MUC",
+            "coref_b3_f": "B-cubed",
+            "coref_ceaf_f": "CEAF-phi4",
+            "coref_lea_f": "LEA",
+            "coref_mentions_f": "mentions",
+        },
         {"test": "corpus/coreference/test.spacy"},
-        paper=9.8,
-        tried="none for x alone. For ELMo, a mix that begins at gamma 1 with a dropout of 0.4. It made no difference: "
-        "58.6 %, and 58.7 % with the config's gamma 3 and dropout 0.2 (after 640 updates).",
+        "coreference",
+        paper=(9.8, "OntoNotes"),
     ),
     Task(
         "entailment",
         "Entailment, SNLI",
-        (Measure("cats_acc", "accuracy"), Measure("cats_macro_f", "macro F1")),
+        {"cats_acc": "accuracy", "cats_macro_f": "macro F1"},
         {"test": "corpus/entailment/test.spacy", "SICK": "corpus/entailment/sick_test.spacy"},
-        paper=5.8,
-        tried="another batch size and dropout, for both networks. For ELMo, a mix that begins at gamma 1 with a "
-        "dropout of 0.4: it had 61.3 % after 900 updates with seed 0, the config's gamma 3 and dropout 0.2 had 63.8 %, "
-        "and x alone 59.4 % (earlier weights of `en_mini`).",
+        "entailment",
+        paper=(5.8, "SNLI"),
     ),
     Task(
         "answers",
         "Answers, XQuAD (English)",
-        (Measure("answers_f1", "F1"), Measure("answers_em", "exact match")),
+        {"answers_f1": "F1", "answers_em": "exact match"},
         {"test": "corpus/answers/test.spacy"},
-        paper=24.9,
-        tried="another number of epochs, for both networks. ELMo's mix has the gamma and dropout of entailment.",
+        "answers",
+        paper=(24.9, "SQuAD"),
     ),
 )
 
-# what a user would take instead, trained for half an hour of one core on the text of the biLM (train_embedding.py)
-ALTERNATIVES = TASKS[0]._replace(
-    name="alternatives",
-    networks={
-        "pretrained": Network("x initialised by `spacy pretrain`", elmo=False, pretrained=True),
-        "short_bilm": other_bilm("[x; a biLM of half an hour]", "assets/short_bilm"),
-    },
+# One change at a time in [x; ELMo], and shares of the training part. All networks learn for the same number of updates,
+# and are scored on the development part alone: the test part is not for choosing.
+UPDATES = 2000
+SHARES = (1, 3, 10, 30)  # of the training part, in %; its whole is in the two main networks
+_LENGTH = {"training.max_steps": UPDATES, "training.patience": 0}  # 0: none ends early
+_UNFROZEN = {"components.elmo.frozen": False}
+_UNFREEZING = {
+    "training.before_update": {
+        "@callbacks": "spacy-elmo.GradualUnfreezing.v1",
+        "pipe": "elmo",
+        "start": UPDATES // 5,
+        "every": UPDATES // 5,
+        "unit": "step",
+    }
+}
+CHANGES = {
+    "top": Network("the top layer alone, gamma learned", mix={"scalar_mix_parameters": [-1e10, -1e10, 0.0]}),
+    "fixed": Network("the mean of the layers, no gamma", mix={"trainable": False}),
+    "l2_0.001": Network("l2 of the mix 0.001", mix={"l2": 0.001}),
+    "l2_1": Network("l2 of the mix 1", mix={"l2": 1.0}),
+    "l2_50": Network("l2 of the mix 50 (nearly the mean), gamma learned", mix={"l2": 50.0}),
+    "token_norm": Network("layer norm of each token", mix={"layer_norm": "token"}),
+    "batch_norm": Network("layer norm of each batch", mix={"layer_norm": "batch"}),
+    "input": Network("ELMo at the input alone", places=("input",)),
+    "output": Network("ELMo at the output alone", places=("output",)),
+    "both": Network("ELMo at the input and the output", places=("input", "output")),
+    "tuned": Network("the biLM tuned, its learning rate a tenth", settings=_UNFROZEN),
+    "unfrozen": Network("the biLM unfrozen from the top", settings=_UNFROZEN, blocks=_UNFREEZING),
+    "float16": Network("layers in float16", settings={"components.elmo.store": "layers_float16"}),
+}
+
+
+def share_name(network: str, share: int) -> str:
+    """Return the name of a network that learns from a share of the training part, in %."""
+    return network if share == 100 else f"{network}_{share}"
+
+
+def _ablation(name: str, of: Task, dev: str, place: str, more: Mapping[str, Any] = {}) -> Task:
+    """Return a task like another one with these networks.
+
+    place: where ELMo stands in its config: that is no change.
+    """
+    networks = {name: NETWORKS[name] for name in (BASELINE, ELMO)} | CHANGES
+    for share in SHARES:
+        networks |= {share_name(name, share): NETWORKS[name]._replace(share=share) for name in (BASELINE, ELMO)}
+    del networks[place]
+    settings = {**of.settings, **_LENGTH, **more}
+    return of._replace(name=name, settings=settings, tests={"dev": dev}, networks=networks)
+
+
+def _articles() -> Task:
+    """Return newswire whose docs are articles. In docs of one sentence there is no state to carry.
+
+    The biLM reads the corpus's sentences, which are span groups: spaCy's reader drops the starts of sentences.
+    """
+    paths = {f"paths.{part}": f"corpus/ner_newswire/{part}_articles.spacy" for part in ("train", "dev")}
+    given = {"@augmenters": "spacy-elmo.GivenSpans.v1", "keys": ["sentences"]}
+    blocks = {
+        "corpora.train.augmenter": given,
+        "corpora.dev.augmenter": given,
+        "components.elmo.model.get_spans": {"@span_getters": "spacy-elmo.span_groups.v1", "keys": ["sentences"]},
+    }
+    carried = Network("the state carried through an article", settings={"components.elmo.model.stateful": True})
+    return _NEWSWIRE._replace(
+        name="ablations_articles",
+        title=f"{_NEWSWIRE.title}, a doc for each article",
+        settings={**_NEWSWIRE.settings, **_LENGTH, **paths},
+        tests={"dev": paths["paths.dev"]},
+        given=("sentences",),
+        networks={ELMO: NETWORKS[ELMO]._replace(blocks=blocks), CARRIED: carried._replace(blocks=blocks)},
+    )
+
+
+ABLATIONS = (
+    _ablation("ablations_newswire", _NEWSWIRE, "corpus/ner_newswire/dev.spacy", "both"),
+    # min_action_freq: else the parser has no labels that are rare in a small share
+    _ablation(
+        "ablations_ewt",
+        _EWT,
+        "corpus/tagger/en_ewt-ud-dev.spacy",
+        "input",
+        {"components.parser.min_action_freq": 1},
+    ),
+    _articles(),
 )
 
 
-def folder_of(project: Path, task: str, network: str, seed: int) -> Path:
-    """Return the folder in which a run is trained."""
-    return project / "training" / task / network / f"seed-{seed}"
+def task_of(name: str, expected: Sequence[Task] = (*TASKS, *ABLATIONS)) -> Task:
+    """Return the task of a name. Raises CommandError if there is none."""
+    tasks = {task.name: task for task in expected}
+    if name not in tasks:
+        raise CommandError(f"the task is {name!r}. Expected one of {', '.join(tasks)}.")
+    return tasks[name]
 
 
-def config_of(project: Path, task: str, network: str) -> Path:
-    """Return the file of the config with which a network is trained."""
-    return project / "training" / task / network / "config.cfg"
+def networks_of(text: str, task: Task) -> list[str]:
+    """Return a task's networks in a text, separated by blanks; "all": all of them. Raises CommandError."""
+    names = list(task.networks) if text == "all" else text.split()
+    if not names or not set(names) <= task.networks.keys():
+        expected = ", ".join(task.networks)
+        raise CommandError(f"--networks is {text!r}. Expected some of {expected}, separated by blanks.")
+    return names
 
 
-def result_of(project: Path, task: str, network: str, seed: int) -> Path:
-    """Return the file of what was measured of a run."""
-    return project / "results" / task / network / f"seed-{seed}.json"
+def seeds_of(text: str) -> list[int]:
+    """Return the seeds in a text, separated by blanks. Raises CommandError for anything else, or for one twice."""
+    seeds = text.split()
+    if not seeds or not all(map(str.isdecimal, seeds)) or len(set(map(int, seeds))) < len(seeds):
+        raise CommandError(f"--seeds is {text!r}. Expected different whole numbers separated by blanks, like 0 1 2.")
+    return [int(seed) for seed in seeds]
 
 
-def speed_of(project: Path, task: str, network: str) -> Path:
-    """Return the file of a network's words a second."""
-    return project / "results" / task / network / "speed.json"
+def folder_of(task: str, network: str, seed: int) -> Path:
+    """Return the folder, in that of the project, in which a run is trained."""
+    return Path("training", task, network, f"seed-{seed}")
 
 
-def embedding_of(project: Path, name: str) -> Path:
-    """Return the file of how long the training of an embedding took."""
-    return project / "results" / "embeddings" / f"{name}.json"
+def read_results(name: str, project: Path = Path()) -> dict[str, Any]:
+    """Return the records of results/NAME.json; {} without it. Raises CommandError if it can't be read."""
+    path = project / "results" / f"{name}.json"
+    try:
+        records: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return records
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path}: can't be read ({error}). `git checkout results` brings it back.") from error
 
 
-def trivial_of(project: Path, task: str) -> Path:
-    """Return the file of the scores of a system that learns nothing."""
-    return project / "results" / task / "trivial.json"
+def keep_result(name: str, key: str, record: Mapping[str, Any]) -> None:
+    """Put a record into results/NAME.json, in the place of an earlier one of the same key."""
+    path = Path("results", f"{name}.json")
+    records = {**read_results(name), key: record}
+    lines = [f"{json.dumps(one)}: {json.dumps(records[one], ensure_ascii=False)}" for one in sorted(records)]
+    with writing(path, CommandError):
+        path.parent.mkdir(exist_ok=True)
+        with replacing(path, CommandError) as temporary:
+            temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    print(f"{path}: {key}")

@@ -3,7 +3,7 @@
 The networks take turns, so that what else the machine does slows all of them alike. ELMo's caches are off, those of
 sentences and of words, because each round has the same docs.
 
-    OMP_NUM_THREADS=2 python -m scripts.runs.speed_of_runs "ner/baseline ner/elmo"
+    OMP_NUM_THREADS=2 python -m scripts.runs.speed_of_runs ner "baseline elmo"
 """
 
 from __future__ import annotations
@@ -19,15 +19,8 @@ import typer
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.errors import CommandError
-
-from ..shared.command import run_command
-from ..shared.measurement import commit_of, machine, write_record
-from ..shared.messages import Messages
-from .experiments import folder_of, speed_of
-from .train_runs import task_of
-
-_SEED = 0
+from ..shared import commit_of, machine, run_command
+from .experiments import folder_of, keep_result, networks_of, task_of
 
 
 def load(folder: Path) -> Language:
@@ -38,16 +31,12 @@ def load(folder: Path) -> Language:
     return spacy.load(folder, config={"components.elmo.cache_mb": 0, "components.elmo.model.cached_words": 0})
 
 
-def words_per_second(nlp: Language, corpus: Path) -> float:
-    """Return the speed of a pipeline on the words of a .spacy file. Raises CommandError if it has none."""
-    if not corpus.is_file():
-        raise CommandError(Messages.CORPUS_MISSING.format(path=corpus))
+def words_per_second(nlp: Language, corpus: str) -> float:
+    """Return the speed of a pipeline on the words of a .spacy file."""
     docs = [
         Doc(nlp.vocab, words=[token.text for token in doc], spaces=[bool(token.whitespace_) for token in doc])
         for doc in DocBin().from_disk(corpus).get_docs(nlp.vocab)
     ]
-    if not any(map(len, docs)):
-        raise CommandError(Messages.NO_DOCS.format(path=corpus))
     begin = time.perf_counter()
     for _ in nlp.pipe(docs):
         pass
@@ -55,35 +44,22 @@ def words_per_second(nlp: Language, corpus: Path) -> float:
 
 
 def main(
+    task: str,
     networks: str,
     rounds: Annotated[int, typer.Option(min=1, help="Of which the median is taken, after one to warm up")] = 5,
     threads: Annotated[int, typer.Option(min=1, help="Of PyTorch")] = 2,
 ) -> None:
-    """Write results/TASK/NETWORK/speed.json for each of NETWORKS, TASK/NETWORK separated by blanks."""
-    project = Path()
+    """Put NETWORK/speed into results/TASK.json for each of NETWORKS, which are separated by blanks."""
     torch.set_num_threads(threads)
-    pipelines, corpora = {}, {}
-    if not networks.strip():
-        raise CommandError(Messages.SPEEDS)
-    for one in networks.split():
-        task_name, _, name = one.partition("/")
-        task = task_of(task_name)
-        if name not in task.networks:
-            raise CommandError(Messages.NETWORKS.format(got=one, expected=", ".join(task.networks)))
-        folder = folder_of(project, task_name, name, _SEED) / "model-best"
-        if not folder.is_dir():
-            raise CommandError(Messages.NO_RUNS.format(path=folder))
-        pipelines[one], corpora[one] = load(folder), Path(next(iter(task.tests.values())))
-    speeds: dict[str, list[float]] = {name: [] for name in pipelines}
-    for _ in range(rounds + 1):
-        for one, nlp in pipelines.items():
-            speeds[one].append(words_per_second(nlp, corpora[one]))
-    facts = {"threads": threads, "rounds": rounds, "commit": commit_of(project), "machine": machine()}
-    for one, measured in speeds.items():
-        target = speed_of(project, *one.split("/", 1))
-        median = round(statistics.median(measured[1:]))
-        write_record(target, {"words_per_second": median, **facts})
-        print(f"{target}: {median:,} words/s")
+    chosen = task_of(task)
+    pipelines = {name: load(folder_of(task, name, 0) / "model-best") for name in networks_of(networks, chosen)}
+    corpus = next(iter(chosen.tests.values()))
+    speeds = [{name: words_per_second(nlp, corpus) for name, nlp in pipelines.items()} for _ in range(rounds + 1)]
+    facts = {"threads": threads, "rounds": rounds, "commit": commit_of(Path()), "machine": machine()}
+    for name in pipelines:
+        median = round(statistics.median(measured[name] for measured in speeds[1:]))
+        keep_result(task, f"{name}/speed", {"words_per_second": median, **facts})
+        print(f"{median:,} words/s")
 
 
 if __name__ == "__main__":

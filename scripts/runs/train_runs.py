@@ -14,68 +14,108 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from random import Random
 from typing import Annotated, Any
 
 import typer
+from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
+from spacy.tokens import DocBin
 from spacy.util import load_config
+from spacy.vocab import Vocab
 from thinc.api import Config
 from weasel.util import get_checksum, parse_config_overrides  # type: ignore[import-untyped]
 
 from spacy_elmo import bilms
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.atomic import replacing
+from spacy_elmo.formats.paths import sha256_of
 
-from ..shared.command import run_command
-from ..shared.measurement import commit_of, machine, write_record
-from ..shared.messages import Messages
-from .ablations import ABLATIONS
-from .corpus_shares import write_share
-from .experiments import ALTERNATIVES, TASKS, Task, config_of, folder_of
-from .facts_of_runs import bilm_of
-from .network_configs import network_config
-from .tuned_tasks import TUNED_TASKS
+from ..shared import commit_of, machine, run_command, write_docs
+from .experiments import Network, Task, folder_of, networks_of, seeds_of, task_of
 
-_LOG = "log.jsonl"
+_PLACES = {"input": "elmo", "output": "output_elmo"}  # the settings of ElmoTok2Vec
+_OTHER_BILMS = ("bilm", "options_file", "weight_file")  # settings with which a pipe reads another one
 
 
-def seeds_of(text: str) -> list[int]:
-    """Return the seeds in a text, which are separated by blanks.
+def bilm_mark() -> str:
+    """Return the first 12 digits of the SHA-256 of the weights of en_mini, which is trained on from time to time."""
+    return sha256_of(Path(bilms.paths("en_mini")[1]))[:12]
 
-    Raises CommandError if it has anything else, or one of them twice.
+
+def bilm_of(config: Config) -> str:
+    """Return the mark of en_mini if a pipeline of this config reads it, else ""."""
+    models = [pipe["model"] for pipe in config["components"].values() if pipe.get("factory") == "elmo"]
+    return bilm_mark() if any(not any(map(model.get, _OTHER_BILMS)) for model in models) else ""
+
+
+def network_config(task: Task, network: Network) -> Config:
+    """Return the config with which a network of a task is trained, made of one of the task's two configs.
+
+    Raises CommandError if the config does not have a setting that the task or the network changes.
     """
-    seeds = text.split()
-    if not seeds or not all(seed.isdecimal() for seed in seeds):
-        raise CommandError(Messages.SEEDS.format(got=text))
-    numbers = [int(seed) for seed in seeds]
-    if len(set(numbers)) < len(numbers):
-        raise CommandError(Messages.SEED_TWICE.format(got=text))
-    return numbers
+    path = Path("configs", f"{task.config}{'_elmo' if network.elmo else ''}.cfg")
+    config = load_config(path)
+    settings: dict[str, Any] = {**task.settings, **network.settings}
+    for name, value in {**settings, **network.blocks}.items():
+        *within, key = name.split(".")
+        section: dict[str, Any] = config
+        for part in within:
+            section = section.get(part, {})
+        if name in settings and key not in section:
+            raise CommandError(f"{path}: there is no setting {name}. Expected one that can be changed: add it.")
+        section[key] = value.replace("{task}", task.name) if isinstance(value, str) else value
+    if network.vectors:
+        config["initialize"]["vectors"] = "assets/vectors"
+    if network.pretrained:
+        config = pretraining_config(config)
+        config["initialize"]["init_tok2vec"] = "assets/pretrained/model-last.bin"
+    for section in _sections(config):
+        if network.vectors and "include_static_vectors" in section:
+            section["include_static_vectors"] = True
+        if network.places and section.get("@architectures") == "spacy-elmo.ElmoTok2Vec.v1":
+            elmo = next(section[key] for key in _PLACES.values() if section.get(key))
+            section.update({key: Config(elmo).copy() if at in network.places else None for at, key in _PLACES.items()})
+        if section.get("@layers") == "spacy-elmo.ScalarMix.v1":
+            section.update(network.mix)
+        if network.width is not None and section.get("@architectures") == "spacy-elmo.Listener.v1":
+            section["width"] = network.width
+    if network.share < 100:
+        config["paths"]["train"] = config["paths"]["train"].removesuffix(".spacy") + f"-{network.share}.spacy"
+    return config
 
 
-def task_of(name: str, expected: Sequence[Task] = (*TASKS, ALTERNATIVES, *ABLATIONS, *TUNED_TASKS)) -> Task:
-    """Return the one of the expected tasks that has a name. Raises CommandError if there is none."""
-    tasks = {task.name: task for task in expected}
-    if name not in tasks:
-        raise CommandError(Messages.TASK.format(got=name, expected=", ".join(tasks)))
-    return tasks[name]
+def _sections(tree: Mapping[Any, Any]) -> Iterator[dict[str, Any]]:
+    """Yield all sections, also those within others."""
+    for value in list(tree.values()):
+        if isinstance(value, dict):
+            yield value
+            yield from _sections(value)
 
 
-def networks_of(text: str, task: Task) -> list[str]:
-    """Return a task's networks in a text, which are separated by blanks; "all": all of them.
+def pretraining_config(config: Config) -> Config:
+    """Return a config of one component with spaCy's defaults for `spacy pretrain`.
 
-    Raises CommandError if the text has anything else.
+    Its tok2vec moves into a component of its own and is listened to, because `spacy pretrain` takes no other.
     """
-    names = list(task.networks) if text == "all" else text.split()
-    if not names or not set(names) <= task.networks.keys():
-        raise CommandError(Messages.NETWORKS.format(got=text, expected=", ".join(task.networks)))
-    return names
+    (name,) = config["nlp"]["pipeline"]
+    made = load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(config)
+    model = made["components"][name]["model"]
+    tok2vec = model["tok2vec"]
+    model["tok2vec"] = {"@architectures": "spacy.Tok2VecListener.v1", "width": tok2vec["encode"]["width"]}
+    model["tok2vec"]["upstream"] = "tok2vec"
+    made["components"]["tok2vec"] = {"factory": "tok2vec", "model": tok2vec}
+    made["nlp"]["pipeline"] = ["tok2vec", name]
+    return made
 
 
-def overrides_for(seed: int, more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a run. [system] seed is set too, because spaCy saves it and other parts may read it."""
-    return {**more, "system.seed": seed, "training.seed": seed}
+def write_share(source: Path, target: Path, share: int) -> None:
+    """Write a share of the docs in a .spacy file, in %, drawn at random. A larger share contains a smaller one."""
+    docs = list(DocBin().from_disk(source).get_docs(Vocab()))
+    order = list(range(len(docs)))
+    Random(0).shuffle(order)
+    kept = sorted(order[: max(1, round(len(docs) * share / 100))])
+    write_docs(source, [docs[number] for number in kept], target)
 
 
 def fingerprint(config: Config) -> str:
@@ -97,78 +137,39 @@ def _files(tree: Mapping[str, Any]) -> set[str]:
     return paths
 
 
-def write_config(project: Path, task: Task, name: str) -> Path:
-    """Write the config of a network of a task, and the share of the training part that it names. Returns its path.
-
-    Raises CommandError.
-    """
-    network = task.networks[name]
-    config = network_config(project, task, network)
-    if network.share < 100:
-        whole = network_config(project, task, network._replace(share=100))["paths"]["train"]
-        write_share(project / whole, project / config["paths"]["train"], network.share)
-    path = config_of(project, task.name, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, CommandError) as temporary:
-        config.to_disk(temporary)
-    return path
-
-
-def read_run(path: Path) -> dict[str, Any]:
-    """Return what training wrote to run.json. Raises CommandError if the file is damaged."""
-    try:
-        run: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if missing := {"fingerprint", "commit", "machine", "seconds", "dev"} - run.keys():
-            raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
-        if not float(run["seconds"]) >= 0:
-            raise ValueError(f"seconds is {run['seconds']}")
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise CommandError(Messages.RUN.format(path=path, reason=repr(error))) from error
-    return run
-
-
 def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id: int) -> None:
-    """Run `spacy train` and write run.json. run.json is written last. Raises CommandError if training fails."""
+    """Run `spacy train`, then write run.json. Raises CommandError if training fails."""
     config = load_config(config_path, dict(overrides), interpolate=True)
-    mark = fingerprint(config)
-    record = output / "run.json"
-    if record.is_file() and (output / "model-best").is_dir() and read_run(record)["fingerprint"] == mark:
+    mark, record = fingerprint(config), output / "run.json"
+    trained = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
+    if trained.get("fingerprint") == mark and (output / "model-best").is_dir():
         print(f"{output}: trained before from the same settings and files")
         return
-    earlier = output.with_name(f".{output.name}.earlier")
-    if record.is_file():  # a training that fails takes nothing away
-        shutil.rmtree(earlier, ignore_errors=True)
-        output.rename(earlier)
     shutil.rmtree(output, ignore_errors=True)
     command = [sys.executable, "-m", "spacy", "train", str(config_path), "--output", str(output)]
     command += ["--gpu-id", str(gpu_id)]
     # the log is not a part of the fingerprint: it changes no run
-    log = {"training.logger.@loggers": "spacy.ConsoleLogger.v2", "training.logger.output_file": str(output / _LOG)}
+    log_file = output / "log.jsonl"
+    log = {"training.logger.@loggers": "spacy.ConsoleLogger.v2", "training.logger.output_file": str(log_file)}
     for name, value in {**overrides, **log}.items():
         command += [f"--{name}", value if isinstance(value, str) else json.dumps(value)]
     begin = time.perf_counter()
-    try:
-        if subprocess.run(command, check=False).returncode:
-            raise CommandError(Messages.TRAIN_FAILED.format(output=output, command=" ".join(command)))
-        seconds = time.perf_counter() - begin
-        meta = json.loads((output / "model-best" / "meta.json").read_text(encoding="utf-8"))
-        where = {"commit": commit_of(Path()), "machine": machine(), "bilm": bilm_of(config)}
-        run = {"fingerprint": mark, "seconds": round(seconds, 1), "gpu_id": gpu_id, **where, "dev": meta["performance"]}
-        run["curve"] = curve(output / _LOG)
-        write_record(record, run)
-    except BaseException:  # Ctrl-C and SIGTERM too
-        if earlier.exists():
-            shutil.rmtree(output, ignore_errors=True)
-            earlier.rename(output)
-        raise
-    shutil.rmtree(earlier, ignore_errors=True)
+    if subprocess.run(command, check=False).returncode:
+        raise CommandError(f"{output}: training failed; what it said stands above. The command: {' '.join(command)}")
+    seconds = time.perf_counter() - begin
+    evaluations = map(json.loads, log_file.read_text(encoding="utf-8").splitlines())
+    run = {
+        "fingerprint": mark,
+        "seconds": round(seconds, 1),
+        "gpu_id": gpu_id,
+        "commit": commit_of(Path()),
+        "machine": machine(),
+        "bilm": bilm_of(config),
+        "dev": json.loads((output / "model-best" / "meta.json").read_text(encoding="utf-8"))["performance"],
+        "curve": [(row["step"], round(row["score"], 4)) for row in evaluations],  # updates, score on the dev part
+    }
+    record.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
     print(f"{output}: {seconds / 60:.1f} minutes")
-
-
-def curve(log: Path) -> list[tuple[int, float]]:
-    """Return the number of updates and the score on the development part at each evaluation."""
-    rows = map(json.loads, log.read_text(encoding="utf-8").splitlines())
-    return [(row["step"], round(row["score"], 4)) for row in rows]
 
 
 def main(
@@ -179,12 +180,20 @@ def main(
     gpu_id: Annotated[int, typer.Option(help="-1: CPU")] = -1,
 ) -> None:
     """Train the networks of TASK to training/TASK/NETWORK/seed-N. Other options are settings, as in `spacy train`."""
-    chosen, numbers, project = task_of(task), seeds_of(seeds), Path()
+    chosen, numbers = task_of(task), seeds_of(seeds)
     more = parse_config_overrides(list(context.args), None)
     for name in networks_of(networks, chosen):
-        config_path = write_config(project, chosen, name)
+        network = chosen.networks[name]
+        config = network_config(chosen, network)
+        if network.share < 100:
+            whole = network_config(chosen, network._replace(share=100))["paths"]["train"]
+            write_share(Path(whole), Path(config["paths"]["train"]), network.share)
+        path = folder_of(task, name, 0).with_name("config.cfg")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        config.to_disk(path)
         for seed in numbers:
-            train(config_path, folder_of(project, task, name, seed), overrides_for(seed, more), gpu_id)
+            # [system] seed is set too, because spaCy saves it and other parts may read it
+            train(path, folder_of(task, name, seed), {**more, "system.seed": seed, "training.seed": seed}, gpu_id)
 
 
 if __name__ == "__main__":

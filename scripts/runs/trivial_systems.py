@@ -1,8 +1,6 @@
 """Score a system that learns nothing, or next to nothing, on a task's test part: what any network has to beat.
 
-Writes results/TASK/trivial.json.
-
-    python -m scripts.runs.trivial_systems roles
+python -m scripts.runs.trivial_systems roles
 """
 
 from __future__ import annotations
@@ -10,51 +8,33 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Corpus, Example
 
-from spacy_elmo.errors import CommandError
 from spacy_elmo.tasks.answers.questions import ANSWER, CONTEXT, QUESTION
 from spacy_elmo.tasks.answers.scorer import normalise, score_answers
-from spacy_elmo.tasks.coreference.annotations import annotate
+from spacy_elmo.tasks.coreference.annotations import annotate as annotate_coreference
 from spacy_elmo.tasks.coreference.scorer import score_coreference
 from spacy_elmo.tasks.entailment.scorer import score_entailment
 from spacy_elmo.tasks.roles.annotations import PREDICATES, VERB, predicates_of
 from spacy_elmo.tasks.roles.annotations import annotate as annotate_roles
 from spacy_elmo.tasks.roles.scorer import score_roles
 
-from ..shared.command import run_command
-from ..shared.measurement import write_record
-from ..shared.messages import Messages
-from .evaluate_runs import numbers_in, require_measures
-from .experiments import Task, trivial_of
-from .train_runs import task_of
+from ..shared import run_command
+from .evaluate_runs import numbers_in
+from .experiments import keep_result, task_of
 
 _PRONOUN = re.compile(
     "i|me|my|mine|myself|you|your|yours|yourself|he|him|his|himself|she|her|hers|herself|it|its|itself|"
     "we|us|our|ours|ourselves|they|them|their|theirs|themselves"
 )
-Solve = Callable[[Doc, Doc], None]
-Score = Callable[[Iterable[Example]], dict[str, Any]]
 
 
-class TrivialSystem(NamedTuple):
-    """A system, and how it is scored.
-
-    what: it does, in a few words.
-    prepare: function from the docs of the training part to one that annotates a doc. The latter has a second argument,
-        the annotated doc, of which it reads only what a component is given: predicates, question and context.
-    score: function from examples to scores.
-    """
-
-    what: str
-    prepare: Callable[[Iterable[Doc]], Solve]
-    score: Score
+# each annotates a doc; of the annotated one they read what a component is given: predicates, question and context
 
 
 def solve_roles(doc: Doc, given: Doc) -> None:
@@ -83,24 +63,7 @@ def solve_coreference(doc: Doc, given: Doc) -> None:
             clusters.setdefault(doc[place].lower_, []).append((place, place + 1))
         elif name and start is None and not first:
             start = place
-    annotate(doc, clusters.values())
-
-
-def majority_class(docs: Iterable[Doc]) -> Solve:
-    """The most frequent class of the training part."""
-    counts = Counter(label for doc in docs for label, value in doc.cats.items() if value == 1.0)
-    best = max(counts, key=lambda label: (counts[label], label))
-
-    def solve(doc: Doc, given: Doc) -> None:
-        doc.cats = {label: float(label == best) for label in counts}
-
-    return solve
-
-
-def score_classes(examples: Iterable[Example]) -> dict[str, Any]:
-    """Return the scores of entailment; the classes are those of the docs."""
-    listed = list(examples)
-    return score_entailment(listed, labels=sorted({label for example in listed for label in example.predicted.cats}))
+    annotate_coreference(doc, clusters.values())
 
 
 def solve_answers(doc: Doc, given: Doc) -> None:
@@ -113,65 +76,62 @@ def solve_answers(doc: Doc, given: Doc) -> None:
         if doc[place].text in {".", "!", "?"} or place == context.end - 1:
             sentences.append(doc[start : place + 1])
             start = place + 1
-    shared = [len(asked & set(normalise(sentence.text).split())) for sentence in sentences]
-    doc.spans[ANSWER] = [sentences[shared.index(max(shared))]] if sentences else []
+    best = max(sentences, key=lambda sentence: len(asked & set(normalise(sentence.text).split())), default=None)
+    doc.spans[ANSWER] = [] if best is None else [best]
+
+
+def class_counts() -> Counter[str]:
+    """Return how often each class of entailment is in the training part."""
+    docs = (example.reference for example in Corpus("corpus/entailment/train.spacy")(spacy.blank("en")))
+    return Counter(label for doc in docs for label, value in doc.cats.items() if value == 1.0)
 
 
 SYSTEMS = {
-    "roles": TrivialSystem(
+    "roles": (
         "the word before the predicate is ARG0, all words after it but the last are ARG1",
-        lambda docs: solve_roles,
+        solve_roles,
         score_roles,
     ),
-    "coreference": TrivialSystem(
-        "pronouns and names are mentions, the same words corefer",
-        lambda docs: solve_coreference,
-        score_coreference,
-    ),
-    "entailment": TrivialSystem("the most frequent class of the training part", majority_class, score_classes),
-    "answers": TrivialSystem(
-        "the sentence that shares most words with the question", lambda docs: solve_answers, score_answers
-    ),
+    "coreference": ("pronouns and names are mentions, the same words corefer", solve_coreference, score_coreference),
+    "answers": ("the sentence that shares most words with the question", solve_answers, score_answers),
 }
 
 
-def scores_of(system: TrivialSystem, task: Task, train: Path) -> dict[str, dict[str, float]]:
-    """Return the scores on each of the task's test files. train: its training part.
+def scored(task: str, corpus: str) -> tuple[str, dict[str, Any]]:
+    """Return what the system of a task does, and its scores on a file of docs."""
 
-    Raises CommandError if a file has no docs.
-    """
-    nlp = spacy.blank("en")
-    for corpus in (train, *map(Path, task.tests.values())):
-        if not corpus.is_file():
-            raise CommandError(Messages.CORPUS_MISSING.format(path=corpus))
-    known = [example.reference for example in Corpus(train)(nlp)]
-    if not known:
-        raise CommandError(Messages.NO_DOCS.format(path=train))
-    solve = system.prepare(known)
-    scores = {}
-    for name, path in task.tests.items():
-        examples = [Example(_solved(solve, example.reference), example.reference) for example in Corpus(path)(nlp)]
-        if not examples:
-            raise CommandError(Messages.NO_DOCS.format(path=path))
-        scores[name] = require_measures(task, numbers_in(system.score(examples)), Path(path))
-    return scores
+    def examples(solve: Any) -> Iterable[Example]:
+        for example in Corpus(corpus)(spacy.blank("en")):
+            known = example.reference
+            spaces = [bool(token.whitespace_) for token in known]
+            doc = Doc(known.vocab, words=[token.text for token in known], spaces=spaces)
+            solve(doc, known)
+            yield Example(doc, known)
 
+    if task == "entailment":
+        counts = class_counts()
+        best = max(counts, key=lambda label: (counts[label], label))
 
-def _solved(solve: Solve, reference: Doc) -> Doc:
-    words, spaces = [token.text for token in reference], [bool(token.whitespace_) for token in reference]
-    doc = Doc(reference.vocab, words=words, spaces=spaces)
-    solve(doc, reference)
-    return doc
+        def solve(doc: Doc, given: Doc) -> None:
+            doc.cats = {label: float(label == best) for label in counts}
+
+        scores = score_entailment(list(examples(solve)), labels=sorted(counts))
+        return "the most frequent class of the training part", scores
+    what, system, score = SYSTEMS[task]
+    return what, score(list(examples(system)))
 
 
 def main(task: str) -> None:
-    """Write results/TASK/trivial.json for TASK."""
-    if task not in SYSTEMS:
-        raise CommandError(Messages.TASK.format(got=task, expected=", ".join(SYSTEMS)))
-    system, target = SYSTEMS[task], trivial_of(Path(), task)
-    result = {"what": system.what, "tests": scores_of(system, task_of(task), Path(f"corpus/{task}/train.spacy"))}
-    write_record(target, result)
-    print(f"{target}: {json.dumps(result)}")
+    """Put "trivial" into results/TASK.json; nothing for a task without such a system."""
+    if task not in (*SYSTEMS, "entailment"):
+        print(f"{task}: no trivial system")
+        return
+    chosen, what, tests = task_of(task), "", {}
+    for name, path in chosen.tests.items():
+        what, scores = scored(task, path)
+        tests[name] = numbers_in(scores, chosen, path)
+    keep_result(task, "trivial", {"what": what, "tests": tests})
+    print(json.dumps(tests))
 
 
 if __name__ == "__main__":

@@ -1,1 +1,0 @@
-"""What each layer of the embedded biLM knows: probes, senses and neighbours."""

@@ -1,0 +1,90 @@
+"""What `python -m spacy project run all` does beside spaCy's commands: with ELMo and without it on your own data.
+
+python -m scripts.runs.own_data convert FILE corpus/own/train.spacy
+python -m scripts.runs.own_data baseline elmo.cfg baseline.cfg    # the same networks without ELMo
+python -m scripts.runs.own_data compare baseline.json elmo.json --model elmo/model-best
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from spacy.util import load_config
+
+APP = typer.Typer(add_completion=False, help=__doc__, pretty_exceptions_enable=False)
+
+
+@APP.command()
+def convert(file: Path, output: Path) -> None:
+    """Write FILE as a .spacy file: .conllu, .iob, .conll and .json by `spacy convert`, a .spacy file as it is."""
+    if not file.is_file():
+        raise SystemExit(f"✘ {file}: no such file. Expected your data: name it with --vars.train FILE --vars.dev FILE.")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        made = file
+        if file.suffix != ".spacy":
+            command = [sys.executable, "-m", "spacy", "convert", str(file), folder]
+            if subprocess.run(command, check=False).returncode:
+                raise SystemExit(f"✘ {file}: not converted. Expected .conllu, .iob, .conll, .json or .spacy.")
+            (made,) = Path(folder).iterdir()
+        shutil.copyfile(made, output)
+
+
+@APP.command()
+def baseline(config: Path, output: Path) -> None:
+    """Write CONFIG without ELMo: each network keeps its embedding and its encoder, and listens to no elmo pipe."""
+    made = load_config(config)
+    made["nlp"]["pipeline"].remove("elmo")
+    del made["components"]["elmo"]
+    for section in sections(made):
+        if section.get("@architectures") == "spacy-elmo.ElmoTok2Vec.v1":
+            parts = {name: section[name] for name in ("embed", "encode")}
+            section.clear()
+            section.update({"@architectures": "spacy.Tok2Vec.v2", **parts})
+    made.to_disk(output)
+
+
+def sections(tree: Mapping[Any, Any]) -> Iterator[dict[str, Any]]:
+    """Yield all sections of a config, also those within others."""
+    for value in list(tree.values()):
+        if isinstance(value, dict):
+            yield value
+            yield from sections(value)
+
+
+@APP.command()
+def compare(
+    without: Path,
+    elmo: Path,
+    model: Annotated[Path | None, typer.Option(help="Trained with ELMo: the scores become its description")] = None,
+) -> None:
+    """Print what `spacy evaluate` measured of two pipelines, and how much ELMo brings."""
+    both = [json.loads(path.read_text(encoding="utf-8")) for path in (without, elmo)]
+    print(f"{'':24}{'x alone':>10}{'[x; ELMo]':>12}{'difference':>12}{'error cut':>12}")
+    shown = []
+    for name, base in both[0].items():
+        score = both[1].get(name)
+        if not isinstance(base, float) or not isinstance(score, float) or name.startswith("token_") or name == "speed":
+            continue
+        cut = f"{100 * (score - base) / (1 - base):.1f} %" if base < 1 else ""
+        print(f"{name:24}{100 * base:10.2f}{100 * score:12.2f}{100 * (score - base):+12.2f}{cut:>12}")
+        shown.append(f"{name} {100 * score:.1f} ({100 * base:.1f} without ELMo)")
+    print(f"{'words per second':24}{both[0]['speed']:10,.0f}{both[1]['speed']:12,.0f}")
+    print("One run of each: another seed changes the scores too. Train with another one by --vars.seed 1.")
+    if model is not None:
+        meta_path = model / "meta.json"
+        meta = json.loads(meta_path.read_text(encoding="utf-8"))
+        meta["description"] = f"Trained on ELMo. On the development part: {', '.join(shown)}."
+        meta_path.write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    APP()

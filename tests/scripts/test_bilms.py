@@ -1,0 +1,180 @@
+"""What is measured of biLMs, and those that the experiments compare with: on small ones, by independent commands."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import run
+from embedded_case import TEXT, model_of
+from run_cases import row
+from spacy.tokens import Doc, DocBin
+from spacy.training.initialize import init_tok2vec
+from spacy.util import load_config, load_model_from_config
+from spacy.vocab import Vocab
+
+from scripts.bilms import inside, measure_bilms, record_run
+from scripts.embeddings import train_embedding, tune_bilm
+from scripts.runs.experiments import read_results
+from scripts.runs.train_runs import pretraining_config
+from spacy_elmo import ElmoEmbedder
+from spacy_elmo.errors import CommandError
+from spacy_elmo.formats import read_options, read_weights
+from spacy_elmo.pretraining.metrics import append_row
+
+ROOT = Path(__file__).parents[2]
+SMALL = "--bilm.lstm.dim 16 --bilm.lstm.projection_dim 8 --bilm.char_cnn.filters [[1,4],[2,8]] --vocabulary.size 20"
+RUN = "--training.streams 4 --training.steps 5 --training.softmax.kind full --training.schedule.warmup_steps 2"
+# by default so small a text is scored after each update, which takes most of the time
+TUNING = "--training.epochs 5 --training.streams 2 --training.steps 5 --evaluation.every 40"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("it rains in the valley\nthe old town sleeps until noon\n" * 50, encoding="utf-8")
+    return tmp_path
+
+
+def write_docs(path: str, *sentences: str) -> str:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    DocBin(docs=[Doc(Vocab(), words=sentence.split()) for sentence in sentences]).to_disk(path)
+    return path
+
+
+def test_what_fewer_bits_cost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copies are those of `elmo pack`, and change more with fewer bits."""
+    model_of().save(folder / "files")
+    Path("held.txt").write_text(TEXT, encoding="utf8")
+    for name, value in {"SENTENCES": 3, "EMBEDDED": 2, "tag_accuracies": lambda model: [0.5]}.items():
+        monkeypatch.setattr(measure_bilms, name, value)
+    measure_bilms.main(["files"], Path("held.txt"), bits=True)
+    copies = read_results("bilms")["bits"]["result"]["copies"]
+    assert [one["setting"] for one in copies] == ["--mantissa-bits 10", *(f"--bits {bits}" for bits in (8, 6, 5, 4))]
+    run("elmo", "pack", "files", "packed", "--bits", "6")
+    sizes = {name: Path("packed", name).stat().st_size for name in ("weights.hdf5", "softmax.hdf5")}
+    assert copies[2]["bytes"] == sizes
+    printed = json.loads(run("elmo", "evaluate", "packed", "held.txt", "--json"))
+    assert copies[2]["perplexity"] == pytest.approx(printed["zero_state"]["mean"], rel=1e-6)
+    words = [line.split() for line in TEXT.splitlines()[:2]]
+    both = [[ElmoEmbedder(one).embed_sentence(sentence) for sentence in words] for one in ("files", "packed")]
+    before, after = (np.concatenate(layers, axis=1) for layers in both)
+    norms = [np.linalg.norm(layers, axis=(1, 2)) for layers in (after - before, before)]
+    assert copies[2]["layer_changes"] == pytest.approx(list(norms[0] / norms[1]), rel=1e-4)
+    for layer in range(3):
+        changes = [one["layer_changes"][layer] for one in copies]
+        assert 0 < changes[0] < changes[1] < changes[2] < min(changes[3:])
+    with pytest.raises(CommandError, match=r"held\.txt: 3 sentences, 0 lines .* Expected 4 sentences or more"):
+        measure_bilms.read_text(Path("held.txt"), 4)
+
+
+def test_perplexities(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model_of().save(folder / "files")
+    Path("held.txt").write_text(TEXT, encoding="utf8")
+    for path in (measure_bilms.NEWSWIRE, measure_bilms.TWEETS):
+        write_docs(str(path), *TEXT.splitlines())
+    monkeypatch.setattr(measure_bilms, "NOVELS", 2)
+    monkeypatch.setattr(measure_bilms, "tag_accuracies", lambda model: [0.5])
+    measure_bilms.main(["files"], Path("held.txt"), Path("held.txt"))
+    found = read_results("bilms")["files"]["result"]["perplexities"]
+    printed = json.loads(run("elmo", "evaluate", "files", "held.txt", "--json"))["zero_state"]
+    assert found["wikipedia"]["perplexity"] == pytest.approx(printed["mean"], rel=1e-6)
+    assert found["wikipedia"] == found["tweets"]
+    assert found["novels"]["sentences"] == 2
+
+
+def test_neighbours_in_a_small_corpus(folder: Path) -> None:
+    sentences = ("They sat on the bank .", "The bank lent us money .", "Banks lend money .")
+    paths = [Path(write_docs("0.spacy", *sentences[:2])), Path(write_docs("1.spacy", sentences[2]))]
+    words = Path("words.tsv")
+    words.write_text(f"word\ta\tb\tc\td\nbank\triver\t{sentences[0]}\tmoney\tThe bank lent me money .\n")
+    embedder = ElmoEmbedder("en_mini")
+    result = inside.neighbours(words, paths, embedder)
+    assert (result["layer"], result["tokens"], result["sentences"]) == (2, 16, 3)
+    [word] = result["words"]
+    # layer 0 of all other words, by the cosine
+    types = dict.fromkeys(" ".join(sentences).split())
+    vectors = {one: embedder.embed_sentence([one])[0, 0] for one in types}
+    units = {one: vector / (vector @ vector) ** 0.5 for one, vector in vectors.items()}
+    cosines = {one: float(units[one] @ units["bank"]) for one in types if one != "bank"}
+    assert [one["word"] for one in word["static"]] == sorted(cosines, key=lambda one: -cosines[one])[:5]
+    river, money = word["senses"]
+    assert len(river["neighbours"]) == len(money["neighbours"]) == 3  # one of each sentence
+    first = money["neighbours"][0]
+    assert (first["number"], first["before"], first["word"], first["after"]) == (2, ["The"], "bank", ["lent", "us"])
+    with pytest.raises(CommandError, match="the question is 'x'"):
+        inside.main(["x"])
+
+
+def test_a_record_of_pretraining(folder: Path) -> None:
+    facts = {"bilm": "en_mini", "title": "run 9", "text": "a text", "command": "python -m x", "machine": "a processor"}
+    for step in (10, 240):
+        append_row(folder / "metrics.jsonl", row(step, 200 - step / 3))
+    config = '[paths]\ntrain = "/home/text.txt"\ninit = "en_mini"\n\n[training]\naverage_share = 0.005\n'
+    (folder / "config.cfg").write_text(config)
+    with pytest.raises(CommandError, match=r"began from another biLM.* Expected --before"):
+        record_run.main(folder, "en_mini_9", **facts)
+    record_run.main(folder, "en_mini_9", **facts, before=7)
+    assert read_results("pretraining")["en_mini_9"] == facts | {
+        "tokens_before": 7,
+        "averaged": True,
+        "minutes": 2.0,  # 240 steps of half a second
+        "evaluations": [[10 * 5_120, 196.67], [240 * 5_120, 120.0]],
+        "settings": {"training": {"average_share": 0.005}},
+    }
+    with pytest.raises(CommandError, match="Expected a new name"):
+        record_run.main(folder, "en_mini_9", **facts, before=7)
+
+
+def test_random_weights(folder: Path) -> None:
+    train_embedding.main("random")
+    options = read_options("assets/random_bilm/options.json")
+    files = (Path("assets/random_bilm/weights.hdf5"), ROOT / "spacy_elmo/bilms/en_mini/weights.hdf5")
+    random, embedded = ({name: one.shape for name, one in read_weights(path, options).items()} for path in files)
+    assert random == embedded
+    with pytest.raises(CommandError, match=r"got .floret. and .none.\. Expected one of"):
+        train_embedding.main("floret", Path("none"))
+
+
+@pytest.mark.slow
+def test_spacy_pretrain(folder: Path) -> None:
+    """The network begins with the weights."""
+    Path("made").mkdir()
+    rows = "[50, 10, 25, 25]"
+    small = ("--components.tok2vec.model.embed.rows", rows, "--pretraining.max_epochs", "2")
+    assert train_embedding.spacy_pretrain(Path("text.txt"), Path("made"), 5, small) == 2 * 50 * 11
+    config = pretraining_config(load_config("configs/ner.cfg"))
+    config["components"]["tok2vec"]["model"]["embed"]["rows"] = json.loads(rows)
+    nlp = load_model_from_config(config)
+    model = nlp.get_pipe("tok2vec").model  # type: ignore[attr-defined]
+    docs = [nlp.make_doc("It rains in the old town .")]
+    model.initialize(X=docs)
+    (before,) = model.predict(docs)
+    init_tok2vec(nlp, config["pretraining"], {"init_tok2vec": "made/model-last.bin"})
+    (after,) = model.predict(docs)
+    assert np.isfinite(after).all()
+    assert np.abs(after - before).max() > 0.01
+
+
+@pytest.mark.slow
+def test_a_short_bilm_that_is_tuned(folder: Path) -> None:
+    """It learns the text, and its files are official."""
+    Path("made").mkdir()
+    assert train_embedding.train_short_bilm(Path("text.txt"), Path("made"), 200, (*SMALL.split(), *RUN.split())) >= 200
+    assert sorted(path.name for path in Path("made").iterdir()) == ["options.json", "weights.hdf5"]
+    run("elmo", "pretrain", "configs/pretrain.cfg", "run", "--paths.train", "text.txt", *SMALL.split(),
+        "--training.total_tokens", "200", "--paths.heldout", "null", *RUN.split())  # fmt: skip
+    train = write_docs("train.spacy", *["the town sleeps in the old valley"] * 40)
+    dev = write_docs("dev.spacy", *["the valley sleeps in the old town"] * 4)
+    measured = tune_bilm.tune(train, dev, Path("tuned"), "run/model-last", TUNING.split())
+    assert read_weights("tuned/weights.hdf5", read_options("tuned/options.json"))
+    assert measured["after"]["mean"] < measured["before"]["mean"] / 1.2
+    assert measured["before"] == json.loads(run("elmo", "evaluate", "run/model-last", dev, "--json"))["zero_state"]
+    assert measured["tokens"] > 5 * 40 * 7
+
+
+def test_the_ambiguous_words_stand_in_both_sentences() -> None:
+    rows = [line.split("\t") for line in inside.WORDS.read_text(encoding="utf-8").splitlines()[1:]]
+    assert len({row[0] for row in rows}) == 10
+    assert all(sentence.split().count(word) == 1 for word, *both in rows for sentence in both[1::2])

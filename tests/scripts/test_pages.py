@@ -1,0 +1,91 @@
+"""The pages that scripts write are those of results/, and their figures agree with sums by hand."""
+
+import math
+from pathlib import Path
+from statistics import mean, variance
+
+import pytest
+
+from scripts.pages.figures import apart, error_cut, spread, table
+from scripts.pages.results_page import Runs, main, mixes_line, pace_of, summary_lines
+from scripts.pages.scale_tables import hours, tables
+from scripts.runs.experiments import TASKS, read_results
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_committed_page_is_that_of_the_results(tmp_path: Path) -> None:
+    main(ROOT, tmp_path / "results.md", "0 1 2")
+    made = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert made == (ROOT / "docs/results.md").read_text(encoding="utf-8"), "python -m scripts.pages.results_page"
+    for plot in tmp_path.glob("*.png"):
+        assert plot.stat().st_size > 10_000
+        assert (ROOT / "docs" / plot.name).is_file()
+
+
+def test_one_seed(tmp_path: Path) -> None:
+    main(ROOT, tmp_path / "results.md", "0")
+    made = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert "| x alone | 65.33 | 69.93 | 61.29 |  | 1 |" in made
+    assert "Too few runs to tell: " in made
+
+
+def test_figures_of_a_task_by_hand() -> None:
+    def run(score: float, curve: list[tuple[int, float]], gamma: float) -> dict[str, object]:
+        mix = {"component": "ner", "place": "input", "weights": [gamma / 4, 1 - gamma / 4], "gamma": gamma}
+        return {"tests": {"test": {"ents_f": score}}, "curve": curve, "mixes": [mix]}
+
+    records = {
+        "baseline/seed-0": run(0.6, [(0, 0.0), (100, 0.5), (200, 0.4)], 1.0),
+        "elmo/seed-0": run(0.7, [(0, 0.0), (50, 0.4), (75, 0.6)], 1.0),
+        "elmo/seed-1": run(0.8, [], 2.0),
+    }
+    runs = Runs(TASKS[0], records, (0, 1))
+    assert runs.cut() == pytest.approx(0.375)  # 40 % of errors become 25 %
+    assert pace_of(runs) == (100, 75, 100, "1 of 1")
+    assert mixes_line(runs) == "Mixes: ner, input: 0.375, 0.625; gamma 1.500."
+    first, pace = summary_lines([runs], [])
+    assert first.startswith("ELMo removes 38 % of the errors on average, from 38 % (Entities, Broad Twitter).")
+    assert "in 75 % to 75 % of its updates" in pace
+
+
+@pytest.mark.parametrize(("difference", "found"), [(0.022, False), (0.023, True)])
+def test_apart(difference: float, found: bool) -> None:
+    """Deviations of 1 and three runs each: means must differ by 2.78 * sqrt(2 / 3), which is 2.27."""
+    one = [0.59, 0.60, 0.61]
+    assert apart(one, [value + difference for value in one]) is found
+    assert apart(one, [0.7]) is None
+
+
+def test_apart_of_unequal_numbers() -> None:
+    """The pooled variance weighs each network by its degrees of freedom: 3 runs and 2. Student's t is 3.18."""
+    one, other = [0.50, 0.60, 0.70], [0.80, 0.81]
+    pooled = (2 * variance(one) + variance(other)) / 3
+    to_least = mean(one) + 3.18 * math.sqrt(pooled * (1 / 3 + 1 / 2)) - mean(other)
+    assert apart(one, [value + to_least + 1e-6 for value in other]) is True
+    assert apart(one, [value + to_least - 1e-6 for value in other]) is False
+
+
+def test_means_and_cuts() -> None:
+    assert spread([0.60, 0.62, 0.64], with_range=True) == "62.00 ± 2.00 (60.00 to 64.00)"
+    assert (spread([0.5]), spread([])) == ("50.00", "")
+    assert error_cut([0.62], [0.71]) == pytest.approx(1 - 29 / 38)
+    assert error_cut([1.0], [1.0]) is error_cut([], [0.5]) is None
+    with pytest.raises(ValueError, match="a row of 1 cells"):
+        table(["a", "b"], [["c"]])
+
+
+def test_every_run_is_of_a_network_of_its_task() -> None:
+    for task in TASKS:
+        networks = {name.partition("/")[0] for name in read_results(task.name, ROOT)}
+        assert networks <= {*task.networks, "trivial", "read"}
+
+
+def test_the_page_on_scale_has_the_tables() -> None:
+    page = (ROOT / "docs/scale.md").read_text(encoding="utf8")
+    for one in tables():
+        assert one in page, "make the tables again: python -m scripts.pages.scale_tables"
+    rate = 1 / (2 / 21_429 + 10e-6)  # of a core
+    assert hours(1e9, 10, "en_mini", "float32", 1038) == (pytest.approx(1e9 / (160 * rate) / 3600), "cores")
+    assert hours(1e12, 1000, "en_mini", "float32", 1000) == (pytest.approx(1e12 / 1e7 / 3600), "shared storage")
+    assert hours(1e9, 1, "en_mini", "bfloat16", 5000) == (pytest.approx(1e9 / 1e5 / 3600), "disk")

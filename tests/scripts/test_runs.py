@@ -1,0 +1,209 @@
+"""Configs of the networks, systems that learn nothing, paragraphs that were read, and a user's own data."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+from spacy.util import load_config, load_model_from_config
+from spacy.vocab import Vocab
+
+from scripts.runs import evaluate_runs, own_data, train_runs
+from scripts.runs.experiments import (
+    ABLATIONS,
+    CHANGES,
+    TASKS,
+    keep_result,
+    networks_of,
+    read_results,
+    seeds_of,
+    task_of,
+)
+from scripts.runs.read_paragraphs import read_ones
+from scripts.runs.train_runs import bilm_mark, bilm_of, fingerprint, network_config, write_share
+from scripts.runs.trivial_systems import main as trivial
+from spacy_elmo.cli import app
+from spacy_elmo.errors import CommandError
+from spacy_elmo.tasks.answers import make_question
+from spacy_elmo.tasks.coreference.annotations import annotate
+
+ROOT = Path(__file__).parents[2]
+VOCAB = Vocab()
+Scores = Callable[..., dict[str, float]]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project with the configs."""
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("task", [*TASKS, *ABLATIONS], ids=lambda task: task.name)
+def test_networks_differ_in_what_they_are_named_for(project: Path, task: train_runs.Task) -> None:
+    """Each config differs from the others of its task, and spaCy accepts it."""
+    networks = {name: one for name, one in task.networks.items() if name != "pretrained" or task.config == "ner"}
+    configs = {name: network_config(task, network).to_str() for name, network in networks.items()}
+    assert len(set(configs.values())) == len(configs)
+    for name in {*networks} & {"elmo", "token_norm", "both", "output", "unfrozen", "carried", "pretrained"}:
+        load_model_from_config(network_config(task, networks[name]), validate=True)
+
+
+def test_changes(project: Path) -> None:
+    newswire, ewt, _ = ABLATIONS
+    config = network_config(newswire, CHANGES["output"])
+    tok2vec = config["components"]["ner"]["model"]["tok2vec"]
+    assert (tok2vec["elmo"], tok2vec["output_elmo"]["source"]["upstream"]) == (None, "elmo")
+    assert config["training"]["max_steps"] == 2000
+    config = network_config(ewt, ewt.networks["elmo_3"])
+    assert config["paths"]["train"].endswith("train-3.spacy")
+    assert bilm_of(config) == bilm_mark()
+    assert bilm_of(network_config(TASKS[0], TASKS[0].networks["midi"])) == ""
+    tuned = network_config(TASKS[0], TASKS[0].networks["tuned"])
+    assert tuned["components"]["elmo"]["model"]["weight_file"] == "assets/tuned/ner/weights.hdf5"
+    with pytest.raises(CommandError, match=r"there is no setting training\.sped"):
+        network_config(TASKS[0]._replace(settings={"training.sped": 1}), TASKS[0].networks["elmo"])
+
+
+def test_a_fingerprint_tells_settings_and_files(project: Path) -> None:
+    config = network_config(TASKS[0], TASKS[0].networks["baseline"])
+    (project / "corpus/ner").mkdir(parents=True)
+    (project / "corpus/ner/train.spacy").write_bytes(b"a")
+    marks = [fingerprint(config)]
+    (project / "corpus/ner/train.spacy").write_bytes(b"b")
+    marks += [fingerprint(config), fingerprint(network_config(TASKS[0], TASKS[0].networks["elmo"]))]
+    assert len(set(marks)) == 3
+
+
+def test_a_larger_share_contains_a_smaller_one(project: Path) -> None:
+    DocBin(docs=[Doc(VOCAB, words=[str(number)]) for number in range(50)]).to_disk("train.spacy")
+    parts = []
+    for share in (1, 10, 30):
+        write_share(Path("train.spacy"), Path("share.spacy"), share)
+        parts.append([doc.text.strip() for doc in DocBin().from_disk("share.spacy").get_docs(VOCAB)])
+    assert [len(part) for part in parts] == [1, 5, 15]
+    assert {*parts[0]} < {*parts[1]} < {*parts[2]}
+    assert parts[2] == sorted(parts[2], key=int)
+
+
+def test_what_is_asked_for() -> None:
+    assert seeds_of("0 7") == [0, 7]
+    assert networks_of("all", ABLATIONS[2]) == ["elmo", "carried"]
+    for call in (lambda: seeds_of("0 0"), lambda: seeds_of("a"), lambda: seeds_of("")):
+        with pytest.raises(CommandError, match="Expected different whole numbers"):
+            call()
+    with pytest.raises(CommandError, match="--networks is 'x'"):
+        networks_of("x", TASKS[0])
+    with pytest.raises(CommandError, match=r"the task is 'x'\. Expected one of ner, "):
+        task_of("x")
+
+
+def test_records_are_kept(project: Path) -> None:
+    keep_result("ner", "b", {"score": 0.1})
+    keep_result("ner", "a", {"text": "é"})
+    keep_result("ner", "b", {"score": 1 / 3})
+    assert read_results("ner") == {"a": {"text": "é"}, "b": {"score": 1 / 3}}
+    assert len(Path("results/ner.json").read_text(encoding="utf-8").splitlines()) == 4
+    with pytest.raises(CommandError, match="no trained run in it"):
+        evaluate_runs.main("ner")
+
+
+@pytest.fixture
+def scores(project: Path) -> Scores:
+    """Scores of a trivial system on docs, which are its training part as well."""
+
+    def run(task: str, *docs: Doc) -> dict[str, float]:
+        Path("corpus", task).mkdir(parents=True)
+        for part in ("train", "test", "sick_test"):
+            DocBin(store_user_data=True, docs=docs).to_disk(Path("corpus", task, f"{part}.spacy"))
+        trivial(task)
+        found: dict[str, float] = read_results(task)["trivial"]["tests"]["test"]
+        return found
+
+    return run
+
+
+def test_trivial_roles(scores: Scores) -> None:
+    doc = Doc(VOCAB, words=["Yesterday", "Mary", "gave", "John", "books", "."])
+    doc.spans["predicates"] = [doc[2:3]]
+    parts = ((0, 1, "ARGM-TMP"), (1, 2, "ARG0"), (2, 3, "V"), (3, 4, "ARG2"), (4, 5, "ARG1"))
+    doc.spans["roles:2"] = [Span(doc, start, end, label) for start, end, label in parts]
+    got = scores("roles", doc)
+    assert (got["roles_p"], got["roles_r"]) == (0.5, 0.25)  # of ARG0 and ARG1, ARG0 is right; four are to be found
+
+
+def test_trivial_coreference(scores: Scores) -> None:
+    text = "When Anna Lee met Bob , she saw Anna Lee . Then He left"
+    doc = Doc(VOCAB, words=text.split())
+    annotate(doc, [[(1, 3), (6, 7), (8, 10)], [(4, 5), (12, 13)]])
+    got = scores("coreference", doc)
+    assert got["coref_mentions_f"] == 1.0  # "When" and "Then" begin sentences
+    assert (got["coref_muc_p"], got["coref_muc_r"]) == (1.0, 1 / 3)  # one link of three, the one of the same words
+
+
+def test_trivial_entailment(scores: Scores) -> None:
+    docs = [Doc(VOCAB, words=["a"]) for _ in range(4)]
+    for doc, label in zip(docs, "xyyy"):
+        doc.cats = {name: float(name == label) for name in "xy"}
+    assert scores("entailment", *docs)["cats_acc"] == 0.75
+
+
+def test_trivial_answers(scores: Scores) -> None:
+    text = "Rex barks. Anna lives in Bonn. Anna sings."
+    asked = "Where does Anna live, in what town of lives?"
+    doc = make_question(spacy.blank("en"), asked, text, [(text.index("Bonn"), "Bonn")])
+    got = scores("answers", doc)
+    assert (got["answers_em"], got["answers_f1"]) == (0.0, 2 * 1 / (4 + 1))  # "anna lives in bonn" and "bonn"
+
+
+def test_what_was_read(tmp_path: Path) -> None:
+    """However a text was split into words; a tenth of the runs of eight words is enough."""
+    read = "The cat, which nobody knew, sat on the old mat for a long time. It slept."
+    new = "A dog ran through the wide park on every morning of that week. It barked."
+    text, other = tmp_path / "text.txt", tmp_path / "other.txt"
+    text.write_text("It rained .\nThe cat , which nobody knew , sat on the old mat for a long time .\n")
+    assert read_ones([read, new, "Too short."], [text]) == {read}
+    other.write_text("a dog ran through the wide park on a sunday\n", encoding="utf8")  # 1 of its 7 fragments
+    assert read_ones([read, new], [text, other]) == {read, new}
+
+
+@pytest.mark.parametrize("pipeline", ["ner", "tagger,parser", "textcat", "semantic_roles", "answers"])
+def test_the_same_networks_without_elmo(pipeline: str, tmp_path: Path) -> None:
+    elmo, alone = tmp_path / "elmo.cfg", tmp_path / "baseline.cfg"
+    app(["init-config", str(elmo), "--pipeline", pipeline], standalone_mode=False)
+    own_data.baseline(elmo, alone)
+    config, given = load_config(alone), load_config(elmo)
+    nlp = load_model_from_config(config, validate=True)
+    assert nlp.pipe_names == pipeline.split(",")
+    for name in nlp.pipe_names:
+        with_elmo, without = (one["components"][name]["model"]["tok2vec"] for one in (given, config))
+        parts = {name: with_elmo[name] for name in ("embed", "encode")}
+        assert without == {"@architectures": "spacy.Tok2Vec.v2", **parts}
+    assert config["training"] == given["training"]
+
+
+def test_what_elmo_brings_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = tmp_path / "a.json", tmp_path / "b.json"
+    for path, score in zip(both, (0.6, 0.7)):
+        path.write_text(json.dumps({"token_acc": 1.0, "ents_f": score, "ents_per_type": {}, "speed": 1000.0}))
+    (tmp_path / "meta.json").write_text("{}")
+    own_data.compare(*both, tmp_path)
+    assert "ents_f 60.00 70.00 +10.00 25.0 % words" in " ".join(capsys.readouterr().out.split())
+    assert "ents_f 70.0 (60.0 without ELMo)" in json.loads((tmp_path / "meta.json").read_text())["description"]
+
+
+def test_own_files(tmp_path: Path) -> None:
+    rows = [f"{number}\tword\tword\tNOUN\tNN\t_\t0\troot\t_\t_\n\n" for number in (1, 1)]
+    (tmp_path / "a.conllu").write_text("".join(rows))
+    (tmp_path / "b.conll").write_text("Bonn B-LOC\nrocks O\n\n")
+    own_data.convert(tmp_path / "a.conllu", tmp_path / "own" / "a.spacy")
+    own_data.convert(tmp_path / "own" / "a.spacy", tmp_path / "copy.spacy")
+    assert len(DocBin().from_disk(tmp_path / "copy.spacy")) == 2
+    own_data.convert(tmp_path / "b.conll", tmp_path / "b.spacy")
+    (doc,) = DocBin().from_disk(tmp_path / "b.spacy").get_docs(VOCAB)
+    assert [(ent.text, ent.label_) for ent in doc.ents] == [("Bonn", "LOC")]
+    with pytest.raises(SystemExit, match=r"no such file. Expected your data: name it with --vars\.train"):
+        own_data.convert(Path(""), tmp_path / "none.spacy")
