@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
 
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
@@ -117,6 +118,13 @@ def shown(value: object) -> str:
         return _REPR.repr(value)
     except ValueError:  # an integer with more digits than Python converts
         return f"<{type(value).__name__}>"
+
+
+def listed(items: Sequence[object], separator: str = ", ") -> str:
+    """Return the first ten items as text, and how many more there are."""
+    more = len(items) - 10
+    text = separator.join(map(str, items[:10]))
+    return f"{text} and {more:,} more" if more > 0 else text
 
 
 # Messages of several rooms

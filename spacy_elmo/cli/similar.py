@@ -8,8 +8,8 @@ import numpy.typing as npt
 import typer
 from spacy.cli._util import import_code
 
-from ..errors import CommandError
-from ..formats.text import PACKED, listed, read_lines
+from ..errors import CommandError, listed
+from ..formats.text import PACKED, read_lines
 from ..modules.loading import EMBEDDED, can_name_bilm
 from ..pipeline.saved import is_pipeline
 from .console import escaped, msg, print_json, printing_errors, quoted, show_all

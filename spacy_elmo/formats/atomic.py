@@ -32,7 +32,6 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
     If the block raises, the temporary file is deleted and an earlier file at `path` stays unchanged.
 
     path: the file to write. If it is a symbolic link, the link's target is replaced.
-    error: class of the exception.
 
     Yields a path in the same folder. The block must create a file there.
     Raises `error` if the folder is missing, if `path` is no regular file, or the file that standard output goes to, or
@@ -41,15 +40,21 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise error(f"{target}: can't be written, because the folder {target.parent} does not exist.")
+    reason = ""
     if target.is_dir():
-        raise error(FILE_UNWRITABLE.format(path=target, reason="it is a folder"))
-    if target.is_symlink():  # of others, realpath returns the target
-        raise error(FILE_UNWRITABLE.format(path=target, reason="its symbolic links form a loop"))
-    if target.exists() and not target.is_file():  # a pipe, or a device such as /dev/null
-        raise error(FILE_UNWRITABLE.format(path=target, reason="it is no regular file"))
+        reason = "it is a folder"
+    elif target.is_symlink():  # of others, realpath returns the target
+        reason = "its symbolic links form a loop"
+    elif target.exists() and not target.is_file():  # a pipe, or a device such as /dev/null
+        reason = "it is no regular file"
+    if reason:
+        raise error(FILE_UNWRITABLE.format(path=target, reason=reason))
     if is_output(target):  # as /dev/stdout is, with > file
         raise error(f"{target}: standard output or standard error goes to it. Expected the name of another file.")
-    temporary = _temporary(target)
+    name = f".{uuid.uuid4().hex}.tmp"
+    if len(os.fsencode(target.name)) <= _NAME_BYTES:
+        name = f".{target.name}{name}"
+    temporary = target.parent / name
     try:
         yield temporary
         with writing(target, error):
@@ -68,12 +73,6 @@ def is_output(path: Path) -> bool:
     return False
 
 
-def _temporary(target: Path) -> Path:
-    """Return a new path beside a file, whose name tells what it is to become if there is room for that."""
-    name = f".{uuid.uuid4().hex}.tmp"
-    return target.parent / (f".{target.name}{name}" if len(os.fsencode(target.name)) <= _NAME_BYTES else name)
-
-
 @contextmanager
 def writing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[None]:
     """Turn an OSError or RuntimeError inside the block into `error`, with `path` in the message."""
@@ -86,14 +85,10 @@ def writing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[No
 def write_hdf5(
     path: str | os.PathLike[str], arrays: Iterable[tuple[str, Any]], error: type[ElmoError], *, compress: bool = False
 ) -> None:
-    """Write datasets into a new HDF5 file, atomically and synced to the disk.
+    """Write datasets into a new HDF5 file, atomically and synced to the disk. Raises `error` if it can't be written.
 
-    path: the file to write.
     arrays: (name, numpy array) of each dataset, in the order of the file.
-    error: class of the exception.
     compress: whether to use HDF5's own filters shuffle and gzip, which every HDF5 library undoes while it reads.
-
-    Raises `error` if the file can't be written.
     """
     # The file is built in memory, because HDF5 can crash the process if it writes to a full disk itself.
     with h5py.File(str(path), "w", driver="core", backing_store=False) as file:
@@ -133,7 +128,6 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
 
     path: the folder to write. If it is a symbolic link, the link's target is written.
     names: files that belong to the set. Those that the block does not write are deleted; other files stay.
-    error: class of the exception.
 
     Yields the temporary folder, which is beside `path`, or inside it if a file system is mounted there.
     Raises `error` if the file system refuses an operation.
@@ -147,8 +141,11 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
         with writing(folder, error):
             missing = [above for above in temporary.parents if not above.exists()]
             temporary.mkdir(parents=True)
-        with _naming(folder, temporary):
+        try:
             yield temporary
+        except ElmoError as exc:  # the message is to name the folder, as the user knows only that
+            exc.args = tuple(str(argument).replace(str(temporary), str(folder)) for argument in exc.args)
+            raise
         with writing(folder, error):
             if folder.exists():
                 _replace_files(temporary, folder, names)
@@ -161,16 +158,6 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
                 above.rmdir()
 
 
-@contextmanager
-def _naming(folder: Path, temporary: Path) -> Iterator[None]:
-    """Name the folder in an error's message about the temporary one, which a user has never seen."""
-    try:
-        yield
-    except ElmoError as exc:
-        exc.args = tuple(str(argument).replace(str(temporary), str(folder)) for argument in exc.args)
-        raise
-
-
 def _replace_files(source: Path, folder: Path, names: Iterable[str]) -> None:
     (folder / UNFINISHED).touch()
     for name in names:  # deleted first, so that no file of the earlier model is read with files of this one
@@ -181,7 +168,7 @@ def _replace_files(source: Path, folder: Path, names: Iterable[str]) -> None:
     (folder / UNFINISHED).unlink()
 
 
-# names of incomplete or replaced files and folders in formats/atomic.py, formats/atomic_folder.py and preparing.py
+# names of incomplete or replaced files and folders, here and in pretraining/prepared.py
 _NAME = re.compile(r"\.(.+\.)?[0-9a-f]{32}\.(tmp|old)")
 
 
@@ -193,10 +180,7 @@ def is_leftover(name: str) -> bool:
 def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
     """Delete temporary files and folders in a folder, and in the folders directly inside it.
 
-    folder: where no other process may write.
-    error: class of the exception.
-
-    Raises `error` if something can't be deleted.
+    No other process may write there. Raises `error` if something can't be deleted.
     """
     with writing(folder, error):
         for path in [*folder.glob(".*"), *folder.glob("*/.*")]:
@@ -211,10 +195,7 @@ def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
 def remove_leftovers_of(path: Path, error: type[ElmoError]) -> None:
     """Delete the temporary files of killed processes that were to become one file (see `replacing`).
 
-    path: that file. No other process may write it.
-    error: class of the exception.
-
-    Raises `error` if something can't be deleted.
+    No other process may write that file. Raises `error` if something can't be deleted.
     """
     target = Path(os.path.realpath(path))
     name = re.compile(rf"\.+{re.escape(target.name)}\.(.+\.)?[0-9a-f]{{32}}\.tmp")
@@ -248,9 +229,6 @@ def folder_lock(folder: Path, error: type[ElmoError]) -> Iterator[None]:
 
     The operating system releases the lock when the process ends, however it ends. The file .lock stays. Of the
     processes of one run only the first may hold it. On a file system without locks nothing is locked or deleted.
-
-    folder: that is written, for example that of a run. It must exist.
-    error: class of the exception.
 
     Raises `error`, which names the process, if another one holds the lock.
     """

@@ -64,9 +64,7 @@ def words_to_ids(words: Sequence[str], max_characters: int = MAX_CHARACTERS) -> 
 
 
 def boundary_ids(max_characters: int = MAX_CHARACTERS) -> Ids:
-    """Return the character ids of the sentence boundaries `<S>` (row 0) and `</S>` (row 1), 1 added to each.
-
-    max_characters: positions per word, at least 3.
+    """Return the character ids of the sentence boundaries `<S>` and `</S>`, 1 added to each.
 
     Returns *Shape:* (2, max_characters), int64.
     """
@@ -80,9 +78,6 @@ def boundary_ids(max_characters: int = MAX_CHARACTERS) -> Ids:
 
 def batch_to_ids_array(sentences: Sequence[Sequence[str]], max_characters: int = MAX_CHARACTERS) -> Ids:
     """Return the character ids of tokenized sentences, 1 added to each, and 0 after a sentence's end.
-
-    sentences: the words of each sentence.
-    max_characters: positions per word, at least 3.
 
     Returns *Shape:* (sentences, words of the longest sentence, max_characters), int64.
     Raises ElmoError if a sentence is a string, or a word is not one.
@@ -100,9 +95,6 @@ def batch_to_ids_array(sentences: Sequence[Sequence[str]], max_characters: int =
 def count_truncated(words: Sequence[str], max_characters: int = MAX_CHARACTERS) -> int:
     """Return how many of the words have more than `max_characters` - 2 bytes of UTF-8, so that bytes are cut off.
 
-    words: any strings; each occurrence counts.
-    max_characters: positions per word, at least 3.
-
     Raises ElmoError if `words` is not a list of strings.
     """
     n_bytes = _n_bytes(max_characters)
@@ -112,7 +104,7 @@ def count_truncated(words: Sequence[str], max_characters: int = MAX_CHARACTERS) 
 def _n_bytes(max_characters: int) -> int:
     if not isinstance(max_characters, int | np.integer) or max_characters < 3:
         raise ElmoError(
-            f"max_characters is {shown(max_characters)}. Expected an integer of at least {3}: the word's begin, "
+            f"max_characters is {shown(max_characters)}. Expected an integer of at least 3: the word's begin, "
             "one byte, the word's end."
         )
     return int(max_characters) - 2
@@ -152,11 +144,7 @@ def users_line() -> tuple[str, int]:
 
 
 def too_long(words: Sequence[str], max_characters: int) -> list[str]:
-    """Return the words with more than `max_characters` - 2 bytes of UTF-8, which is all that a biLM reads of a word.
-
-    words: any strings.
-    max_characters: positions per word of the biLM.
-    """
+    """Return the words with more than `max_characters` - 2 bytes of UTF-8, which is all that a biLM reads of a word."""
     limit = max_characters - 2
     # A character has at most 4 bytes of UTF-8, so most words need no encoding.
     return [w for w in words if len(w) * 4 > limit and len(w.encode("utf8", "ignore")) > limit]
@@ -169,7 +157,7 @@ class TruncatedWords:
 
     where: the attribute that holds the count, as the warning names it.
 
-    The attribute `n` is the number of words counted so far.
+    The attribute `n` is the count.
     """
 
     def __init__(self, where: str) -> None:
@@ -177,13 +165,7 @@ class TruncatedWords:
         self._lock = threading.RLock()
 
     def count(self, words: Sequence[str], max_characters: int) -> None:
-        """Count the words with more than `max_characters` - 2 bytes of UTF-8.
-
-        words: any strings; each occurrence counts.
-        max_characters: positions per word of the biLM.
-
-        Warns (TruncatedWordsWarning) at the first such word of this counter.
-        """
+        """Count the words that are `too_long`. Warns (TruncatedWordsWarning) at the first such word of this counter."""
         limit = max_characters - 2
         long = too_long(words, max_characters)
         if not long:

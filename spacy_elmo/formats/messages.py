@@ -25,9 +25,7 @@ _MAX_AXES = 32
 def read_message(data: object, *, longest_list: int, longest_map: int) -> Any:
     """Return the content of a message that srsly.msgpack_dumps has written.
 
-    data: the bytes.
-    longest_list: number of values in a list, at most.
-    longest_map: number of keys in a map, at most.
+    longest_list, longest_map: number of values in a list, and of keys in a map, at most.
 
     Returns dicts with strings as keys, lists, strings, bytes, numbers, booleans, None, and read-only arrays of numbers,
     which share the memory of their bytes.

@@ -17,16 +17,16 @@ from typing import NamedTuple
 from ..errors import SettingsError, WeightsError
 from .options import BiLMOptions
 
+GROUP = "spacy_elmo_bilms"
+KNOWN = ("en_midi",)  # biLMs of packages in this project's repository, which may not be installed
+_NEEDED = ("options.json", "weights.hdf5")
+
 CACHE = "SPACY_ELMO_CACHE"  # environment variable that moves the folder
 _ADDRESS = "https://allennlp.s3.amazonaws.com/models/elmo/"  # as AllenNLP 2.10.1 names it
 
 
 class PublishedModel(NamedTuple):
-    """A published biLM.
-
-    options_url, weights_url: addresses of its options.json and its weights.hdf5.
-    language: spaCy's code of its language.
-    """
+    """A published biLM: addresses of its options.json and its weights.hdf5, and spaCy's code of its language."""
 
     options_url: str
     weights_url: str
@@ -69,7 +69,7 @@ def published_folder(name: str | os.PathLike[str]) -> Path:
 def downloaded_folder(name: str | os.PathLike[str]) -> Path:
     """Return the folder of a published biLM. Raises SettingsError, with the command, if it was not downloaded."""
     folder = published_folder(name)
-    if not all((folder / file).is_file() for file in ("options.json", "weights.hdf5")):
+    if not all((folder / file).is_file() for file in _NEEDED):
         raise SettingsError(
             f"{os.fspath(name)}: a published biLM that was not downloaded to {folder}. Get it with python -m "
             f"spacy elmo download {os.fspath(name)}. If its files are in another folder, give that folder, or set "
@@ -82,13 +82,7 @@ _FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
 
 class OfficialModel(NamedTuple):
-    """An official model.
-
-    name: as people call it.
-    options: its sizes and settings.
-    sha256: of its weights.hdf5, in hexadecimal; None if no source states it.
-    n_bytes: size of its weights.hdf5; None if no source states it.
-    """
+    """An official model. sha256, n_bytes: of its weights.hdf5; None if no source states them."""
 
     name: str
     options: BiLMOptions
@@ -125,12 +119,9 @@ OFFICIAL_MODELS = (
 
 
 def find_official(options: BiLMOptions | None, sha256: str | None = None) -> tuple[OfficialModel, bool] | None:
-    """Return the official model with this hash or else with these sizes, and whether the hash decided.
+    """Return the official model with this hash of its weights or else with these sizes, and whether the hash decided.
 
-    options: sizes and settings of the biLM; None if they are unknown.
-    sha256: of its weights.hdf5, in hexadecimal; None if it is unknown.
-
-    Returns None if no official model has this hash or these sizes.
+    Returns None if no official model has this hash or these sizes. Either may be None if it is unknown.
     """
     for model in OFFICIAL_MODELS:
         if sha256 is not None and sha256 == model.sha256:
@@ -149,8 +140,6 @@ def find_point(group: str, name: str) -> metadata.EntryPoint | None:
 def folder_of(point: metadata.EntryPoint) -> Path:
     """Return the folder of a package's files. It may be missing.
 
-    point: names a function that returns the folder, or a module in that folder.
-
     Raises WeightsError if it can't be loaded, or names neither, and if the path is relative or can't be looked at.
     """
     try:
@@ -161,12 +150,11 @@ def folder_of(point: metadata.EntryPoint) -> Path:
         (folder / "options.json").exists()  # raises OSError if the name is too long, or if nobody may look into it
     except (Exception, SystemExit) as error:  # a package's own code fails in any way
         reason = str(error) or type(error).__name__
-        message = (
+        raise WeightsError(
             f"{point.name}: the entry point {point.value} of the group {point.group} gives no folder ({reason}). "
             "Expected a function that returns the folder of the package's files, or a module in that folder. "
             "Install the package again, or uninstall it."
-        )
-        raise WeightsError(message) from error
+        ) from error
     return folder
 
 
@@ -176,23 +164,16 @@ def _folder_of_module(module: ModuleType) -> Path:
     return Path(module.__file__).parent
 
 
-GROUP = "spacy_elmo_bilms"
-KNOWN = ("en_midi",)  # biLMs of packages in this project's repository, which may not be installed
-_NEEDED = ("options.json", "weights.hdf5")
-
-
 def is_named(bilm: str | os.PathLike[str]) -> bool:
     """Return whether a biLM is named by the name of a published one, or of one in a package.
 
     A file or folder of that name comes first. So does the embedded biLM, which callers ask for before.
-
-    bilm: a folder, or a name.
     """
     return not Path(bilm).exists() and _is_name(os.fspath(bilm))
 
 
 def is_hidden(bilm: str | os.PathLike[str]) -> bool:
-    """Return whether a file or folder hides the biLM of its name. bilm: a folder, or a name."""
+    """Return whether a file or folder hides the biLM of its name."""
     return Path(bilm).exists() and _is_name(os.fspath(bilm))
 
 
@@ -203,8 +184,6 @@ def _is_name(name: str) -> bool:
 def folder_named(bilm: str | os.PathLike[str]) -> Path:
     """Return the folder of a biLM for which `is_named` is true. A published biLM wins over one in a package.
 
-    bilm: its name.
-
     Raises SettingsError, which says what to do, if it was not downloaded or its package is not installed, and
     WeightsError if the package can't be loaded or lacks files.
     """
@@ -214,21 +193,18 @@ def folder_named(bilm: str | os.PathLike[str]) -> Path:
     point = find_point(GROUP, name)
     if point is None:
         raise SettingsError(
-            (
-                "{name}: a biLM in a package of its own, which is not installed. Expected the package {package}: in "
-                "a clone of this project's repository, pip install ./packages/{name}."
-            ).format(name=name, package=f"spacy-elmo-{name.replace('_', '-')}")
+            f"{name}: a biLM in a package of its own, which is not installed. Expected the package "
+            f"spacy-elmo-{name.replace('_', '-')}: in a clone of this project's repository, pip install "
+            f"./packages/{name}."
         )
     folder = folder_of(point)
     missing = [file for file in _NEEDED if not (folder / file).is_file()]
     if missing:
-        message = (
-            "{folder}: {missing} missing. The entry point {value} of the group {group} names this folder for the "
-            "biLM {name}. Expected all files of the package: install it again from a copy that has them, or "
-            "uninstall it. If it is your own package, name its files in package_data."
+        raise WeightsError(
+            f"{folder}: {', '.join(missing)} missing. The entry point {point.value} of the group {GROUP} names this "
+            f"folder for the biLM {name}. Expected all files of the package: install it again from a copy that has "
+            "them, or uninstall it. If it is your own package, name its files in package_data."
         )
-        missed = ", ".join(missing)
-        raise WeightsError(message.format(folder=folder, missing=missed, name=name, value=point.value, group=GROUP))
     return folder
 
 

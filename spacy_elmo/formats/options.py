@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ MAX_PARAMETERS = 2**30
 # The largest finite float32. Clips are compared with float32 values.
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 
+# Official files have about 500 bytes. A larger file than this is something else.
+MAX_OPTIONS_BYTES = 2**20
+
 # Field of BiLMOptions -> path of keys in options.json.
 KEYS = {
     "char_dim": "char_cnn.embedding.dim",
@@ -47,97 +51,6 @@ KEYS = {
     "proj_clip": "lstm.proj_clip",
     "use_skip_connections": "lstm.use_skip_connections",
 }
-
-
-def check_fields(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Check the fields of BiLMOptions and return them in their final types.
-
-    fields: values by name of the field.
-    source: where the values are from, for messages.
-
-    Raises OptionsError, which names the key in options.json, the value and what was expected.
-    """
-    limits = {
-        "char_dim": (1, MAX_SIZE),
-        "n_highway": (0, MAX_HIGHWAY),
-        "max_characters": (MIN_CHARACTERS_PER_TOKEN, MAX_CHARACTERS_PER_TOKEN),
-        "dim": (1, MAX_SIZE),
-        "projection_dim": (1, MAX_SIZE),
-        "n_layers": (1, MAX_LAYERS),
-    }
-    final: dict[str, Any] = {
-        name: _integer(fields[name], KEYS[name], low, high, source) for name, (low, high) in limits.items()
-    }
-    for name in ("cell_clip", "proj_clip"):
-        final[name] = _clip(fields[name], KEYS[name], source)
-    final["filters"] = _filters(fields["filters"], final["max_characters"], source)
-    final["activation"] = fields["activation"]
-    if not isinstance(fields["activation"], str) or fields["activation"] not in ACTIVATIONS:
-        raise _value_error(fields["activation"], KEYS["activation"], "one of " + ", ".join(ACTIVATIONS), source)
-    final["use_skip_connections"] = fields["use_skip_connections"]
-    if not isinstance(fields["use_skip_connections"], bool):
-        key = KEYS["use_skip_connections"]
-        raise _value_error(fields["use_skip_connections"], key, "true or false", source)
-    if final["projection_dim"] > final["dim"]:
-        expected = f"at most lstm.dim, which is {final['dim']}"
-        raise _value_error(final["projection_dim"], KEYS["projection_dim"], expected, source)
-    return final
-
-
-def check_n_characters(value: object, source: str) -> None:
-    """Raise OptionsError unless `value` is 261 or 262."""
-    if isinstance(value, bool) or not isinstance(value, int) or value not in N_CHARACTERS:
-        raise _value_error(value, "char_cnn.n_characters", "261 or 262", source)
-
-
-def _integer(value: object, key: str, low: int, high: int, source: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise _value_error(value, key, f"an integer from {low:,} to {high:,}", source)
-    return value
-
-
-def _clip(value: object, key: str, source: str) -> float | None:
-    if value is None:
-        return None
-    expected = "a positive number that float32 can hold, or null for no clipping"
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _value_error(value, key, expected, source)
-    try:
-        number = float(value)
-    except OverflowError:
-        raise _value_error(value, key, expected, source) from None
-    if not 0 < number <= FLOAT32_MAX:
-        raise _value_error(value, key, expected, source)
-    return number
-
-
-def _filters(value: object, max_characters: int, source: str) -> tuple[tuple[int, int], ...]:
-    key = KEYS["filters"]
-    if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= MAX_FILTERS:
-        expected = f"a list of 1 to {MAX_FILTERS} pairs [width, number of filters]"
-        raise _value_error(value, key, expected, source)
-    pairs = []
-    for i, pair in enumerate(value):
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            raise _value_error(pair, f"{key}[{i}]", "a pair [width, number of filters]", source)
-        width = _integer(pair[0], f"{key}[{i}][0]", 1, MAX_CHARACTERS_PER_TOKEN, source)
-        if width > max_characters:
-            expected = f"at most {KEYS['max_characters']}, which is {max_characters}"
-            raise _value_error(width, f"{key}[{i}][0]", expected, source)
-        pairs.append((width, _integer(pair[1], f"{key}[{i}][1]", 1, MAX_SIZE, source)))
-    n_filters = sum(n for _, n in pairs)
-    if n_filters > MAX_SIZE:
-        raise _value_error(n_filters, f"the sum of {key}", f"at most {MAX_SIZE:,}", source)
-    return tuple(pairs)
-
-
-def _value_error(value: object, key: str, expected: str, source: str) -> OptionsError:
-    return OptionsError(f"{source}: {key} is {shown(value)}. Expected {expected}.")
-
-
-# Official files have about 500 bytes. A larger file than this is something else.
-MAX_OPTIONS_BYTES = 2**20
-
 # bilm-tf's values if a key is absent or null. AllenNLP requires these keys, but not n_characters: char_embed has 261
 # rows in any file, and 262 with the mask.
 DEFAULTS: dict[str, Any] = {
@@ -165,7 +78,7 @@ class BiLMOptions:
     proj_clip: the projected output is clipped to [-proj_clip, proj_clip]; None: it is not clipped.
     use_skip_connections: whether each LSTM layer after the first adds its input to its output.
 
-    Raises OptionsError if a value is out of its range, which is stated in `options_checks`.
+    Raises OptionsError, which names the key in options.json, if a value is out of its range.
     """
 
     char_dim: int
@@ -181,7 +94,32 @@ class BiLMOptions:
     use_skip_connections: bool
 
     def __post_init__(self) -> None:
-        self._check("BiLMOptions")
+        limits = {
+            "char_dim": (1, MAX_SIZE),
+            "n_highway": (0, MAX_HIGHWAY),
+            "max_characters": (MIN_CHARACTERS_PER_TOKEN, MAX_CHARACTERS_PER_TOKEN),
+            "dim": (1, MAX_SIZE),
+            "projection_dim": (1, MAX_SIZE),
+            "n_layers": (1, MAX_LAYERS),
+        }
+        for name, (low, high) in limits.items():
+            _check_integer(getattr(self, name), KEYS[name], low, high)
+        for name in ("cell_clip", "proj_clip"):
+            object.__setattr__(self, name, _clip(getattr(self, name), KEYS[name]))
+        object.__setattr__(self, "filters", _filters(self.filters, self.max_characters))
+        if self.activation not in ACTIVATIONS:
+            raise _value_error(self.activation, KEYS["activation"], "one of " + ", ".join(ACTIVATIONS))
+        if not isinstance(self.use_skip_connections, bool):
+            raise _value_error(self.use_skip_connections, KEYS["use_skip_connections"], "true or false")
+        if self.projection_dim > self.dim:
+            expected = f"at most lstm.dim, which is {self.dim}"
+            raise _value_error(self.projection_dim, KEYS["projection_dim"], expected)
+        if self.n_parameters > MAX_PARAMETERS:
+            raise OptionsError(
+                f"BiLMOptions: these sizes make {self.n_parameters:,} parameters. Expected at most "
+                f"{MAX_PARAMETERS:,} (4 GiB of float32); lower lstm.dim, lstm.projection_dim, lstm.n_layers, "
+                "char_cnn.filters or char_cnn.n_highway."
+            )
 
     @property
     def n_filters(self) -> int:
@@ -229,16 +167,14 @@ class BiLMOptions:
         """
         top = _checked_object(data, "the top level", "lstm, char_cnn", source)
         _refuse_other_kinds(top, source)
-        fields = {}
-        for name, key in KEYS.items():
-            fields[name] = _value_at(top, key, name, source)
-        check_n_characters(_value_at(top, "char_cnn.n_characters", "n_characters", source), source)
-        # Checked before construction so that the errors name the file.
-        fields = check_fields(fields, source)
-        options = object.__new__(cls)
-        options.__dict__.update(fields)
-        options._check(source)
-        return options
+        fields = {name: _value_at(top, key, name, source) for name, key in KEYS.items()}
+        n_characters = _value_at(top, "char_cnn.n_characters", "n_characters", source)
+        try:
+            if not isinstance(n_characters, int) or n_characters not in N_CHARACTERS:
+                raise _value_error(n_characters, "char_cnn.n_characters", "261 or 262")
+            return cls(**fields)
+        except OptionsError as error:
+            raise OptionsError(source + str(error).removeprefix("BiLMOptions")) from None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the contents of an options.json. n_characters is 262, as in files for prediction."""
@@ -261,71 +197,44 @@ class BiLMOptions:
             },
         }
 
-    def _check(self, source: str) -> None:
-        for name, value in check_fields(asdict(self), source).items():
-            object.__setattr__(self, name, value)  # e.g. filters as tuples, clips as floats
-        if self.n_parameters > MAX_PARAMETERS:
-            raise OptionsError(
-                f"{source}: these sizes make {self.n_parameters:,} parameters. Expected at most {MAX_PARAMETERS:,} "
-                "(4 GiB of float32); lower lstm.dim, lstm.projection_dim, lstm.n_layers, char_cnn.filters or "
-                "char_cnn.n_highway."
-            )
+
+def _value_error(value: object, key: str, expected: str) -> OptionsError:
+    return OptionsError(f"BiLMOptions: {key} is {shown(value)}. Expected {expected}.")
 
 
-def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
-    """Read an options.json.
-
-    path: the file.
-
-    Raises OptionsError if it is missing, unreadable, not JSON, or describes no valid biLM.
-    """
-    return BiLMOptions.from_dict(read_contents(path), source=str(Path(path)))
+def _check_integer(value: object, key: str, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise _value_error(value, key, f"an integer from {low:,} to {high:,}")
 
 
-def read_contents(path: str | os.PathLike[str]) -> Any:
-    """Return what an options.json says, without a check of it.
-
-    path: the file.
-
-    Raises OptionsError if it is missing, unreadable or not JSON.
-    """
-    refuse_address(path, OptionsError)
-    path = Path(path)
-    expected = "the options.json of a biLM"
-    if not os.path.exists(path):  # also False if the name is too long
-        raise OptionsError(FILE_MISSING.format(path=path, expected=expected))
-    if not path.is_file():
-        raise OptionsError(FILE_NOT_REGULAR.format(path=path, expected=expected))
+def _clip(value: object, key: str) -> float | None:
+    if value is None:
+        return None
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_OPTIONS_BYTES + 1)
-    except OSError as exc:
-        raise OptionsError(FILE_UNREADABLE.format(path=path, reason=exc, expected=expected)) from exc
-    if len(raw) > MAX_OPTIONS_BYTES:
-        raise OptionsError(
-            f"{path}: more than {MAX_OPTIONS_BYTES:,} bytes. Expected the options.json of a biLM, which has about 500."
-        )
-    try:
-        return parse_json(raw, finite=False)  # the checks of the values name their keys
-    except TooDeepError:
-        raise OptionsError(
-            f"{path}: nested too deeply. Expected the options.json of a biLM: objects in one object."
-        ) from None
-    except ValueError as exc:  # also raised for bytes that are not UTF-8, and for integers too long for Python
-        raise OptionsError(f"{path}: not valid JSON ({exc}). Expected the options.json of a biLM.") from exc
+        number = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0 < number <= FLOAT32_MAX:
+        raise _value_error(value, key, "a positive number that float32 can hold, or null for no clipping")
+    return number
 
 
-def write_options(path: str | os.PathLike[str], options: BiLMOptions) -> None:
-    """Write an options.json atomically.
-
-    path: the file.
-    options: the sizes and settings.
-
-    Raises OptionsError if the file can't be written.
-    """
-    text = json.dumps(options.to_dict(), indent=2) + "\n"
-    with replacing(path, OptionsError) as temporary, writing(path, OptionsError):
-        temporary.write_text(text, encoding="utf-8")
+def _filters(value: object, max_characters: int) -> tuple[tuple[int, int], ...]:
+    key = KEYS["filters"]
+    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MAX_FILTERS:
+        raise _value_error(value, key, f"a list of 1 to {MAX_FILTERS} pairs [width, number of filters]")
+    for i, pair in enumerate(value):
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise _value_error(pair, f"{key}[{i}]", "a pair [width, number of filters]")
+        _check_integer(pair[0], f"{key}[{i}][0]", 1, MAX_CHARACTERS_PER_TOKEN)
+        if pair[0] > max_characters:
+            expected = f"at most {KEYS['max_characters']}, which is {max_characters}"
+            raise _value_error(pair[0], f"{key}[{i}][0]", expected)
+        _check_integer(pair[1], f"{key}[{i}][1]", 1, MAX_SIZE)
+    n_filters = sum(n for _, n in value)
+    if n_filters > MAX_SIZE:
+        raise _value_error(n_filters, f"the sum of {key}", f"at most {MAX_SIZE:,}")
+    return tuple((width, n) for width, n in value)
 
 
 def _checked_object(value: object, key: str, expected: str, source: str) -> Mapping[str, Any]:
@@ -357,13 +266,53 @@ def _value_at(top: Mapping[str, Any], key: str, name: str, source: str) -> Any:
     current = top
     for depth, part in enumerate(parents, start=1):
         parent = ".".join(parents[:depth])
+        inside = key[len(parent) + 1 :]
         if part not in current:
-            expected = f"an object with {key[len(parent) + 1 :]}"
-            raise OptionsError(f"{source}: the key {parent} is missing. Expected {expected}.")
-        current = _checked_object(current[part], parent, key[len(parent) + 1 :], source)
+            raise OptionsError(f"{source}: the key {parent} is missing. Expected an object with {inside}.")
+        current = _checked_object(current[part], parent, inside, source)
     value = current.get(last)
     if value is None and name in DEFAULTS:
         return DEFAULTS[name]
     if last not in current:
-        raise OptionsError(f"{source}: the key {key} is missing. Expected {'it in the file'}.")
+        raise OptionsError(f"{source}: the key {key} is missing. Expected it in the file.")
     return value
+
+
+def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
+    """Read an options.json. Raises OptionsError if it is missing, unreadable, not JSON, or describes no valid biLM."""
+    return BiLMOptions.from_dict(read_contents(path), source=str(Path(path)))
+
+
+def read_contents(path: str | os.PathLike[str]) -> Any:
+    """Return what an options.json says, unchecked. Raises OptionsError if it is missing, unreadable or not JSON."""
+    refuse_address(path, OptionsError)
+    path = Path(path)
+    expected = "the options.json of a biLM"
+    if not os.path.exists(path):  # also False if the name is too long
+        raise OptionsError(FILE_MISSING.format(path=path, expected=expected))
+    if not path.is_file():
+        raise OptionsError(FILE_NOT_REGULAR.format(path=path, expected=expected))
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_OPTIONS_BYTES + 1)
+    except OSError as exc:
+        raise OptionsError(FILE_UNREADABLE.format(path=path, reason=exc, expected=expected)) from exc
+    if len(raw) > MAX_OPTIONS_BYTES:
+        raise OptionsError(
+            f"{path}: more than {MAX_OPTIONS_BYTES:,} bytes. Expected the options.json of a biLM, which has about 500."
+        )
+    try:
+        return parse_json(raw, finite=False)  # the checks of the values name their keys
+    except TooDeepError:
+        raise OptionsError(
+            f"{path}: nested too deeply. Expected the options.json of a biLM: objects in one object."
+        ) from None
+    except ValueError as exc:  # also raised for bytes that are not UTF-8, and for integers too long for Python
+        raise OptionsError(f"{path}: not valid JSON ({exc}). Expected the options.json of a biLM.") from exc
+
+
+def write_options(path: str | os.PathLike[str], options: BiLMOptions) -> None:
+    """Write an options.json atomically. Raises OptionsError if the file can't be written."""
+    text = json.dumps(options.to_dict(), indent=2) + "\n"
+    with replacing(path, OptionsError) as temporary, writing(path, OptionsError):
+        temporary.write_text(text, encoding="utf-8")

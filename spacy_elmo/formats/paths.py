@@ -14,13 +14,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None:
-    """Refuse an address on the network, such as http://... or s3://..., and a path with a NUL character.
+    """Raise `error` if what the user gave as a path is an address such as s3://..., has a NUL character, or is no path.
 
-    path: what the user gave as a path; anything else is refused, too.
-    error: class of the exception; its message names the command that downloads.
-
-    Raises `error` if `path` begins with a scheme of two letters or more (one letter is a Windows drive), or has a NUL
-    character. Raises it also for bytes and for what is no path at all.
+    An address begins with a scheme of two letters or more (one letter is a Windows drive).
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise error(f"{shown(path)} is no path. Expected text or a pathlib.Path: make bytes text with os.fsdecode.")
@@ -34,21 +30,16 @@ def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None
         )
 
 
-_BLOCK = 2**20
-
-
 def sha256_of(file: Path | BinaryIO) -> str:
-    """Return the SHA-256 of a file, as 64 hexadecimal digits in lower case. It is read block by block.
+    """Return the SHA-256 of a file, as 64 hexadecimal digits in lower case. Raises OSError if it can't be read.
 
     file: a path, or a file open for reading bytes, which is read from its beginning and left at its end.
-
-    Raises OSError if it can't be read.
     """
     if isinstance(file, Path):
         with file.open("rb") as opened:
             return sha256_of(opened)
     digest = hashlib.sha256()
     file.seek(0)
-    while block := file.read(_BLOCK):
+    while block := file.read(2**20):
         digest.update(block)
     return digest.hexdigest()

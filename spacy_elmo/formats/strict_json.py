@@ -36,10 +36,7 @@ def parse_json(raw: bytes | str, *, finite: bool = True) -> Any:
 
 
 def read_json(path: Path, limit: int) -> Any:
-    """Return the value of a JSON file.
-
-    path: the file.
-    limit: its bytes, at most.
+    """Return the value of a JSON file of at most `limit` bytes.
 
     Raises OSError if it can't be opened, ValueError as `parse_json` does, and if it is longer or no regular file.
     """

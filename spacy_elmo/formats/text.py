@@ -21,7 +21,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..errors import EMBED_SAME, SOURCE_DAMAGED, CommandError, CorpusError, shown
+from ..errors import EMBED_SAME, SOURCE_DAMAGED, CommandError, CorpusError, listed, shown
 from .vectors import key_problem
 
 EXPECTED = "text, one sentence a line (plain, .gz, .xz or .zst), .jsonl or .spacy files: one, a folder or a pattern"
@@ -453,12 +453,6 @@ def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[st
     if keys:
         _check_keys(lines, source)
     return lines
-
-
-def listed(numbers: Sequence[int]) -> str:
-    """Return the first ten numbers as text, and how many more there are."""
-    text = ", ".join(map(str, numbers[:10]))
-    return f"{text} and {len(numbers) - 10:,} more" if len(numbers) > 10 else text
 
 
 def _check_keys(lines: Sequence[str], source: str) -> None:

@@ -59,7 +59,6 @@ class DeferredErrorFile:
             raise self.error
 
     def write(self, data: bytes) -> int:
-        """Write all of the data. Returns its number of bytes, even after an error."""
         if self.error is None:
             remaining = memoryview(data)
             try:
@@ -70,10 +69,9 @@ class DeferredErrorFile:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing, since the file is unbuffered."""
+        """Do nothing: the file is unbuffered."""
 
     def truncate(self, size: int) -> int:
-        """Set the file's size in bytes, and return it, even after an error."""
         if self.error is None:
             try:
                 return self._file.truncate(size)
@@ -82,24 +80,21 @@ class DeferredErrorFile:
         return size
 
     def read(self, size: int) -> bytes:
-        """Read `size` bytes. Bytes that could not be written are zeros."""
         buffer = bytearray(size)
         self.readinto(buffer)
         return bytes(buffer)
 
     def readinto(self, buffer: bytearray) -> int:
-        """Fill a buffer and return its size. Bytes that could not be written are zeros."""
+        # bytes that could not be written are zeros
         data = self._file.read(len(buffer)) if self.error is None else b""
         # h5py up to 3.11 gives a buffer of Cython 0.29, in which an empty slice can't be set
         memoryview(buffer)[:] = data.ljust(len(buffer), b"\0")
         return len(buffer)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Set the position, as io.IOBase.seek does, and return it."""
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """Return the position in bytes."""
         return self._file.tell()
 
 
@@ -113,7 +108,6 @@ class VectorsWriter:
 
     If the block raises, the temporary file is deleted and an earlier file at `path` stays unchanged.
 
-    path: the HDF5 file.
     index: whether to write the dataset sentence_to_index.
     named: the file that error messages name; None: `path`.
     """
@@ -206,12 +200,25 @@ def key_problem(key: object) -> str | None:
     return None
 
 
+def _checked_floats(vectors: npt.ArrayLike, source: str) -> Floats:
+    try:
+        with np.errstate(over="ignore"):  # a value that overflows raises below
+            array: Floats = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as exc:
+        raise VectorsError(f"{source} can't be converted to float32 ({exc}).") from exc
+    if array.ndim not in (2, 3):
+        raise VectorsError(f"{source} has shape {array.shape}. Expected (layers, tokens, width) or (tokens, width).")
+    n_bad = int(array.size - np.isfinite(array).sum())
+    if n_bad:
+        raise VectorsError(f"{source} has {n_bad} values that are NaN or too large for float32. Expected none.")
+    return array
+
+
 def read_vectors(path: str | os.PathLike[str], *, untrusted: bool = False) -> Iterator[tuple[str | None, Floats]]:
     """Read embedded sentences in order, one at a time.
 
     If the datasets are named by their sentences, the order is HDF5's order of names.
 
-    path: the HDF5 file.
     untrusted: whether to read the file in processes of their own, with limits on memory and time (see SECURITY.md).
         Each reads some sentences: 64 MiB, or one sentence if that is larger. It takes longer by the start of these.
 
@@ -257,6 +264,59 @@ def datasets_in(file: h5py.File, first: int = 0) -> Iterator[tuple[str | None, s
         yield sentences.get(i), str(i), dataset
 
 
+def keyed_datasets(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
+    """Return the datasets of a file whose datasets are all named by their sentences, with these names.
+
+    Returns an empty list if the file has anything else: numbered datasets, an index, groups, links or other shapes.
+    Raises VectorsError if the file is damaged.
+    """
+    names = list_names(file, VectorsError)
+    if any(name == INDEX_NAME or name == "char_embed" or _is_number(name) for name in names):
+        return []
+    if any(file.get(name, getclass=True, getlink=True) is not h5py.HardLink for name in names):
+        return []
+    if any(file.get(name, getclass=True) is not h5py.Dataset for name in names):
+        return []
+    candidates = [(name, find_dataset(file, name, VectorsError)) for name in names]
+    datasets = [(name, dataset) for name, dataset in candidates if dataset is not None and len(dataset.shape) in (2, 3)]
+    return datasets if len(datasets) == len(names) else []
+
+
+def _is_number(name: str) -> bool:
+    """Whether a dataset's name is a decimal number without leading zeros."""
+    return name.isascii() and name.isdigit() and (name == "0" or name[0] != "0")
+
+
+def _read_index(file: h5py.File, n_sentences: int) -> dict[int, str]:
+    """Return the sentences by number, from sentence_to_index; empty if the file has none."""
+    dataset = find_dataset(file, INDEX_NAME, VectorsError)
+    if dataset is None:
+        if not n_sentences:
+            raise VectorsError(
+                f"{file.filename}: no dataset 0 and no sentence_to_index at its root. Expected a file of embedded "
+                "sentences: those in groups, such as a group for each document, are not read."
+            )
+        return {}
+    text = read_string(dataset, INDEX_NAME, VectorsError)
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError):
+        entries = None
+    if not isinstance(entries, dict):
+        raise VectorsError(
+            f"{file.filename}: sentence_to_index is {shown(text)}. Expected one string: JSON of sentence: index."
+        )
+    sentences = {}
+    for sentence, index in entries.items():
+        if not isinstance(index, str) or not _is_number(index) or len(index) > 18 or int(index) >= n_sentences:
+            raise VectorsError(
+                f"{file.filename}: sentence_to_index gives the index {shown(index)}. Expected one of 0 to "
+                f"{n_sentences - 1}."
+            )
+        sentences[int(index)] = sentence
+    return sentences
+
+
 # A part has at least one sentence, and else at most so many bytes of vectors, sentences, and characters of text.
 _BYTES, _SENTENCES, _CHARACTERS = 2**26, 1000, 2**20
 
@@ -295,70 +355,3 @@ def _read_part(path: str, first: int) -> Result:
             check_dataset(dataset, name, VectorsError)
         arrays = {str(i): read_dataset(dataset, name, VectorsError) for i, (_, name, dataset) in enumerate(found)}
         return [text for text, *_ in found], arrays
-
-
-def keyed_datasets(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
-    """Return the datasets of a file whose datasets are all named by their sentences, with these names.
-
-    Returns an empty list if the file has anything else: numbered datasets, an index, groups, links or other shapes.
-    Raises VectorsError if the file is damaged.
-    """
-    names = list_names(file, VectorsError)
-    if any(name == INDEX_NAME or name == "char_embed" or _is_number(name) for name in names):
-        return []
-    if any(file.get(name, getclass=True, getlink=True) is not h5py.HardLink for name in names):
-        return []
-    if any(file.get(name, getclass=True) is not h5py.Dataset for name in names):
-        return []
-    candidates = [(name, find_dataset(file, name, VectorsError)) for name in names]
-    datasets = [(name, dataset) for name, dataset in candidates if dataset is not None and len(dataset.shape) in (2, 3)]
-    return datasets if len(datasets) == len(names) else []
-
-
-def _checked_floats(vectors: npt.ArrayLike, source: str) -> Floats:
-    try:
-        with np.errstate(over="ignore"):  # a value that overflows raises below
-            array: Floats = np.asarray(vectors, dtype=np.float32)
-    except (TypeError, ValueError) as exc:
-        raise VectorsError(f"{source} can't be converted to float32 ({exc}).") from exc
-    if array.ndim not in (2, 3):
-        raise VectorsError(f"{source} has shape {array.shape}. Expected (layers, tokens, width) or (tokens, width).")
-    n_bad = int(array.size - np.isfinite(array).sum())
-    if n_bad:
-        raise VectorsError(f"{source} has {n_bad} values that are NaN or too large for float32. Expected none.")
-    return array
-
-
-def _is_number(name: str) -> bool:
-    """Whether a dataset's name is a decimal number without leading zeros."""
-    return name.isascii() and name.isdigit() and (name == "0" or name[0] != "0")
-
-
-def _read_index(file: h5py.File, n_sentences: int) -> dict[int, str]:
-    """Return the sentences by number, from sentence_to_index; empty if the file has none."""
-    dataset = find_dataset(file, INDEX_NAME, VectorsError)
-    if dataset is None:
-        if not n_sentences:
-            raise VectorsError(
-                f"{file.filename}: no dataset 0 and no sentence_to_index at its root. Expected a file of embedded "
-                "sentences: those in groups, such as a group for each document, are not read."
-            )
-        return {}
-    text = read_string(dataset, INDEX_NAME, VectorsError)
-    try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError):
-        entries = None
-    if not isinstance(entries, dict):
-        raise VectorsError(
-            f"{file.filename}: sentence_to_index is {shown(text)}. Expected one string: JSON of sentence: index."
-        )
-    sentences = {}
-    for sentence, index in entries.items():
-        if not isinstance(index, str) or not _is_number(index) or len(index) > 18 or int(index) >= n_sentences:
-            raise VectorsError(
-                f"{file.filename}: sentence_to_index gives the index {shown(index)}. Expected one of 0 to "
-                f"{n_sentences - 1}."
-            )
-        sentences[int(index)] = sentence
-    return sentences

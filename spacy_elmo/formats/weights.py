@@ -12,14 +12,13 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import WeightsError
+from ..errors import WeightsError, listed
 from .atomic import write_hdf5
 from .characters import N_CHARACTERS
 from .hdf5 import (
@@ -30,9 +29,9 @@ from .hdf5 import (
     check_dataset,
     exists,
     find_dataset,
+    find_datasets,
     open_hdf5,
     read_dataset,
-    root_names,
     shape_of,
 )
 from .options import BiLMOptions
@@ -49,10 +48,8 @@ LSTM_PROJECTION = ".projection"
 class Part:
     """A part of a dataset and its place in a parameter: parameter[target] = dataset[source].
 
-    parameter: name of the parameter.
     shape: of the complete parameter.
-    target: index into the parameter; () is all of it.
-    source: index into the dataset; () is all of it.
+    target, source: indices; () is all.
     transposed: whether the order of all axes is reversed on the way.
     """
 
@@ -67,7 +64,6 @@ class Part:
 class Entry:
     """A dataset of weights.hdf5.
 
-    dataset: its path in the file.
     axes: for each axis the size, and the key in options.json that determines it.
     parts: where its values are in the parameters.
     """
@@ -83,12 +79,7 @@ class Entry:
 
 
 def weights_table(options: BiLMOptions, char_projection: bool, lstm_projection: bool) -> list[Entry]:
-    """Return the datasets of a biLM's weight file.
-
-    options: the biLM's sizes.
-    char_projection: whether the character encoder has a projection.
-    lstm_projection: whether the LSTM cells have a projection.
-    """
+    """Return the datasets of a biLM's weight file, with or without the projections."""
     characters = (N_CHARACTERS, "the number of characters")
     char_dim = (options.char_dim, "char_cnn.embedding.dim")
     n_filters = (options.n_filters, "the sum of char_cnn.filters")
@@ -121,43 +112,31 @@ def weights_table(options: BiLMOptions, char_projection: bool, lstm_projection: 
 def expected_parameters(options: BiLMOptions, arrays: Iterable[str] | None = None) -> dict[str, Shape]:
     """Return the shapes of a biLM's parameters by name.
 
-    options: the biLM's sizes.
     arrays: names of parameters that exist. Projections that the sizes do not require are expected if one of their names
         is among these.
     """
-    table = weights_table(options, *_projections(options, arrays or ()))
-    return {part.parameter: part.shape for entry in table for part in entry.parts}
+    return {part.parameter: part.shape for entry in _table_for(options, arrays or ()) for part in entry.parts}
 
 
 def parameter_problems(options: BiLMOptions, shapes: Mapping[str, Sequence[int]]) -> list[str]:
-    """Return what is missing, unexpected or misshapen among parameters, a message for each problem.
-
-    options: the biLM's sizes.
-    shapes: the shapes of the parameters by name.
-    """
+    """Return what is missing, unexpected or misshapen among parameters, a message for each problem."""
     expected = expected_parameters(options, shapes)
     problems = []
     for name, shape in expected.items():
         if name not in shapes:
             problems.append(f"{name} is missing, expected shape {shape}")
         elif tuple(shapes[name]) != shape:
-            got = tuple(shapes[name])
-            problems.append(f"{name} has shape {got}, expected {shape}")
+            problems.append(f"{name} has shape {tuple(shapes[name])}, expected {shape}")
     problems += [f"{name} is unexpected" for name in shapes if name not in expected]
     return problems
 
 
-def table_for(options: BiLMOptions, arrays: Iterable[str]) -> list[Entry]:
+def _table_for(options: BiLMOptions, arrays: Iterable[str]) -> list[Entry]:
     """Return the table for parameters of these names, with the optional projections that are among them."""
-    return weights_table(options, *_projections(options, arrays))
-
-
-def _projections(options: BiLMOptions, arrays: Iterable[str]) -> tuple[bool, bool]:
-    """Whether the character encoder and the LSTM cells have projections, by the sizes or by the arrays' names."""
     names = list(arrays)
     char = any(name.startswith(CHAR_PROJECTION) for name in names)
     lstm = any(name.startswith("lstm.") and name.endswith(LSTM_PROJECTION) for name in names)
-    return options.has_char_projection or char, options.has_lstm_projection or lstm
+    return weights_table(options, options.has_char_projection or char, options.has_lstm_projection or lstm)
 
 
 def _vector(dataset: str, axis: tuple[int, str], parameter: str) -> Entry:
@@ -190,14 +169,9 @@ def _cell(options: BiLMOptions, layer: int, direction: int, projection: bool) ->
     return entries
 
 
-_MAX_LISTED = 10  # items in a message
-
-
 def check_arrays(arrays: Mapping[str, Floats], options: BiLMOptions, source: str) -> None:
-    """Check that arrays are the parameters of a biLM.
+    """Check that arrays are the parameters of a biLM (see `expected_parameters`).
 
-    arrays: by parameter name (see `expected_parameters`).
-    options: the biLM's sizes.
     source: where the arrays are from, as the beginning of the message.
 
     Raises WeightsError as check_shapes does, and if a value is not finite, or if row 0 of the character embedding (the
@@ -210,17 +184,15 @@ def check_arrays(arrays: Mapping[str, Floats], options: BiLMOptions, source: str
             raise WeightsError(f"{source}: {name} holds {n_bad} values that are NaN or infinite. Expected none.")
     if arrays["char_cnn.embedding.weight"][0].any():
         raise WeightsError(
-            f"{source}: row 0 of {'char_cnn.embedding.weight'} is not zero. Expected zeros: the file has no row "
-            "for padding."
+            f"{source}: row 0 of char_cnn.embedding.weight is not zero. Expected zeros: the file has no row for "
+            "padding."
         )
 
 
 def check_shapes(arrays: Mapping[str, Floats], options: BiLMOptions, source: str) -> None:
-    """Check that a biLM could have these arrays, whatever values are in them.
+    """Raise WeightsError if arrays of a biLM are missing, unexpected, misshapen or not float32.
 
-    arrays, options, source: as in check_arrays.
-
-    Raises WeightsError if arrays are missing, unexpected, misshapen or not float32.
+    source: where the arrays are from, as the beginning of the message.
     """
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.newbyteorder("=") != np.float32:
@@ -229,12 +201,6 @@ def check_shapes(arrays: Mapping[str, Floats], options: BiLMOptions, source: str
     problems = parameter_problems(options, {name: array.shape for name, array in arrays.items()})
     if problems:
         raise WeightsError(f"{source}: the parameters and the options disagree: {listed(problems, '; ')}.")
-
-
-def listed(items: list[str], separator: str = ", ") -> str:
-    """Return the first ten items as text, and how many more there are."""
-    more = len(items) - _MAX_LISTED
-    return separator.join(items[:_MAX_LISTED]) + (f"{separator}and {more} more" if more > 0 else "")
 
 
 # Bytes, as torch aligns its tensors. With another alignment, matrix multiplications may differ in the last bits.
@@ -255,7 +221,6 @@ def read_weights(
 ) -> dict[str, Floats]:
     """Read a weight file.
 
-    path: the weights.hdf5.
     options: the sizes that the file must have. Projections that the sizes do not require are read if the file has them.
     trusted: whether to skip the check of how the values are stored, which doubles the time of reading.
     untrusted: whether to read the file in a process of its own, with limits on memory and time (see SECURITY.md). It
@@ -279,27 +244,26 @@ def read_weights(
             warnings.warn(text, stacklevel=2)
         return arrays
     with open_hdf5(path, _EXPECTED, WeightsError) as file:
-        table = _table_of(file, options)
-        datasets = [find_dataset(file, entry.dataset, WeightsError) for entry in table]
-        missing = [entry.dataset for entry, dataset in zip(table, datasets, strict=True) if dataset is None]
-        if missing:
-            message = (
-                "{path}: missing datasets: {missing}. Expected the weights of a biLM with the sizes of its "
-                "options; at its root the file has {found}."
-            )
-            raise WeightsError(message.format(path=path, missing=listed(missing), found=root_names(file)))
-        pairs = [(entry, dataset) for entry, dataset in zip(table, datasets, strict=True) if dataset is not None]
-        problems = [problem for entry, dataset in pairs if (problem := _shape_problem(entry, dataset))]
+        table = {entry.dataset: entry for entry in _table_of(file, options)}
+        expected = "the weights of a biLM with the sizes of its options"
+        datasets = find_datasets(file, table, expected, WeightsError)
+        problems = [problem for name, entry in table.items() if (problem := _shape_problem(entry, datasets[name]))]
         if problems:
             raise WeightsError(f"{path}: the datasets and the options disagree: {listed(problems, '; ')}.")
         _refuse_larger_model(file, options)
-        check_bytes(_ITEM_SIZE * n_values(table), path, "the biLM", WeightsError, max_bytes)
-        for entry, dataset in pairs if not trusted else ():
-            check_dataset(dataset, entry.dataset, WeightsError, TYPES, max_bytes)
-        _tell_conversion(path, [dataset for _, dataset in pairs])
+        check_bytes(_ITEM_SIZE * n_values(table.values()), path, "the biLM", WeightsError, max_bytes)
+        for name, dataset in datasets.items() if not trusted else ():
+            check_dataset(dataset, name, WeightsError, TYPES, max_bytes)
+        kinds = {dataset.dtype.name for dataset in datasets.values()} - {TYPES[0]}
+        if kinds:
+            message = (
+                f"{path}: the weights are stored as {' and '.join(sorted(kinds))}, and were converted to float32. "
+                "Store them as float32 to read them faster."
+            )
+            warnings.warn(message, stacklevel=2)
         arrays = {}
-        for entry, dataset in pairs:
-            values = read_dataset(dataset, entry.dataset, WeightsError)
+        for name, entry in table.items():
+            values = read_dataset(datasets[name], name, WeightsError)
             for part in entry.parts:
                 if part.parameter not in arrays:
                     arrays[part.parameter] = _aligned_zeros(part.shape)
@@ -311,18 +275,6 @@ def read_weights(
 def _read_apart(path: str, options: dict[str, Any], max_bytes: int, n_bytes: int) -> Result:
     allow(n_bytes)
     return None, read_weights(path, BiLMOptions.from_dict(options), max_bytes=max_bytes)
-
-
-def _tell_conversion(path: str | os.PathLike[str], datasets: list[h5py.Dataset]) -> None:
-    kinds = {dataset.dtype.name for dataset in datasets} - {TYPES[0]}
-    if kinds:
-        warnings.warn(
-            (
-                f"{path}: the weights are stored as {' and '.join(sorted(kinds))}, and were converted to float32. "
-                "Store them as float32 to read them faster."
-            ),
-            stacklevel=3,
-        )
 
 
 def n_values(table: Iterable[Entry]) -> int:
@@ -348,17 +300,15 @@ def write_weights(
 ) -> None:
     """Write a weight file atomically.
 
-    path: the weights.hdf5.
-    options: the biLM's sizes.
     arrays: float32 arrays by parameter name (see `expected_parameters`).
     compress: whether to use HDF5's filters shuffle and gzip. AllenNLP and bilm-tf can read the file too, since h5py
-        undoes the filters. Only rounded weights become much smaller (see `rounding.round_mantissas`).
+        undoes the filters. Only rounded weights become much smaller (see `pack`).
 
     Raises WeightsError if arrays are missing, unexpected, misshapen, not float32 or not finite, if row 0 of the
     character embedding (the mask) is not zero, since the file has no place for it, or if the file can't be written.
     """
     check_arrays(arrays, options, f"{path}: not written")
-    datasets = ((entry.dataset, _dataset_values(entry, arrays)) for entry in table_for(options, arrays))
+    datasets = ((entry.dataset, _dataset_values(entry, arrays)) for entry in _table_for(options, arrays))
     write_hdf5(path, datasets, WeightsError, compress=compress)
 
 
@@ -375,11 +325,11 @@ def _table_of(file: h5py.File, options: BiLMOptions) -> list[Entry]:
 
     Raises WeightsError if the file has some but not all datasets of an optional projection.
     """
-    minimal = weights_table(options, options.has_char_projection, options.has_lstm_projection)
+    minimal = _table_for(options, ())
     names = {entry.dataset for entry in minimal}
-    char_projection, lstm_projection = options.has_char_projection, options.has_lstm_projection
     optional = [entry.dataset for entry in weights_table(options, True, True) if entry.dataset not in names]
-    for prefix in ("CNN_proj/", "RNN_"):
+    has = {"CNN_proj/": options.has_char_projection, "RNN_": options.has_lstm_projection}
+    for prefix in has:
         group = [name for name in optional if name.startswith(prefix)]
         present = [name for name in group if find_dataset(file, name, WeightsError) is not None]
         missing = [name for name in group if name not in present]
@@ -388,24 +338,22 @@ def _table_of(file: h5py.File, options: BiLMOptions) -> list[Entry]:
                 f"{file.filename}: some of the optional datasets are present ({listed(present)}) and some are "
                 f"missing ({listed(missing)}). Expected all or none."
             )
-        char_projection |= bool(present) and prefix == "CNN_proj/"
-        lstm_projection |= bool(present) and prefix == "RNN_"
-    return weights_table(options, char_projection, lstm_projection)
+        has[prefix] |= bool(present)
+    return weights_table(options, has["CNN_proj/"], has["RNN_"])
 
 
 def _refuse_larger_model(file: h5py.File, options: BiLMOptions) -> None:
     # Otherwise a file of a larger model would load without an error, and give wrong vectors.
     n_filters = len(options.filters)
     beyond = {
-        f"CNN/W_cnn_{n_filters}": ("the length of char_cnn.filters", n_filters),
-        f"CNN_high_{options.n_highway}": ("char_cnn.n_highway", options.n_highway),
-        f"RNN_0/RNN/MultiRNNCell/Cell{options.n_layers}": ("lstm.n_layers", options.n_layers),
+        f"CNN/W_cnn_{n_filters}": f"the length of char_cnn.filters is {n_filters}",
+        f"CNN_high_{options.n_highway}": f"char_cnn.n_highway is {options.n_highway}",
+        f"RNN_0/RNN/MultiRNNCell/Cell{options.n_layers}": f"lstm.n_layers is {options.n_layers}",
     }
-    for name, (key, got) in beyond.items():
+    for name, but in beyond.items():
         if exists(file, name, WeightsError):
-            path = Path(file.filename)
             raise WeightsError(
-                f"{path}: the file has {name}, but {key} is {got}. Use the options that came with the file."
+                f"{file.filename}: the file has {name}, but {but}. Use the options that came with the file."
             )
 
 
@@ -421,20 +369,8 @@ def _shape_problem(entry: Entry, dataset: h5py.Dataset) -> str | None:
     return f"{entry.dataset} has shape {got}, expected {entry.shape}, from {', '.join(dict.fromkeys(keys))}"
 
 
-ALLENNLP_CHARACTERS = 50  # ELMoCharacterMapper.max_word_length
-BILM_TF_LAYERS = 8  # _pretrained_initializer knows the names of no more
-BILM_TF_CHARACTERS = 262  # the rows of char_embed, with the mask
-# what they ask for, and this package does not
-ALLENNLP_KEYS = ("char_cnn.n_highway", "lstm.cell_clip", "lstm.proj_clip")
-BILM_TF_KEYS = ("char_cnn.n_characters", "lstm.use_skip_connections")
-
-
 class Reader(NamedTuple):
-    """A program that reads official files.
-
-    name: its name.
-    problems: why it cannot read a biLM; empty if it can.
-    """
+    """A program that reads official files. problems: why it cannot read a biLM; empty if it can."""
 
     name: str
     problems: list[str]
@@ -443,52 +379,47 @@ class Reader(NamedTuple):
 def readers_of(
     options: BiLMOptions, parameters: Iterable[str] | None = None, contents: Mapping[str, Any] | None = None
 ) -> list[Reader]:
-    """Return the programs, each with what it cannot read.
+    """Return the programs that read official files, each with what it cannot read.
 
-    options: the biLM's sizes.
-    parameters: names of its parameters (see `expected_parameters`); None: those that the sizes require.
+    parameters: names of the biLM's parameters (see `expected_parameters`); None: those that the sizes require.
     contents: of its options.json; None: what `BiLMOptions.to_dict` returns.
     """
     names = list(expected_parameters(options) if parameters is None else parameters)
-    char_projection = any(name.startswith(CHAR_PROJECTION) for name in names)
-    lstm_projection = any(name.endswith(LSTM_PROJECTION) for name in names)
     allennlp, bilm_tf = [], []
-    if not lstm_projection:
+    if not any(name.endswith(LSTM_PROJECTION) for name in names):
         allennlp.append("no projection in the LSTMs (lstm.dim = lstm.projection_dim)")
     elif not options.has_lstm_projection:
         bilm_tf.append("a projection in the LSTMs, which it leaves out at these sizes")
-    if not char_projection:
+    if not any(name.startswith(CHAR_PROJECTION) for name in names):
         allennlp.append("no projection in the character encoder (number of filters = lstm.projection_dim)")
     elif not options.has_char_projection:
         bilm_tf.append("a projection in the character encoder, which it leaves out at these sizes")
     if not options.use_skip_connections:
         allennlp.append("no skip connections (lstm.use_skip_connections)")
-    if options.max_characters != ALLENNLP_CHARACTERS:
-        allennlp.append(f"{options.max_characters} characters a token, not {ALLENNLP_CHARACTERS}")
+    if options.max_characters != 50:  # ELMoCharacterMapper.max_word_length
+        allennlp.append(f"{options.max_characters} characters a token, not 50")
     if options.n_filters < options.projection_dim:
         bilm_tf.append("fewer filters than lstm.projection_dim")
-    if options.n_layers > BILM_TF_LAYERS:
-        bilm_tf.append(f"more than {BILM_TF_LAYERS} LSTM layers")
+    if options.n_layers > 8:  # _pretrained_initializer knows the names of no more
+        bilm_tf.append("more than 8 LSTM layers")
+    # keys that they ask for, and this package does not
     contents = contents or options.to_dict()
-    allennlp += _absent(contents, ALLENNLP_KEYS)
-    bilm_tf += _absent(contents, BILM_TF_KEYS)
+    allennlp += _absent(contents, "char_cnn.n_highway", "lstm.cell_clip", "lstm.proj_clip")
+    bilm_tf += _absent(contents, "char_cnn.n_characters", "lstm.use_skip_connections")
     if contents["char_cnn"].get("n_highway", 0) is None:
         allennlp.append("char_cnn.n_highway is null")
-    if contents["char_cnn"].get("n_characters", BILM_TF_CHARACTERS) != BILM_TF_CHARACTERS:
-        bilm_tf.append(f"char_cnn.n_characters is not {BILM_TF_CHARACTERS}, as it is for prediction")
+    if contents["char_cnn"].get("n_characters", 262) != 262:  # the rows of char_embed, with the mask
+        bilm_tf.append("char_cnn.n_characters is not 262, as it is for prediction")
     return [Reader("this package", []), Reader("AllenNLP", allennlp), Reader("bilm-tf", bilm_tf)]
 
 
-def _absent(contents: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
+def _absent(contents: Mapping[str, Any], *keys: str) -> list[str]:
     paths = (key.split(".") for key in keys)
     return [f"no {part}.{name} in options.json" for part, name in paths if name not in contents[part]]
 
 
 def readers_told(options: BiLMOptions, parameters: Iterable[str] | None = None) -> str:
-    """Return a line that names the programs that can read a biLM, and says why the others cannot.
-
-    options, parameters: as in `readers_of`.
-    """
+    """Return a line that names the programs that can read a biLM, and says why the others cannot."""
     readers = readers_of(options, parameters)
     able = ", ".join(reader.name for reader in readers if not reader.problems)
     unable = [f"not {reader.name}: {', '.join(reader.problems)}" for reader in readers if reader.problems]

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from weight_files import W_0, Arrays, assert_same, make_heap_cycle, refused, rewrite, rewrite_as
 
 import spacy_elmo
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats import contents, untrusted
+from spacy_elmo.formats import BiLMOptions, contents, read_weights, untrusted
+from spacy_elmo.formats import weights as weights_module
 from spacy_elmo.formats.untrusted import ask
 
 PACKAGE = Path(spacy_elmo.__file__).parent
@@ -35,7 +37,7 @@ def asked(max_bytes: int = 0) -> tuple[Any, dict[str, np.ndarray], list[str]]:
     return ask(contents._kind, "the file", {}, WeightsError, max_bytes)
 
 
-def refused(*parts: str, max_bytes: int = 0) -> None:
+def unanswered(*parts: str, max_bytes: int = 0) -> None:
     with pytest.raises(WeightsError) as error:
         asked(max_bytes)
     message = str(error.value)
@@ -58,7 +60,7 @@ def test_facts_and_arrays(other: Callable[[str], None]) -> None:
     assert arrays["a"].dtype == np.dtype(">f8")
     assert arrays["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
     assert arrays["b"].shape == (0,)
-    refused("does not fit: more than 47 bytes", max_bytes=47)
+    unanswered("does not fit: more than 47 bytes", max_bytes=47)
 
 
 @pytest.mark.parametrize(
@@ -67,37 +69,37 @@ def test_facts_and_arrays(other: Callable[[str], None]) -> None:
 )
 def test_arrays_that_are_none(other: Callable[[str], None], described: object) -> None:
     other(answer(described, data=bytes(100)))
-    refused("gave an answer that does not fit", "SHA-256", max_bytes=1000)
+    unanswered("gave an answer that does not fit", "SHA-256", max_bytes=1000)
 
 
 @pytest.mark.parametrize("line", ["[]", "x", "[" * 100_000])
 def test_an_answer_that_is_none(other: Callable[[str], None], line: str) -> None:
     other(f"{READY}sys.stdout.write({line!r} + '\\n')")
-    refused("gave an answer that does not fit")
+    unanswered("gave an answer that does not fit")
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL"])
 def test_a_crash(other: Callable[[str], None], name: str) -> None:
     other(f"{READY}os.kill(os.getpid(), signal.{name})")
-    refused(f"the HDF5 library crashed on this file, in a process of its own ({name})", "get it again")
+    unanswered(f"the HDF5 library crashed on this file, in a process of its own ({name})", "get it again")
 
 
 def test_the_end_in_the_middle_of_an_array(other: Callable[[str], None]) -> None:
     other(answer(["a", "<f4", [2]], data=bytes(7)))
-    refused("exit code 0", max_bytes=8)
+    unanswered("exit code 0", max_bytes=8)
 
 
 def test_the_limit_of_computing_time(other: Callable[[str], None]) -> None:
     lines = "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass\n"
     other(READY + lines)
-    refused("came to no end on this file within its limit of computing time")
+    unanswered("came to no end on this file within its limit of computing time")
 
 
 def test_the_limit_on_the_clock(other: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untrusted, "_PATIENCE", 1)
     monkeypatch.setattr(untrusted, "seconds_for", lambda n_bytes: 1)
     other(f"{READY}time.sleep(60)")
-    refused("came to no end on this file within 1 seconds")
+    unanswered("came to no end on this file within 1 seconds")
 
 
 def test_the_longest_limit_on_the_clock(other: Callable[[str], None]) -> None:
@@ -107,9 +109,9 @@ def test_the_longest_limit_on_the_clock(other: Callable[[str], None]) -> None:
 
 def test_no_start(other: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     other("raise SystemExit('there is no h5py')")
-    refused("could not be started (there is no h5py)")
+    unanswered("could not be started (there is no h5py)")
     monkeypatch.setattr(sys, "executable", "/no/python")
-    refused("could not be started", "No such file")
+    unanswered("could not be started", "No such file")
 
 
 def test_any_other_exception_is_told(tmp_path: Path) -> None:
@@ -183,3 +185,91 @@ def state_of(number: str) -> str:
         return Path(f"/proc/{number}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
     except OSError:
         return "Z"
+
+
+# Weights of strangers
+
+
+def test_answers_that_are_no_weights(
+    weights: Path, options: BiLMOptions, arrays: Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that a file has taken over may answer anything."""
+    name = "lstm.layers.0.bias"
+    wrong = {
+        "missing": {key: values for key, values in arrays.items() if key != name},
+        "shape": arrays | {name: np.zeros((2, 31), np.float32)},
+        "float64": arrays | {name: np.zeros((2, 32))},
+        "NaN": arrays | {name: np.full((2, 32), np.nan, np.float32)},
+    }
+    for part, answer in wrong.items():
+        monkeypatch.setattr(weights_module, "ask", lambda *args, answer=answer: (None, answer, []))
+        with pytest.raises(WeightsError, match=f"{name}.*{part}"):
+            read_weights(weights, options, untrusted=True)
+
+
+def test_the_same_arrays(golden: Path, weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
+    got = read_weights(weights, options, untrusted=True)
+    assert_same(got, arrays)
+    assert all(values.ctypes.data % 64 == 0 for values in got.values())
+
+
+def test_warnings_are_those_of_reading_it_here(weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
+    rewrite(weights, W_0, "<f8")
+    told = []
+    for apart in (False, True):
+        with pytest.warns(UserWarning, match="float64") as caught:
+            assert_same(read_weights(weights, options, untrusted=apart), arrays)
+        told.append([(str(warning.message), warning.filename) for warning in caught])
+    assert told[0] == told[1]
+    assert len(told[0]) == 1
+
+
+def test_errors_are_those_of_reading_it_here(weights: Path, options: BiLMOptions) -> None:
+    rewrite_as(weights, lambda file, values: file.create_dataset(W_0, data=values[:5]))
+    assert refused(weights, options, untrusted=True) == refused(weights, options, "(5, 32)")
+    weights.unlink()
+    assert refused(weights, options, untrusted=True) == refused(weights, options, "no such file")
+    weights.mkdir()
+    assert refused(weights, options, untrusted=True) == refused(weights, options, "a folder or a special file")
+
+
+def test_a_name_that_is_not_utf8(weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
+    other = weights.with_name("w\udcff \n.hdf5")
+    weights.rename(other)
+    assert_same(read_weights(other, options, untrusted=True), arrays)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1, 8])
+def test_a_list_of_free_blocks_without_end(weights: Path, options: BiLMOptions, number: int) -> None:
+    """HDF5 takes 3.7 GB within seconds if nothing limits it."""
+    make_heap_cycle(weights, number)
+    started = time.monotonic()
+    refused(weights, options, "can't be read", "get it again", untrusted=True)
+    assert time.monotonic() - started < 60
+
+
+# Reads a file in a program that is small itself, and prints the largest memory of its processes in KiB.
+PEAK = """
+import json, resource, sys, types
+package = types.ModuleType("spacy_elmo")
+package.__path__ = [sys.argv[1]]
+sys.modules["spacy_elmo"] = package
+from spacy_elmo.formats import BiLMOptions, read_weights
+try:
+    read_weights(sys.argv[2], BiLMOptions.from_dict(json.loads(sys.argv[3])), untrusted=True)
+except ValueError as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS does not limit memory")
+def test_a_list_of_free_blocks_without_end_takes_little_memory(weights: Path, options: BiLMOptions) -> None:
+    make_heap_cycle(weights)
+    arguments = [str(Path(spacy_elmo.__file__).parent), str(weights), json.dumps(options.to_dict())]
+    got = subprocess.run([sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True)
+    message, peak = got.stdout.splitlines()
+    assert "can't be read" in message
+    assert int(peak) < 2**19  # KiB

@@ -1,0 +1,176 @@
+"""Names of published biLMs, their addresses and their folders."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from bilm_package import install_bilm, uninstall_all
+
+from spacy_elmo.errors import SettingsError, WeightsError
+from spacy_elmo.formats.names import (
+    PUBLISHED,
+    cache_folder,
+    find_point,
+    folder_named,
+    folder_of,
+    folders_of_packages,
+    is_named,
+)
+
+
+def test_the_addresses_are_those_of_allennlp() -> None:
+    """The default of AllenNLP 2.10.1's ElmoTokenEmbedder, and the weights that belong to it."""
+    start = "https://allennlp.s3.amazonaws.com/models/elmo/"
+    original = "2x4096_512_2048cnn_2xhighway/elmo_2x4096_512_2048cnn_2xhighway_"
+    assert PUBLISHED["original"][:2] == (f"{start}{original}options.json", f"{start}{original}weights.hdf5")
+    assert list(PUBLISHED) == ["original", "original-5.5B", "medium", "small", "pubmed", "pt"]
+    urls = [url for model in PUBLISHED.values() for url in model[:2]]
+    assert len(set(urls)) == 12
+    assert all(url.startswith(start) for url in urls)
+
+
+def test_the_cache_can_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPACY_ELMO_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    assert cache_folder() == tmp_path / "home/.cache/spacy-elmo"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache_folder() == tmp_path / "home/.cache/spacy-elmo"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg/spacy-elmo"
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SPACY_ELMO_CACHE", "~/own")
+    assert cache_folder() == tmp_path / "own"
+
+
+GROUP = "spacy_elmo_bilms"
+
+
+@pytest.mark.parametrize("value", ["{module}", "{module}:folder"])
+def test_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    package = install_bilm(monkeypatch, tmp_path, "some_bilm", None, value)
+    point = find_point(GROUP, "some_bilm")
+    assert point is not None
+    assert folder_of(point) == package
+    assert find_point(GROUP, "other_bilm") is None
+    assert find_point("spacy_elmo_softmaxes", "some_bilm") is None
+    uninstall_all(monkeypatch)
+    assert find_point(GROUP, "some_bilm") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("no_such_module_at_all", "No module named 'no_such_module_at_all'"),
+        ("{module}:gone", "has no attribute 'gone'"),
+        ("{module}:folder.__name__", "'str' object is not callable"),
+        ("{module}.files", "files has no __init__.py"),
+        ("{module}.wrong", "no such thing"),
+        ("sys", "has no attribute '__file__'"),
+        ("builtins:print", "NoneType"),
+        ("a b c", "has no attribute"),
+        ("{module}.leaves", "it ends here"),
+        ("{module}.silent", "(SystemExit)"),
+        ("os:curdir.strip", "'.' is not an absolute path"),
+        ("{module}.long:folder", "File name too long"),
+    ],
+)
+def test_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, reason: str) -> None:
+    package = install_bilm(monkeypatch, tmp_path, "some_bilm", None)
+    (package / "files").mkdir()
+    (package / "wrong.py").write_text("raise OSError('no such thing')\n", encoding="utf8")
+    (package / "leaves.py").write_text("raise SystemExit('it ends here')\n", encoding="utf8")
+    (package / "silent.py").write_text("raise SystemExit\n", encoding="utf8")
+    (package / "long.py").write_text("def folder():\n    return '/' + 'a' * 5000\n", encoding="utf8")
+    value = value.format(module=package.name)
+    with pytest.raises(WeightsError) as caught:
+        folder_of(EntryPoint("some_bilm", value, GROUP))
+    told = str(caught.value)
+    assert told.startswith(f"some_bilm: the entry point {value} of the group spacy_elmo_bilms gives no folder (")
+    assert reason in told
+    assert "Install the package again, or uninstall it." in told
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working directory, and an empty cache of downloads in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
+
+
+def test_what_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uninstall_all(monkeypatch)
+    assert is_named("small")
+    assert is_named("en_midi")  # its package can be installed
+    for name in ("en_mini", "my_bilm", "", "cache/small", tmp_path):
+        assert not is_named(name)
+    monkeypatch.undo()
+    install_bilm(monkeypatch, tmp_path, "my_bilm", None)
+    assert is_named("my_bilm")
+    assert is_named(Path("my_bilm"))
+
+
+def test_a_file_or_folder_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_bilm(monkeypatch, tmp_path, "my_bilm", None)
+    for name in ("small", "en_midi", "my_bilm"):
+        assert is_named(name)
+        Path(name).mkdir()
+        assert not is_named(name)
+        Path(name).rmdir()
+        Path(name).touch()
+        assert not is_named(name)
+
+
+@pytest.mark.parametrize("name", ["en_midi", "my_bilm"])
+def test_the_folder_of_a_package(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    package = install_bilm(monkeypatch, tmp_path, name, golden / "random_a")
+    assert folder_named(name) == folder_named(Path(name)) == package
+
+
+def test_a_published_bilm_wins(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_bilm(monkeypatch, tmp_path, "small", golden / "random_a")
+    with pytest.raises(SettingsError, match="python -m spacy elmo download small"):
+        folder_named("small")
+    shutil.copytree(golden / "random_b", tmp_path / "cache" / "small")
+    assert folder_named("small") == tmp_path / "cache" / "small"
+
+
+def test_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    uninstall_all(monkeypatch)
+    with pytest.raises(SettingsError) as caught:
+        folder_named("en_midi")
+    for part in ("en_midi: ", "not installed", "spacy-elmo-en-midi", "pip install ./packages/en_midi"):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["options.json", "weights.hdf5"])
+def test_a_package_that_lacks_a_file(
+    golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    package = install_bilm(monkeypatch, tmp_path, "en_midi", golden / "random_a")
+    (package / missing).unlink()
+    with pytest.raises(WeightsError) as caught:
+        folder_named("en_midi")
+    told = str(caught.value)
+    assert told.startswith(f"{package}: {missing} missing. The entry point {package.name}:folder of the group ")
+    assert "names this folder for the biLM en_midi. Expected all files of the package" in told
+
+
+def test_a_package_that_can_not_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_bilm(monkeypatch, tmp_path, "en_midi", None, "no_such_module:folder")
+    with pytest.raises(WeightsError, match="en_midi: the entry point no_such_module:folder of the group"):
+        folder_named("en_midi")
+
+
+def test_the_folders_of_packages(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = install_bilm(monkeypatch, tmp_path, "en_some", golden / "random_a")
+    install_bilm(monkeypatch, tmp_path / "broken", "en_broken", None, "no_such_module:folder")
+    assert folders_of_packages()["en_some"] == package
+    assert "en_broken" not in folders_of_packages()
+    uninstall_all(monkeypatch)
+    assert folders_of_packages() == {}

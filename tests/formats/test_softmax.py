@@ -1,0 +1,381 @@
+"""softmax.hdf5 of both kinds: round trips in both types, and bad files and arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from spacy_elmo.errors import WeightsError
+from spacy_elmo.formats.hdf5 import MAX_BYTES, check_dataset, check_storage
+from spacy_elmo.formats.softmax import (
+    adaptive_shapes,
+    holds_adaptive,
+    read_adaptive,
+    read_softmax,
+    write_adaptive,
+    write_softmax,
+)
+
+Arrays = dict[str, np.ndarray]
+CUTOFFS = [4, 9]
+# A projection_dim of 18 and 12 words: 4 frequent words, 5 words of width 18 // 4, and 3 words of width 18 // 16.
+ADAPTIVE = {"weight": (6, 18), "bias": (6,), "down.0": (4, 18), "words.0": (5, 4), "down.1": (1, 18), "words.1": (3, 1)}
+SHAPES = {"full": {"W": (7, 4), "b": (7,)}, "adaptive": ADAPTIVE}
+GROUPS = {"full": "softmax", "adaptive": "adaptive"}
+
+
+@pytest.fixture(params=SHAPES)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def arrays(kind: str) -> Arrays:
+    return random_arrays(kind)
+
+
+@pytest.fixture
+def path(tmp_path: Path, kind: str, arrays: Arrays) -> Path:
+    write(tmp_path / "softmax.hdf5", kind, arrays)
+    return tmp_path / "softmax.hdf5"
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    write(tmp_path / "full.hdf5", "full", random_arrays("full"))
+    return tmp_path / "full.hdf5"
+
+
+@pytest.fixture
+def adaptive(tmp_path: Path) -> Path:
+    write(tmp_path / "adaptive.hdf5", "adaptive", random_arrays("adaptive"))
+    return tmp_path / "adaptive.hdf5"
+
+
+def random_arrays(kind: str) -> Arrays:
+    rng = np.random.default_rng(0)
+    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in SHAPES[kind].items()}
+
+
+def write(path: Path, kind: str, arrays: Arrays, cutoffs: list[int] = CUTOFFS, **how: Any) -> None:
+    if kind == "full":
+        write_softmax(path, arrays["W"], arrays["b"], **how)
+    else:
+        write_adaptive(path, cutoffs, arrays, **how)
+
+
+def read(path: Path, kind: str, max_bytes: int = MAX_BYTES) -> Arrays:
+    if kind == "full":
+        return dict(zip("Wb", read_softmax(path, max_bytes)))
+    return read_adaptive(path, max_bytes)[1]
+
+
+def dataset(kind: str, name: str) -> str:
+    return f"{GROUPS[kind]}/{name.replace('.', '/')}"
+
+
+def refused(path: Path, kind: str, *parts: str) -> None:
+    with pytest.raises(WeightsError) as caught:
+        read(path, kind)
+    for part in (f"{path}: ", *parts):
+        assert part in str(caught.value)
+
+
+def replaced(path: Path, name: str, values: object, **how: object) -> None:
+    with h5py.File(path, "a") as file:
+        del file[name]
+        file.create_dataset(name, data=values, **how)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("compress", [False, True])
+def test_what_was_written_is_read(path: Path, kind: str, arrays: Arrays, dtype: Any, compress: bool) -> None:
+    """As float32, rounded once if the file has float16. The file holds plain datasets."""
+    write(path, kind, arrays, dtype=dtype, compress=compress)
+    got = read(path, kind)
+    assert got.keys() == arrays.keys()
+    found: list[str] = []
+    with h5py.File(path) as file:
+        assert list(file) == [GROUPS[kind]]
+        file.visititems(lambda name, item: found.append(name) if isinstance(item, h5py.Dataset) else None)
+        for name, values in arrays.items():
+            expected = values.astype(dtype)
+            stored = file[dataset(kind, name)]
+            assert stored.dtype == np.dtype(dtype).newbyteorder("<")
+            assert not stored.attrs
+            np.testing.assert_array_equal(stored[...], expected)
+            assert got[name].dtype == np.float32
+            assert got[name].shape == values.shape
+            assert got[name].tobytes() == expected.astype(np.float32).tobytes()
+        if kind == "adaptive":
+            assert file["adaptive/cutoffs"][...].tolist() == read_adaptive(path)[0] == CUTOFFS
+            assert file["adaptive/cutoffs"].dtype == np.dtype("<i8")
+    assert len(found) == len(arrays) + (kind == "adaptive")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_compressed_files_are_smaller(tmp_path: Path, kind: str, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {"full": {"W": (5000, 64), "b": (5000,)}, "adaptive": adaptive_shapes(3000, 64, [500, 1500])}[kind]
+    arrays = {name: rng.standard_normal(shape).astype(np.float16).astype("f4") for name, shape in shapes.items()}
+    for name in ("plain", "packed"):
+        write(tmp_path / name, kind, arrays, [500, 1500], dtype=dtype, compress=name == "packed")
+    assert (tmp_path / "packed").stat().st_size < (tmp_path / "plain").stat().st_size
+    for name, values in read(tmp_path / "packed", kind).items():
+        np.testing.assert_array_equal(values, arrays[name])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "how"),
+    [(">f4", {}), (">f2", {}), ("<f2", {"compression": "gzip", "shuffle": True}), ("<f4", {"chunks": (2, 3)})],
+)
+def test_other_ways_to_store(full: Path, dtype: str, how: dict) -> None:
+    values = random_arrays("full")["W"].astype(dtype)
+    replaced(full, "softmax/W", values, **how)
+    np.testing.assert_array_equal(read_softmax(full)[0], values.astype(np.float32))
+
+
+def test_missing_datasets_are_named(path: Path, kind: str, arrays: Arrays) -> None:
+    content = path.read_bytes()
+    for name in [*arrays, *(["cutoffs"] if kind == "adaptive" else [])]:
+        path.write_bytes(content)
+        with h5py.File(path, "a") as file:
+            del file[dataset(kind, name)]
+        refused(path, kind, f"missing datasets: {dataset(kind, name)}.")
+
+
+def test_weights_of_a_bilm_are_refused(golden: Path) -> None:
+    refused(golden / "random_a" / "weights.hdf5", "full", "missing datasets: softmax/W, softmax/b", "CNN_proj")
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("softmax/W", np.zeros((6, 4), np.float32)),
+        ("softmax/W", np.zeros(7, np.float32)),
+        ("softmax/W", np.zeros((7, 0), np.float32)),
+        ("softmax/W", np.zeros((7, 4, 1), np.float32)),
+        ("softmax/W", h5py.Empty(np.float32)),
+        ("softmax/b", np.zeros((7, 1), np.float32)),
+        ("softmax/b", np.float32(0)),
+    ],
+)
+def test_shapes_of_a_full_softmax(full: Path, name: str, values: object) -> None:
+    replaced(full, name, values)
+    refused(full, "full", "Expected (words, projection_dim) and (words,)")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.float64(0), "holds float64"),
+        (np.int16(0), "holds int16"),
+        (np.float32("nan"), "values that are NaN or infinite"),
+        (np.float16("inf"), "values that are NaN or infinite"),
+    ],
+)
+def test_values(path: Path, kind: str, value: np.generic, message: str) -> None:
+    name = dataset(kind, next(iter(SHAPES[kind])))
+    replaced(path, name, np.full(next(iter(SHAPES[kind].values())), value))
+    refused(path, kind, name, message)
+
+
+def test_a_float16_dataset_that_was_never_filled(full: Path) -> None:
+    with h5py.File(full, "a") as file:
+        del file["softmax/W"]
+        file.create_dataset("softmax/W", (7, 4), "<f2")
+    refused(full, "full", "stores 0 bytes for 56 bytes")
+
+
+def test_a_link_is_not_followed(path: Path, kind: str) -> None:
+    name = {"full": "softmax/W", "adaptive": "adaptive/cutoffs"}[kind]
+    with h5py.File(path, "a") as file:
+        file.move(name, "elsewhere")
+        file[name] = h5py.SoftLink("/elsewhere")
+    refused(path, kind, f"{name} is a link")
+
+
+@pytest.mark.parametrize("spoil", [lambda data: b"", lambda data: b"text\n", lambda data: data[: len(data) // 2]])
+def test_files_that_are_not_hdf5_or_cut_short(path: Path, kind: str, spoil: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(spoil(path.read_bytes()))
+    refused(path, kind, "not an HDF5 file, or one cut short")
+    with pytest.raises(WeightsError, match="not an HDF5 file, or one cut short"):
+        holds_adaptive(path)
+
+
+def test_missing_file_and_folder(tmp_path: Path, kind: str) -> None:
+    refused(tmp_path / "missing.hdf5", kind, "no such file. Expected the softmax.hdf5 of a biLM")
+    refused(tmp_path, kind, "a folder or a special file")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_more_memory_than_allowed(path: Path, kind: str, dtype: Any) -> None:
+    """The values are float32 in memory, whatever the file has."""
+    shapes = {"full": {"W": (9000, 32), "b": (9000,)}, "adaptive": adaptive_shapes(10_000, 64, [1000])}[kind]
+    n_bytes = {"full": 4 * (9000 * 32 + 9000), "adaptive": 4 * (1001 * 64 + 1001 + 16 * 64 + 9000 * 16)}[kind]
+    write(
+        path, kind, {name: np.zeros(shape, "f4") for name, shape in shapes.items()}, [1000], dtype=dtype, compress=True
+    )
+    assert 4 * path.stat().st_size < n_bytes
+    assert not any(values.any() for values in read(path, kind, n_bytes).values())
+    with pytest.raises(WeightsError, match=f"the softmax would take {n_bytes:,} bytes of memory"):
+        read(path, kind, n_bytes - 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_allowed_memory_holds_for_each_dataset(full: Path, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit above the usual one must reach the checks of the datasets. Here the usual one is a byte, for speed."""
+    write_softmax(full, np.zeros((9000, 32), np.float32), np.zeros(9000, np.float32), dtype, compress=True)
+    for check in (check_dataset, check_storage):
+        *others, usual = check.__defaults__ or ()
+        assert usual == MAX_BYTES
+        monkeypatch.setattr(check, "__defaults__", (*others, 1))
+    types = ("float16", "float32")
+    with h5py.File(full) as file, pytest.raises(WeightsError, match=r"would take .* bytes of memory"):
+        check_dataset(file["softmax/W"], "softmax/W", WeightsError, types)
+    assert read_softmax(full, 2 * MAX_BYTES)[0].shape == (9000, 32)
+
+
+def test_files_cut_at_any_length_give_a_weights_error(path: Path, kind: str) -> None:
+    content = path.read_bytes()
+    for length in range(0, len(content), 97):
+        path.write_bytes(content[:length])
+        refused(path, kind)
+
+
+def test_damaged_bytes_give_finite_values_or_a_weights_error(path: Path, kind: str, arrays: Arrays) -> None:
+    write(path, kind, arrays, dtype=np.float16)
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    for _ in range(300):
+        damaged = bytearray(content)
+        for position in rng.integers(0, len(content), 3):
+            damaged[position] = rng.integers(256)
+        path.write_bytes(damaged)
+        try:
+            got = read(path, kind)
+            cutoffs = read_adaptive(path)[0] if kind == "adaptive" else []
+        except WeightsError:
+            continue
+        assert all(np.isfinite(values).all() for values in got.values())
+        if kind == "full":
+            assert len(got["W"]) == len(got["b"])
+        else:
+            n_words = cutoffs[-1] + len(got[f"words.{len(cutoffs) - 1}"])
+            assert {name: values.shape for name, values in got.items()} == adaptive_shapes(n_words, 18, cutoffs)
+
+
+NAN, LARGE = np.float32("nan"), np.float32(65_520)  # 65,504 is the largest float16
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "how", "message"),
+    [
+        ("full", {"b": np.zeros(6, "f4")}, {}, r"not written: softmax/W has shape \(7, 4\) and softmax/b \(6,\)"),
+        ("full", {"b": np.array([0, 0, 0, NAN, 0, 0, 0])}, {}, r"softmax/b has 1 values that are NaN.*float32"),
+        ("full", {"W": np.full((7, 4), LARGE)}, {"dtype": "f2"}, r"softmax/W has 28 values.*too large for float16"),
+        ("full", {}, {"dtype": np.float64}, "dtype is float64"),
+        ("full", {"W": np.zeros((7, 4), np.int64)}, {}, "softmax/W is int64"),
+        (
+            "adaptive",
+            {},
+            {"cutoffs": [4, 8]},
+            r"not written: the .*words/0 has shape \(5, 4\), expected \(4, 4\)",
+        ),
+        ("adaptive", {"words.2": np.zeros((3, 1), "f4")}, {}, r"words/2 has shape \(3, 1\), expected None"),
+        ("adaptive", {"words.1": np.array([[0.0], [NAN], [0.0]])}, {}, "adaptive/words/1 has 1 values that are NaN"),
+        ("adaptive", {"bias": np.full(6, LARGE)}, {"dtype": np.float16}, "adaptive/bias has 6 values.*float16"),
+        ("adaptive", {}, {"dtype": np.float64}, "dtype is float64"),
+        ("adaptive", {"bias": np.zeros(6, np.int64)}, {}, "adaptive/bias is int64"),
+    ],
+)
+def test_a_refused_write_leaves_the_old_file(
+    path: Path, kind: str, arrays: Arrays, changes: Arrays, how: dict[str, Any], message: str
+) -> None:
+    before = path.read_bytes()
+    with pytest.raises(WeightsError, match=message):
+        write(path, kind, arrays | changes, **how)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_write_without_a_folder(tmp_path: Path, kind: str, arrays: Arrays) -> None:
+    with pytest.raises(WeightsError, match=r"the folder .*missing does not exist"):
+        write(tmp_path / "missing" / "softmax.hdf5", kind, arrays)
+
+
+# What only an adaptive softmax has
+
+
+def test_shapes_of_an_adaptive_softmax() -> None:
+    assert adaptive_shapes(12, 18, CUTOFFS) == ADAPTIVE
+
+
+def test_holds_adaptive(full: Path, adaptive: Path) -> None:
+    assert holds_adaptive(adaptive)
+    assert not holds_adaptive(full)
+
+
+@pytest.mark.parametrize("name", ["adaptive/down/2", "adaptive/words/2"])
+def test_a_dataset_beyond_the_clusters(adaptive: Path, name: str) -> None:
+    with h5py.File(adaptive, "a") as file:
+        file[name] = np.zeros((1, 1), np.float32)
+    refused(adaptive, "adaptive", f"{name} is beyond the clusters")
+
+
+def test_cutoffs_in_the_other_byte_order(adaptive: Path) -> None:
+    replaced(adaptive, "adaptive/cutoffs", np.array(CUTOFFS, ">i8"))
+    assert read_adaptive(adaptive)[0] == CUTOFFS
+
+
+def test_two_kinds_of_softmax(adaptive: Path) -> None:
+    with h5py.File(adaptive, "a") as file:
+        file["softmax/W"] = np.zeros((3, 2), np.float32)
+    refused(adaptive, "adaptive", "holds both softmax and adaptive")
+
+
+@pytest.mark.parametrize(
+    "cutoffs",
+    [
+        np.array([9, 4]),
+        np.array([4, 4]),
+        np.array([0, 9]),
+        np.array([-3, 9]),
+        np.zeros((0,), np.int64),
+        np.zeros((1, 2), np.int64),
+        np.arange(1, 18),
+        np.int64(4),
+        np.array([4.0, 9.0]),
+        np.array([4, 9], np.uint64),
+        h5py.Empty(np.int64),
+    ],
+    ids=repr,
+)
+def test_bad_cutoffs(adaptive: Path, cutoffs: object) -> None:
+    replaced(adaptive, "adaptive/cutoffs", cutoffs)
+    refused(adaptive, "adaptive", "adaptive/cutoffs is ", "Expected up to 16 numbers of int64")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("cutoffs", np.array([4, 10]), "adaptive/words/0 has shape (5, 4), expected (6, 4)"),
+        ("cutoffs", np.array([2**62, 2**63 - 1]), "adaptive/weight has shape (6, 18)"),
+        ("cutoffs", np.array([5]), "adaptive/down/1 is beyond the clusters"),
+        ("weight", np.zeros((5, 18), np.float32), "adaptive/weight has shape (5, 18), expected (6, 18)"),
+        ("weight", np.zeros((6, 16), np.float32), "adaptive/down/0 has shape (4, 18), expected (4, 16)"),
+        ("weight", np.zeros((6, 15), np.float32), "adaptive/down/1 has shape (1, 18), expected (0, 15)"),
+        ("weight", np.zeros(6, np.float32), "adaptive/weight has shape (6,)"),
+        ("bias", np.zeros(4, np.float32), "adaptive/bias has shape (4,), expected (6,)"),
+        ("words/1", np.zeros((0, 1), np.float32), "adaptive/words/1 has shape (0, 1)"),
+        ("words/1", np.zeros((3, 2), np.float32), "adaptive/words/1 has shape (3, 2), expected (3, 1)"),
+        ("words/1", h5py.Empty(np.float32), "adaptive/words/1 has shape None"),
+    ],
+)
+def test_shapes_that_do_not_fit_each_other(adaptive: Path, name: str, values: object, message: str) -> None:
+    replaced(adaptive, f"adaptive/{name}", values)
+    refused(adaptive, "adaptive", message)

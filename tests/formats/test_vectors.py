@@ -1,0 +1,483 @@
+"""Files of embedded sentences: AllenNLP's layout, round trips and failed writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import struct
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from weight_files import make_heap_cycle
+
+from spacy_elmo.errors import VectorsError
+from spacy_elmo.formats import VectorsWriter, read_vectors
+from spacy_elmo.formats import untrusted as process
+from spacy_elmo.formats import vectors as module
+
+ONES = np.ones((3, 2, 4), np.float32)
+
+
+def test_layout(vectors: Path) -> None:
+    with h5py.File(vectors) as file:
+        assert set(file) == {"0", "1", "2", "sentence_to_index"}
+        assert file["1"].shape == (3, 2, 4)
+        assert file["1"].dtype == np.float32
+        assert file["sentence_to_index"].shape == (1,)
+        # This is how AllenNLP's readers parse it.
+        assert json.loads(file["sentence_to_index"][0]) == {"a b": "2", "c d": "1"}
+
+
+def test_read_back(vectors: Path) -> None:
+    embedded = list(read_vectors(vectors))
+    assert [sentence for sentence, _ in embedded] == [None, "c d", "a b"]
+    for i, (_, array) in enumerate(embedded):
+        np.testing.assert_array_equal(array, i * ONES)
+        assert array.dtype == np.float32
+
+
+shapes = st.tuples(st.integers(1, 3), st.integers(0, 5), st.integers(1, 4)) | st.tuples(
+    st.integers(0, 5), st.integers(1, 4)
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.text(max_size=8), shapes), max_size=14))
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, drawn: list) -> None:
+    rng = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("round_trip") / "vectors.hdf5"
+    written = [(sentence, rng.standard_normal(shape).astype(np.float32)) for sentence, shape in drawn]
+    with VectorsWriter(path) as writer:
+        for sentence, array in written:
+            writer.write(sentence, array)
+    last = {sentence: i for i, (sentence, _) in enumerate(written)}
+    embedded = list(read_vectors(path))
+    assert len(embedded) == len(written)
+    for i, ((sentence, expected), (got_sentence, got)) in enumerate(zip(written, embedded, strict=True)):
+        assert got_sentence == (sentence if last[sentence] == i else None)
+        assert got.shape == expected.shape
+        assert got.tobytes() == expected.tobytes()
+
+
+def test_datasets_named_by_their_sentences(tmp_path: Path) -> None:
+    with VectorsWriter(tmp_path / "x.hdf5", index=False) as writer:
+        for k, sentence in enumerate(("b c .", "a")):
+            writer.write(sentence, np.full((3, 2, 4), k), key=sentence)
+    embedded = dict(read_vectors(tmp_path / "x.hdf5"))
+    assert list(embedded) == ["a", "b c ."]
+    assert (embedded["a"] == 1).all()
+
+
+def test_texts_that_break_writers(tmp_path: Path) -> None:
+    texts = ["", "\0", "a\nb\tc", "\ud800", "naïve 東京 🙂", '"quoted" \\', "sentence_to_index", "0"]
+    with VectorsWriter(tmp_path / "vectors.hdf5") as writer:
+        for text in texts:
+            writer.write(text, ONES)
+    assert [text for text, _ in read_vectors(tmp_path / "vectors.hdf5")] == texts
+
+
+def test_lists_and_other_types_are_converted(tmp_path: Path) -> None:
+    with VectorsWriter(tmp_path / "vectors.hdf5") as writer:
+        writer.write("a", [[1, 2]])
+        writer.write("b", np.ones((1, 2), np.float64))
+    assert [array.tolist() for _, array in read_vectors(tmp_path / "vectors.hdf5")] == [[[1, 2]], [[1, 1]]]
+
+
+def test_public_file_without_an_index(tiny_fixture: Path) -> None:
+    embedded = list(read_vectors(tiny_fixture / "lm_embeddings_0.hdf5"))
+    assert len(embedded) == 10
+    assert all(sentence is None and array.shape[::2] == (2, 16) for sentence, array in embedded)
+
+
+def test_reading_is_lazy(vectors: Path) -> None:
+    with h5py.File(vectors, "a") as file:
+        file["1"][0, 0, 0] = np.nan
+    reader = read_vectors(vectors)
+    assert next(reader)[0] is None
+    with pytest.raises(VectorsError, match="the dataset 1 holds 1 values that are NaN"):
+        next(reader)
+
+
+BAD_VECTORS = [
+    (np.ones(3), "(3,)"),
+    (np.ones((1, 1, 1, 1)), "(1, 1, 1, 1)"),
+    (np.full((1, 2), np.nan), "2 values"),
+    (np.full((1, 2), 1e300), "2 values"),
+    ([["a"]], "float32"),
+    ([[1], [1, 2]], "float32"),
+    (None, "()"),
+]
+
+
+@pytest.mark.parametrize(("array", "part"), BAD_VECTORS, ids=str)
+def test_bad_vectors(tmp_path: Path, array: object, part: str) -> None:
+    with pytest.raises(VectorsError) as error, VectorsWriter(tmp_path / "vectors.hdf5") as writer:
+        writer.write("a", array)
+    assert part in str(error.value)
+    assert "sentence 0" in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_sentence_and_closed_writer(tmp_path: Path) -> None:
+    writer = VectorsWriter(tmp_path / "vectors.hdf5")
+    with pytest.raises(VectorsError, match="not open"):
+        writer.write("a", ONES)
+    with writer, pytest.raises(VectorsError, match="the sentence is 3"):
+        writer.write(3, ONES)
+    with pytest.raises(VectorsError, match="not open"):
+        writer.write("a", ONES)
+
+
+def test_an_error_in_the_block_leaves_nothing(vectors: Path) -> None:
+    before = vectors.read_bytes()
+
+    def write_and_fail(error: type[BaseException]) -> None:
+        with VectorsWriter(vectors) as writer:
+            writer.write("new", ONES)
+            raise error("from the block")
+
+    for error in (KeyError, OSError, KeyboardInterrupt):
+        with pytest.raises(error, match="from the block"):
+            write_and_fail(error)
+        assert vectors.read_bytes() == before
+        assert list(vectors.parent.iterdir()) == [vectors]
+
+
+def test_the_file_appears_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.hdf5"
+    with VectorsWriter(path) as writer:
+        writer.write("a", ONES)
+        assert not path.exists()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_failed_writes(vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = vectors.read_bytes()
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for owner, name in ((h5py.Group, "create_dataset"), (os, "replace")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, refuse)
+            with pytest.raises(VectorsError, match="No space left"), VectorsWriter(vectors) as writer:
+                writer.write("a", ONES)
+        assert vectors.read_bytes() == before
+        assert list(vectors.parent.iterdir()) == [vectors]
+
+
+def test_write_without_a_folder(tmp_path: Path) -> None:
+    for path, match in ((tmp_path / "no" / "x.hdf5", "does not exist"), (tmp_path, "it is a folder")):
+        with pytest.raises(VectorsError, match=match), VectorsWriter(path):
+            pass
+
+
+def refused(path: Path, *parts: str) -> None:
+    with pytest.raises(VectorsError) as error:
+        list(read_vectors(path))
+    message = str(error.value)
+    assert message.startswith(f"{path}: ")
+    for part in parts:
+        assert part in message, message
+
+
+def test_files_that_hold_no_vectors(tmp_path: Path) -> None:
+    refused(tmp_path / "none.hdf5", "no such file", "embedded sentences")
+    refused(tmp_path, "a folder")
+    path = tmp_path / "vectors.hdf5"
+    path.write_bytes(b"not HDF5")
+    refused(path, "not an HDF5 file")
+    with h5py.File(path, "w") as file:
+        file["char_embed"] = np.ones((3, 2, 4), np.float32)
+    refused(path, "no dataset 0 and no sentence_to_index")
+
+
+def test_cut_short(vectors: Path) -> None:
+    content = vectors.read_bytes()
+    vectors.write_bytes(content[: len(content) // 2])
+    refused(vectors, "cut short")
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        (np.ones(3, np.float32), "(3,)"),
+        (np.ones((1, 2), np.float64), "float64"),
+        (h5py.SoftLink("/0"), "a link"),
+        (h5py.ExternalLink("x.hdf5", "/0"), "a link"),
+        (np.full((1, 2), np.inf, np.float32), "2 values"),
+    ],
+    ids=str,
+)
+def test_bad_dataset(vectors: Path, value: object, part: str) -> None:
+    with h5py.File(vectors, "a") as file:
+        del file["1"]
+        file["1"] = value
+    refused(vectors, "1", part)
+
+
+def test_group_missing_number_and_missing_values(vectors: Path) -> None:
+    with h5py.File(vectors, "a") as file:
+        del file["1"]
+    refused(vectors, "1")
+    with h5py.File(vectors, "a") as file:
+        file.create_group("1")
+    refused(vectors, "1 is a group")
+    with h5py.File(vectors, "a") as file:
+        del file["1"]
+        file.create_dataset("1", (3, 2**30, 1024), "f4", chunks=(1, 1024, 1024))
+    refused(vectors, "the dataset 1")
+    with h5py.File(vectors, "a") as file:
+        del file["1"]
+        file.create_dataset("1", (3, 2**20, 1024), "f4")
+    refused(vectors, "the dataset 1 stores 0 bytes")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{", "[" * 100_000, '{"a b": 0}', '{"a b": "3"}', '{"a b": "x"}', '{"a b": "-1"}', '{"a": "00"}'],
+    ids=lambda text: text[:12],
+)
+def test_bad_index(vectors: Path, text: str) -> None:
+    with h5py.File(vectors, "a") as file:
+        file["sentence_to_index"][0] = text
+    refused(vectors, "sentence_to_index")
+
+
+@pytest.mark.parametrize("value", [np.ones(1), np.array([b"{}"]), np.ones((2, 2))], ids=str)
+def test_index_of_another_type(vectors: Path, value: object) -> None:
+    with h5py.File(vectors, "a") as file:
+        del file["sentence_to_index"]
+        file["sentence_to_index"] = value
+    refused(vectors, "sentence_to_index", "Expected one string")
+
+
+def test_index_that_is_not_utf8(vectors: Path) -> None:
+    with h5py.File(vectors, "a") as file:
+        file["sentence_to_index"][0] = b'{"\xff": "0"}'
+    refused(vectors, "sentence_to_index")
+
+
+def test_index_that_claims_to_be_long(vectors: Path) -> None:
+    with h5py.File(vectors) as file:
+        offset = file["sentence_to_index"].id.get_offset()
+    content = bytearray(vectors.read_bytes())
+    content[offset : offset + 4] = b"\xff\xff\xff\xff"
+    vectors.write_bytes(content)
+    refused(vectors, "sentence_to_index", f"{2**32 - 1:,}")
+
+
+def test_dataset_beyond_the_end(vectors: Path) -> None:
+    with h5py.File(vectors) as file:
+        offset = file["1"].id.get_offset()
+    content = vectors.read_bytes()
+    address = offset.to_bytes(8, "little")
+    assert content.count(address) == 1
+    vectors.write_bytes(content.replace(address, (2**40).to_bytes(8, "little")))
+    refused(vectors, "1", "The file is damaged")
+
+
+def rows(value: float) -> np.ndarray:
+    return np.full((2, 3), value, np.float32)
+
+
+def test_keys_and_numbers_in_one_file(tmp_path: Path) -> None:
+    """A dataset without a key is named by the number of sentences before it, and only it is in the index."""
+    path = tmp_path / "vectors.hdf5"
+    with VectorsWriter(path) as writer:
+        writer.write("a b", rows(0))
+        writer.write("c", rows(1), key="key of c")
+        writer.write("d", rows(2))
+    with h5py.File(path) as file:
+        assert {name: file[name][0, 0] for name in file if name != "sentence_to_index"} == {
+            "0": 0,
+            "key of c": 1,
+            "2": 2,
+        }
+        assert json.loads(file["sentence_to_index"][0]) == {"a b": "0", "d": "2"}
+
+
+def test_a_writer_that_is_used_again_begins_again(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.hdf5"
+    writer = VectorsWriter(path)
+    for sentence, value in (("first", 1), ("second", 2)):
+        with writer:
+            writer.write(sentence, rows(value))
+        with h5py.File(path) as file:
+            assert sorted(file) == ["0", "sentence_to_index"]
+            assert (file["0"][...] == value).all()
+            assert json.loads(file["sentence_to_index"][0]) == {sentence: "0"}
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("", "empty"),
+        (3, "not a string"),
+        (".", "a single dot"),
+        ("a/b", "a slash"),
+        ("a\0b", "NUL"),
+        (f"a{chr(0xD800)}", "surrogate"),
+        (f"a{chr(0xDFFF)}", "surrogate"),
+    ],
+)
+def test_keys_that_name_no_dataset(tmp_path: Path, key: Any, reason: str) -> None:
+    with pytest.raises(VectorsError, match=reason), VectorsWriter(tmp_path / "vectors.hdf5") as writer:
+        writer.write("a", rows(0), key=key)
+    assert not list(tmp_path.iterdir())
+
+
+def test_keys_that_only_look_odd(tmp_path: Path) -> None:
+    """The characters beside the surrogates too. The names in the file are the keys."""
+    keys = ["..", ". .", " ", "\ud7ff", "\ue000", "-1", "\u0663"]
+    with VectorsWriter(tmp_path / "vectors.hdf5", index=False) as writer:
+        for number, key in enumerate(keys):
+            writer.write(key, rows(number), key=key)
+    with h5py.File(tmp_path / "vectors.hdf5") as file:
+        assert {name: file[name][0, 0] for name in file} == {key: i for i, key in enumerate(keys)}
+
+
+def test_a_key_that_is_in_the_file_already(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.hdf5"
+
+    def write_twice() -> None:
+        with VectorsWriter(path, named="shown.hdf5") as writer:
+            writer.write("a", rows(0), key="same")
+            writer.write("b", rows(1), key="same")
+
+    with pytest.raises(VectorsError) as error:
+        write_twice()
+    assert "shown.hdf5" in str(error.value)
+    assert "'same'" in str(error.value)
+    assert str(path) not in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("index", ["0" * 2, "1" * 19, "1" * 5_000, "\u0660"])
+def test_an_index_with_odd_numbers(vectors: Path, index: str) -> None:
+    """Python refuses to read integers of more than 4,300 digits, with an error of its own."""
+    with h5py.File(vectors, "a") as file:
+        file["sentence_to_index"][0] = json.dumps({"a b": index})
+    with pytest.raises(VectorsError, match="sentence_to_index"):
+        list(read_vectors(vectors))
+
+
+def test_links_and_other_shapes_are_no_keyed_sentences(tmp_path: Path) -> None:
+    """A file whose datasets are not all embedded sentences is refused, even if most of them could be some."""
+    odd = {
+        "link": h5py.SoftLink("/a b"),
+        "external": h5py.ExternalLink("vectors.hdf5", "/a b"),
+        "char_embed": rows(1),
+        "one row": np.ones(3, np.float32),
+    }
+    path = tmp_path / "vectors.hdf5"
+    for name, value in odd.items():
+        with h5py.File(path, "w") as file:
+            file["a b"] = rows(0)
+        assert [text for text, _ in read_vectors(path)] == ["a b"]
+        with h5py.File(path, "a") as file:
+            file[name] = value
+        with pytest.raises(VectorsError, match="no dataset 0 and no sentence_to_index"):
+            list(read_vectors(path))
+
+
+def test_a_disk_that_is_full_at_the_end_leaves_the_earlier_file(vectors: Path) -> None:
+    """HDF5 has small datasets in its buffers until the file is closed."""
+    before = vectors.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def write() -> None:
+        with VectorsWriter(vectors) as writer:
+            writer.write("a", rows(1))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+
+    try:
+        with pytest.raises(VectorsError, match="File too large"):
+            write()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert vectors.read_bytes() == before
+    assert list(vectors.parent.iterdir()) == [vectors]
+
+
+def assert_same(path: Path) -> None:
+    expected, got = list(read_vectors(path)), list(read_vectors(path, untrusted=True))
+    assert [text for text, _ in got] == [text for text, _ in expected]
+    for (_, array), (_, same) in zip(expected, got, strict=True):
+        assert array.dtype == same.dtype == np.float32
+        assert array.shape == same.shape
+        assert array.tobytes() == same.tobytes()
+
+
+def test_the_same_sentences(vectors: Path, tmp_path: Path) -> None:
+    assert_same(vectors)
+    keyed = tmp_path / "keyed.hdf5"
+    with VectorsWriter(keyed, index=False) as writer:
+        for key in ("東京", "a b"):
+            writer.write(key, np.full((2, 4), len(key)), key=key)
+    assert_same(keyed)
+
+
+@pytest.mark.slow
+def test_more_sentences_than_one_process_reads(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.hdf5"
+    with VectorsWriter(path) as writer:
+        for k in range(1203):
+            writer.write(f"sentence {k % 1100}", np.full((1, 2), k))
+    assert_same(path)
+
+
+def test_no_sentences(tmp_path: Path) -> None:
+    with VectorsWriter(tmp_path / "vectors.hdf5"):
+        pass
+    assert not list(read_vectors(tmp_path / "vectors.hdf5", untrusted=True))
+
+
+@pytest.mark.parametrize(("limit", "size"), [("_BYTES", 1), ("_BYTES", 192), ("_SENTENCES", 1), ("_CHARACTERS", 3)])
+def test_parts(vectors: Path, monkeypatch: pytest.MonkeyPatch, limit: str, size: int) -> None:
+    """Each has 96 bytes and 3 characters, but the first sentence, which comes again and so has no text."""
+    monkeypatch.setattr(module, limit, size)
+    sizes, first = [], 0
+    while texts := module._read_part(str(vectors), first)[0]:
+        sizes.append(len(texts))
+        first += len(texts)
+    assert sizes == ([1, 1, 1] if size == 1 else [2, 1])
+
+
+def test_errors_are_those_of_reading_it_here(vectors: Path, tmp_path: Path) -> None:
+    with h5py.File(vectors, "a") as file:
+        del file["1"]
+        file["1"] = np.full((3, 2, 4), np.nan, np.float32)
+    for path, match in ((vectors, "the dataset 1 holds 24 values"), (tmp_path / "gone", "no such file")):
+        told = []
+        for untrusted in (False, True):
+            with pytest.raises(VectorsError, match=match) as caught:
+                list(read_vectors(path, untrusted=untrusted))
+            told.append(str(caught.value))
+        assert told[0] == told[1]
+
+
+@pytest.mark.slow
+def test_a_list_of_free_blocks_without_end(vectors: Path) -> None:
+    make_heap_cycle(vectors)
+    with pytest.raises(VectorsError, match="get it again"):
+        next(read_vectors(vectors, untrusted=True))
+
+
+@pytest.mark.slow
+def test_a_text_whose_size_lets_hdf5_step_nowhere(vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The size of an object in a global heap, and 16 bytes more, is 0 in 64 bits: HDF5 reads that object for ever."""
+    content = bytearray(vectors.read_bytes())
+    at = content.index(b"GCOL")
+    assert struct.unpack_from("<H", content, at + 16) == (1,)
+    struct.pack_into("<Q", content, at + 24, 2**64 - 16)
+    vectors.write_bytes(content)
+    monkeypatch.setattr(process, "_PATIENCE", 0.05)  # 3.7 seconds: the limits themselves have their own tests
+    with pytest.raises(VectorsError, match=r"came to no end.*get it again"):
+        next(read_vectors(vectors, untrusted=True))

@@ -1,0 +1,557 @@
+"""Weight files: the table of datasets, golden files and round trips."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from weight_files import (
+    CELL,
+    W_0,
+    Arrays,
+    assert_same,
+    contents,
+    random_arrays,
+    refused,
+    rewrite_as,
+)
+
+from spacy_elmo.errors import WeightsError
+from spacy_elmo.formats import (
+    BiLMOptions,
+    expected_parameters,
+    parameter_problems,
+    read_options,
+    read_weights,
+    write_weights,
+)
+from spacy_elmo.formats.weights import readers_of, readers_told
+from spacy_elmo.pretraining.pack import round_mantissas
+
+
+def test_table(weights: Path, arrays: Arrays) -> None:
+    file = contents(weights)
+    np.testing.assert_array_equal(file["char_embed"], arrays["char_cnn.embedding.weight"][1:])
+    for i in range(2):
+        name = f"char_cnn.convolutions.{i}"
+        np.testing.assert_array_equal(file[f"CNN/W_cnn_{i}"][0].transpose(2, 1, 0), arrays[f"{name}.weight"])
+        np.testing.assert_array_equal(file[f"CNN/b_cnn_{i}"], arrays[f"{name}.bias"])
+    for gate in ("carry", "transform"):
+        name = f"char_cnn.highways.0.{gate}"
+        np.testing.assert_array_equal(file[f"CNN_high_0/W_{gate}"].T, arrays[f"{name}.weight"])
+        np.testing.assert_array_equal(file[f"CNN_high_0/b_{gate}"], arrays[f"{name}.bias"])
+    np.testing.assert_array_equal(file["CNN_proj/W_proj"].T, arrays["char_cnn.projection.weight"])
+    np.testing.assert_array_equal(file["CNN_proj/b_proj"], arrays["char_cnn.projection.bias"])
+    for layer in range(2):
+        name = f"lstm.layers.{layer}"
+        for direction in range(2):
+            group = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+            rows = file[f"{group}/W_0"]
+            np.testing.assert_array_equal(rows[:5], arrays[f"{name}.input_weight"][direction])
+            np.testing.assert_array_equal(rows[5:], arrays[f"{name}.recurrent_weight"][direction])
+            np.testing.assert_array_equal(file[f"{group}/B"], arrays[f"{name}.bias"][direction])
+            np.testing.assert_array_equal(file[f"{group}/W_P_0"], arrays[f"{name}.projection"][direction])
+    assert len(file) == 1 + 2 * 2 + 4 + 2 + 4 * 3
+
+
+def test_read_back(weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
+    assert_same(read_weights(weights, options), arrays)
+
+
+def test_plain_datasets(weights: Path, options: BiLMOptions) -> None:
+    with h5py.File(weights) as file:
+        dataset = file[W_0]
+        assert dataset.chunks is None
+        assert dataset.dtype == np.dtype("<f4")
+
+
+@pytest.mark.parametrize("name", ["random_a", "random_b"])
+def test_golden(name: str, golden: Path, tmp_path: Path) -> None:
+    options = read_options(golden / name / "options.json")
+    arrays = read_weights(golden / name / "weights.hdf5", options)
+    assert sum(array.size for array in arrays.values()) == options.n_parameters + options.char_dim
+    copy = tmp_path / "copy.hdf5"
+    write_weights(copy, options, arrays)
+    expected, got = contents(golden / name / "weights.hdf5"), contents(copy)
+    assert got.keys() == expected.keys()
+    for dataset, values in expected.items():
+        assert got[dataset].shape == values.shape
+        assert got[dataset].tobytes() == values.tobytes()
+
+
+def test_tiny_fixture(tiny_fixture: Path) -> None:
+    options = read_options(tiny_fixture / "options.json")
+    arrays = read_weights(tiny_fixture / "lm_weights.hdf5", options)
+    assert not parameter_problems(options, {name: array.shape for name, array in arrays.items()})
+
+
+@st.composite
+def small_models(draw: st.DrawFn) -> tuple[BiLMOptions, tuple[str, ...]]:
+    filters = draw(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=3))
+    n_filters = sum(n for _, n in filters)
+    projection_dim = n_filters if draw(st.booleans()) else draw(st.integers(1, 6))
+    clip = st.none() | st.just(3.0)
+    options = BiLMOptions(
+        char_dim=draw(st.integers(1, 4)),
+        filters=tuple(filters),
+        n_highway=draw(st.integers(0, 2)),
+        activation=draw(st.sampled_from(["relu", "tanh"])),
+        max_characters=draw(st.integers(4, 50)),
+        dim=projection_dim + draw(st.integers(0, 3)),
+        projection_dim=projection_dim,
+        n_layers=draw(st.integers(1, 3)),
+        cell_clip=draw(clip),
+        proj_clip=draw(clip),
+        use_skip_connections=draw(st.booleans()),
+    )
+    # A file may have projections that the sizes do not require.
+    optional = ("char_cnn.projection.weight", "lstm.layers.0.projection")
+    return options, tuple(draw(st.sets(st.sampled_from(optional))))
+
+
+@settings(max_examples=40, deadline=None)
+@given(small_models(), st.integers(0, 2**31))
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, model: tuple, seed: int) -> None:
+    options, extra = model
+    arrays = random_arrays(options, extra, seed)
+    path = tmp_path_factory.mktemp("round_trip") / "weights.hdf5"
+    write_weights(path, options, arrays)
+    assert_same(read_weights(path, options), arrays)
+
+
+SQUARE = BiLMOptions(2, ((1, 2), (2, 3)), 0, "tanh", 20, 5, 5, 2, None, None, False)
+
+
+def test_no_projections() -> None:
+    names = expected_parameters(SQUARE)
+    assert not any("projection" in name for name in names)
+    with_lstm = expected_parameters(SQUARE, ["lstm.layers.1.projection"])
+    assert with_lstm["lstm.layers.0.projection"] == (2, 5, 5)
+    assert "char_cnn.projection.weight" not in with_lstm
+    assert expected_parameters(SQUARE, ["char_cnn.projection.bias"])["char_cnn.projection.weight"] == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("extra", "dataset"),
+    [
+        ("lstm.layers.0.projection", "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0"),
+        ("char_cnn.projection.weight", "CNN_proj/b_proj"),
+    ],
+)
+def test_incomplete_optional_projections(extra: str, dataset: str, tmp_path: Path) -> None:
+    path = tmp_path / "weights.hdf5"
+    write_weights(path, SQUARE, random_arrays(SQUARE, (extra,)))
+    with h5py.File(path, "a") as file:
+        del file[dataset]
+    refused(path, SQUARE, dataset, "all or none")
+
+
+def test_parameter_problems(options: BiLMOptions) -> None:
+    shapes = {name: list(shape) for name, shape in expected_parameters(options).items()}
+    assert parameter_problems(options, shapes) == []
+    del shapes["lstm.layers.1.bias"]
+    shapes["lstm.layers.0.bias"] = [2, 33]
+    shapes["mix.gamma"] = [1]
+    problems = "; ".join(parameter_problems(options, shapes))
+    assert "lstm.layers.1.bias is missing, expected shape (2, 32)" in problems
+    assert "lstm.layers.0.bias has shape (2, 33), expected (2, 32)" in problems
+    assert "mix.gamma is unexpected" in problems
+
+
+def bias(arrays: Arrays, value: object) -> Arrays:
+    return arrays | {"lstm.layers.0.bias": value}
+
+
+BAD_ARRAYS = {
+    "misshapen": (lambda a: bias(a, np.zeros((2, 33), np.float32)), "(2, 33), expected (2, 32)"),
+    "float64": (lambda a: bias(a, np.zeros((2, 32))), "lstm.layers.0.bias is float64"),
+    "list": (lambda a: bias(a, [1.0]), "lstm.layers.0.bias is list"),
+    "NaN": (lambda a: bias(a, np.full((2, 32), np.nan, np.float32)), "holds 64 values"),
+    "infinity": (lambda a: bias(a, np.full((2, 32), np.inf, np.float32)), "lstm.layers.0.bias holds 64"),
+    "unexpected": (lambda a: a | {"more": np.zeros(1, np.float32)}, "more is unexpected"),
+    "missing": (lambda a: {k: v for k, v in a.items() if k != "lstm.layers.0.bias"}, "bias is missing"),
+    "padding": (
+        lambda a: a | {"char_cnn.embedding.weight": np.ones((262, 3), np.float32)},
+        "row 0 of char_cnn.embedding.weight",
+    ),
+    "one value of the padding": (
+        lambda a: a | {"char_cnn.embedding.weight": np.eye(262, 3, dtype=np.float32)},
+        "row 0 of char_cnn.embedding.weight",
+    ),
+    "nothing": (lambda a: {}, "char_cnn.embedding.weight is missing"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_ARRAYS)
+def test_bad_arrays(weights: Path, options: BiLMOptions, arrays: Arrays, kind: str) -> None:
+    make, part = BAD_ARRAYS[kind]
+    before = weights.read_bytes()
+    with pytest.raises(WeightsError) as error:
+        write_weights(weights, options, make(arrays))
+    assert part in str(error.value)
+    assert weights.read_bytes() == before
+    assert list(weights.parent.iterdir()) == [weights]
+
+
+def test_arrays_in_other_layouts(weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
+    write_weights(weights, options, {name: np.asfortranarray(array) for name, array in arrays.items()})
+    assert_same(read_weights(weights, options), arrays)
+    write_weights(weights, options, {name: array.astype(">f4") for name, array in arrays.items()})
+    assert_same(read_weights(weights, options), arrays)
+
+
+def test_failed_write_keeps_the_earlier_file(
+    weights: Path, options: BiLMOptions, arrays: Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = weights.read_bytes()
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for owner, name in ((os, "fsync"), (os, "replace")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, refuse)
+            with pytest.raises(WeightsError, match="No space left"):
+                write_weights(weights, options, arrays)
+        assert weights.read_bytes() == before
+        assert list(weights.parent.iterdir()) == [weights]
+
+
+def test_write_without_a_folder(tmp_path: Path, options: BiLMOptions, arrays: Arrays) -> None:
+    with pytest.raises(WeightsError, match=r"folder .* does not exist"):
+        write_weights(tmp_path / "no" / "weights.hdf5", options, arrays)
+    with pytest.raises(WeightsError, match="it is a folder"):
+        write_weights(tmp_path, options, arrays)
+
+
+def test_missing_file_folder_and_other_bytes(tmp_path: Path, options: BiLMOptions) -> None:
+    refused(tmp_path / "none.hdf5", options, "no such file")
+    refused(tmp_path, options, "a folder")
+    path = tmp_path / "weights.hdf5"
+    for content in (b"", b"PK\x03\x04" + b"\0" * 100, b"\x89HDF\r\n\x1a\n", b"{}"):
+        path.write_bytes(content)
+        refused(path, options, "not an HDF5 file")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_cut_short(weights: Path, options: BiLMOptions, share: float) -> None:
+    content = weights.read_bytes()
+    weights.write_bytes(content[: int(len(content) * share)])
+    refused(weights, options, "cut short")
+
+
+def test_missing_datasets_are_all_named(weights: Path, options: BiLMOptions) -> None:
+    with h5py.File(weights, "a") as file:
+        del file[W_0], file["CNN/b_cnn_1"], file["CNN_proj"]
+        file["embedding"] = np.zeros(3, np.float32)
+    refused(weights, options, W_0, "CNN/b_cnn_1", "CNN_proj/W_proj", "CNN_proj/b_proj", "embedding")
+
+
+def test_empty_file(tmp_path: Path, options: BiLMOptions) -> None:
+    path = tmp_path / "weights.hdf5"
+    h5py.File(path, "w").close()
+    refused(path, options, "char_embed", "and 13 more", "nothing")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "key"),
+    [
+        ("char_embed", (262, 3), "the number of characters"),
+        ("char_embed", (261, 4), "char_cnn.embedding.dim"),
+        ("CNN/W_cnn_1", (1, 2, 3, 4), "char_cnn.filters[1][0]"),
+        ("CNN/b_cnn_1", (5,), "char_cnn.filters[1][1]"),
+        ("CNN_high_0/W_carry", (7, 7), "the sum of char_cnn.filters"),
+        ("CNN_proj/W_proj", (6, 7), "lstm.projection_dim"),
+        (W_0, (10, 33), "4 * lstm.dim"),
+        (W_0, (9, 32), "2 * lstm.projection_dim"),
+        (W_0, (10, 32, 1), "2 * lstm.projection_dim, 4 * lstm.dim"),
+        (f"{CELL}/W_P_0", (9, 5), "lstm.dim"),
+        (f"{CELL}/B", (), "4 * lstm.dim"),
+        (f"{CELL}/B", (0,), "4 * lstm.dim"),
+    ],
+)
+def test_misshapen(weights: Path, options: BiLMOptions, name: str, shape: tuple[int, ...], key: str) -> None:
+    with h5py.File(weights, "a") as file:
+        expected = file[name].shape
+        del file[name]
+        file[name] = np.zeros(shape, np.float32)
+    refused(weights, options, name, str(shape), str(expected), key)
+
+
+def test_empty_dataspace_and_absurd_size(weights: Path, options: BiLMOptions) -> None:
+    with h5py.File(weights, "a") as file:
+        del file[W_0], file["char_embed"]
+        file[W_0] = h5py.Empty("f4")
+        file.create_dataset("char_embed", (2**40, 2**20), "f4", chunks=(1024, 1024))
+    refused(weights, options, W_0, "None", "(10, 32)", "char_embed", str(2**40), "(261, 3)")
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "key"),
+    [
+        ({"n_layers": 1}, "RNN_0/RNN/MultiRNNCell/Cell1", "lstm.n_layers"),
+        ({"n_highway": 0}, "CNN_high_0", "char_cnn.n_highway"),
+    ],
+)
+def test_file_of_a_larger_model(weights: Path, options: BiLMOptions, change: dict, name: str, key: str) -> None:
+    refused(weights, dataclasses.replace(options, **change), name, key)
+
+
+def test_file_with_more_filters(weights: Path, options: BiLMOptions) -> None:
+    with h5py.File(weights, "a") as file:
+        file["CNN/W_cnn_2"] = np.zeros((1, 1, 3, 2), np.float32)
+    refused(weights, options, "CNN/W_cnn_2", "char_cnn.filters")
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f2", ">f2"])
+@pytest.mark.parametrize("names", ["all", "one"])
+def test_other_floats_are_converted(weights: Path, options: BiLMOptions, dtype: str, names: str) -> None:
+    """As AllenNLP does: torch.FloatTensor(array). One message for a file, whatever number of datasets it has."""
+    expected = {}
+    with h5py.File(weights, "a") as file:
+        found = [name for name, values in contents(weights).items() if name == W_0 or names == "all"]
+        for name in found:
+            values = file[name][...].astype(dtype)
+            expected[name] = torch.FloatTensor(values.astype(values.dtype.newbyteorder("="))).numpy()
+            del file[name]
+            file[name] = values
+    with pytest.warns(UserWarning, match="converted to float32") as caught:
+        arrays = read_weights(weights, options)
+    (message,) = map(str, (warning.message for warning in caught))
+    assert f"{weights}: the weights are stored as float{8 * int(dtype[-1])}" in message
+    assert all(array.dtype == np.float32 for array in arrays.values())
+    forward = np.concatenate([arrays["lstm.layers.0.input_weight"][0], arrays["lstm.layers.0.recurrent_weight"][0]])
+    assert np.array_equal(forward, expected[W_0])
+    if names == "all":
+        assert np.array_equal(arrays["char_cnn.embedding.weight"][1:], expected["char_embed"])
+
+
+def test_a_float64_that_float32_does_not_have(weights: Path, options: BiLMOptions) -> None:
+    rewrite_as(weights, lambda file, values: file.create_dataset(W_0, data=np.full(values.shape, 1e300)))
+    with pytest.warns(UserWarning, match="float64"):
+        refused(weights, options, W_0, "NaN or infinite")
+
+
+@pytest.mark.slow
+def test_a_file_that_another_process_writes(weights: Path, options: BiLMOptions) -> None:
+    code = "import h5py, sys; file = h5py.File(sys.argv[1], 'r+'); print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, str(weights)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        message = refused(weights, options, "can't be locked", "HDF5_USE_FILE_LOCKING")
+        assert "not an HDF5 file" not in message
+        writer.communicate()
+    read_weights(weights, options)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "S4", "c8", "bool"])
+def test_other_types(weights: Path, options: BiLMOptions, dtype: str) -> None:
+    rewrite_as(weights, lambda file, values: file.create_dataset(W_0, values.shape, dtype))
+    refused(weights, options, W_0, str(np.dtype(dtype)), "float32")
+
+
+def test_compound_reference_and_string_types(weights: Path, options: BiLMOptions) -> None:
+    for dtype in (np.dtype([("x", "f4")]), h5py.ref_dtype, h5py.string_dtype(), h5py.vlen_dtype(np.float32)):
+        rewrite_as(weights, lambda file, values, dtype=dtype: file.create_dataset(W_0, (10, 32), dtype))
+        refused(weights, options, W_0, "Expected float32")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_not_finite(weights: Path, options: BiLMOptions, value: float) -> None:
+    with h5py.File(weights, "a") as file:
+        file[W_0][3, 4] = value
+    refused(weights, options, W_0, "1 values that are NaN or infinite")
+
+
+def test_group_for_dataset_and_the_reverse(weights: Path, options: BiLMOptions) -> None:
+    rewrite_as(weights, lambda file, values: file.create_group(W_0))
+    refused(weights, options, f"{W_0} is a group. Expected a dataset")
+    rewrite_as(weights, lambda file, values: file.create_dataset(CELL, data=values), CELL)
+    refused(weights, options, f"{CELL} is a dataset. Expected a group")
+    rewrite_as(weights, lambda file, values: file.__setitem__(CELL, np.dtype("f4")), CELL)
+    refused(weights, options, f"{CELL} is a named type. Expected a group")
+
+
+@pytest.fixture
+def larger(options: BiLMOptions) -> BiLMOptions:
+    return replace(options, dim=512, projection_dim=128, filters=((1, 32), (3, 64)))
+
+
+def test_rounded_weights_are_read_bit_for_bit_from_a_smaller_file(tmp_path: Path, larger: BiLMOptions) -> None:
+    arrays = {name: round_mantissas(values, 10) for name, values in random_arrays(larger).items()}
+    write_weights(tmp_path / "plain.hdf5", larger, arrays)
+    write_weights(tmp_path / "packed.hdf5", larger, arrays, compress=True)
+    assert_same(read_weights(tmp_path / "packed.hdf5", larger), arrays)
+    plain, packed = ((tmp_path / f"{name}.hdf5").stat().st_size for name in ("plain", "packed"))
+    assert packed < 0.6 * plain
+    assert_same(contents(tmp_path / "packed.hdf5"), contents(tmp_path / "plain.hdf5"))  # as h5py itself reads them
+
+
+def test_how_the_datasets_are_stored(tmp_path: Path, larger: BiLMOptions) -> None:
+    path = tmp_path / "packed.hdf5"
+    write_weights(path, larger, random_arrays(larger), compress=True)
+    with h5py.File(path) as file:
+        matrix = file["RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"]
+        assert (matrix.dtype, matrix.compression, matrix.shuffle) == (np.dtype("<f4"), "gzip", True)
+        assert matrix.chunks == (128, 2048)  # 1 MiB, of 2
+        assert file["CNN/b_cnn_0"].chunks is None  # 128 bytes
+
+
+def test_small_models(tmp_path: Path, options: BiLMOptions) -> None:
+    arrays = random_arrays(options)
+    write_weights(tmp_path / "packed.hdf5", options, arrays, compress=True)
+    assert_same(read_weights(tmp_path / "packed.hdf5", options), arrays)
+
+
+PLAIN = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 50, 20, 6, 2, 3.0, 3.0, True)
+CASES: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
+    "all": ({}, ()),
+    "no highway, no clips": ({"n_highway": 0, "cell_clip": None, "proj_clip": None}, ()),
+    "no skip connections": ({"use_skip_connections": False}, ()),
+    "one layer without skip connections": ({"use_skip_connections": False, "n_layers": 1}, ()),
+    "25 characters": ({"max_characters": 25}, ()),
+    "no LSTM projection": ({"dim": 6}, ()),
+    "no character projection": ({"projection_dim": 12}, ()),
+    "LSTM projection without need": ({"dim": 6}, ("lstm.layers.0.projection",)),
+    "character projection without need": ({"projection_dim": 12}, ("char_cnn.projection.weight",)),
+    "fewer filters than projection_dim": ({"projection_dim": 16}, ()),
+    "8 layers": ({"n_layers": 8}, ()),
+    "9 layers": ({"n_layers": 9}, ()),
+}
+
+
+def allennlp_refuses(options: BiLMOptions, file: h5py.File) -> bool:
+    """_ElmoBiLm and ElmoLstm.load_weights: the datasets that they ask for. Elmo's words have 50 characters, which
+    _ElmoCharacterEncoder views as (-1, max_characters_per_token), and views the result as the number of words again.
+    """
+    if not options.to_dict()["lstm"].get("use_skip_connections"):
+        return True  # raise ConfigurationError("We only support pretrained biLMs with residual connections")
+    words = 3
+    if words * 50 % options.max_characters or words * 50 // options.max_characters != words:
+        return True
+    try:
+        file["char_embed"][...]
+        for i, _ in enumerate(options.filters):
+            file["CNN"][f"W_cnn_{i}"][...], file["CNN"][f"b_cnn_{i}"][...]
+        for k in range(options.n_highway):
+            file[f"CNN_high_{k}"]["W_transform"][...], file[f"CNN_high_{k}"]["W_carry"][...]
+        file["CNN_proj"]["W_proj"][...], file["CNN_proj"]["b_proj"][...]
+        for direction in range(2):
+            for layer in range(options.n_layers):
+                dataset = file[f"RNN_{direction}"]["RNN"]["MultiRNNCell"][f"Cell{layer}"]["LSTMCell"]
+                dataset["W_0"][...], dataset["B"][...], dataset["W_P_0"][...]
+    except KeyError:
+        return True
+    return False
+
+
+def bilm_tf_variables(options: BiLMOptions) -> Iterator[str]:
+    """The names in the file of the variables that BidirectionalLanguageModelGraph makes."""
+    names = {
+        f"RNN_{i}/RNN/MultiRNNCell/Cell{j}": f"RNN_{i}/RNN/MultiRNNCell/Cell{j}/LSTMCell/"
+        for i in range(2)
+        for j in range(8)  # if we decide to add more layers
+    }
+    n_filters = sum(n for _, n in options.filters)
+    yield "char_embed"
+    for i, _ in enumerate(options.filters):
+        yield from (f"CNN/W_cnn_{i}", f"CNN/b_cnn_{i}")
+    if n_filters != options.projection_dim:
+        assert n_filters > options.projection_dim
+        yield from ("CNN_proj/W_proj", "CNN_proj/b_proj")
+    for k in range(options.n_highway):
+        yield from (f"CNN_high_{k}/{part}" for part in ("W_carry", "b_carry", "W_transform", "b_transform"))
+    for i in range(2):
+        for j in range(options.n_layers):
+            root = names[f"RNN_{i}/RNN/MultiRNNCell/Cell{j}"]
+            yield from (root + "W_0", root + "B")
+            if options.projection_dim < options.dim:
+                yield root + "W_P_0"
+
+
+def bilm_tf_refuses(options: BiLMOptions, file: h5py.File) -> bool:
+    """Or leaves out a dataset of the file, so that its vectors would be others."""
+    present: list[str] = []
+    file.visititems(lambda name, item: present.append(name) if isinstance(item, h5py.Dataset) else None)
+    try:
+        return sorted(bilm_tf_variables(options)) != sorted(present)
+    except (AssertionError, KeyError):
+        return True
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_their_sources_read(tmp_path: Path, case: str) -> None:
+    changes, extra = CASES[case]
+    options = dataclasses.replace(PLAIN, **changes)  # type: ignore[arg-type]
+    arrays = random_arrays(options, extra)
+    write_weights(tmp_path / "weights.hdf5", options, arrays)
+    ours, allennlp, bilm_tf = readers_of(options, arrays)
+    with h5py.File(tmp_path / "weights.hdf5") as file:
+        assert bool(allennlp.problems) is allennlp_refuses(options, file)
+        assert bool(bilm_tf.problems) is bilm_tf_refuses(options, file)
+    assert not ours.problems
+    assert np.isin([ours.name, allennlp.name, bilm_tf.name], ["this package", "AllenNLP", "bilm-tf"]).all()
+    if not extra:
+        assert readers_of(options) == [ours, allennlp, bilm_tf]
+
+
+def allennlp_asks_for(contents: Any) -> None:
+    """_ElmoBiLm.__init__, ElmoLstm's arguments and _load_highway, and the layers that Highway makes."""
+    range(contents["char_cnn"]["n_highway"])
+    contents["lstm"]["cell_clip"], contents["lstm"]["proj_clip"]
+
+
+def bilm_tf_asks_for(contents: Any) -> None:
+    """_build_word_char_embeddings and _build_lstms: char_embed has the mask's row and 261 from the file."""
+    assert contents["char_cnn"]["n_characters"] == 262
+    contents["lstm"]["use_skip_connections"], contents["lstm"].get("cell_clip"), contents["lstm"].get("proj_clip")
+    contents["char_cnn"].get("n_highway")
+
+
+KEYS = ["char_cnn.n_highway", "char_cnn.n_characters", "lstm.cell_clip", "lstm.proj_clip", "lstm.use_skip_connections"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [*((key, value) for key in KEYS for value in (..., None)), ("char_cnn.n_characters", 261)]
+)
+def test_what_an_options_file_leaves_out(key: str, value: object) -> None:
+    contents = PLAIN.to_dict()
+    part, name = key.split(".")
+    contents[part][name] = value
+    if value is ...:
+        del contents[part][name]
+    options = BiLMOptions.from_dict(contents)
+    refused = []
+    for asks_for in (allennlp_asks_for, bilm_tf_asks_for):
+        try:
+            asks_for(contents)
+            refused.append(False)
+        except (KeyError, TypeError, AssertionError):
+            refused.append(True)
+    _, allennlp, bilm_tf = readers_of(options, None, contents)
+    assert (bool(allennlp.problems), bool(bilm_tf.problems)) == (
+        refused[0] or name == "use_skip_connections",
+        refused[1],
+    )
+    if value is ... and refused[1]:
+        assert bilm_tf.problems == [f"no {key} in options.json"]
+
+
+def test_the_line() -> None:
+    assert readers_told(PLAIN) == "this package, AllenNLP, bilm-tf"
+    told = readers_told(dataclasses.replace(PLAIN, dim=6, use_skip_connections=False))
+    assert told.startswith("this package, bilm-tf; not AllenNLP: no projection in the LSTMs")
+    assert told.endswith(", no skip connections (lstm.use_skip_connections)")
