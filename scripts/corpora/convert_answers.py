@@ -22,7 +22,7 @@ import typer
 from spacy.tokens import Doc
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.tasks.answers.questions import make_question
+from spacy_elmo.tasks.answers import make_question
 
 from ..assets.get_assets import prepared_or_given
 from ..shared import read_lines, run_command, write_docs

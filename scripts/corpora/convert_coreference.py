@@ -17,7 +17,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.tasks.coreference.annotations import annotate
+from spacy_elmo.tasks.coreference import annotate
 
 from ..shared import read_lines, run_command, write_docs
 

@@ -29,7 +29,7 @@ import typer
 from spacy.tokens import Doc
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.tasks.entailment.pairs import make_pair
+from spacy_elmo.tasks.entailment import make_pair
 
 from ..assets.get_assets import prepared_or_given
 from ..shared import read_lines, run_command, write_docs

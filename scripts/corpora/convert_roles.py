@@ -16,7 +16,7 @@ from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.tasks.roles.annotations import PREDICATES, roles_key
+from spacy_elmo.tasks.roles import PREDICATES, roles_key
 
 from ..shared import read_lines, run_command, write_docs
 

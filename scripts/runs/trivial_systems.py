@@ -15,13 +15,13 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Corpus, Example
 
-from spacy_elmo.tasks.answers.questions import ANSWER, CONTEXT, QUESTION
+from spacy_elmo.tasks.answers import ANSWER, CONTEXT, QUESTION
 from spacy_elmo.tasks.answers.scorer import normalise, score_answers
-from spacy_elmo.tasks.coreference.annotations import annotate as annotate_coreference
+from spacy_elmo.tasks.coreference import annotate as annotate_coreference
 from spacy_elmo.tasks.coreference.scorer import score_coreference
 from spacy_elmo.tasks.entailment.scorer import score_entailment
-from spacy_elmo.tasks.roles.annotations import PREDICATES, VERB, predicates_of
-from spacy_elmo.tasks.roles.annotations import annotate as annotate_roles
+from spacy_elmo.tasks.roles import PREDICATES, VERB, predicates_of
+from spacy_elmo.tasks.roles import annotate as annotate_roles
 from spacy_elmo.tasks.roles.scorer import score_roles
 
 from ..shared import run_command

@@ -1,4 +1,4 @@
-"""Docs that hold several texts, such as a premise and a hypothesis: making them, and finding the texts in them."""
+"""What the components of the four tasks share: docs of several texts, settings, and torch networks in Thinc models."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from thinc.api import Model, PyTorchShim
-from thinc.util import get_torch_default_device, xp2torch
+from spacy.vocab import Vocab
+from thinc.api import ArgsKwargs, Model, PyTorchShim, torch2xp, xp2torch
+from thinc.types import Floats2d
+from thinc.util import get_torch_default_device
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import AnnotationError, SettingsError, UnknownLabelWarning, WeightsError, shown
 from ..models import shim as bilm_shim  # noqa: F401  # torch in forked processes runs on one thread, or it would hang
-from ..models.types import Tok2VecModel, has_parts, is_whole, lines_of
+from ..models.types import has_parts, is_whole, lines_of
+
+Scorer = Callable[..., dict[str, Any]]  # examples -> scores
 
 
 def check_sizes(**sizes: Any) -> None:
@@ -40,7 +44,6 @@ def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
     a file by spaCy, which restores words but no spans.
 
     nlp: pipeline, whose tokenizer is used.
-    texts: the texts.
     keys: key of each text in `doc.spans`.
 
     Raises AnnotationError if a text is no string.
@@ -60,9 +63,6 @@ def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
 
 def parts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
     """Return a doc's spans under given keys; of a doc without such span groups, the parts between its line breaks.
-
-    doc: the doc.
-    keys: a key of `doc.spans` for each part.
 
     Returns None if the doc has no words, or one of the parts has none; its span group may then be empty.
 
@@ -91,13 +91,17 @@ def parts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
     return parts
 
 
-def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., Any], **arguments: Any) -> None:
-    """Set an extension attribute that is read by a function, unless it is set already.
+def keep_parts(doc: Doc, keys: Sequence[str], parts: Sequence[Span]) -> None:
+    """Write the parts of a doc to `doc.spans`, unless they are there."""
+    for key, part in zip(keys, parts):
+        if key not in doc.spans:
+            doc.spans[key] = [part]
 
-    owner: Doc or Span.
-    name: of the attribute.
-    getter: the function that reads it.
-    arguments: of this function, beside the doc or span.
+
+def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., Any], **arguments: Any) -> None:
+    """Set an extension attribute of docs or spans that is read by a function, unless it is set already.
+
+    arguments: of the function, beside the doc or span.
 
     Raises SettingsError if something else, or a component with other arguments, has set an attribute of this name: its
     values would be taken for ours.
@@ -113,22 +117,18 @@ def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., A
             f"component is made: {removal}. For coreference, another prefix helps as well."
         )
     if found.keywords != arguments:
+        theirs, ours = (
+            ", ".join(f"{key} = {value!r}" for key, value in a.items()) for a in (found.keywords, arguments)
+        )
         raise SettingsError(
             f"{attribute} is already the attribute of a component in this process that was made with "
-            f"{_written(found.keywords)}. This one has {_written(arguments)}, and both need an attribute of this name. "
+            f"{theirs}. This one has {ours}, and both need an attribute of this name. "
             "Set prefix to another name. If the other component is not used any more, you can instead remove its "
             f"attribute first: {removal}."
         )
 
 
-def _written(arguments: dict[str, Any]) -> str:
-    return ", ".join(f"{key} = {value!r}" for key, value in arguments.items())
-
-
-Augmenter = Callable[[Language, Example], Iterator[Example]]
-
-
-def build_given_spans(keys: list[str]) -> Augmenter:
+def build_given_spans(keys: list[str]) -> Callable[[Language, Example], Iterator[Example]]:
     """Build spacy-elmo.GivenSpans.v1: it copies span groups of the annotated doc to the one that is processed.
 
     So a component is trained or scored on docs whose spans are given, such as predicates.
@@ -141,9 +141,15 @@ def build_given_spans(keys: list[str]) -> Augmenter:
 def _give(keys: list[str], nlp: Language, example: Example) -> Iterator[Example]:
     for key in keys:
         if key in example.reference.spans:
-            spans = example.get_aligned_spans_y2x(example.reference.spans[key], allow_overlap=True)
-            example.predicted.spans[key] = spans
+            example.predicted.spans[key] = aligned(example, example.reference.spans[key])
     yield example
+
+
+def aligned(example: Example, spans: Iterable[Span], *, to_reference: bool = False) -> list[Span]:
+    """Return spans of the reference in the predicted doc, or the other way round; those of no whole tokens there go."""
+    align = example.get_aligned_spans_x2y if to_reference else example.get_aligned_spans_y2x
+    found: list[Span] = align(list(spans), allow_overlap=True)
+    return found
 
 
 def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said: set[str]) -> None:
@@ -158,11 +164,9 @@ def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said
     if unknown:
         said.update(unknown)
         warnings.warn(
-            (
-                f"the component {name!r} does not have these labels of its examples: {', '.join(unknown)}. It does "
-                "not learn them. Expected labels that it had when it was initialised: make the component anew and "
-                f"initialise it with these examples, or put the labels in [initialize.components.{name}.labels]."
-            ),
+            f"the component {name!r} does not have these labels of its examples: {', '.join(unknown)}. It does "
+            "not learn them. Expected labels that it had when it was initialised: make the component anew and "
+            f"initialise it with these examples, or put the labels in [initialize.components.{name}.labels].",
             UnknownLabelWarning,
             stacklevel=2,
         )
@@ -179,9 +183,9 @@ class ConfiguredPipe(TrainablePipe):
     settings that the component was made with. If the config has another value now, that one counts.
     """
 
-    def configure(self, **settings: Any) -> None:
-        """Set `cfg` to the settings that the component is made with."""
-        self.cfg: dict[str, Any] = {**settings, _CONFIGURED: settings}
+    def __init__(self, vocab: Vocab, model: Model[Any, Any], name: str, scorer: Scorer | None, **settings: Any) -> None:
+        super().__init__(vocab, model, name, **settings, **{_CONFIGURED: settings})
+        self.scorer = scorer
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
         """Load what `to_bytes` returned. See spaCy for the parameters."""
@@ -228,14 +232,14 @@ def default_tok2vec(depth: int) -> dict[str, Any]:
     }
 
 
-def width_of(tok2vec: Tok2VecModel, docs: Sequence[Doc]) -> int:
-    """Return the width of a tok2vec's vectors: what it says itself, or that of its vectors of a doc.
-
-    tok2vec: initialised.
-    docs: sample docs, one or more.
-    """
-    width = tok2vec.maybe_get_dim("nO")
-    return tok2vec.predict(list(docs[:1]))[0].shape[1] if width is None else width
+def init_tok2vec(model: Model[Any, Any], docs: list[Doc] | None) -> int | None:
+    """Initialise a model's tok2vec. Return the width of its vectors, or None without sample docs."""
+    tok2vec = model.get_ref("tok2vec")
+    tok2vec.initialize(X=docs)
+    if not docs:
+        return None
+    width: int | None = tok2vec.maybe_get_dim("nO")
+    return tok2vec.predict(docs[:1])[0].shape[1] if width is None else width
 
 
 class TorchShim(PyTorchShim):
@@ -249,7 +253,7 @@ class TorchShim(PyTorchShim):
     msgpack of numpy arrays.
     """
 
-    def __init__(self, build: Callable[..., torch.nn.Module]) -> None:
+    def __init__(self, build: Callable[..., nn.Module]) -> None:
         super().__init__(None)
         self.build = build
         self.sizes: dict[str, int] = {}
@@ -313,7 +317,7 @@ class TorchShim(PyTorchShim):
         self._model, self.sizes = network, sizes
         return self
 
-    def _built(self, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> torch.nn.Module:
+    def _built(self, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> nn.Module:
         network = self.build(**sizes).to(get_torch_default_device())
         expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
         got = {name: tuple(array.shape) for name, array in arrays.items()}
@@ -333,6 +337,54 @@ def shim_of(model: Model[Any, Any]) -> TorchShim:
     (shim,) = model.shims
     assert isinstance(shim, TorchShim)
     return shim
+
+
+def run_network(
+    model: Model[Any, Any], vectors: Sequence[Floats2d], places: Sequence[tuple[int, slice]], *args: Any, is_train: bool
+) -> tuple[Any, Callable[[Any, Sequence[Floats2d]], None]]:
+    """Run the torch network of a model's shim on the vectors of some tokens.
+
+    vectors: *Shape:* (tokens, width) for each doc.
+    places: number of a doc, and a slice of its tokens. The network's first argument has their vectors one after the
+        other.
+    args: of the network, after this one.
+
+    Returns the output as an array, and a function `backprop(d_output, d_vectors)` that adds the gradient to d_vectors.
+    """
+    flat = xp2torch(model.ops.xp.concatenate([vectors[doc][part] for doc, part in places]), requires_grad=is_train)
+    output, backprop_torch = shim_of(model)(ArgsKwargs((flat, *args), {}), is_train)
+
+    def backprop(d_output: Any, d_vectors: Sequence[Floats2d]) -> None:
+        gradients = backprop_torch(ArgsKwargs(((output,),), {"grad_tensors": (xp2torch(d_output),)}))
+        d_flat: Any = torch2xp(gradients.args[0], ops=model.ops)
+        start = 0
+        for doc, part in places:
+            end = start + part.stop - part.start
+            d_vectors[doc][part] += d_flat[start:end]
+            start = end
+
+    return torch2xp(output, ops=model.ops), backprop
+
+
+def batches_of(
+    sizes: Sequence[tuple[int, ...]], most: int, cost: Callable[..., int] = int, *, longest_first: bool = False
+) -> list[list[int]]:
+    """Divide rows into batches of similar sizes, so that their memory has a bound. Return the rows' numbers.
+
+    sizes: of each row; a batch is padded to the largest ones.
+    most: cost of a batch, unless it is a single row.
+    cost: function from a row's sizes to its cost.
+    """
+    batches: list[list[int]] = []
+    largest: tuple[int, ...] = ()
+    for number in sorted(range(len(sizes)), key=lambda number: sizes[number], reverse=longest_first):
+        size = sizes[number]
+        largest = tuple(map(max, largest or size, size))
+        if not batches or (len(batches[-1]) + 1) * cost(*largest) > most:
+            batches.append([])
+            largest = size
+        batches[-1].append(number)
+    return batches
 
 
 class BiLSTM(nn.Module):
@@ -374,3 +426,8 @@ class BiLSTM(nn.Module):
 def _take(x: Tensor, places: Tensor) -> Tensor:
     """Return the vectors of each row at these places. x: *Shape:* (rows, tokens, width), places: (rows, tokens)."""
     return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))
+
+
+def is_inside(lengths: Tensor, longest: int) -> Tensor:
+    """Return *Shape:* (rows, longest), true at the tokens of padded rows and false at the padding."""
+    return torch.arange(longest, device=lengths.device)[None] < lengths[:, None]

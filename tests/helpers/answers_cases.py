@@ -8,7 +8,7 @@ from spacy.language import Language
 from spacy.training import Example
 from tasks import EMBEDS, ENCODES
 
-from spacy_elmo.tasks.answers.questions import make_question
+from spacy_elmo.tasks.answers import make_question
 
 CONTEXT = "Anna lives in Bonn. She has a dog called Rex."
 QUESTIONS = {"Where does Anna live?": "Bonn", "What is the dog called?": "Rex", "Who lives in Bonn?": "Anna"}

@@ -14,8 +14,9 @@ from scripts.corpora import convert_conll, convert_coreference, convert_entailme
 from scripts.corpora.convert_answers import Part, Question, choose, place_of
 from spacy_elmo.analysis.senses import Instance, Lemma, SenseSentence, read_first_senses, read_senses
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.tasks.coreference.annotations import clusters_of
-from spacy_elmo.tasks.entailment.pairs import pair_of
+from spacy_elmo.tasks.coreference import clusters_of
+from spacy_elmo.tasks.entailment import KEYS
+from spacy_elmo.tasks.shared import parts_of
 
 TWEETS = (
     "@\tB-PER\ncolgo\tB-PER\nhey\tO\n\n"  # two entities side by side
@@ -134,7 +135,7 @@ def test_pairs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     first, second = converted(tmp_path, "entailment", texts[name], name)
     assert (first.text, second.text) == ("A man sleeps .\nHe is old .", 'Two dogs\n" A dog')
     assert first.cats == {"contradiction": 0.0, "entailment": 0.0, "neutral": 1.0}
-    pair = pair_of(second)
+    pair = parts_of(second, KEYS)
     assert pair is not None
     assert [token.text for token in pair[1]] == ['"', "A", "dog"]
     assert "would be 50.0% right" in capsys.readouterr().out

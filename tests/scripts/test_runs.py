@@ -27,7 +27,7 @@ from scripts.runs.trivial_systems import main as trivial
 from spacy_elmo.cli import app
 from spacy_elmo.errors import CommandError
 from spacy_elmo.tasks.answers import make_question
-from spacy_elmo.tasks.coreference.annotations import annotate
+from spacy_elmo.tasks.coreference import annotate
 
 ROOT = Path(__file__).parents[2]
 VOCAB = Vocab()

@@ -1,5 +1,69 @@
 """Answers to questions: the spans of a paragraph that answer a question."""
 
-from .questions import make_question, make_questions
+from collections.abc import Iterable, Iterator, Sequence
+from numbers import Integral
+
+from spacy.language import Language
+from spacy.tokens import Doc, SpanGroup
+
+from ...errors import AnnotationError, shown
+from ..shared import make_doc
 
 __all__ = ["make_question", "make_questions"]
+
+QUESTION, CONTEXT, ANSWER = "question", "context", "answer"  # keys of doc.spans
+TEXTS = "texts"  # attribute of the span group: the answers as they were given, which may end inside a token
+
+
+def make_question(nlp: Language, question: str, context: str, answers: Sequence[tuple[int, str]] | None = None) -> Doc:
+    """Return a doc of a question and its paragraph, with `doc.spans["question"]` and `doc.spans["context"]`.
+
+    nlp: pipeline, whose tokenizer is used. Its components do not run: `nlp(make_question(nlp, ...))` does both.
+    question: the question. Its line breaks become blanks.
+    context: the paragraph in which the answer is looked for.
+    answers: right answers, for training and scoring: the index of the first character in `context`, and the text. They
+        go to `doc.spans["answer"]`, as spans of whole tokens. null: not known.
+
+    Raises AnnotationError if a text is no string, if the answers are no such pairs, or if the context does not have an
+    answer at its index.
+    """
+    doc = make_doc(nlp, (question, context), (QUESTION, CONTEXT))
+    if answers is None:
+        return doc
+    if not isinstance(answers, (list, tuple)) or not all(map(_is_answer, answers)):
+        raise AnnotationError(
+            f"the answers to the question {shown(question)} are {shown(answers)}. Expected a list of pairs: "
+            "the place of the answer's first character in the context, and its text, such as [(14, 'Bonn')]."
+        )
+    first = len(question) + 1
+    spans = []
+    for start, text in answers:
+        if not text or start < 0 or context[start : start + len(text)] != text:
+            raise AnnotationError(
+                f"the answer {shown(text)} does not begin at character {start} of the context of the question "
+                f"{shown(question)}. Expected the index of its first character in the context, and the text "
+                "that stands there."
+            )
+        span = doc.char_span(first + start, first + start + len(text), alignment_mode="expand")
+        if span is not None:  # an answer of whitespace alone can be inside no token
+            spans.append(span)
+    doc.spans[ANSWER] = SpanGroup(doc, spans=spans, attrs={TEXTS: [text for _, text in answers]})
+    return doc
+
+
+def _is_answer(value: object) -> bool:
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) == 2
+        and isinstance(value[0], Integral)
+        and isinstance(value[1], str)
+    )
+
+
+def make_questions(nlp: Language, pairs: Iterable[tuple[str, str]]) -> Iterator[Doc]:
+    """Return a doc for each pair of question and paragraph: for `nlp.pipe(make_questions(nlp, pairs))`.
+
+    Raises AnnotationError if one of them is no string.
+    """
+    for question, context in pairs:
+        yield make_question(nlp, question, context)

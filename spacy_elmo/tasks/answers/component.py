@@ -1,262 +1,27 @@
 """The component `answers`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 from spacy.attrs import IS_SPACE
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Ops
 from thinc.types import Floats2d
 
 from ...errors import TASK_NO_EXAMPLES, AnnotationError, shown
-from ..shared import ConfiguredPipe, check_sizes, default_tok2vec, set_getter
+from ..shared import ConfiguredPipe, Scorer, aligned, check_sizes, default_tok2vec, keep_parts, parts_of, set_getter
+from . import ANSWER, CONTEXT, QUESTION
 from .model import AnswersModel
-from .questions import ANSWER, CONTEXT, QUESTION, question_of
 
-Floats = npt.NDArray[np.float32]
-
-
-class Best(NamedTuple):
-    """An answer. start, end: indices in the context, the end after its last token. score: its probability."""
-
-    start: int
-    end: int
-    score: float
-
-
-def best_spans(scores: Floats, allowed: npt.NDArray[np.bool_], longest: int, count: int) -> list[Best]:
-    """Return the most probable spans, best first; of equal ones, the first in the text.
-
-    A span's probability is that of its start times that of its end, each normalised over the context.
-
-    scores: *Shape:* (tokens, 2), scores of each token as start and end.
-    allowed: *Shape:* (tokens,), tokens at which an answer may start or end.
-    longest: number of tokens in a span, at most.
-    count: number of spans, at most.
-    """
-    if not allowed.any():
-        return []
-    starts, ends = _log_softmax(np.where(allowed, scores.T.astype(np.float64), -np.inf))
-    longest = min(longest, len(ends))
-    padded = np.concatenate([ends, np.full(longest - 1, -np.inf)])
-    joint = starts[:, None] + np.lib.stride_tricks.sliding_window_view(padded, longest)  # (start, length - 1)
-    flat = joint.ravel()
-    count = min(count, int(np.isfinite(flat).sum()))
-    least = np.partition(flat, -count)[-count]
-    candidates = np.flatnonzero(flat >= least)
-    chosen = candidates[np.argsort(-flat[candidates], kind="stable")[:count]]
-    return [Best(int(i) // longest, int(i) // longest + int(i) % longest + 1, float(np.exp(flat[i]))) for i in chosen]
-
-
-def _log_softmax(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Normalise each row. scores: *Shape:* (rows, tokens)."""
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    result: npt.NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return result
-
-
-Targets = npt.NDArray[np.float32]
-
-
-def check_answers(doc: Doc) -> bool:
-    """Return whether a doc has right answers to learn from.
-
-    Raises AnnotationError if it has the span group without spans, or an answer that is not in the context.
-    """
-    if ANSWER not in doc.spans:
-        return False
-    parts = question_of(doc)
-    spans = list(doc.spans[ANSWER])
-    if not spans:
-        raise AnnotationError(
-            f'the doc {shown(doc.text)} has a span group "answer" without a span. Expected at least one right '
-            "answer: questions without an answer can't be learned. Leave the doc or its span group out."
-        )
-    for span in spans:
-        if parts is None or not len(span) or not parts.context.start <= span.start <= span.end <= parts.context.end:
-            raise AnnotationError(
-                f"the doc {shown(doc.text)} has the right answer {shown(span.text)}, which is not in its context. "
-                'Expected right answers inside the span in doc.spans["context"], or after the first line of a '
-                "doc without this group."
-            )
-    return True
-
-
-def targets_of(example: Example) -> Targets | None:
-    """Return which tokens of the context are starts and ends of right answers.
-
-    example: the right answers are those of its reference; the context is that of its predicted doc.
-
-    Returns *Shape:* (context tokens, 2), 1.0 at starts and ends; None if there is nothing to learn: the reference has
-    no answers, or none that begins and ends where tokens of the predicted doc do.
-
-    Raises AnnotationError if the answers are wrong (see `check_answers`), or the predicted doc has no context.
-    """
-    if not check_answers(example.reference):
-        return None
-    parts = question_of(example.predicted)
-    if parts is None:
-        raise AnnotationError(
-            f"the predicted doc {shown(example.predicted.text)} has no question or no context, but its reference "
-            "has right answers. Expected a predicted doc of the same text: Example(make_question(nlp, question, "
-            "context), reference)."
-        )
-    targets = np.zeros((len(parts.context), 2), np.float32)
-    spans = example.get_aligned_spans_y2x(list(example.reference.spans[ANSWER]), allow_overlap=True)
-    for span in spans:
-        start, last = span.start - parts.context.start, span.end - 1 - parts.context.start
-        if 0 <= start <= last < len(targets):
-            targets[start, 0] = targets[last, 1] = 1.0
-    return targets if targets.any() else None
-
-
-def pointer_loss(
-    ops: Ops, scores: Sequence[Floats2d], targets: Sequence[Targets | None]
-) -> tuple[float, list[Floats2d]]:
-    """Return the mean over the docs of -log p(start) - log p(end), and its gradient.
-
-    ops: of the scores.
-    scores: *Shape:* (tokens, 2) for each doc.
-    targets: *Shape:* (tokens, 2) for each doc, 1.0 at each right start and end, whose probabilities are added; None:
-        the doc does not count.
-    """
-    xp = ops.xp
-    gradients = [ops.alloc2f(*values.shape) for values in scores]
-    counted = [(i, target) for i, target in enumerate(targets) if target is not None]
-    loss = 0.0
-    for i, target in counted:
-        right = ops.asarray(target)  # type: ignore[arg-type]  # Thinc's types are protocols
-        exponentials = xp.exp(scores[i] - scores[i].max(axis=0))
-        p = exponentials / exponentials.sum(axis=0)
-        of_right = xp.maximum((p * right).sum(axis=0), 1e-30)
-        loss -= float(xp.log(of_right).sum()) / len(counted)
-        gradients[i][:] = (p - p * right / of_right) / len(counted)
-    return loss, gradients
-
-
+Floats = NDArray[np.float32]
+# of an answer: first token in the context, token after its last one, probability
+Best = tuple[int, int, float]
 SCORES = "scores"  # attribute of the span group
 _SAMPLE = 10  # docs with which the model is initialised
-
-
-class Answers(ConfiguredPipe):
-    """Finds the answer to a question in a paragraph.
-
-    A doc has the question in `doc.spans["question"]` and the paragraph in `doc.spans["context"]`, one span each; or its
-    first line is the question, and the other lines are the paragraph. The answers go to `doc.spans["answer"]`, best
-    first, with their probabilities in `doc.spans["answer"].attrs["scores"]` and in `span._.answer_score`. There is
-    always an answer, also if the paragraph has none, but for a doc without a question or a paragraph.
-
-    vocab: the pipeline's vocabulary.
-    model: spacy-elmo.Answers.v1, or another model of the same type.
-    name: name of the component.
-    n_best: number of answers for each doc, at most.
-    longest_answer: number of tokens in an answer, at most.
-    scorer: the scorer; null: none.
-
-    Raises SettingsError if n_best or longest_answer is below 1, or if something else has set `span._.answer_score`.
-    """
-
-    def __init__(
-        self,
-        vocab: Vocab,
-        model: AnswersModel,
-        name: str = "answers",
-        *,
-        n_best: int = 3,
-        longest_answer: int = 17,
-        scorer: Callable[..., dict[str, Any]] | None = None,
-    ) -> None:
-        check_sizes(n_best=n_best, longest_answer=longest_answer)
-        self.vocab, self.model, self.name, self.scorer = vocab, model, name, scorer
-        self.configure(n_best=n_best, longest_answer=longest_answer)
-        set_getter(Span, "answer_score", answer_score)
-
-    def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:
-        """Return the best answers of each doc, as indices in its context.
-
-        docs: the docs.
-
-        Raises AnnotationError if a doc has no parts that could be question and context.
-        """
-        docs = list(docs)
-        if all(question_of(doc) is None for doc in docs):
-            return [[] for _ in docs]
-        return [self._best(doc, scores) for doc, scores in zip(docs, self.model.predict(docs))]
-
-    def _best(self, doc: Doc, scores: Floats2d) -> list[Best]:
-        parts = question_of(doc)
-        if parts is None:
-            return []
-        is_word = doc.to_array(IS_SPACE)[parts.context.start : parts.context.end] == 0
-        numbers = self.model.ops.to_numpy(scores)
-        return best_spans(numbers, is_word, self.cfg["longest_answer"], self.cfg["n_best"])
-
-    def set_annotations(self, docs: Iterable[Doc], answers: Sequence[Sequence[Best]]) -> None:
-        """Write the answers to the docs, and question and context if they are only lines so far.
-
-        docs: the docs.
-        answers: what `predict` returned for them.
-        """
-        for doc, found in zip(docs, answers):
-            parts = question_of(doc)
-            spans = []
-            if parts is not None:
-                start = parts.context.start
-                spans = [doc[start + best.start : start + best.end] for best in found]
-                for name, span in ((QUESTION, parts.question), (CONTEXT, parts.context)):
-                    if name not in doc.spans:
-                        doc.spans[name] = [span]
-            scores = [best.score for best in found]
-            doc.spans[ANSWER] = SpanGroup(doc, name=ANSWER, spans=spans, attrs={SCORES: scores})
-
-    def get_loss(self, examples: Iterable[Example], scores: Sequence[Floats2d]) -> tuple[float, list[Floats2d]]:
-        """Return the mean over the examples of -log p(start) - log p(end), and its gradient.
-
-        examples: the examples. If one has several right answers, the probabilities of their starts are added, and
-            those of their ends.
-        scores: what the model returned for their predicted docs, *Shape:* (context tokens, 2) each.
-
-        Raises AnnotationError if the annotations of an example are wrong.
-        """
-        examples = list(examples)
-        validate_examples(examples, "Answers.get_loss")
-        targets = [targets_of(example) for example in examples]
-        return pointer_loss(self.model.ops, scores, targets)
-
-    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
-        """Initialise the model.
-
-        get_examples: returns examples, of which some have right answers.
-        nlp: ignored.
-
-        Raises AnnotationError if no example has right answers, or their annotations are wrong.
-        """
-        validate_get_examples(get_examples, "Answers.initialize")
-        examples = list(get_examples())
-        sample = [example.reference for example in examples if check_answers(example.reference)][:_SAMPLE]
-        if not sample:
-            expected = f"a question, a context and right answers in doc.spans[{ANSWER!r}]"
-            raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
-        self.model.initialize(X=sample)
-
-
-def answer_score(span: Span) -> float | None:
-    """Return the probability of an answer, *0 to 1*; None if the span is none of its doc's answers."""
-    group = span.doc.spans.get(ANSWER)
-    if group is not None:
-        for answer, score in zip(group, group.attrs.get(SCORES, ())):
-            if (answer.start, answer.end) == (span.start, span.end):
-                return float(score)
-    return None
-
-
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.Answers.v1",
     "lstm_width": 64,
@@ -279,12 +44,201 @@ DEFAULT_MODEL = {
     default_score_weights={"answers_f1": 1.0, "answers_em": 0.0},
 )
 def make_answers(
-    nlp: Language,
-    name: str,
-    model: AnswersModel,
-    n_best: int,
-    longest_answer: int,
-    scorer: Callable[..., dict[str, Any]] | None,
-) -> Answers:
+    nlp: Language, name: str, model: AnswersModel, n_best: int, longest_answer: int, scorer: Scorer | None
+) -> "Answers":
     """Create the component `answers`. Its arguments are those of `Answers`."""
     return Answers(nlp.vocab, model, name, n_best=n_best, longest_answer=longest_answer, scorer=scorer)
+
+
+class Answers(ConfiguredPipe):
+    """Finds the answer to a question in a paragraph.
+
+    A doc has the question in `doc.spans["question"]` and the paragraph in `doc.spans["context"]`, one span each; or its
+    first line is the question, and the other lines are the paragraph. The answers go to `doc.spans["answer"]`, best
+    first, with their probabilities in `doc.spans["answer"].attrs["scores"]` and in `span._.answer_score`. There is
+    always an answer, also if the paragraph has none, but for a doc without a question or a paragraph.
+
+    model: spacy-elmo.Answers.v1, or another model of the same type.
+    n_best: number of answers for each doc, at most.
+    longest_answer: number of tokens in an answer, at most.
+    scorer: the scorer; null: none.
+
+    Raises SettingsError if n_best or longest_answer is below 1, or if something else has set `span._.answer_score`.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: AnswersModel,
+        name: str = "answers",
+        *,
+        n_best: int = 3,
+        longest_answer: int = 17,
+        scorer: Scorer | None = None,
+    ) -> None:
+        check_sizes(n_best=n_best, longest_answer=longest_answer)
+        super().__init__(vocab, model, name, scorer, n_best=n_best, longest_answer=longest_answer)
+        set_getter(Span, "answer_score", answer_score)
+
+    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
+        """Initialise the model.
+
+        get_examples: returns examples, of which some have right answers.
+        nlp: ignored.
+
+        Raises AnnotationError if no example has right answers, or their annotations are wrong.
+        """
+        validate_get_examples(get_examples, "Answers.initialize")
+        examples = list(get_examples())
+        sample = [example.reference for example in examples if has_answers(example.reference)][:_SAMPLE]
+        if not sample:
+            expected = f"a question, a context and right answers in doc.spans[{ANSWER!r}]"
+            raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
+        self.model.initialize(X=sample)
+
+    def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:
+        """Return the best answers of each doc: start and end in its context, and probability.
+
+        Raises AnnotationError if a doc has no parts that could be question and context.
+        """
+        docs = list(docs)
+        parts = [parts_of(doc, (QUESTION, CONTEXT)) for doc in docs]
+        answers: list[list[Best]] = [[] for _ in docs]
+        if any(parts):
+            for number, scores in enumerate(self.model.predict(docs)):
+                if (found := parts[number]) is not None:
+                    is_word = docs[number].to_array(IS_SPACE)[found[1].start : found[1].end] == 0
+                    as_numpy = self.model.ops.to_numpy(scores)
+                    answers[number] = best_spans(as_numpy, is_word, self.cfg["longest_answer"], self.cfg["n_best"])
+        return answers
+
+    def set_annotations(self, docs: Iterable[Doc], answers: Sequence[Sequence[Best]]) -> None:
+        """Write the answers to the docs, and question and context if they are only lines so far.
+
+        answers: what `predict` returned for the docs.
+        """
+        for doc, found in zip(docs, answers):
+            parts = parts_of(doc, (QUESTION, CONTEXT))
+            spans = [] if parts is None else [parts[1][start:end] for start, end, _ in found]
+            keep_parts(doc, (QUESTION, CONTEXT), parts or ())
+            scores = [score for *_, score in found]
+            doc.spans[ANSWER] = SpanGroup(doc, name=ANSWER, spans=spans, attrs={SCORES: scores})
+
+    def get_loss(self, examples: Iterable[Example], scores: Sequence[Floats2d]) -> tuple[float, list[Floats2d]]:
+        """Return the mean over the examples of -log p(start) - log p(end), and its gradient.
+
+        examples: the examples. If one has several right answers, the probabilities of their starts are added, and
+            those of their ends.
+        scores: what the model returned for their predicted docs, *Shape:* (context tokens, 2) each.
+
+        Raises AnnotationError if the annotations of an example are wrong.
+        """
+        return pointer_loss(self.model.ops, scores, [targets_of(example) for example in examples])
+
+
+def answer_score(span: Span) -> float | None:
+    """Return the probability of an answer, *0 to 1*; None if the span is none of its doc's answers."""
+    group = span.doc.spans.get(ANSWER)
+    if group is not None:
+        for answer, score in zip(group, group.attrs.get(SCORES, ())):
+            if (answer.start, answer.end) == (span.start, span.end):
+                return float(score)
+    return None
+
+
+def best_spans(scores: Floats, allowed: NDArray[np.bool_], longest: int, count: int) -> list[Best]:
+    """Return the most probable spans, best first; of equal ones, the first in the text.
+
+    A span's probability is that of its start times that of its end, each normalised over the context.
+
+    scores: *Shape:* (tokens, 2), scores of each token as start and end.
+    allowed: *Shape:* (tokens,), tokens at which an answer may start or end.
+    longest: number of tokens in a span, at most.
+    count: number of spans, at most.
+    """
+    if not allowed.any():
+        return []
+    shifted = np.where(allowed, scores.T.astype(np.float64), -np.inf)
+    shifted -= shifted.max(axis=1, keepdims=True)
+    starts, ends = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    longest = min(longest, len(ends))
+    padded = np.concatenate([ends, np.full(longest - 1, -np.inf)])
+    joint = starts[:, None] + np.lib.stride_tricks.sliding_window_view(padded, longest)  # (start, length - 1)
+    flat = joint.ravel()
+    count = min(count, int(np.isfinite(flat).sum()))
+    least = np.partition(flat, -count)[-count]
+    candidates = np.flatnonzero(flat >= least)
+    chosen = candidates[np.argsort(-flat[candidates], kind="stable")[:count]].tolist()
+    return [(i // longest, i // longest + i % longest + 1, float(np.exp(flat[i]))) for i in chosen]
+
+
+def has_answers(doc: Doc) -> bool:
+    """Return whether a doc has right answers to learn from.
+
+    Raises AnnotationError if it has the span group without spans, or an answer that is not in the context.
+    """
+    if ANSWER not in doc.spans:
+        return False
+    parts = parts_of(doc, (QUESTION, CONTEXT))
+    if not len(doc.spans[ANSWER]):
+        raise AnnotationError(
+            f'the doc {shown(doc.text)} has a span group "answer" without a span. Expected at least one right '
+            "answer: questions without an answer can't be learned. Leave the doc or its span group out."
+        )
+    for span in doc.spans[ANSWER]:
+        if parts is None or not len(span) or not parts[1].start <= span.start <= span.end <= parts[1].end:
+            raise AnnotationError(
+                f"the doc {shown(doc.text)} has the right answer {shown(span.text)}, which is not in its context. "
+                'Expected right answers inside the span in doc.spans["context"], or after the first line of a '
+                "doc without this group."
+            )
+    return True
+
+
+def targets_of(example: Example) -> Floats | None:
+    """Return which tokens of the predicted doc's context are starts and ends of the reference's right answers.
+
+    Returns *Shape:* (context tokens, 2), 1.0 at starts and ends; None if there is nothing to learn: the reference has
+    no answers, or none that begins and ends where tokens of the predicted doc do.
+
+    Raises AnnotationError if the answers are wrong (see `has_answers`), or the predicted doc has no context.
+    """
+    if not has_answers(example.reference):
+        return None
+    parts = parts_of(example.predicted, (QUESTION, CONTEXT))
+    if parts is None:
+        raise AnnotationError(
+            f"the predicted doc {shown(example.predicted.text)} has no question or no context, but its reference "
+            "has right answers. Expected a predicted doc of the same text: Example(make_question(nlp, question, "
+            "context), reference)."
+        )
+    context = parts[1]
+    targets = np.zeros((len(context), 2), np.float32)
+    for span in aligned(example, example.reference.spans[ANSWER]):
+        start, last = span.start - context.start, span.end - 1 - context.start
+        if 0 <= start <= last < len(targets):
+            targets[start, 0] = targets[last, 1] = 1.0
+    return targets if targets.any() else None
+
+
+def pointer_loss(
+    ops: Ops, scores: Sequence[Floats2d], targets: Sequence[Floats | None]
+) -> tuple[float, list[Floats2d]]:
+    """Return the mean over the docs of -log p(start) - log p(end), and its gradient.
+
+    scores: *Shape:* (tokens, 2) for each doc.
+    targets: *Shape:* (tokens, 2) for each doc, 1.0 at each right start and end, whose probabilities are added; None:
+        the doc does not count.
+    """
+    xp = ops.xp
+    gradients = [ops.alloc2f(*values.shape) for values in scores]
+    counted = [(i, target) for i, target in enumerate(targets) if target is not None]
+    loss = 0.0
+    for i, target in counted:
+        right = ops.asarray(target)  # type: ignore[arg-type]  # Thinc's types are protocols
+        exponentials = xp.exp(scores[i] - scores[i].max(axis=0))
+        p = exponentials / exponentials.sum(axis=0)
+        of_right = xp.maximum((p * right).sum(axis=0), 1e-30)
+        loss -= float(xp.log(of_right).sum()) / len(counted)
+        gradients[i][:] = (p - p * right / of_right) / len(counted)
+    return loss, gradients

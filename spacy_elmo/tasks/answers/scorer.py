@@ -3,19 +3,16 @@
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from spacy.tokens import Doc
 from spacy.training import Example
 
-from .questions import ANSWER, TEXTS
-
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+from ..shared import Scorer
+from . import ANSWER, TEXTS
 
 
-def build_answers_scorer() -> Callable[..., dict[str, Any]]:
+def build_answers_scorer() -> Scorer:
     """Build spacy-elmo.answers_scorer.v1."""
     return score_answers
 
@@ -26,16 +23,13 @@ def score_answers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     Each doc counts with the right answer that gives it the best score. Docs whose reference has no right answers do not
     count.
 
-    examples: the examples.
-    kwargs: ignored.
-
     Returns `answers_em`, the share of exact matches, and `answers_f1`, the mean F1 of words; both from 0 to 1, and None
     if no doc counts.
     """
     matches, overlaps = [], []
     for example in examples:
-        right = right_answers(example.reference)
-        if not right:
+        group = example.reference.spans.get(ANSWER)
+        if group is None or not (right := list(group.attrs.get(TEXTS) or (span.text for span in group))):
             continue
         predicted = example.predicted.spans.get(ANSWER, [])
         answer = predicted[0].text if len(predicted) else ""
@@ -46,17 +40,10 @@ def score_answers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     return {"answers_em": sum(matches) / len(matches), "answers_f1": sum(overlaps) / len(overlaps)}
 
 
-def right_answers(doc: Doc) -> list[str]:
-    """Return the texts of a doc's right answers: as they were given, else those of the spans."""
-    if ANSWER not in doc.spans:
-        return []
-    group = doc.spans[ANSWER]
-    return list(group.attrs.get(TEXTS) or (span.text for span in group))
-
-
 def normalise(text: str) -> str:
     """Return a text in lower case, without punctuation and articles, with single blanks between words."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    without = text.lower().translate(str.maketrans("", "", string.punctuation))
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", without).split())
 
 
 def f1(answer: str, right: str) -> float:

@@ -1,5 +1,127 @@
-"""Coreference: which spans of a doc speak of the same thing (Lee et al. 2017, made small)."""
+"""Coreference: which spans of a doc speak of the same thing. Clusters are `doc.spans["coref_clusters_1"]` and so on."""
 
-from .annotations import annotate, clusters_of
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from spacy.tokens import Doc, Span
+
+from ...errors import AnnotationError, shown
 
 __all__ = ["annotate", "clusters_of"]
+
+PREFIX = "coref_clusters"
+
+
+def clusters_of(doc: Doc, prefix: str = PREFIX) -> list[list[Span]]:
+    """Return the clusters of a doc in the order of their numbers; the mentions of each in the order of the text.
+
+    prefix: the groups are named prefix_1, prefix_2 ...
+
+    Raises AnnotationError if a group's name has no number, or if a span is in two clusters.
+    """
+    numbers = {}
+    for key in _keys(doc, prefix):
+        number = key.removeprefix(f"{prefix}_")
+        if not re.fullmatch("[0-9]+", number):
+            raise AnnotationError(
+                f"the span group {key} has no number. Expected {prefix}_1, {prefix}_2 ...: rename it."
+            )
+        numbers[key] = int(number)
+    groups = {key: list(filter(len, doc.spans[key])) for key in sorted(numbers, key=lambda key: numbers[key])}
+    _check_apart(groups)
+    clusters = ({(span.start, span.end): span for span in spans} for spans in groups.values() if spans)
+    return [[mentions[bounds] for bounds in sorted(mentions)] for mentions in clusters]
+
+
+def head_of(span: Span, prefix: str = PREFIX) -> Span | None:
+    """Return the first mention of the cluster that a span is a mention of; None if it is none."""
+    for cluster in clusters_of(span.doc, prefix):
+        if any((mention.start, mention.end) == (span.start, span.end) for mention in cluster):
+            return cluster[0]
+    return None
+
+
+def annotate(doc: Doc, clusters: Iterable[Iterable[Span | tuple[int, int]]], prefix: str = PREFIX) -> None:
+    """Write clusters to a doc, in the place of those that it has.
+
+    clusters: the mentions of each: spans of the doc, or pairs of the first token and the token after the last one.
+    prefix: as for `clusters_of`.
+
+    Raises AnnotationError if a mention is no such span or pair, or is in two clusters. Then the doc stays as it was.
+    """
+    example = "[[(0, 1), (6, 7)]] is one cluster of two mentions"
+    if not isinstance(clusters, Iterable):
+        raise AnnotationError(
+            f"the clusters are {shown(clusters)}. Expected a list of clusters, each of them a list of mentions: "
+            f"{example}."
+        )
+    groups = {}
+    for number, cluster in enumerate(clusters, 1):
+        if not isinstance(cluster, Iterable):
+            raise AnnotationError(f"cluster {number} is {shown(cluster)}. Expected a list of mentions: {example}.")
+        groups[f"{prefix}_{number}"] = [_span(doc, mention, number) for mention in cluster]
+    _check_apart(groups)
+    for key in _keys(doc, prefix):
+        del doc.spans[key]
+    for key, spans in groups.items():
+        doc.spans[key] = spans
+
+
+def _span(doc: Doc, mention: object, number: int) -> Span:
+    """Return a mention as a span of a doc. number: of its cluster, for messages."""
+    if isinstance(mention, Span):
+        if mention.doc is not doc:
+            raise AnnotationError(
+                f"cluster {number} has the mention {shown(mention.text)}, which is a span of another doc. "
+                "Expected spans of the doc that is annotated: give doc[first:after] of it, or the pair (first, "
+                "after)."
+            )
+        mention = mention.start, mention.end
+    pair = mention if isinstance(mention, (tuple, list)) and len(mention) == 2 else ()
+    if not pair or not all(isinstance(place, Integral) for place in pair):
+        raise AnnotationError(
+            f"cluster {number} has the mention {shown(mention)}. Expected a span of the doc, or a pair of the "
+            "number of its first token and that of the token after its last one: [[(0, 1), (6, 7)]] is one "
+            "cluster of two such mentions."
+        )
+    start, end = int(pair[0]), int(pair[1])
+    if not 0 <= start < end <= len(doc):
+        raise AnnotationError(
+            f"cluster {number} has the mention {(start, end)}, but the doc has {len(doc)} tokens. Expected a "
+            f"pair (first, after) with 0 <= first < after <= {len(doc)}: the number of its first token and that "
+            "of the token after its last one."
+        )
+    return doc[start:end]
+
+
+def _check_apart(groups: dict[str, list[Span]]) -> None:
+    """Raise AnnotationError if a span is in two clusters."""
+    owner: dict[tuple[int, int], str] = {}
+    for key, spans in groups.items():
+        for span in spans:
+            first = owner.setdefault((span.start, span.end), key)
+            if first != key:
+                raise AnnotationError(
+                    f"the span {span.text!r} is in two clusters, {first} and {key}. Expected each mention in one "
+                    "cluster."
+                )
+
+
+def _keys(doc: Doc, prefix: str) -> list[str]:
+    return [key for key in doc.spans if key.startswith(f"{prefix}_")]
+
+
+def places_of(doc: Doc) -> NDArray[Any]:
+    """Return how many characters that are no whitespace come before each character of a doc's text.
+
+    So spans of docs with other tokens or blanks can be compared.
+
+    *Shape:* (characters + 1,); the last number is that of all of them.
+    """
+    return np.cumsum([0, *(not character.isspace() for character in doc.text)])

@@ -1,125 +1,60 @@
 """The component `coreference`."""
 
-from __future__ import annotations
-
 import keyword
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.tokens.underscore import Underscore
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 
 from ...errors import TASK_NO_EXAMPLES, AnnotationError, SettingsError, shown
-from ..shared import ConfiguredPipe, default_tok2vec
-from .annotations import HEAD, PREFIX, annotate, clusters_of, register
-from .model import Array, CoreferenceModel, Scores, places_of, tokens_at
+from ..shared import ConfiguredPipe, Scorer, default_tok2vec, set_getter
+from . import PREFIX, annotate, clusters_of, head_of, places_of
+from .model import Array, CoreferenceModel, Scores
 
-
-def clusters_from(scores: Scores, *, singletons: bool) -> list[list[tuple[int, int]]]:
-    """Return the clusters: each mention joins the one of its best antecedent if that has a score above 0.
-
-    scores: in prediction.
-    singletons: whether a mention with which no other one corefers is a cluster.
-
-    Returns for each cluster the bounds of its mentions; clusters and mentions are in the order of the text.
-    """
-    clusters: list[list[tuple[int, int]]] = []
-    owners: list[list[tuple[int, int]]] = []
-    for (start, end), place, score in zip(
-        scores.spans.tolist(), scores.antecedents[:, 0].tolist(), scores.pair_scores[:, 0].tolist()
-    ):
-        if score > 0:
-            cluster = owners[place]
-        else:
-            cluster = []
-            clusters.append(cluster)
-        cluster.append((start, end))
-        owners.append(cluster)
-    return [cluster for cluster in clusters if singletons or len(cluster) > 1]
-
-
-class Targets(NamedTuple):
-    """What the scores of a doc should say.
-
-    mentions: 1 for spans that are mentions, else 0. *Shape:* (spans,)
-    corefer: 1 for antecedents of the same cluster, else 0. *Shape:* (kept, k)
-    """
-
-    mentions: Array
-    corefer: Array
-
-
-def gold_mentions(example: Example, prefix: str) -> dict[tuple[int, int], int]:
-    """Return the mentions of a reference as spans of the predicted doc, with the numbers of their clusters.
-
-    A mention that does not begin and end where tokens of the predicted doc do is left out. The texts may differ in
-    whitespace.
-    """
-    clusters = clusters_of(example.reference, prefix)
-    if not clusters:
-        return {}
-    places = places_of(example.reference)
-    starts, ends = tokens_at(example.predicted)
-    found = {}
-    for number, cluster in enumerate(clusters):
-        for mention in cluster:
-            start, end = starts.get(int(places[mention.start_char])), ends.get(int(places[mention.end_char]))
-            if start is not None and end is not None and start < end:
-                found[start, end] = number
-    return found
-
-
-def targets_of(scores: Scores, gold: dict[tuple[int, int], int]) -> Targets:
-    """Return what scores should say. gold: bounds of the mentions, with the numbers of their clusters."""
-    clusters: Array = np.array([gold.get((start, end), -1) for start, end in scores.spans.tolist()], dtype=np.int64)
-    kept = clusters[scores.kept]
-    others = np.where(scores.antecedents < 0, -1, kept[scores.antecedents]) if len(kept) else scores.antecedents
-    corefer = (others >= 0) & (others == kept[:, None])
-    return Targets((clusters >= 0).astype(np.float32), corefer.astype(np.float32))
-
-
-def loss_of(scores: Scores, targets: Targets) -> tuple[float, Scores]:
-    """Return the loss of a doc's scores and its gradient.
-
-    It is the negative marginal log-likelihood of the right antecedents of each kept span, the dummy antecedent of
-    score 0 if there is none (Lee et al. 2017, section 2), and the cross-entropy of the mention scores. Both are sums
-    over the spans, divided by the number of kept spans.
-    """
-    count = max(1, len(scores.kept))
-    mentions = scores.mention_scores.astype(np.float64)
-    # log(1 + exp(x)) - x * y, which does not overflow
-    losses = np.logaddexp(0, mentions) - mentions * targets.mentions
-    d_mentions = np.exp(-np.logaddexp(0, -mentions)) - targets.mentions
-
-    pairs = np.pad(scores.pair_scores.astype(np.float64), ((0, 0), (1, 0)))
-    right = np.pad(targets.corefer, ((0, 0), (1, 0)))
-    right[:, 0] = ~right[:, 1:].any(axis=1)
-    allowed = np.where(right > 0, pairs, -np.inf)
-    total, marginal = (np.logaddexp.reduce(one, axis=1, initial=-np.inf) for one in (pairs, allowed))
-    d_pairs = np.exp(pairs - total[:, None]) - np.exp(allowed - marginal[:, None])
-
-    gradient = scores._replace(
-        mention_scores=(d_mentions / count).astype(np.float32),
-        pair_scores=(d_pairs[:, 1:] / count).astype(np.float32),
-    )
-    return float((losses.sum() + (total - marginal).sum()) / count), gradient
-
-
+HEAD = "coref_head"
 Clusters = list[list[tuple[int, int]]]
 SAMPLE = 10  # docs that the model is initialised with
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.Coreference.v1",
+    "tok2vec": default_tok2vec(depth=4),
+    "lstm_width": 100,
+    "hidden_width": 100,
+    "max_width": 15,
+    "mentions_per_token": 0.2,
+    "antecedents": 100,
+    "part_tokens": 2000,
+    "train_tokens": 1000,
+}
+
+
+@Language.factory(
+    "coreference",
+    assigns=["doc.spans", f"doc._.{PREFIX}", f"span._.{HEAD}"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "prefix": PREFIX,
+        "singletons": True,
+        "scorer": {"@scorers": "spacy-elmo.coreference_scorer.v1", "prefix": PREFIX, "singletons": True},
+    },
+    default_score_weights={"coref_f": 1.0},
+)
+def make_coreference(
+    nlp: Language, name: str, model: CoreferenceModel, prefix: str, singletons: bool, scorer: Scorer | None
+) -> "Coreference":
+    """Create the component `coreference`. The arguments are those of `Coreference`."""
+    return Coreference(nlp.vocab, model, name, prefix=prefix, singletons=singletons, scorer=scorer)
 
 
 class Coreference(ConfiguredPipe):
     """Finds mentions, and clusters of those that speak of the same thing.
 
-    vocab: the pipeline's vocabulary.
     model: spacy-elmo.Coreference.v1.
-    name: name of the component.
-    prefix: the clusters are the span groups prefix_1, prefix_2 ... of a doc.
+    prefix: the clusters are the span groups prefix_1, prefix_2 ... of a doc. The extensions `doc._.coref_clusters` and
+        `span._.coref_head` are named after it: `doc._.chains` and `span._.chains_head` for chains.
     singletons: whether a mention with which no other one corefers is annotated, as a cluster of its own.
     scorer: function from examples to scores.
 
@@ -134,7 +69,7 @@ class Coreference(ConfiguredPipe):
         *,
         prefix: str = PREFIX,
         singletons: bool = True,
-        scorer: Callable[..., dict[str, Any]] | None = None,
+        scorer: Scorer | None = None,
     ) -> None:
         if not prefix.isidentifier():
             raise SettingsError(f"prefix is {shown(prefix)}. Expected a Python identifier, such as coref_clusters.")
@@ -143,10 +78,9 @@ class Coreference(ConfiguredPipe):
                 f"prefix is {shown(prefix)}, a name that spaCy or Python uses itself, so the attribute of docs "
                 "could not be read. Set prefix to another name."
             )
-        super().__init__(vocab, model, name)
-        self.configure(prefix=prefix, singletons=singletons)
-        self.scorer = scorer
-        register(prefix)
+        super().__init__(vocab, model, name, scorer, prefix=prefix, singletons=singletons)
+        set_getter(Doc, prefix, clusters_of, prefix=prefix)
+        set_getter(Span, HEAD if prefix == PREFIX else f"{prefix}_head", head_of, prefix=prefix)
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
         """Build the model.
@@ -181,44 +115,96 @@ class Coreference(ConfiguredPipe):
 
         Raises AnnotationError if a reference has wrong clusters.
         """
-        examples = list(examples)
-        validate_examples(examples, "Coreference.get_loss")
-        gold = [gold_mentions(example, self.cfg["prefix"]) for example in examples]
-        pairs = [loss_of(one, targets_of(one, mentions)) for one, mentions in zip(scores, gold)]
-        return sum(loss for loss, _ in pairs), [gradient for _, gradient in pairs]
+        losses, gradients = 0.0, []
+        for example, one in zip(examples, scores):
+            loss, gradient = loss_of(one, *targets_of(one, gold_mentions(example, self.cfg["prefix"])))
+            losses += loss
+            gradients.append(gradient)
+        return losses, gradients
 
 
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.Coreference.v1",
-    "tok2vec": default_tok2vec(depth=4),
-    "lstm_width": 100,
-    "hidden_width": 100,
-    "max_width": 15,
-    "mentions_per_token": 0.2,
-    "antecedents": 100,
-    "part_tokens": 2000,
-    "train_tokens": 1000,
-}
+def clusters_from(scores: Scores, *, singletons: bool) -> Clusters:
+    """Return the clusters: each mention joins the one of its best antecedent if that has a score above 0.
+
+    singletons: whether a mention with which no other one corefers is a cluster.
+
+    Returns for each cluster the bounds of its mentions; clusters and mentions are in the order of the text.
+    """
+    clusters: Clusters = []
+    owners: Clusters = []  # of each mention
+    links = zip(scores.spans.tolist(), scores.antecedents[:, 0].tolist(), scores.pair_scores[:, 0].tolist())
+    for (start, end), place, score in links:
+        if score > 0:
+            cluster = owners[place]
+        else:
+            cluster = []
+            clusters.append(cluster)
+        cluster.append((start, end))
+        owners.append(cluster)
+    return [cluster for cluster in clusters if singletons or len(cluster) > 1]
 
 
-@Language.factory(
-    "coreference",
-    assigns=["doc.spans", f"doc._.{PREFIX}", f"span._.{HEAD}"],
-    default_config={
-        "model": DEFAULT_MODEL,
-        "prefix": PREFIX,
-        "singletons": True,
-        "scorer": {"@scorers": "spacy-elmo.coreference_scorer.v1", "prefix": PREFIX, "singletons": True},
-    },
-    default_score_weights={"coref_f": 1.0},
-)
-def make_coreference(
-    nlp: Language,
-    name: str,
-    model: CoreferenceModel,
-    prefix: str,
-    singletons: bool,
-    scorer: Callable[..., dict[str, Any]] | None,
-) -> Coreference:
-    """Create the component `coreference`. The arguments are those of `Coreference`."""
-    return Coreference(nlp.vocab, model, name, prefix=prefix, singletons=singletons, scorer=scorer)
+def gold_mentions(example: Example, prefix: str) -> dict[tuple[int, int], int]:
+    """Return the mentions of a reference as spans of the predicted doc, with the numbers of their clusters.
+
+    A mention that does not begin and end where tokens of the predicted doc do is left out. The texts may differ in
+    whitespace.
+    """
+    clusters = clusters_of(example.reference, prefix)
+    if not clusters:
+        return {}
+    places, predicted = places_of(example.reference), places_of(example.predicted)
+    words = [token for token in example.predicted if not token.is_space]
+    starts = {predicted[token.idx]: token.i for token in words}
+    ends = {predicted[token.idx + len(token)]: token.i + 1 for token in words}
+    found = {}
+    for number, cluster in enumerate(clusters):
+        for mention in cluster:
+            start, end = starts.get(places[mention.start_char]), ends.get(places[mention.end_char])
+            if start is not None and end is not None and start < end:
+                found[start, end] = number
+    return found
+
+
+def targets_of(scores: Scores, gold: dict[tuple[int, int], int]) -> tuple[Array, Array]:
+    """Return what the scores of a doc should say.
+
+    gold: bounds of the mentions, with the numbers of their clusters.
+
+    Returns *Shape:* (spans,), 1 for spans that are mentions, and *Shape:* (kept, k), 1 for antecedents of the same
+    cluster.
+    """
+    clusters: Array = np.array([gold.get((start, end), -1) for start, end in scores.spans.tolist()], dtype=np.int64)
+    kept = clusters[scores.kept]
+    others = np.where(scores.antecedents < 0, -1, kept[scores.antecedents]) if len(kept) else scores.antecedents
+    corefer = (others >= 0) & (others == kept[:, None])
+    return (clusters >= 0).astype(np.float32), corefer.astype(np.float32)
+
+
+def loss_of(scores: Scores, is_mention: Array, corefer: Array) -> tuple[float, Scores]:
+    """Return the loss of a doc's scores and its gradient.
+
+    It is the negative marginal log-likelihood of the right antecedents of each kept span, the dummy antecedent of
+    score 0 if there is none (Lee et al. 2017, section 2), and the cross-entropy of the mention scores. Both are sums
+    over the spans, divided by the number of kept spans.
+
+    is_mention, corefer: see `targets_of`.
+    """
+    count = max(1, len(scores.kept))
+    mentions = scores.mention_scores.astype(np.float64)
+    # log(1 + exp(x)) - x * y, which does not overflow
+    losses = np.logaddexp(0, mentions) - mentions * is_mention
+    d_mentions = np.exp(-np.logaddexp(0, -mentions)) - is_mention
+
+    pairs = np.pad(scores.pair_scores.astype(np.float64), ((0, 0), (1, 0)))
+    right = np.pad(corefer, ((0, 0), (1, 0)))
+    right[:, 0] = ~right[:, 1:].any(axis=1)
+    allowed = np.where(right > 0, pairs, -np.inf)
+    total, marginal = (np.logaddexp.reduce(one, axis=1, initial=-np.inf) for one in (pairs, allowed))
+    d_pairs = np.exp(pairs - total[:, None]) - np.exp(allowed - marginal[:, None])
+
+    gradient = scores._replace(
+        mention_scores=(d_mentions / count).astype(np.float32),
+        pair_scores=(d_pairs[:, 1:] / count).astype(np.float32),
+    )
+    return float((losses.sum() + (total - marginal).sum()) / count), gradient

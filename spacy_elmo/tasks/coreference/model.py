@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,61 +12,296 @@ import torch
 from numpy.typing import NDArray
 from spacy.attrs import IS_SPACE, LOWER
 from spacy.tokens import Doc
-from thinc.api import Model
-from thinc.util import torch2xp, xp2torch
+from thinc.api import Model, torch2xp, xp2torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import SettingsError, shown
 from ...models.types import Tok2VecModel, is_number
-from ..shared import BiLSTM, TorchShim, check_sizes, shim_of, width_of
+from ..shared import BiLSTM, TorchShim, check_sizes, init_tok2vec, shim_of
 
 Array = NDArray[Any]
 LONGEST_SENTENCE = 250  # tokens; longer ones are cut
+FEWEST_MENTIONS = 10  # of a part, so that a short text keeps more than a share of its few tokens
+DISTANCES = 10  # buckets of the distance of two mentions
+
+
+class Scores(NamedTuple):
+    """The scores of a doc, or of a part of it.
+
+    spans: first token of each span, and the token after its last one. *Shape:* (spans, 2)
+    mention_scores: above 0: the span is a mention. *Shape:* (spans,)
+    kept: which spans may have antecedents and be antecedents, in the order of the text. *Shape:* (kept,)
+    antecedents: for each of them, the places in `kept` of those before it; -1: none. *Shape:* (kept, k)
+    pair_scores: above 0: the two corefer, rather than not. -inf if there is none. *Shape:* (kept, k)
+
+    In training `spans` has all spans of a part. In prediction it has the mentions alone, and k is 1: the best one.
+    """
+
+    spans: Array
+    mention_scores: Array
+    kept: Array
+    antecedents: Array
+    pair_scores: Array
+
+    @classmethod
+    def empty(cls) -> Scores:
+        """The scores of a doc without tokens."""
+        return cls(
+            np.zeros((0, 2), dtype=np.int64),
+            np.zeros(0, dtype=np.float32),
+            np.zeros(0, dtype=np.int64),
+            np.zeros((0, 1), dtype=np.int64),
+            np.zeros((0, 1), dtype=np.float32),
+        )
+
+
+CoreferenceModel = Model[list[Doc], list[Scores]]
+
+
+def build_coreference(
+    tok2vec: Tok2VecModel,
+    lstm_width: int = 100,
+    hidden_width: int = 100,
+    max_width: int = 15,
+    mentions_per_token: float = 0.2,
+    antecedents: int = 100,
+    part_tokens: int = 2000,
+    train_tokens: int = 1000,
+) -> CoreferenceModel:
+    """Build spacy-elmo.Coreference.v1: docs -> the scores of mentions and of their antecedents.
+
+    It is the network of Lee et al. 2017, made small.
+
+    tok2vec: what the BiLSTM reads, for example spacy.Tok2Vec.v2 or spacy-elmo.ElmoTok2Vec.v1.
+    lstm_width: of each direction of the BiLSTM.
+    hidden_width: of a span's vector, and of the hidden layers.
+    max_width: number of tokens of a mention, at most.
+    mentions_per_token: share of the tokens: of a part, at most that many spans are kept, those with the highest scores;
+        of a part with few tokens 10.
+    antecedents: number of mentions before a mention that it is compared with, at most.
+    part_tokens: number of tokens that are processed at once in prediction, at most, but at least one sentence. Memory
+        grows with it, and not with the doc.
+    train_tokens: the same in training. Of a longer doc, a step reads a part that is drawn at random.
+
+    Raises SettingsError if a setting can't be used.
+    """
+    check_sizes(lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width, antecedents=antecedents)
+    check_sizes(part_tokens=part_tokens, train_tokens=train_tokens)
+    if not (is_number(mentions_per_token) and 0 < mentions_per_token <= 1):
+        raise SettingsError(
+            f"mentions_per_token is {shown(mentions_per_token)}. Expected a number above 0 and at most 1."
+        )
+    sizes = {"lstm_width": lstm_width, "hidden_width": hidden_width, "max_width": max_width}
+    return Model(
+        "coreference",
+        _forward,
+        init=_init,
+        layers=[tok2vec],
+        shims=[TorchShim(partial(CoreferenceNetwork, **sizes))],
+        refs={"tok2vec": tok2vec},
+        attrs={
+            "dropout_rate": 0.0,
+            "mentions_per_token": mentions_per_token,
+            "antecedents": antecedents,
+            "part_tokens": part_tokens,
+            "train_tokens": train_tokens,
+        },
+    )
+
+
+def _init(model: CoreferenceModel, X: list[Doc] | None = None, Y: Any = None) -> None:
+    if width := init_tok2vec(model, X):
+        shim_of(model).prepare(width=width)
+
+
+def _forward(
+    model: CoreferenceModel, docs: list[Doc], is_train: bool
+) -> tuple[list[Scores], Callable[[list[Scores]], list[Doc]]]:
+    vectors, backprop_vectors = model.get_ref("tok2vec")(docs, is_train)
+    network = shim_of(model).network
+    network.train(is_train)
+    if not is_train:
+        return [predict(model, doc, array) for doc, array in zip(docs, vectors)], lambda gradients: docs
+    network.dropout = model.attrs["dropout_rate"]
+    parts = [list(split_into_parts(doc, model.attrs["train_tokens"])) for doc in docs]
+    steps = [train(model, random.choice(own), array) if own else None for own, array in zip(parts, vectors)]
+
+    def backprop(gradients: list[Scores]) -> list[Doc]:
+        d_vectors = [model.ops.alloc2f(*array.shape) for array in vectors]
+        for step, gradient, d_array in zip(steps, gradients, d_vectors):
+            if step is not None:
+                step[1](gradient, d_array)
+        result: list[Doc] = backprop_vectors(d_vectors)
+        return result
+
+    return [Scores.empty() if step is None else step[0] for step in steps], backprop
+
+
+def train(model: CoreferenceModel, part: Part, vectors: Any) -> tuple[Scores, Callable[[Scores, Any], None]]:
+    """Return the scores of all spans of a part, and a function that writes the gradient of the doc's vectors.
+
+    vectors: of the whole doc's tokens. *Shape:* (tokens, width)
+    """
+    inputs = _tensor(vectors[part.start : part.end]).requires_grad_()
+    words, spans, scores = _score_spans(model, part, inputs)
+    kept = best_spans(spans, _array(scores), _most(model, part))
+    _, antecedents, pair_scores = _score_pairs(model, part, words, spans[kept], _no_mentions(model), {})
+
+    def backprop(gradient: Scores, d_vectors: Any) -> None:
+        outputs = [scores, pair_scores]
+        gradients = [torch.as_tensor(gradient.mention_scores), torch.as_tensor(gradient.pair_scores)]
+        torch.autograd.backward(outputs, [one.to(out) for one, out in zip(gradients, outputs)])
+        assert inputs.grad is not None
+        d_vectors[part.start : part.end] = torch2xp(inputs.grad)
+
+    return Scores(spans + part.start, _array(scores), kept, antecedents, _array(pair_scores)), backprop
+
+
+@torch.no_grad()
+def predict(model: CoreferenceModel, doc: Doc, vectors: Any) -> Scores:
+    """Return the mentions of a doc, each with its best antecedent.
+
+    The last mentions, as many as a mention is compared with, are carried from part to part, so a mention has the same
+    antecedents as in one piece.
+
+    vectors: of the doc's tokens. *Shape:* (tokens, width)
+    """
+    found = [Scores.empty()]
+    texts: dict[tuple[int, ...], int] = {}
+    earlier, before = _no_mentions(model), 0
+    for part in split_into_parts(doc, model.attrs["part_tokens"]):
+        inputs = _tensor(vectors[part.start : part.end])
+        words, spans, mention_scores = _score_spans(model, part, inputs)
+        scores = _array(mention_scores)
+        kept = best_spans(spans, scores, min(_most(model, part), int((scores > 0).sum())))
+        both, antecedents, pair_scores = _score_pairs(model, part, words, spans[kept], earlier, texts)
+        # places in all of the doc's mentions
+        places = np.where(antecedents < 0, -1, antecedents + before - len(earlier.bounds))
+        rows, best = np.arange(len(kept)), _array(pair_scores).argmax(1)
+        found.append(
+            Scores(
+                spans[kept] + part.start,
+                scores[kept],
+                rows + before,
+                places[rows, best][:, None],
+                _array(pair_scores)[rows, best][:, None],
+            )
+        )
+        before += len(kept)
+        last = slice(-model.attrs["antecedents"], None)
+        earlier = Mentions(both.bounds[last], both.texts[last], both.vectors[last].clone())
+    return Scores(*(np.concatenate(arrays) for arrays in zip(*found)))
+
+
+def _most(model: CoreferenceModel, part: Part) -> int:
+    """Return the number of spans of a part that are kept, at most."""
+    share: float = model.attrs["mentions_per_token"]
+    return max(FEWEST_MENTIONS, round(share * (part.end - part.start)))
+
+
+class Mentions(NamedTuple):
+    """Mentions that others are compared with.
+
+    bounds: *Shape:* (mentions, 2). texts: a number for each text of theirs. vectors: *Shape:* (mentions, hidden_width)
+    """
+
+    bounds: Array
+    texts: Array
+    vectors: Tensor
+
+
+def _no_mentions(model: CoreferenceModel) -> Mentions:
+    weight = shim_of(model).network.span.weight
+    return Mentions(np.zeros((0, 2), np.int64), np.zeros(0, np.int64), weight.new_zeros((0, len(weight))))
+
+
+def _score_spans(model: CoreferenceModel, part: Part, inputs: Tensor) -> tuple[Words, Array, Tensor]:
+    """Return the part's words, the bounds of all its spans, and their scores."""
+    network = shim_of(model).network
+    words = network.read(inputs, part.lengths)
+    width, start = spans_of(part, network.max_width).T
+    scores = network.score_spans(words)[torch.as_tensor(width), torch.as_tensor(start)]
+    return words, np.stack([start, start + width + 1], axis=1), scores
+
+
+def _score_pairs(
+    model: CoreferenceModel,
+    part: Part,
+    words: Words,
+    spans: Array,
+    earlier: Mentions,
+    texts: dict[tuple[int, ...], int],
+) -> tuple[Mentions, Array, Tensor]:
+    """Compare spans with those before each, mentions of earlier parts among them.
+
+    spans: bounds in the part. texts: numbers of the texts that have one; new ones are added.
+
+    Returns all mentions, the earlier ones first, the places of the antecedents among them (-1: none), and the scores.
+    """
+    network = shim_of(model).network
+    device = words.states.device
+    own = network.span_vectors(words, *(torch.as_tensor(side, device=device) for side in spans.T))
+    keys = [tuple(part.lower[start:end].tolist()) for start, end in spans]
+    numbers = np.array([texts.setdefault(key, len(texts)) for key in keys], dtype=np.int64)
+    bounds = np.concatenate([earlier.bounds, spans + part.start])
+    both = Mentions(bounds, np.concatenate([earlier.texts, numbers]), torch.cat([earlier.vectors, own]))
+    mentions = np.arange(len(earlier.bounds), len(bounds))
+    k = max(1, min(model.attrs["antecedents"], len(bounds) - 1))
+    index = mentions[:, None] - np.arange(1, k + 1)
+    places = index.clip(0)
+    distance = bounds[mentions, 0][:, None] - bounds[places, 0]
+    same = (both.texts[mentions][:, None] == both.texts[places]).astype(np.int64)
+    tensors = (torch.as_tensor(one, device=device) for one in (places, distance, same))
+    scores = network.score_pairs(own, both.vectors, *tensors)
+    missing = torch.as_tensor(index < 0, device=device)
+    return both, np.where(index < 0, -1, index), scores.masked_fill(missing, -torch.inf)
+
+
+def _array(scores: Tensor) -> Any:
+    return scores.detach().cpu().numpy()
+
+
+def _tensor(vectors: Any) -> Tensor:
+    tensor: Tensor = xp2torch(vectors)
+    return tensor.clone()  # the array may be another's
 
 
 class Part(NamedTuple):
     """Successive sentences of a doc.
 
-    start: its first token in the doc.
+    start, end: the part is doc[start:end].
     lengths: number of tokens of each sentence.
     lower: ids of the lower-case words. *Shape:* (tokens,)
     space: 1 for tokens that are whitespace. *Shape:* (tokens,)
     """
 
     start: int
+    end: int
     lengths: list[int]
     lower: Array
     space: Array
 
-    @property
-    def end(self) -> int:
-        """The token of the doc after the last one of the part."""
-        return self.start + sum(self.lengths)
-
 
 def split_into_parts(doc: Doc, most: int) -> Iterator[Part]:
-    """Return the parts of a doc, in order.
+    """Return the parts of a doc, in order. Sentences of more than LONGEST_SENTENCE tokens are cut.
 
-    doc: the doc. If it has no sentence boundaries, it is cut into pieces of LONGEST_SENTENCE tokens.
     most: number of tokens of a part, at most, but at least one sentence.
     """
     words = doc.to_array([LOWER, IS_SPACE])
-    sentences = sentence_lengths(doc)
-    first = start = 0
-    while first < len(sentences):
-        last, end = first + 1, start + sentences[first]
-        while last < len(sentences) and end + sentences[last] - start <= most:
-            end += sentences[last]
-            last += 1
-        yield Part(start, sentences[first:last], words[start:end, 0], words[start:end, 1])
-        first, start = last, end
-
-
-def sentence_lengths(doc: Doc) -> list[int]:
-    """Return the number of tokens of each sentence of a doc, after long ones are cut."""
     whole = [len(sent) for sent in doc.sents] if doc.has_annotation("SENT_START") else [len(doc)]
-    return [min(LONGEST_SENTENCE, length - cut) for length in whole for cut in range(0, length, LONGEST_SENTENCE)]
+    lengths: list[int] = []
+    start = end = 0
+    for sentence in whole:
+        for cut in range(0, sentence, LONGEST_SENTENCE):
+            length = min(LONGEST_SENTENCE, sentence - cut)
+            if lengths and end + length - start > most:
+                yield Part(start, end, lengths, words[start:end, 0], words[start:end, 1])
+                start, lengths = end, []
+            lengths.append(length)
+            end += length
+    if lengths:
+        yield Part(start, end, lengths, words[start:end, 0], words[start:end, 1])
 
 
 def spans_of(part: Part, max_width: int) -> Array:
@@ -107,28 +342,6 @@ def best_spans(spans: Array, scores: Array, most: int) -> Array:
             kept.append(int(number))
     order = np.array(kept, dtype=np.int64)
     return order[np.lexsort((spans[order, 1], spans[order, 0]))]
-
-
-def places_of(doc: Doc) -> Array:
-    """Return how many characters that are no whitespace come before each character of a doc's text.
-
-    *Shape:* (characters + 1,); the last number is that of all of them.
-    """
-    return np.cumsum([0, *(not character.isspace() for character in doc.text)])
-
-
-def tokens_at(doc: Doc) -> tuple[dict[int, int], dict[int, int]]:
-    """Return, for the places of `places_of`, which token begins there, and which follows the one that ends there.
-
-    Both are numbers of tokens in the doc. Whitespace tokens neither begin nor end anywhere.
-    """
-    places = places_of(doc)
-    words = [token for token in doc if not token.is_space]
-    starts = {int(places[token.idx]): token.i for token in words}
-    return starts, {int(places[token.idx + len(token)]): token.i + 1 for token in words}
-
-
-DISTANCES = 10  # buckets of the distance of two mentions
 
 
 class Words(NamedTuple):
@@ -215,11 +428,9 @@ class CoreferenceNetwork(nn.Module):
         return torch.cat([torch.stack(rows), missing])
 
     def span_vectors(self, words: Words, starts: Tensor, ends: Tensor) -> Tensor:
-        """Return the vectors of spans.
+        """Return the vectors of spans. *Shape:* (spans, hidden_width)
 
         starts, ends: the first token of each, and the token after its last one. *Shape:* (spans,)
-
-        *Shape:* (spans, hidden_width)
         """
         places = starts[:, None] + torch.arange(self.max_width, device=starts.device)
         inside = places < ends[:, None]
@@ -232,15 +443,13 @@ class CoreferenceNetwork(nn.Module):
     def score_pairs(
         self, mentions: Tensor, antecedents: Tensor, index: Tensor, distance: Tensor, same: Tensor
     ) -> Tensor:
-        """Return the score of each pair; above 0: they are more likely to corefer than not to.
+        """Return the score of each pair; above 0: they are more likely to corefer than not to. *Shape:* (mentions, k)
 
         mentions: vectors of the mentions. *Shape:* (mentions, hidden_width)
         antecedents: vectors of all spans that may be antecedents. *Shape:* (spans, hidden_width)
         index: for each mention the antecedents that it is compared with. *Shape:* (mentions, k)
         distance: number of tokens between the two. *Shape:* (mentions, k)
         same: 1 if both have the same words, else 0. *Shape:* (mentions, k)
-
-        *Shape:* (mentions, k)
         """
         hidden = self.pair_mention(mentions)[:, None] + self.pair_antecedent(antecedents)[index]
         hidden = hidden + self.pair_product(mentions[:, None] * antecedents[index])
@@ -249,273 +458,3 @@ class CoreferenceNetwork(nn.Module):
         hidden = hidden + self.pair_distance(bucket) + self.pair_same(same)
         scores: Tensor = self.pair_score(self.drop(hidden.relu()))[..., 0]
         return scores
-
-
-FEWEST_MENTIONS = 10  # of a part, so that a short text keeps more than a share of its few tokens
-
-
-class Scores(NamedTuple):
-    """The scores of a doc, or of a part of it.
-
-    spans: first token of each span, and the token after its last one. *Shape:* (spans, 2)
-    mention_scores: above 0: the span is a mention. *Shape:* (spans,)
-    kept: which spans may have antecedents and be antecedents, in the order of the text. *Shape:* (kept,)
-    antecedents: for each of them, the places in `kept` of those before it; -1: none. *Shape:* (kept, k)
-    pair_scores: above 0: the two corefer, rather than not. -inf if there is none. *Shape:* (kept, k)
-
-    In training `spans` has all spans of a part. In prediction it has the mentions alone, and k is 1: the best one.
-    """
-
-    spans: Array
-    mention_scores: Array
-    kept: Array
-    antecedents: Array
-    pair_scores: Array
-
-    @classmethod
-    def empty(cls) -> Scores:
-        """The scores of a doc without tokens."""
-        return cls(
-            np.zeros((0, 2), dtype=np.int64),
-            np.zeros(0, dtype=np.float32),
-            np.zeros(0, dtype=np.int64),
-            np.zeros((0, 1), dtype=np.int64),
-            np.zeros((0, 1), dtype=np.float32),
-        )
-
-
-class Step(NamedTuple):
-    """A part's scores in training, with what the backward pass needs."""
-
-    bounds: tuple[int, int]
-    scores: Scores
-    inputs: Tensor
-    mention_scores: Tensor
-    pair_scores: Tensor
-
-    def backprop(self, gradient: Scores) -> Tensor:
-        """Add up the weights' gradients, and return that of the part's token vectors. *Shape:* (tokens, width)"""
-        outputs = [self.mention_scores, self.pair_scores]
-        gradients = [torch.as_tensor(gradient.mention_scores), torch.as_tensor(gradient.pair_scores)]
-        torch.autograd.backward(outputs, [one.to(out) for one, out in zip(gradients, outputs)])
-        assert self.inputs.grad is not None
-        return self.inputs.grad
-
-
-class Earlier(NamedTuple):
-    """The last mentions of the parts before, at most k.
-
-    bounds: *Shape:* (mentions, 2). texts: a number for each text of theirs. vectors: *Shape:* (mentions, hidden_width)
-    """
-
-    bounds: Array
-    texts: Array
-    vectors: Tensor
-
-
-class Scorer:
-    """Scores the parts of a doc.
-
-    network: the network.
-    mentions_per_token: number of spans that are kept, at most, as a share of the tokens; of a short part 10.
-    k: number of antecedents of a mention, at most.
-    """
-
-    def __init__(self, network: CoreferenceNetwork, mentions_per_token: float, k: int) -> None:
-        self.network = network
-        self.mentions_per_token = mentions_per_token
-        self.k = k
-
-    def train(self, part: Part, vectors: Array) -> Step:
-        """Return the scores of all spans of a part. vectors: of the whole doc's tokens. *Shape:* (tokens, width)"""
-        self.network.train()
-        inputs = _tensor(vectors[part.start : part.end]).requires_grad_()
-        words, spans, scores = self._mentions(part, inputs)
-        kept = best_spans(spans, _array(scores), self._most(part))
-        earlier = self._none(inputs)
-        _, _, antecedents, pair_scores = self._pairs(part, words, spans[kept], earlier, {})
-        result = Scores(spans + part.start, _array(scores), kept, antecedents, _array(pair_scores))
-        return Step((part.start, part.end), result, inputs, scores, pair_scores)
-
-    @torch.no_grad()
-    def predict(self, parts: Iterable[Part], vectors: Array) -> Scores:
-        """Return the mentions of a doc, each with its best antecedent.
-
-        The last k mentions are carried from part to part, so a mention has the same antecedents as in one piece.
-
-        parts: of the doc.
-        vectors: of its tokens. *Shape:* (tokens, width)
-        """
-        self.network.eval()
-        found = [Scores.empty()]
-        texts: dict[tuple[int, ...], int] = {}
-        earlier, before = None, 0
-        for part in parts:
-            inputs = _tensor(vectors[part.start : part.end])
-            words, spans, scores = self._mentions(part, inputs)
-            array = _array(scores)
-            kept = best_spans(spans, array, min(self._most(part), int((array > 0).sum())))
-            carried = self._none(inputs) if earlier is None else earlier
-            both, span_vectors, antecedents, pair_scores = self._pairs(part, words, spans[kept], carried, texts)
-            # places in all of the doc's mentions
-            places = np.where(antecedents < 0, -1, antecedents + before - len(carried.bounds))
-            best, rows = _array(pair_scores).argmax(1), np.arange(len(kept))
-            found.append(
-                Scores(
-                    spans[kept] + part.start,
-                    array[kept],
-                    np.arange(len(kept)) + before,
-                    places[rows, best][:, None],
-                    _array(pair_scores)[rows, best][:, None],
-                )
-            )
-            before += len(kept)
-            earlier = Earlier(both.bounds[-self.k :], both.texts[-self.k :], span_vectors[-self.k :].clone())
-        return Scores(*(np.concatenate(arrays) for arrays in zip(*found)))
-
-    def _most(self, part: Part) -> int:
-        return max(FEWEST_MENTIONS, round(self.mentions_per_token * (part.end - part.start)))
-
-    def _none(self, inputs: Tensor) -> Earlier:
-        vectors = inputs.new_zeros((0, self.network.span.out_features))
-        return Earlier(np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), vectors)
-
-    def _mentions(self, part: Part, inputs: Tensor) -> tuple[Words, Array, Tensor]:
-        """Return the part's words, the bounds of all its spans, and their scores."""
-        words = self.network.read(inputs, part.lengths)
-        places = spans_of(part, self.network.max_width)
-        width, start = places.T
-        scores = self.network.score_spans(words)[torch.as_tensor(width), torch.as_tensor(start)]
-        return words, np.stack([start, start + width + 1], axis=1), scores
-
-    def _pairs(
-        self, part: Part, words: Words, spans: Array, earlier: Earlier, texts: dict[tuple[int, ...], int]
-    ) -> tuple[Earlier, Tensor, Array, Tensor]:
-        """Compare spans with the k before each, those of earlier parts among them.
-
-        spans: bounds in the part. texts: numbers of the texts that have one; new ones are added.
-
-        Returns all spans with those of earlier parts first, their vectors, the places of the antecedents among them
-        (-1: none), and the scores.
-        """
-        device = words.states.device
-        own = self.network.span_vectors(
-            words, torch.as_tensor(spans[:, 0], device=device), torch.as_tensor(spans[:, 1], device=device)
-        )
-        keys = [tuple(part.lower[start:end].tolist()) for start, end in spans]
-        numbers = np.array([texts.setdefault(key, len(texts)) for key in keys], dtype=np.int64)
-        both = Earlier(
-            np.concatenate([earlier.bounds, spans + part.start]),
-            np.concatenate([earlier.texts, numbers]),
-            torch.cat([earlier.vectors, own]),
-        )
-        mentions = np.arange(len(earlier.bounds), len(both.bounds))
-        k = max(1, min(self.k, len(both.bounds) - 1))
-        index = mentions[:, None] - np.arange(1, k + 1)
-        places = index.clip(0)
-        distance = both.bounds[mentions, 0][:, None] - both.bounds[places, 0]
-        same = both.texts[mentions][:, None] == both.texts[places]
-        tensors: list[Any] = [torch.as_tensor(one, device=device) for one in (places, distance, same.astype(np.int64))]
-        scores = self.network.score_pairs(own, both.vectors, *tensors)
-        missing = torch.as_tensor(index < 0, device=device)
-        return both, both.vectors, np.where(index < 0, -1, index), scores.masked_fill(missing, -torch.inf)
-
-
-def _array(scores: Tensor) -> Any:
-    return scores.detach().cpu().numpy()
-
-
-def _tensor(vectors: Any) -> Tensor:
-    tensor: Tensor = xp2torch(vectors)
-    return tensor.clone()  # the array may be another's
-
-
-CoreferenceModel = Model[list[Doc], list[Scores]]
-
-
-def build_coreference(
-    tok2vec: Tok2VecModel,
-    lstm_width: int = 100,
-    hidden_width: int = 100,
-    max_width: int = 15,
-    mentions_per_token: float = 0.2,
-    antecedents: int = 100,
-    part_tokens: int = 2000,
-    train_tokens: int = 1000,
-) -> CoreferenceModel:
-    """Build spacy-elmo.Coreference.v1: docs -> the scores of mentions and of their antecedents.
-
-    tok2vec: what the BiLSTM reads, for example spacy.Tok2Vec.v2 or spacy-elmo.ElmoTok2Vec.v1.
-    lstm_width: of each direction of the BiLSTM.
-    hidden_width: of a span's vector, and of the hidden layers.
-    max_width: number of tokens of a mention, at most.
-    mentions_per_token: share of the tokens: of a part, at most that many spans are kept, those with the highest scores;
-        of a part with few tokens 10.
-    antecedents: number of mentions before a mention that it is compared with, at most.
-    part_tokens: number of tokens that are processed at once in prediction, at most, but at least one sentence. Memory
-        grows with it, and not with the doc.
-    train_tokens: the same in training. Of a longer doc, a step reads a part that is drawn at random.
-
-    Raises SettingsError if a setting can't be used.
-    """
-    check_sizes(lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width, antecedents=antecedents)
-    check_sizes(part_tokens=part_tokens, train_tokens=train_tokens)
-    if not (is_number(mentions_per_token) and 0 < mentions_per_token <= 1):
-        raise SettingsError(
-            f"mentions_per_token is {shown(mentions_per_token)}. Expected a number above 0 and at most 1."
-        )
-    build = partial(_network, lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width)
-    return Model(
-        "coreference",
-        _forward,
-        init=_init,
-        layers=[tok2vec],
-        shims=[TorchShim(build)],
-        refs={"tok2vec": tok2vec},
-        attrs={
-            "dropout_rate": 0.0,
-            "mentions_per_token": mentions_per_token,
-            "antecedents": antecedents,
-            "part_tokens": part_tokens,
-            "train_tokens": train_tokens,
-        },
-    )
-
-
-def _network(**sizes: int) -> CoreferenceNetwork:
-    return CoreferenceNetwork(**sizes)
-
-
-def _init(model: CoreferenceModel, X: list[Doc] | None = None, Y: Any = None) -> None:
-    tok2vec = model.get_ref("tok2vec")
-    tok2vec.initialize(X=X)
-    if X:
-        shim_of(model).prepare(width=width_of(tok2vec, X))
-
-
-def _forward(
-    model: CoreferenceModel, docs: list[Doc], is_train: bool
-) -> tuple[list[Scores], Callable[[list[Scores]], list[Doc]]]:
-    vectors, backprop_vectors = model.get_ref("tok2vec")(docs, is_train)
-    shim = shim_of(model)
-    scorer = Scorer(shim.network, model.attrs["mentions_per_token"], model.attrs["antecedents"])
-    if not is_train:
-        size = model.attrs["part_tokens"]
-        outputs = [scorer.predict(split_into_parts(doc, size), array) for doc, array in zip(docs, vectors)]
-        return outputs, lambda gradients: docs
-    shim.network.dropout = model.attrs["dropout_rate"]
-    parts = [list(split_into_parts(doc, model.attrs["train_tokens"])) for doc in docs]
-    steps = [scorer.train(random.choice(own), array) if own else None for own, array in zip(parts, vectors)]
-
-    def backprop(gradients: list[Scores]) -> list[Doc]:
-        d_vectors = []
-        for step, gradient, array in zip(steps, gradients, vectors):
-            gradient_of_doc: Any = model.ops.alloc2f(*array.shape)
-            if step is not None:
-                start, end = step.bounds
-                gradient_of_doc[start:end] = torch2xp(step.backprop(gradient))
-            d_vectors.append(gradient_of_doc)
-        result: list[Doc] = backprop_vectors(d_vectors)
-        return result
-
-    return [Scores.empty() if step is None else step.scores for step in steps], backprop

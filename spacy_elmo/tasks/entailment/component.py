@@ -6,16 +6,33 @@ from typing import Any
 from spacy.language import Language
 from spacy.pipeline import TextCategorizer
 from spacy.tokens import Doc
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
 from ...errors import TASK_NO_EXAMPLES, AnnotationError, SettingsError, shown
-from ..shared import default_tok2vec, warn_of_unknown
+from ..shared import Scorer, default_tok2vec, keep_parts, parts_of, warn_of_unknown
+from . import KEYS
 from .model import EntailmentModel
-from .pairs import KEYS, pair_of
 
-Scorer = Callable[..., dict[str, Any]]
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.Entailment.v1",
+    "lstm_width": 64,
+    "longest": 1000,
+    "nO": None,
+    "tok2vec": default_tok2vec(depth=1),
+}
+
+
+@Language.factory(
+    "entailment",
+    assigns=["doc.cats"],
+    default_config={"model": DEFAULT_MODEL, "scorer": {"@scorers": "spacy-elmo.entailment_scorer.v1"}},
+    default_score_weights={"cats_acc": 1.0, "cats_macro_f": 0.0, "cats_f_per_type": None},
+)
+def make_entailment(nlp: Language, name: str, model: EntailmentModel, scorer: Scorer | None) -> "Entailment":
+    """Create the component `entailment`. The arguments are those of `Entailment`."""
+    return Entailment(nlp.vocab, model, name, scorer=scorer)
 
 
 class Entailment(TextCategorizer):
@@ -25,9 +42,7 @@ class Entailment(TextCategorizer):
     line and the others. The result is in `doc.cats`: a probability for each class. A doc without words in one of the
     two gets none.
 
-    vocab: the pipeline's vocabulary.
     model: spacy-elmo.Entailment.v1, or any model from docs to *Shape:* (docs, classes).
-    name: name of the component.
     scorer: function from examples to scores; None: no scores.
     """
 
@@ -40,17 +55,12 @@ class Entailment(TextCategorizer):
     def set_annotations(self, docs: Iterable[Doc], scores: Floats2d) -> None:
         """Write the probabilities to `doc.cats`, and premise and hypothesis to `doc.spans` unless they are there.
 
-        docs: the docs.
-        scores: what `predict` returned for them, *Shape:* (docs, classes).
+        scores: what `predict` returned for the docs, *Shape:* (docs, classes).
         """
         for doc, row in zip(docs, scores):
-            pair = pair_of(doc)
-            if pair is None:
-                continue
-            for key, span in zip(KEYS, pair):
-                if key not in doc.spans:
-                    doc.spans[key] = [span]
-            doc.cats.update(zip(self.labels, map(float, row)))
+            if (pair := parts_of(doc, KEYS)) is not None:
+                keep_parts(doc, KEYS, pair)
+                doc.cats.update(zip(self.labels, map(float, row)))
 
     def initialize(
         self,
@@ -77,21 +87,20 @@ class Entailment(TextCategorizer):
         classes = {*self.labels, *(labels or ())}
         if labels is None:
             classes.update(*(example.reference.cats for example in examples))
+        number, names = len(classes), ", ".join(sorted(classes))
         if not classes:
             expected = "cats, with 1.0 for its class"
             raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
-        if len(classes) < 2:
+        if number < 2:
             raise AnnotationError(
-                f"the component {self.name!r} can't be initialised: there is only one class, {', '.join(classes)}. "
+                f"the component {self.name!r} can't be initialised: there is only one class, {names}. "
                 "Expected two or more: give it examples in whose cats all classes stand, or labels."
             )
-        if self.model.maybe_get_dim("nO") not in (None, len(classes)):
-            sizes = {"nO": self.model.get_dim("nO"), "n": len(classes)}
+        if (nO := self.model.maybe_get_dim("nO")) not in (None, number):
             raise SettingsError(
-                (
-                    "the component {name!r} can't be initialised: its model is of {nO} classes (nO), but it has {n}: "
-                    "{got}. Set model.nO to null, or to {n}. If the component was initialised before, make it anew."
-                ).format(name=self.name, got=", ".join(sorted(classes)), **sizes)
+                f"the component {self.name!r} can't be initialised: its model is of {nO} classes (nO), but it has "
+                f"{number}: {names}. Set model.nO to null, or to {number}. If the component was initialised before, "
+                "make it anew."
             )
         super().initialize(lambda: examples, nlp=nlp, labels=labels)
 
@@ -101,17 +110,15 @@ class Entailment(TextCategorizer):
         The gradient is that of the mean cross-entropy. Examples without a class, those of a class that the component
         does not have, and those without words in premise or hypothesis do not count.
 
-        examples: the examples.
         scores: probabilities, *Shape:* (examples, classes).
         """
         examples = list(examples)
-        validate_examples(examples, "Entailment.get_loss")
         truths = [{label for label, value in eg.reference.cats.items() if value == 1.0} for eg in examples]
         warn_of_unknown(self.name, set().union(*truths), self.labels, self._unknown)
         counted = [
             number
             for number, (example, truth) in enumerate(zip(examples, truths))
-            if truth.intersection(self.labels) and pair_of(example.predicted) is not None
+            if truth.intersection(self.labels) and parts_of(example.predicted, KEYS) is not None
         ]
         gradient: Any = self.model.ops.alloc2f(*scores.shape)
         if not counted:
@@ -130,23 +137,3 @@ class Entailment(TextCategorizer):
                     f"the doc {text} has the cats {got}, from which the component {self.name!r} can't learn. "
                     "Expected 1.0 for its class, and 0.0 for each of the others."
                 )
-
-
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.Entailment.v1",
-    "lstm_width": 64,
-    "longest": 1000,
-    "nO": None,
-    "tok2vec": default_tok2vec(depth=1),
-}
-
-
-@Language.factory(
-    "entailment",
-    assigns=["doc.cats"],
-    default_config={"model": DEFAULT_MODEL, "scorer": {"@scorers": "spacy-elmo.entailment_scorer.v1"}},
-    default_score_weights={"cats_acc": 1.0, "cats_macro_f": 0.0, "cats_f_per_type": None},
-)
-def make_entailment(nlp: Language, name: str, model: EntailmentModel, scorer: Scorer | None) -> Entailment:
-    """Create the component `entailment`. The arguments are those of `Entailment`."""
-    return Entailment(nlp.vocab, model, name, scorer=scorer)

@@ -1,13 +1,15 @@
 """Scores of classes: accuracy and F1."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from spacy.scorer import PRFScore
 from spacy.training import Example
 
+from ..shared import Scorer
 
-def build_entailment_scorer() -> Callable[..., dict[str, Any]]:
+
+def build_entailment_scorer() -> Scorer:
     """Build spacy-elmo.entailment_scorer.v1: it compares the class of the highest score with the true one."""
     return score_entailment
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,186 +12,56 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Ops, Optimizer, set_dropout_rate
-from thinc.types import Floats2d
 
 from ...errors import TASK_NO_EXAMPLES, AnnotationError, SettingsError, shown
 from ...models.types import is_number
-from ..shared import ConfiguredPipe, check_sizes, default_tok2vec, warn_of_unknown
-from .annotations import annotate, given_predicates, predicates_of, roles_of
-from .model import MAX_BATCH_TOKENS, RoleModel, RoleScores, Row, batches_of, rows_of
+from ..shared import ConfiguredPipe, Scorer, aligned, check_sizes, default_tok2vec, warn_of_unknown
+from . import annotate, given_predicates, predicates_of, roles_of
+from .model import RoleModel, RoleScores, Row, row_batches, rows_of
 
-OUTSIDE = 0
-
-
-def tags_of(spans: Iterable[tuple[int, int, str]], length: int, labels: Sequence[str]) -> NDArray[np.intp]:
-    """Return the tags of a row. *Shape:* (length,).
-
-    spans: start, end and label of each role, as the row counts its tokens. What lies outside the row is left out.
-    length: number of the row's tokens.
-    labels: all labels. Roles with other labels are left out.
-    """
-    tags = np.zeros(length, dtype=np.intp)
-    numbers = {label: number for number, label in enumerate(labels)}
-    for start, end, label in spans:
-        start, end = max(start, 0), min(end, length)
-        if label in numbers and start < end:
-            tags[start:end] = 1 + len(labels) + numbers[label]
-            tags[start] = 1 + numbers[label]
-    return tags
-
-
-def spans_of(tags: NDArray[np.intp], labels: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Return start, end and label of each role. tags: legal ones, of a row. *Shape:* (length,)."""
-    spans: list[tuple[int, int, str]] = []
-    for place, tag in enumerate(tags.tolist()):
-        if 0 < tag <= len(labels):
-            spans.append((place, place + 1, labels[tag - 1]))
-        elif tag != OUTSIDE:
-            start, _, label = spans[-1]
-            spans[-1] = (start, place + 1, label)
-    return spans
-
-
-class Targets(NamedTuple):
-    """The targets of a batch.
-
-    predicates: for each doc, 1 for each token that is a predicate; None if nobody has annotated the doc. *Shape:*
-        (tokens,).
-    rows: of all predicates whose roles are annotated.
-    tags: of each row. *Shape:* (length,).
-    """
-
-    predicates: list[NDArray[np.float32] | None]
-    rows: list[Row]
-    tags: list[NDArray[np.intp]]
-
-
-def labels_in(example: Example) -> set[str]:
-    """Return the labels of all roles in an example. Raises AnnotationError if its annotations are wrong."""
-    doc = example.reference
-    return {span.label_ for token in predicates_of(doc) or () for span in roles_of(doc, token) or ()}
-
-
-def targets_of(examples: Sequence[Example], labels: Sequence[str], reach: int) -> Targets:
-    """Return the targets of examples, for the tokens of their predicted docs.
-
-    A predicate that is not one token there is left out, and so are roles that are no whole tokens there.
-
-    labels: of the roles. Others are left out.
-    reach: number of tokens on each side of a predicate, at most.
-
-    Raises AnnotationError if the annotations of a doc are wrong.
-    """
-    flags: list[NDArray[np.float32] | None] = []
-    roles: list[dict[int, list[Span]]] = []
-    for example in examples:
-        gold = predicates_of(example.reference)
-        found: dict[int, list[Span]] = {}
-        flag = np.zeros(len(example.predicted), dtype="f")
-        for predicate in gold or ():
-            (*spans,) = _aligned(example, [example.reference[predicate : predicate + 1]])
-            if [len(span) for span in spans] != [1]:
-                continue
-            flag[spans[0].start] = 1
-            parts = roles_of(example.reference, predicate)
-            if parts is not None:
-                found[spans[0].start] = _aligned(example, parts)
-        flags.append(None if gold is None else flag)
-        roles.append(found)
-    rows = rows_of([example.predicted for example in examples], [sorted(found) for found in roles], reach)
-    tags = []
-    for row in rows:
-        places = ((s.start - row.start, s.end - row.start, s.label_) for s in roles[row.doc][row.predicate])
-        tags.append(tags_of(places, row.end - row.start, labels))
-    return Targets(flags, rows, tags)
-
-
-def _aligned(example: Example, spans: Sequence[Span]) -> list[Span]:
-    """Return the same spans in the predicted doc."""
-    aligned: list[Span] = example.get_aligned_spans_y2x(spans, allow_overlap=True)
-    return aligned
-
-
-def loss_of(scores: RoleScores, targets: Targets, ops: Ops) -> tuple[float, RoleScores]:
-    """Return the loss, and its gradients.
-
-    The loss is the cross entropy of the tags, summed over a row's tokens and averaged over rows, and that of the
-    predicates, summed over a doc's tokens and averaged over the docs that are annotated.
-
-    scores: of the rows in targets.
-    targets: of the same docs.
-    ops: of the model.
-    """
-    xp: Any = ops.xp
-    as_array: Any = ops.asarray
-    loss = 0.0
-    gradients = RoleScores([], scores.rows, [])
-    annotated = sum(flags is not None for flags in targets.predicates)
-    for logits, flags in zip(scores.predicates, targets.predicates):
-        gradient = xp.zeros_like(logits)
-        if flags is not None:
-            truth = as_array(flags)[:, None]
-            loss += float((xp.logaddexp(0, logits) - truth * logits).sum()) / annotated
-            gradient = (probabilities(logits) - truth) / annotated
-        gradients.predicates.append(gradient)
-    for row_scores, tags in zip(scores.roles, targets.tags):
-        right = xp.arange(len(tags)), as_array(tags)
-        shifted = row_scores - xp.max(row_scores, axis=1, keepdims=True)
-        logs = shifted - xp.log(xp.exp(shifted).sum(axis=1, keepdims=True))
-        loss -= float(logs[right].sum()) / len(targets.tags)
-        gradient = xp.exp(logs)
-        gradient[right] -= 1
-        gradients.roles.append(gradient / len(targets.tags))
-    return loss, gradients
-
-
-def probabilities(logits: Any) -> Any:
-    """Return the probabilities that tokens are predicates. logits: of any shape."""
-    return (np.tanh(logits / 2) + 1) / 2  # does not overflow
-
-
-Scores = NDArray[np.float32]
-Tags = NDArray[np.intp]
-
-
-def best_tags(scores: Scores) -> Tags:
-    """Return the legal tags with the highest sum of scores. *Shape:* (length,).
-
-    All transitions that are legal count the same, so a step needs no matrix of transitions: what comes before O or a
-    B- tag is the best of all, and what comes before I-X is the better of B-X and I-X.
-
-    scores: *Shape:* (length, 1 + 2 * labels), tags in the order of `tags_of`.
-    """
-    length, width = scores.shape
-    labels = (width - 1) // 2
-    tags = np.zeros(length, dtype=np.intp)
-    if not length:
-        return tags
-    back = np.zeros((length, width), dtype=np.intp)
-    path = scores[0].astype(np.float64)
-    path[1 + labels :] = -np.inf
-    inside = np.arange(labels)
-    for step in range(1, length):
-        best = int(path.argmax())
-        begins = path[1 : 1 + labels] >= path[1 + labels :]
-        back[step, : 1 + labels] = best
-        back[step, 1 + labels :] = np.where(begins, 1, 1 + labels) + inside
-        path = path[back[step]] + scores[step]
-    tags[-1] = path.argmax()
-    for step in range(length - 1, 0, -1):
-        tags[step - 1] = back[step, tags[step]]
-    return tags
-
-
+# token of a predicate -> start, end and label of its roles
 Roles = dict[int, list[tuple[int, int, str]]]
+Tags = NDArray[np.intp]
+Floats = NDArray[np.float32]
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.SemanticRoles.v1",
+    "lstm_width": 100,
+    "depth": 2,
+    "tok2vec": default_tok2vec(depth=4),
+}
+
+
+@Language.factory(
+    "semantic_roles",
+    assigns=["doc.spans"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "find_predicates": True,
+        "threshold": 0.5,
+        "reach": 100,
+        "scorer": {"@scorers": "spacy-elmo.roles_scorer.v1"},
+    },
+    default_score_weights={"roles_f": 1.0, "roles_p": 0.0, "roles_r": 0.0, "roles_per_type": None},
+)
+def make_semantic_roles(
+    nlp: Language,
+    name: str,
+    model: RoleModel,
+    find_predicates: bool,
+    threshold: float,
+    reach: int,
+    scorer: Scorer | None,
+) -> "SemanticRoles":
+    """Create the component `semantic_roles`. The arguments are those of `SemanticRoles`."""
+    return SemanticRoles(
+        nlp.vocab, model, name, find_predicates=find_predicates, threshold=threshold, reach=reach, scorer=scorer
+    )
 
 
 class SemanticRoles(ConfiguredPipe):
     """Labels the roles of predicates, and finds the predicates if nobody gave them.
 
-    vocab: of the pipeline.
     model: spacy-elmo.SemanticRoles.v1.
-    name: of the component.
     find_predicates: whether the component finds the predicates of docs without `doc.spans["predicates"]`. If not, such
         docs are an error.
     threshold: probability from which on a token is a predicate.
@@ -210,18 +80,14 @@ class SemanticRoles(ConfiguredPipe):
         find_predicates: bool = True,
         threshold: float = 0.5,
         reach: int = 100,
-        scorer: Callable[..., dict[str, Any]] | None = None,
+        scorer: Scorer | None = None,
     ) -> None:
         if not (is_number(threshold) and 0 <= threshold <= 1):
             raise SettingsError(f"threshold is {shown(threshold)}. Expected a number from 0 to 1.")
         check_sizes(reach=reach)
-        self.vocab = vocab
-        self.model = model
-        self._unknown: set[str] = set()
-        self.name = name
-        self.scorer = scorer
-        self.configure(find_predicates=find_predicates, threshold=threshold, reach=reach)
+        super().__init__(vocab, model, name, scorer, find_predicates=find_predicates, threshold=threshold, reach=reach)
         self.cfg["labels"] = []
+        self._unknown: set[str] = set()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -264,15 +130,15 @@ class SemanticRoles(ConfiguredPipe):
         validate_get_examples(get_examples, "SemanticRoles.initialize")
         examples = list(get_examples() if labels is None else islice(get_examples(), 10))
         validate_examples(examples, "SemanticRoles.initialize")
-        found = set().union(*map(labels_in, examples)) if labels is None else set(labels)
+        found = sorted(set().union(*map(labels_in, examples))) if labels is None else labels
         if not found and not self.labels:
             expected = 'roles: doc.spans["predicates"], and doc.spans["roles:i"] for the predicate at token i'
             raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
-        for label in sorted(found) if labels is None else labels:
+        for label in found:
             self.add_label(label)
         self.model.set_dim("nO", len(self.labels))
         docs = [example.predicted for example in examples[:10]] or [Doc(self.vocab, words=["a"])]
-        self.model.initialize(X=(docs, _no_rows))
+        self.model.initialize(X=(docs, lambda logits: []))
 
     def predict(self, docs: Iterable[Doc]) -> list[Roles]:
         """Return the roles of each doc: token of a predicate -> start, end and label of its roles.
@@ -280,28 +146,34 @@ class SemanticRoles(ConfiguredPipe):
         Raises AnnotationError if find_predicates is false and a doc has no predicates.
         """
         docs = list(docs)
-        given = [self._given(doc) for doc in docs]
-        answers: list[Roles] = [{predicate: [] for predicate in tokens or ()} for tokens in given]
+        given = [given_predicates(doc) for doc in docs]
+        for doc, tokens in zip(docs, given):
+            if tokens is None and len(doc) and not self.cfg["find_predicates"]:
+                raise AnnotationError(
+                    f'the doc {shown(doc.text)} has no span group "predicates", and find_predicates is false in the '
+                    f'component {self.name!r}. Set doc.spans["predicates"] to spans of one token each before the '
+                    "component runs, or find_predicates to true."
+                )
         if not any(len(doc) for doc in docs):
-            return answers
+            return [{} for _ in docs]
         vectors = self.model.get_ref("tok2vec").predict(docs)
-        rows = self._rows(docs, given, self.model.get_ref("finder").predict(vectors))
-        for row in rows:
-            answers[row.doc][row.predicate] = []  # in the order of the text
-        for numbers in batches_of(rows, MAX_BATCH_TOKENS):  # one by one: the scores of all rows may take gigabytes
+        predicates = []
+        for doc, tokens, logits in zip(docs, given, self.model.get_ref("finder").predict(vectors)):
+            likely = probabilities(self.model.ops.to_numpy(logits)[:, 0]) >= self.cfg["threshold"]
+            found = [token for token in np.flatnonzero(likely).tolist() if not doc[token].is_space]
+            predicates.append(found if tokens is None else tokens)
+        answers: list[Roles] = [{predicate: [] for predicate in tokens} for tokens in predicates]
+        rows = rows_of(docs, predicates, self.cfg["reach"])
+        for numbers in row_batches(rows):  # one by one: the scores of all rows may take gigabytes
             batch = [rows[number] for number in numbers]
-            for row, tags in zip(batch, self.model.get_ref("labeller").predict((vectors, batch))):
-                spans = spans_of(best_tags(self.model.ops.to_numpy(tags)), self.labels)
-                parts = [(row.start + start, row.start + end, name) for start, end, name in spans]
+            for row, scores in zip(batch, self.model.get_ref("labeller").predict((vectors, batch))):
+                spans = spans_of(best_tags(self.model.ops.to_numpy(scores)), self.labels)
+                parts = [(row.start + start, row.start + end, label) for start, end, label in spans]
                 answers[row.doc][row.predicate] = parts
         return answers
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Roles]) -> None:
-        """Write roles to docs, and predicates that the component found.
-
-        docs: of a batch.
-        scores: what `predict` returned for them.
-        """
+        """Write roles to docs, and predicates that the component found. scores: from `predict`."""
         for doc, roles in zip(docs, scores):
             annotate(doc, roles, found=given_predicates(doc) is None)
 
@@ -315,7 +187,6 @@ class SemanticRoles(ConfiguredPipe):
     ) -> dict[str, float]:
         """Learn from a batch. Docs that nobody has annotated teach nothing.
 
-        examples: of the batch.
         drop: rate of dropout.
         sgd: the optimizer; None: gradients are kept for `finish_update`.
         losses: to which the loss is added.
@@ -327,12 +198,12 @@ class SemanticRoles(ConfiguredPipe):
         examples = list(examples)
         validate_examples(examples, "SemanticRoles.update")
         warn_of_unknown(self.name, set().union(*map(labels_in, examples)), self.labels, self._unknown)
-        targets = targets_of(examples, self.labels, self.cfg["reach"])
+        flags, rows, tags = targets_of(examples, self.labels, self.cfg["reach"])
         docs = [example.predicted for example in examples]
         if any(len(doc) for doc in docs):
             set_dropout_rate(self.model, drop)
-            scores, backprop = self.model.begin_update((docs, lambda predicates: targets.rows))
-            loss, gradients = loss_of(scores, targets, self.model.ops)
+            scores, backprop = self.model.begin_update((docs, lambda predicates: rows))
+            loss, gradients = loss_of(scores, flags, tags, self.model.ops)
             backprop(gradients)
             losses[self.name] += loss
         if sgd is not None:
@@ -342,66 +213,146 @@ class SemanticRoles(ConfiguredPipe):
     def get_loss(self, examples: Iterable[Example], scores: RoleScores) -> tuple[float, RoleScores]:
         """Return the loss of a batch, and its gradients: see `loss_of`.
 
-        examples: of the batch.
-        scores: of the rows of their annotated predicates.
+        scores: of the rows of the examples' annotated predicates.
 
         Raises AnnotationError if the annotations of an example are wrong.
         """
-        return loss_of(scores, targets_of(list(examples), self.labels, self.cfg["reach"]), self.model.ops)
-
-    def _given(self, doc: Doc) -> list[int] | None:
-        given = given_predicates(doc)
-        if given is None and len(doc) and not self.cfg["find_predicates"]:
-            raise AnnotationError(
-                f'the doc {shown(doc.text)} has no span group "predicates", and find_predicates is false in the '
-                f'component {self.name!r}. Set doc.spans["predicates"] to spans of one token each before the '
-                "component runs, or find_predicates to true."
-            )
-        return given
-
-    def _rows(self, docs: list[Doc], given: list[list[int] | None], logits: list[Floats2d]) -> list[Row]:
-        predicates = []
-        for doc, tokens, scores in zip(docs, given, logits):
-            likely = probabilities(self.model.ops.to_numpy(scores)[:, 0]) >= self.cfg["threshold"]
-            found = [int(token) for token in np.flatnonzero(likely) if not doc[int(token)].is_space]
-            predicates.append(found if tokens is None else tokens)
-        return rows_of(docs, predicates, self.cfg["reach"])
+        flags, _, tags = targets_of(list(examples), self.labels, self.cfg["reach"])
+        return loss_of(scores, flags, tags, self.model.ops)
 
 
-def _no_rows(logits: list[Floats2d]) -> list[Row]:
-    return []
+def labels_in(example: Example) -> set[str]:
+    """Return the labels of all roles in an example. Raises AnnotationError if its annotations are wrong."""
+    doc = example.reference
+    return {span.label_ for token in predicates_of(doc) or () for span in roles_of(doc, token) or ()}
 
 
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.SemanticRoles.v1",
-    "lstm_width": 100,
-    "depth": 2,
-    "tok2vec": default_tok2vec(depth=4),
-}
+def targets_of(
+    examples: Sequence[Example], labels: Sequence[str], reach: int
+) -> tuple[list[Floats | None], list[Row], list[Tags]]:
+    """Return the targets of examples, for the tokens of their predicted docs.
+
+    A predicate that is not one token there is left out, and so are roles that are no whole tokens there.
+
+    labels: of the roles. Others are left out.
+    reach: number of tokens on each side of a predicate, at most.
+
+    Returns for each doc 1 for each token that is a predicate, or None if nobody has annotated the doc; the rows of all
+    predicates whose roles are annotated; and the tags of each row.
+
+    Raises AnnotationError if the annotations of a doc are wrong.
+    """
+    flags: list[Floats | None] = []
+    roles: list[dict[int, list[Span]]] = []
+    for example in examples:
+        gold = predicates_of(example.reference)
+        found: dict[int, list[Span]] = {}
+        flag = np.zeros(len(example.predicted), dtype="f")
+        for predicate in gold or ():
+            spans = aligned(example, [example.reference[predicate : predicate + 1]])
+            if [len(span) for span in spans] == [1]:
+                flag[spans[0].start] = 1
+                parts = roles_of(example.reference, predicate)
+                if parts is not None:
+                    found[spans[0].start] = aligned(example, parts)
+        flags.append(None if gold is None else flag)
+        roles.append(found)
+    rows = rows_of([example.predicted for example in examples], [sorted(found) for found in roles], reach)
+    tags = []
+    for row in rows:
+        places = ((s.start - row.start, s.end - row.start, s.label_) for s in roles[row.doc][row.predicate])
+        tags.append(tags_of(places, row.end - row.start, labels))
+    return flags, rows, tags
 
 
-@Language.factory(
-    "semantic_roles",
-    assigns=["doc.spans"],
-    default_config={
-        "model": DEFAULT_MODEL,
-        "find_predicates": True,
-        "threshold": 0.5,
-        "reach": 100,
-        "scorer": {"@scorers": "spacy-elmo.roles_scorer.v1"},
-    },
-    default_score_weights={"roles_f": 1.0, "roles_p": 0.0, "roles_r": 0.0, "roles_per_type": None},
-)
-def make_semantic_roles(
-    nlp: Language,
-    name: str,
-    model: RoleModel,
-    find_predicates: bool,
-    threshold: float,
-    reach: int,
-    scorer: Callable[..., dict[str, Any]] | None,
-) -> SemanticRoles:
-    """Create the component `semantic_roles`. The arguments are those of `SemanticRoles`."""
-    return SemanticRoles(
-        nlp.vocab, model, name, find_predicates=find_predicates, threshold=threshold, reach=reach, scorer=scorer
-    )
+def loss_of(
+    scores: RoleScores, flags: Sequence[Floats | None], tags: Sequence[Tags], ops: Ops
+) -> tuple[float, RoleScores]:
+    """Return the loss, and its gradients.
+
+    The loss is the cross entropy of the tags, summed over a row's tokens and averaged over rows, and that of the
+    predicates, summed over a doc's tokens and averaged over the docs that are annotated.
+
+    flags, tags: of the docs and rows of the scores: see `targets_of`.
+    """
+    xp: Any = ops.xp
+    as_array: Any = ops.asarray
+    loss = 0.0
+    gradients = RoleScores([], scores.rows, [])
+    annotated = sum(flag is not None for flag in flags)
+    for logits, flag in zip(scores.predicates, flags):
+        gradient = xp.zeros_like(logits)
+        if flag is not None:
+            truth = as_array(flag)[:, None]
+            loss += float((xp.logaddexp(0, logits) - truth * logits).sum()) / annotated
+            gradient = (probabilities(logits) - truth) / annotated
+        gradients.predicates.append(gradient)
+    for row_scores, right_tags in zip(scores.roles, tags):
+        right = xp.arange(len(right_tags)), as_array(right_tags)
+        shifted = row_scores - xp.max(row_scores, axis=1, keepdims=True)
+        logs = shifted - xp.log(xp.exp(shifted).sum(axis=1, keepdims=True))
+        loss -= float(logs[right].sum()) / len(tags)
+        gradient = xp.exp(logs)
+        gradient[right] -= 1
+        gradients.roles.append(gradient / len(tags))
+    return loss, gradients
+
+
+def probabilities(logits: Any) -> Any:
+    """Return the probabilities that tokens are predicates. logits: of any shape."""
+    return (np.tanh(logits / 2) + 1) / 2  # does not overflow
+
+
+def tags_of(spans: Iterable[tuple[int, int, str]], length: int, labels: Sequence[str]) -> Tags:
+    """Return the tags of a row: 0 is O, then the B- tags of all labels, then their I- tags. *Shape:* (length,).
+
+    spans: start, end and label of each role, as the row counts its tokens. What lies outside the row is left out, and
+        so are roles with other labels.
+    """
+    tags = np.zeros(length, dtype=np.intp)
+    numbers = {label: number for number, label in enumerate(labels)}
+    for start, end, label in spans:
+        start, end = max(start, 0), min(end, length)
+        if label in numbers and start < end:
+            tags[start:end] = 1 + len(labels) + numbers[label]
+            tags[start] = 1 + numbers[label]
+    return tags
+
+
+def spans_of(tags: Tags, labels: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Return start, end and label of each role. tags: legal ones, of a row. *Shape:* (length,)."""
+    spans: list[tuple[int, int, str]] = []
+    for place, tag in enumerate(tags.tolist()):
+        if 0 < tag <= len(labels):
+            spans.append((place, place + 1, labels[tag - 1]))
+        elif tag:
+            start, _, label = spans[-1]
+            spans[-1] = (start, place + 1, label)
+    return spans
+
+
+def best_tags(scores: Floats) -> Tags:
+    """Return the legal tags with the highest sum of scores. *Shape:* (length,).
+
+    All transitions that are legal count the same, so a step needs no matrix of transitions: what comes before O or a
+    B- tag is the best of all, and what comes before I-X is the better of B-X and I-X.
+
+    scores: *Shape:* (length, 1 + 2 * labels), tags in the order of `tags_of`.
+    """
+    length, width = scores.shape
+    labels = (width - 1) // 2
+    tags = np.zeros(length, dtype=np.intp)
+    if not length:
+        return tags
+    back = np.zeros((length, width), dtype=np.intp)
+    path = scores[0].astype(np.float64)
+    path[1 + labels :] = -np.inf
+    for step in range(1, length):
+        begins = path[1 : 1 + labels] >= path[1 + labels :]
+        back[step, : 1 + labels] = path.argmax()
+        back[step, 1 + labels :] = np.where(begins, 1, 1 + labels) + np.arange(labels)
+        path = path[back[step]] + scores[step]
+    tags[-1] = path.argmax()
+    for step in range(length - 1, 0, -1):
+        tags[step - 1] = back[step, tags[step]]
+    return tags

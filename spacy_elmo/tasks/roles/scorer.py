@@ -1,50 +1,23 @@
 """Scores semantic roles as the script of CoNLL-2005 (srl-eval.pl) does: precision, recall and F1 of whole arguments."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 from spacy.scorer import PRFScore
 from spacy.tokens import Span
 from spacy.training import Example
 
-from .annotations import VERB, predicates_of, roles_of, was_found
+from ..shared import Scorer, aligned
+from . import VERB, predicates_of, roles_of, was_found
 
-_CONTINUES = "C-"
-
-
-class Argument(NamedTuple):
-    """An argument: its label, and start and end of each of its pieces."""
-
-    label: str
-    pieces: tuple[tuple[int, int], ...]
+# label, and start and end of each piece
+Argument = tuple[str, tuple[tuple[int, int], ...]]
 
 
-def build_roles_scorer() -> Callable[..., dict[str, Any]]:
+def build_roles_scorer() -> Scorer:
     """Build spacy-elmo.roles_scorer.v1: see `score_roles`."""
     return score_roles
-
-
-def arguments_of(spans: Iterable[Span]) -> set[Argument]:
-    """Return the arguments of a predicate, as srl-eval.pl counts them.
-
-    C-X is a piece of the X before it, and both are one argument; without an X before it, it is an X itself. R-X is a
-    label like others. V is no argument.
-
-    spans: roles of one predicate, in the order of the text.
-    """
-    arguments: list[Argument] = []
-    latest: dict[str, int] = {}
-    for span in spans:
-        label = span.label_.removeprefix(_CONTINUES)
-        piece = (span.start, span.end)
-        if label != span.label_ and label in latest:
-            number = latest[label]
-            arguments[number] = Argument(label, (*arguments[number].pieces, piece))
-        else:
-            latest[label] = len(arguments)
-            arguments.append(Argument(label, (piece,)))
-    return {argument for argument in arguments if argument.label != VERB}
 
 
 def score_roles(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
@@ -79,8 +52,12 @@ def score_roles(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
             given += 1
         for predicate in sorted({*gold, *predicted}):
             spans = roles_of(example.reference, predicate) if predicate in gold else []
-            if spans is not None:
-                _count(arguments_of(predicted.get(predicate, ())), arguments_of(spans), total, by_label)
+            if spans is None:
+                continue
+            sides = arguments_of(predicted.get(predicate, ())), arguments_of(spans)
+            total.score_set(*sides)
+            for label in {label for side in sides for label, _ in side}:
+                by_label[label].score_set(*({one for one in side if one[0] == label} for side in sides))
     if not docs:
         keys = ("roles_p", "roles_r", "roles_f", "roles_per_type", "roles_given")
         return dict.fromkeys([*keys, "predicates_p", "predicates_r", "predicates_f"])
@@ -97,15 +74,6 @@ def score_roles(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
     }
 
 
-def _count(
-    predicted: set[Argument], gold: set[Argument], total: PRFScore, by_label: defaultdict[str, PRFScore]
-) -> None:
-    total.score_set(predicted, gold)
-    for label in {argument.label for argument in predicted | gold}:
-        parts = ({argument for argument in side if argument.label == label} for side in (predicted, gold))
-        by_label[label].score_set(*parts)
-
-
 def _predicted(example: Example) -> dict[int, list[Span]]:
     """Return the predicted roles of each predicate, as spans of the reference, whose words may be others.
 
@@ -114,12 +82,29 @@ def _predicted(example: Example) -> dict[int, list[Span]]:
     doc = example.predicted
     roles: dict[int, list[Span]] = {}
     for number, predicate in enumerate(predicates_of(doc) or ()):
-        places = _aligned(example, [doc[predicate : predicate + 1]])
+        places = aligned(example, [doc[predicate : predicate + 1]], to_reference=True)
         place = places[0].start if [len(span) for span in places] == [1] else -1 - number
-        roles[place] = _aligned(example, roles_of(doc, predicate) or [])
+        roles[place] = aligned(example, roles_of(doc, predicate) or [], to_reference=True)
     return roles
 
 
-def _aligned(example: Example, spans: Sequence[Span]) -> list[Span]:
-    aligned: list[Span] = example.get_aligned_spans_x2y(spans, allow_overlap=True)
-    return aligned
+def arguments_of(spans: Iterable[Span]) -> set[Argument]:
+    """Return the arguments of a predicate, as srl-eval.pl counts them.
+
+    C-X is a piece of the X before it, and both are one argument; without an X before it, it is an X itself. R-X is a
+    label like others. V is no argument.
+
+    spans: roles of one predicate, in the order of the text.
+    """
+    arguments: list[Argument] = []
+    latest: dict[str, int] = {}
+    for span in spans:
+        label = span.label_.removeprefix("C-")
+        piece = (span.start, span.end)
+        if label != span.label_ and label in latest:
+            pieces = arguments[latest[label]][1]
+            arguments[latest[label]] = label, (*pieces, piece)
+        else:
+            latest[label] = len(arguments)
+            arguments.append((label, (piece,)))
+    return {argument for argument in arguments if argument[0] != VERB}

@@ -1,4 +1,4 @@
-"""The network: a row's scores depend on that row alone, and the gradients are those of finite differences."""
+"""The network of semantic roles: a row's scores depend on that row alone; gradients against finite differences."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from thinc.api import fix_random_seed
 
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.tasks.roles import model as module
-from spacy_elmo.tasks.roles.model import RoleModel, RoleScores, Row, build_semantic_roles
+from spacy_elmo.tasks.roles.model import RoleModel, RoleScores, Row, build_semantic_roles, rows_of
 
 ROWS = [Row(0, 1, 0, 5), Row(0, 3, 2, 5), Row(2, 0, 0, 2), Row(0, 2, 0, 5)]
 
@@ -94,3 +94,17 @@ def test_wrong_sizes(settings: dict[str, Any]) -> None:
     tok2vec = registry.resolve({"model": SMALL["tok2vec"]})["model"]
     with pytest.raises(SettingsError, match=f"{next(iter(settings))} is .* whole number"):
         build_semantic_roles(tok2vec, **settings)
+
+
+def doc_of(*sentences: int, bounds: bool = True) -> Doc:
+    starts: list[bool | int | None] = [place == 0 for length in sentences for place in range(length)]
+    return Doc(Vocab(), words=["w"] * sum(sentences), sent_starts=starts if bounds else None)
+
+
+def test_sentences_bound_rows() -> None:
+    docs = [doc_of(3, 4), doc_of(), doc_of(2, 2, bounds=False)]
+    assert rows_of(docs, [[0, 6], [], [1]], 100) == [Row(0, 0, 0, 3), Row(0, 6, 3, 7), Row(2, 1, 0, 4)]
+
+
+def test_reach() -> None:
+    assert rows_of([doc_of(50)], [[0, 20, 49]], 5) == [Row(0, 0, 0, 6), Row(0, 20, 15, 26), Row(0, 49, 44, 50)]

@@ -1,19 +1,22 @@
-"""The architecture: scores of contexts, gradients that reach tok2vec, windows of long contexts."""
+"""The architecture Answers: scores of contexts, gradients that reach tok2vec, windows of long contexts."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import spacy
+import torch
 from answers_cases import CONTEXT, PLAIN
 from spacy import registry
 from spacy.tokens import Doc
 from thinc.api import Model, fix_random_seed
 
 from spacy_elmo.errors import SettingsError
+from spacy_elmo.tasks.answers import make_question
 from spacy_elmo.tasks.answers import model as module
-from spacy_elmo.tasks.answers.model import AnswersModel, build_answers
-from spacy_elmo.tasks.answers.questions import make_question
+from spacy_elmo.tasks.answers.model import AnswersModel, Similarity, build_answers, rows_of, shared_words
+from spacy_elmo.tasks.shared import parts_of
 
 NLP = spacy.blank("en")
 
@@ -49,8 +52,9 @@ class Vectors:
         return self.arrays[: len(given)], self.gradients.extend
 
 
-def test_scores_have_the_context_s_length_and_do_not_depend_on_the_batch() -> None:
-    model = build()
+@pytest.mark.parametrize("self_attention", [True, False])
+def test_scores_have_the_context_s_length_and_do_not_depend_on_the_batch(self_attention: bool) -> None:
+    model = build(self_attention=self_attention)
     together = model.predict(docs())
     assert [len(scores) for scores in together] == [12, 0, 2, 24, 0]
     for doc, scores in zip(docs(), together):
@@ -102,12 +106,63 @@ def test_long_contexts_are_read_in_windows() -> None:
     np.testing.assert_allclose(scores[:15], model.predict([short])[0][:15], atol=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{"longest_window": 0, "window_overlap": 0}, {"window_overlap": 400}])
-def test_windows_that_never_end_are_refused(settings: dict[str, int]) -> None:
-    with pytest.raises(SettingsError, match="longest_window is"):
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"longest_window": 0, "window_overlap": 0}, "longest_window is 0"),
+        ({"window_overlap": 400}, "longest_window is 400 and window_overlap is 400"),
+        ({"window_overlap": "100"}, r"window_overlap is '100'\. Expected whole numbers"),
+    ],
+)
+def test_wrong_windows_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         build(**settings)
 
 
-def test_a_number_in_quotes_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"window_overlap is '100'\. Expected whole numbers"):
-        build(window_overlap="100")
+def parts(question: str, context: str) -> Any:
+    return parts_of(make_question(NLP, question, context), ("question", "context"))
+
+
+@pytest.mark.parametrize("tokens", [1, 9, 10, 11, 17, 18, 40])
+@pytest.mark.parametrize("overlap", [0, 1, 3, 9])
+def test_windows_give_each_token_once(tokens: int, overlap: int) -> None:
+    rows = rows_of([None, parts("Who is it", " ".join(["word"] * tokens))], 10, overlap)
+    assert {row.doc for row in rows} == {1}
+    assert all(row.question == slice(0, 3) and row.sizes[0] <= 10 for row in rows)
+    used = [i for row in rows for i in range(row.window.start, row.window.stop)[row.used]]
+    assert used == list(range(4, 4 + tokens))
+    assert [i for row in rows for i in range(row.place.start, row.place.stop)] == list(range(tokens))
+    for row, following in pairwise(rows):
+        assert row.window.stop - following.window.start == overlap
+        assert row.sizes[0] - row.used.stop == overlap // 2
+
+
+def test_shared_words() -> None:
+    found = parts("Where is Bonn ?", "bonn is big . Is it ?")
+    (row,) = rows_of([found], 100, 0)
+    assert shared_words(found[0].doc, row).tolist() == [0, 1, 1, 0, 1, 1, 0, 0, 1, 0, 0]
+
+
+def test_similarity_is_one_weight_vector_over_both_and_their_product() -> None:
+    torch.manual_seed(0)
+    similarity, first, second = Similarity(4), torch.randn(2, 3, 4), torch.randn(2, 5, 4)
+    weight = torch.cat([similarity.of_first.weight[0], similarity.of_second.weight[0], similarity.of_both])
+    scores = similarity(first, second)
+    assert scores.shape == (2, 3, 5)
+    for row, i, j in ((0, 0, 0), (1, 2, 4), (1, 0, 3)):
+        a, b = first[row, i], second[row, j]
+        torch.testing.assert_close(scores[row, i, j], weight @ torch.cat([a, b, a * b]))
+
+
+def test_every_weight_learns_and_dropout_drops() -> None:
+    model = build()
+    scores, backprop = model.begin_update(docs()[:1])
+    gradient = np.zeros_like(scores[0])
+    gradient[2] = 1
+    backprop([gradient - 1 / len(gradient)])  # what is added to all tokens changes no softmax
+    network: Any = model.shims[0]
+    still = {name for name, value in network.network.named_parameters() if not value.grad.any()}
+    assert still <= {"start.bias", "end.bias"}
+    model.attrs["dropout_rate"] = 0.5
+    assert not np.allclose(model.begin_update(docs()[:1])[0][0], scores[0])
+    np.testing.assert_allclose(model.predict(docs()[:1])[0], scores[0], atol=1e-5)

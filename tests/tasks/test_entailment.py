@@ -1,4 +1,4 @@
-"""The component learns pairs, saves, loads and listens as spaCy's own components do."""
+"""Entailment: the component learns pairs, saves, loads and listens as spaCy's own do; its scores against spaCy's."""
 
 import pickle
 from collections.abc import Callable
@@ -10,14 +10,15 @@ import pytest
 import spacy
 from pipelines import files
 from spacy.language import Language
+from spacy.scorer import Scorer
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import fix_random_seed
 from tasks import EMBEDS, ENCODES, elmo_block
 
 from spacy_elmo.errors import AnnotationError, SettingsError, UnknownLabelWarning
-from spacy_elmo.tasks.entailment.component import Entailment
-from spacy_elmo.tasks.entailment.pairs import KEYS, make_pair, make_pairs
+from spacy_elmo.tasks.entailment import KEYS, make_pair, make_pairs
+from spacy_elmo.tasks.entailment.scorer import build_entailment_scorer
 
 LABELS = ("contradiction", "entailment", "neutral")
 PAIRS = [
@@ -75,9 +76,7 @@ def close(got: list[dict[str, float]], expected: list[dict[str, float]]) -> None
 
 
 def test_it_learns(trained: Language) -> None:
-    pipe = trained.get_pipe("entailment")
-    assert isinstance(pipe, Entailment)
-    assert sorted(pipe.labels) == sorted(LABELS)
+    assert sorted(trained.get_pipe("entailment").labels) == sorted(LABELS)  # type: ignore[attr-defined]
     assert [max(one, key=lambda label: one[label]) for one in cats(trained)] == [truth for *_, truth in PAIRS]
     scores = trained.evaluate(examples(trained))
     assert scores["cats_acc"] == scores["cats_macro_f"] == 1.0
@@ -271,3 +270,48 @@ def test_it_listens_to_spacys_tok2vec() -> None:
     nlp.add_pipe("entailment", config={"model": {"lstm_width": 8, "tok2vec": block}})
     train(nlp)
     assert nlp.evaluate(examples(nlp))["cats_acc"] == 1.0
+
+
+# scores
+
+CLASSES = ("c", "e", "n")
+NLP = spacy.blank("en")
+
+
+def one_example(truth: str | None, answer: str | None) -> Example:
+    predicted, reference = Doc(NLP.vocab, words=["a"]), Doc(NLP.vocab, words=["a"])
+    if answer is not None:
+        predicted.cats = {label: 0.6 if label == answer else 0.2 for label in CLASSES} | {"of a textcat": 0.9}
+    if truth is not None:
+        reference.cats = {label: float(label == truth) for label in CLASSES}
+    return Example(predicted, reference)
+
+
+def test_figures_by_hand() -> None:
+    answers = ["cc", "cc", "ce", "ee", "en", "e-", "-n", "nc"]
+    examples = [one_example(*(None if name == "-" else name for name in pair)) for pair in answers]
+    scores = build_entailment_scorer()(examples, labels=CLASSES)
+    assert scores["cats_acc"] == 3 / 7  # the pair without a class does not count, that without an answer is wrong
+    # c: 2 right, 1 wrong, 1 missed; e: 1 right, 1 wrong, 2 missed; n: none right
+    assert scores["cats_f_per_type"] == {
+        "c": {"p": pytest.approx(2 / 3), "r": pytest.approx(2 / 3), "f": pytest.approx(2 / 3)},
+        "e": {"p": pytest.approx(1 / 2), "r": pytest.approx(1 / 3), "f": pytest.approx(2 / 5)},
+        "n": {"p": 0.0, "r": 0.0, "f": 0.0},
+    }
+    assert scores["cats_macro_f"] == pytest.approx((2 / 3 + 2 / 5) / 3)
+
+
+def test_scores_are_the_same_as_spacys_if_each_doc_has_an_answer() -> None:
+    rng = np.random.default_rng(0)
+    pairs = rng.choice(CLASSES, size=(200, 2))
+    examples = [one_example(truth, answer) for truth, answer in pairs.tolist()]
+    scores = build_entailment_scorer()(examples, labels=CLASSES)
+    expected = Scorer.score_cats(examples, "cats", labels=CLASSES, multi_label=False)
+    assert scores["cats_acc"] == pytest.approx((pairs[:, 0] == pairs[:, 1]).mean())
+    assert scores["cats_acc"] == pytest.approx(expected["cats_micro_f"])
+    assert scores["cats_macro_f"] == pytest.approx(expected["cats_macro_f"])
+    assert scores["cats_f_per_type"] == expected["cats_f_per_type"]
+
+
+def test_nothing_to_score() -> None:
+    assert set(build_entailment_scorer()([one_example(None, "c")], labels=CLASSES).values()) == {None}

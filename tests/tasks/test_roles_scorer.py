@@ -11,8 +11,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from spacy_elmo.tasks.roles.annotations import annotate
-from spacy_elmo.tasks.roles.scorer import Argument, arguments_of, score_roles
+from spacy_elmo.tasks.roles import annotate
+from spacy_elmo.tasks.roles.scorer import score_roles
 
 WORDS = "a b c d e f g h"
 Spans = list[tuple[int, int, str]]
@@ -95,14 +95,6 @@ def test_other_words() -> None:
     scores = score_roles([Example(other, reference)])
     assert (scores["roles_p"], scores["roles_r"]) == (1.0, 1.0)  # the role of "a" is half a word there
     assert (scores["predicates_p"], scores["predicates_r"]) == (0.5, 1.0)
-
-
-def test_arguments() -> None:
-    doc = doc_with(WORDS, {1: [(0, 1, "ARG1"), (1, 2, "V"), (2, 3, "C-ARG1"), (4, 6, "R-ARG1")]})
-    assert arguments_of(doc.spans["roles:1"]) == {
-        Argument("ARG1", ((0, 1), (2, 3))),
-        Argument("R-ARG1", ((4, 6),)),
-    }
 
 
 def test_each_predicate_that_is_no_word_of_the_reference_is_wrong() -> None:

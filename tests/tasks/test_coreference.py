@@ -1,0 +1,422 @@
+"""Coreference: clusters on docs, the component in a pipeline, what it learns from, and its loss."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from coreference_cases import SMALL, TEXTS, blank, bounds, examples, trained
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+from spacy.util import fix_random_seed
+
+from spacy_elmo.errors import AnnotationError, SettingsError
+from spacy_elmo.tasks.coreference import PREFIX, annotate, clusters_of
+from spacy_elmo.tasks.coreference.component import clusters_from, gold_mentions, loss_of, targets_of
+from spacy_elmo.tasks.coreference.model import Scores
+from spacy_elmo.tasks.coreference.scorer import build_coreference_scorer
+
+VOCAB = spacy.blank("en").vocab
+TEXT, CLUSTERS = TEXTS[0]
+
+
+@pytest.fixture(scope="module")
+def learned() -> Language:
+    return trained()
+
+
+# clusters on docs
+
+
+@pytest.fixture
+def doc() -> Doc:
+    blank()  # it sets the extension attributes
+    return Doc(VOCAB, words=["Anna", "saw", "Bert", "and", "his", "dog", ".", "She", "waved"])
+
+
+def test_groups_and_attributes(doc: Doc) -> None:
+    clusters = [[(0, 1), (7, 8)], [(2, 3), (4, 5)], [(4, 6)]]
+    annotate(doc, clusters)
+    assert list(doc.spans) == ["coref_clusters_1", "coref_clusters_2", "coref_clusters_3"]
+    assert bounds(doc._.coref_clusters) == clusters
+    assert doc[7:8]._.coref_head.text == "Anna"
+    assert doc[4:5]._.coref_head.text == "Bert"
+    assert doc[4:6]._.coref_head.text == "his dog"
+    assert doc[1:2]._.coref_head is None
+    read = next(DocBin().from_bytes(DocBin(docs=[doc]).to_bytes()).get_docs(VOCAB))
+    assert bounds(clusters_of(read)) == clusters
+
+
+def test_clusters_in_the_order_of_their_numbers(doc: Doc) -> None:
+    annotate(doc, [[(place, place + 1)] for place in range(8)])
+    doc.spans["coref_clusters_10"] = [doc[0:2], doc[0:2]]  # a mention that is given twice is one
+    doc.spans["coref_clusters_9"] = []
+    assert bounds(clusters_of(doc)) == [[(place, place + 1)] for place in range(8)] + [[(0, 2)]]
+
+
+def test_new_clusters_replace_old_ones(doc: Doc) -> None:
+    doc.spans["others"] = [doc[0:3]]
+    annotate(doc, [[(0, 1)], [(2, 3)]])
+    annotate(doc, [[(4, 5)]])
+    assert bounds(clusters_of(doc)) == [[(4, 5)]]
+    assert "others" in doc.spans
+
+
+def test_another_prefix(doc: Doc) -> None:
+    spacy.blank("en").add_pipe("coreference", config={"prefix": "people"})
+    annotate(doc, [[(0, 1)]], "people")
+    annotate(doc, [[(2, 3), (4, 5)]])
+    assert bounds(doc._.people) == [[(0, 1)]]
+    assert bounds(doc._.coref_clusters) == [[(2, 3), (4, 5)]]
+    assert (doc[0:1]._.people_head, doc[0:1]._.coref_head) == (doc[0:1], None)
+    assert (doc[4:5]._.people_head, doc[4:5]._.coref_head) == (None, doc[2:3])
+
+
+def test_a_mention_in_two_clusters(doc: Doc) -> None:
+    doc.spans["coref_clusters_1"], doc.spans["coref_clusters_2"] = [doc[0:1], doc[2:3]], [doc[2:3]]
+    with pytest.raises(AnnotationError, match="'Bert' is in two clusters, coref_clusters_1 and coref_clusters_2"):
+        clusters_of(doc)
+
+
+def test_a_group_without_a_number(doc: Doc) -> None:
+    doc.spans["coref_clusters_anna"] = [doc[0:1]]
+    with pytest.raises(AnnotationError, match="coref_clusters_anna has no number"):
+        clusters_of(doc)
+
+
+def test_spans_as_mentions(doc: Doc) -> None:
+    annotate(doc, [[doc[0:1], (7, 8)], [[2, 3], doc[4:5]]])
+    assert bounds(clusters_of(doc)) == [[(0, 1), (7, 8)], [(2, 3), (4, 5)]]
+    annotate(doc, clusters_of(doc)[1:])  # spans of the groups that are replaced
+    assert bounds(clusters_of(doc)) == [[(2, 3), (4, 5)]]
+
+
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [
+        ([[(0, 99)]], r"mention \(0, 99\), but the doc has 9 tokens"),
+        ([[(3, 2)]], r"mention \(3, 2\), but the doc has 9 tokens"),
+        ([[(2, 2)]], r"mention \(2, 2\), but the doc has 9 tokens"),
+        ([[(-1, 2)]], r"mention \(-1, 2\), but the doc has 9 tokens"),
+        ([[(0, 1)], [(2, 3), (0, 1)]], "'Anna' is in two clusters, coref_clusters_1 and coref_clusters_2"),
+        ([[(0, 1, "PER")]], r"mention \(0, 1, 'PER'\). Expected a span"),
+        ([(0, 1), (6, 7)], "cluster 1 has the mention 0. Expected a span"),
+        ([[(0, 1)], [(0.0, 2)]], r"cluster 2 has the mention \(0.0, 2\). Expected a span"),
+        ([["ab"]], "cluster 1 has the mention 'ab'. Expected a span"),
+        ([0, 1], "cluster 1 is 0. Expected a list of mentions"),
+        (None, "the clusters are None. Expected a list of clusters"),
+        ([[Doc(VOCAB, words=["Anna"])[:]]], "mention 'Anna', which is a span of another doc"),
+    ],
+)
+def test_wrong_clusters_change_nothing(doc: Doc, clusters: Any, message: str) -> None:
+    annotate(doc, [[(4, 5)]])
+    with pytest.raises(AnnotationError, match=message):
+        annotate(doc, clusters)
+    assert bounds(clusters_of(doc)) == [[(4, 5)]]
+
+
+# the component
+
+
+def found(nlp: Language, text: str = TEXT) -> list[list[tuple[int, int]]]:
+    return bounds(clusters_of(nlp(Doc(nlp.vocab, words=text.split()))))
+
+
+def test_it_learns_docs_by_heart(learned: Language) -> None:
+    for text, clusters in TEXTS:
+        assert found(learned, text) == clusters
+    scores = learned.evaluate(examples(learned))
+    assert scores["coref_f"] == pytest.approx(1.0)
+    assert scores["coref_lea_f"] == pytest.approx(1.0)
+
+
+def test_attributes(learned: Language) -> None:
+    doc = learned(Doc(learned.vocab, words=TEXT.split()))
+    assert [span.text for span in doc._.coref_clusters[0]] == ["Anna", "She"]
+    assert doc[8:9]._.coref_head.text == "an old man"
+
+
+def test_without_singletons(learned: Language) -> None:
+    pipe = learned.get_pipe("coreference")
+    pipe.cfg["singletons"] = False
+    try:
+        assert found(learned) == CLUSTERS[:2]
+    finally:
+        pipe.cfg["singletons"] = True
+
+
+@pytest.mark.parametrize("singletons", [False, True])
+def test_the_scorer_has_its_own_setting(learned: Language, singletons: bool) -> None:
+    """The component finds singletons and passes its settings to the scorer."""
+    pipe = learned.get_pipe("coreference")
+    whole, pipe.scorer = pipe.scorer, build_coreference_scorer(singletons=singletons)
+    try:
+        gold = Doc(learned.vocab, words=TEXT.split())
+        annotate(gold, [*CLUSTERS[:2], [(3, 4)]])  # a singleton that is not found
+        scores = learned.evaluate([Example(Doc(learned.vocab, words=TEXT.split()), gold)])
+    finally:
+        pipe.scorer = whole
+    assert scores["coref_mentions_r"] == (4 / 5 if singletons else 1.0)
+
+
+def test_the_scorer_reads_the_prefix_of_the_component() -> None:
+    doc = Doc(blank().vocab, words=TEXT.split())
+    annotate(doc, CLUSTERS[:2], prefix="chains")
+    scorer = build_coreference_scorer()
+    assert scorer([Example(doc, doc)], prefix="chains", singletons=True)["coref_f"] == pytest.approx(1.0)
+
+
+def test_bytes_disk_and_pickle(learned: Language, tmp_path: Path) -> None:
+    learned.to_disk(tmp_path)
+    others = [spacy.load(tmp_path), pickle.loads(pickle.dumps(learned)), blank().from_bytes(learned.to_bytes())]
+    for other in others:
+        assert found(other) == CLUSTERS
+        own, theirs = (nlp.get_pipe("coreference").to_bytes(exclude=["vocab"]) for nlp in (learned, other))
+        assert own == theirs
+    assert not list(tmp_path.rglob("*.pkl"))
+
+
+def test_settings_of_a_saved_pipeline_can_be_changed(learned: Language, tmp_path: Path) -> None:
+    learned.to_disk(tmp_path)
+    other = spacy.load(tmp_path, config={"components": {"coreference": {"prefix": "chains"}}})
+    doc = other(Doc(other.vocab, words=TEXTS[0][0].split()))
+    assert "chains_1" in doc.spans
+    assert "coref_clusters_1" not in doc.spans
+    gold = Doc(other.vocab, words=TEXTS[0][0].split())
+    annotate(gold, TEXTS[0][1], prefix="chains")
+    predicted = Doc(other.vocab, words=TEXTS[0][0].split())
+    assert other.evaluate([Example(predicted, gold)])["coref_f"] == pytest.approx(1.0)  # the scorer reads them too
+
+
+@pytest.mark.slow
+def test_pipe_and_processes(learned: Language) -> None:
+    texts = [text for text, _ in TEXTS] * 4
+    for processes in (1, 2):
+        docs = learned.pipe(
+            (Doc(learned.vocab, words=text.split()) for text in texts), n_process=processes, batch_size=5
+        )
+        assert [bounds(clusters_of(doc)) for doc in docs] == [clusters for _, clusters in TEXTS] * 4
+
+
+@pytest.mark.parametrize("words", [[], ["Anna"], ["\n"], ["\n", " "], ["."]])
+def test_docs_of_few_tokens(learned: Language, words: list[str]) -> None:
+    doc = learned(Doc(learned.vocab, words=words))
+    assert all(not span.text.isspace() for cluster in clusters_of(doc) for span in cluster)
+    pipe = learned.get_pipe("coreference")
+    assert len(pipe.predict([doc, Doc(learned.vocab, words=TEXT.split())])) == 2
+
+
+def test_an_empty_doc_in_training(learned: Language) -> None:
+    nlp = blank().from_bytes(learned.to_bytes())
+    given = examples(nlp, [("", []), TEXTS[0], (".", [])])
+    losses = nlp.update(given, sgd=nlp.resume_training())
+    assert losses["coreference"] > 0
+    nlp.update(given[:1])
+
+
+def test_training_is_repeated_with_the_same_seed() -> None:
+    saved = []
+    for _ in range(2):
+        fix_random_seed(3)
+        nlp = blank(train_tokens=6)
+        given = examples(nlp)
+        optimizer = nlp.initialize(lambda given=given: given)
+        for _ in range(3):
+            nlp.update(given, sgd=optimizer, drop=0.2)
+        saved.append(nlp.get_pipe("coreference").to_bytes(exclude=["vocab"]))
+    assert saved[0] == saved[1]
+
+
+def test_the_gradient_of_the_token_vectors() -> None:
+    """Against finite differences, through the embedding that the component learns."""
+    fix_random_seed(0)
+    nlp = blank()
+    given = examples(nlp)[:1]
+    nlp.initialize(lambda: given)
+    pipe = nlp.get_pipe("coreference")
+    vectors = pipe.model.get_ref("tok2vec").predict([given[0].predicted])[0].astype("float32")
+    shift = np.random.default_rng(0).normal(size=vectors.shape).astype("float32")
+    received: list[Any] = []
+
+    def loss_at(array: Any) -> float:
+        layer = pipe.model.get_ref("tok2vec")
+        forward = layer._func
+        layer._func = lambda model, docs, is_train: ([array], lambda d_arrays: received.append(d_arrays[0]) or [])
+        try:
+            scores, backprop = pipe.model.begin_update([given[0].predicted])
+            loss, gradient = pipe.get_loss(given, scores)
+            backprop(gradient)
+        finally:
+            layer._func = forward
+        return float(loss)
+
+    step = 1e-3
+    slope = (loss_at(vectors + step * shift) - loss_at(vectors - step * shift)) / (2 * step)
+    loss_at(vectors)
+    assert slope == pytest.approx(float((received[-1] * shift).sum()), rel=0.02)
+
+
+def test_a_listener_learns_too() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("tok2vec")
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96, "upstream": "tok2vec"}
+    nlp.add_pipe("coreference", config={"model": SMALL | {"tok2vec": listener}})
+    given = examples(nlp)
+    optimizer = nlp.initialize(lambda: given)
+    before = nlp.get_pipe("tok2vec").model.to_bytes()
+    for _ in range(2):
+        nlp.update(given, sgd=optimizer)
+    assert nlp.get_pipe("tok2vec").model.to_bytes() != before
+    text = Doc(nlp.vocab, words=TEXT.split())
+    clusters = bounds(clusters_of(nlp(text)))
+    nlp.replace_listeners("tok2vec", "coreference", ["model.tok2vec"])
+    assert bounds(clusters_of(nlp(Doc(nlp.vocab, words=TEXT.split())))) == clusters
+
+
+def test_elmo_as_input() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("elmo")
+    source = {"@architectures": "spacy-elmo.Listener.v1", "width": 256, "upstream": "elmo"}
+    tok2vec = {
+        "@architectures": "spacy-elmo.Tok2Vec.v1",
+        "source": source,
+        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
+    }
+    nlp.add_pipe("coreference", config={"model": SMALL | {"tok2vec": tok2vec}})
+    given = examples(nlp)
+    optimizer = nlp.initialize(lambda: given)
+    mix = next(node for node in nlp.get_pipe("coreference").model.walk() if node.has_param("gamma"))
+    before = mix.get_param("gamma").copy()
+    for _ in range(2):
+        nlp.update(given, sgd=optimizer)
+    assert (mix.get_param("gamma") != before).any()
+    assert isinstance(found(nlp), list)
+
+
+def test_examples_without_clusters() -> None:
+    nlp = blank()
+    with pytest.raises(AnnotationError, match=r"can't be initialised: none of its examples \(1\) has span groups"):
+        nlp.initialize(lambda: examples(nlp, [("Anna slept .", [])]))
+
+
+def test_wrong_clusters_are_refused_in_training(learned: Language) -> None:
+    given = examples(learned, [("Anna slept .", [[(0, 1)]])])
+    given[0].reference.spans["coref_clusters_2"] = [given[0].reference[0:1]]  # `annotate` would refuse it
+    with pytest.raises(AnnotationError, match="in two clusters"):
+        learned.update(given)
+
+
+def test_before_it_is_initialised() -> None:
+    with pytest.raises(ValueError, match="initialize"):
+        blank()("Anna slept .")
+    with pytest.raises(ValueError, match="initialize"):
+        blank(tok2vec={"@architectures": "spacy.Tok2VecListener.v1", "width": 8, "upstream": "tok2vec"})("Anna slept .")
+
+
+@pytest.mark.parametrize(
+    ("model", "own", "message"),
+    [
+        ({"antecedents": 0}, {}, "antecedents is 0. Expected a whole number, 1 or more"),
+        ({"mentions_per_token": 1.5}, {}, "mentions_per_token is 1.5"),
+        ({"mentions_per_token": "0.2"}, {}, "mentions_per_token is '0.2'"),
+        ({}, {"prefix": "a b"}, "prefix is 'a b'"),
+        ({}, {"prefix": "get"}, "prefix is 'get', a name that spaCy or Python uses"),
+        ({}, {"prefix": "class"}, "prefix is 'class', a name that spaCy or Python uses"),
+    ],
+)
+def test_settings(model: dict[str, Any], own: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        spacy.blank("en").add_pipe("coreference", config={"model": SMALL | model, **own})
+
+
+@pytest.mark.slow
+def test_a_short_text_keeps_all_its_mentions() -> None:
+    """A share of 0.2 of ten tokens would be two spans."""
+    nlp = blank(mentions_per_token=0.2)
+    fix_random_seed(0)
+    optimizer = nlp.initialize(lambda: examples(nlp))
+    for _ in range(120):
+        nlp.update(examples(nlp), sgd=optimizer)
+    assert found(nlp) == CLUSTERS
+
+
+@pytest.mark.parametrize("singletons", [True, False])
+def test_a_mention_joins_the_cluster_of_an_antecedent_above_zero(singletons: bool) -> None:
+    """The second score is 0, so its mention begins a cluster; the fifth joins the fourth's, which is the first's."""
+    spans = np.array([[0, 1], [2, 3], [4, 6], [7, 8], [9, 10]])
+    antecedents, pair_scores = np.array([[0], [0], [1], [0], [3]]), np.array([[-1.0], [0.0], [-0.5], [1e-6], [2.0]])
+    scores = Scores(spans, np.ones(5), np.arange(5), antecedents, pair_scores)
+    first, alone = [(0, 1), (7, 8), (9, 10)], [[(2, 3)], [(4, 6)]]
+    assert clusters_from(scores, singletons=singletons) == [first, *(alone if singletons else [])]
+
+
+# what it learns from, and the loss against torch's
+
+INF = float("inf")
+SCORES = Scores(
+    np.array([[0, 1], [0, 2], [2, 3], [4, 5], [6, 7]]),
+    np.array([0.5, -1.0, 2.0, -3.0, 90.0], dtype=np.float32),
+    np.array([0, 2, 3, 4]),
+    np.array([[-1, -1], [0, -1], [1, 0], [2, 1]]),
+    np.array([[-INF, -INF], [0.3, -INF], [-0.2, 1.5], [4.0, -90.0]], dtype=np.float32),
+)
+
+
+def test_targets() -> None:
+    gold = {(0, 1): 0, (2, 3): 1, (6, 7): 1, (1, 3): 2}
+    is_mention, corefer = targets_of(SCORES, gold)
+    assert is_mention.tolist() == [1, 0, 1, 0, 1]
+    assert corefer.tolist() == [[0, 0], [0, 0], [0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("corefer", [[[0, 0], [0, 0], [0, 0], [0, 1]], [[0, 0], [1, 0], [1, 1], [0, 0]]])
+def test_the_loss_and_its_gradient(corefer: list[list[int]]) -> None:
+    is_mention = np.array([1.0, 0, 1, 0, 0])
+    loss, gradient = loss_of(SCORES, is_mention, np.array(corefer, dtype=float))
+    mentions, pairs = (
+        torch.tensor(array, dtype=torch.float64, requires_grad=True)
+        for array in (SCORES.mention_scores, SCORES.pair_scores)
+    )
+    everything = torch.cat([torch.zeros(4, 1), pairs], dim=1)
+    right = torch.tensor([[not any(row), *row] for row in corefer], dtype=torch.bool)
+    marginal = everything.masked_fill(~right, -INF).logsumexp(1) - everything.logsumexp(1)
+    entropy = torch.nn.functional.binary_cross_entropy_with_logits(mentions, torch.tensor(is_mention), reduction="sum")
+    expected = (entropy - marginal.sum()) / 4
+    expected.backward()
+    assert loss == pytest.approx(expected.item())
+    np.testing.assert_allclose(gradient.mention_scores, mentions.grad.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(gradient.pair_scores, np.nan_to_num(pairs.grad.numpy()), rtol=1e-6, atol=1e-12)
+
+
+def test_a_doc_without_spans() -> None:
+    loss, gradient = loss_of(Scores.empty(), *targets_of(Scores.empty(), {}))
+    assert loss == 0
+    assert gradient.pair_scores.shape == (0, 1)
+
+
+def test_mentions_with_other_tokens() -> None:
+    """What does not begin and end with tokens of the predicted doc can't be learned, and is left out."""
+    nlp = spacy.blank("en")
+    reference = Doc(nlp.vocab, words=["Anna", "'s", "dog", "barks"], spaces=[False, True, True, False])
+    annotate(reference, [[(0, 1)], [(0, 3)]])
+    predicted = Doc(nlp.vocab, words=["Anna's", "dog", "barks"], spaces=[True, True, False])
+    assert gold_mentions(Example(predicted, reference), PREFIX) == {(0, 2): 1}
+
+
+def test_mentions_with_other_blanks() -> None:
+    """spaCy pairs docs whose texts differ in whitespace: words without blanks known, for example, and a raw text."""
+    nlp = spacy.blank("en")
+    reference = Doc(nlp.vocab, words=["Anna", "met", "an", "old", "man", ".", "She", "liked", "him", "."])
+    annotate(reference, [[(0, 1), (6, 7)], [(2, 5), (8, 9)]])
+    mentions = ["Anna", "an old man", "She", "him"]
+    for text in ("Anna met an old man. She liked him.", "\n Anna  met an old man .\n\nShe liked\thim.", reference.text):
+        predicted = nlp.make_doc(text)
+        gold = gold_mentions(Example(predicted, reference), PREFIX)
+        assert [predicted[start:end].text for start, end in sorted(gold)] == mentions
+        assert [gold[place] for place in sorted(gold)] == [0, 1, 0, 1]

@@ -1,0 +1,172 @@
+"""MUC, B-cubed, CEAF-phi4 and LEA against other scorers, the papers and figures worked out by hand; what is compared.
+
+golden/coreference_scores.json has random clusterings with what scorch 0.2.0 (MUC, B-cubed, CEAF-phi4) and
+coreference-eval 0.0.2 (LEA without clusters of one mention) make of them: recall, precision, F1.
+"""
+
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_elmo.tasks.coreference import annotate
+from spacy_elmo.tasks.coreference.scorer import build_coreference_scorer
+
+VOCAB = spacy.blank("en").vocab
+CASES = srsly.read_json(Path(__file__).parents[1] / "golden" / "coreference_scores.json")
+LETTERS = "123456789ABCabcdefghi"
+
+
+def numbered(key: list[list[int]], response: list[list[int]]) -> Example:
+    """An example whose mentions are single tokens."""
+    most = max([mention for cluster in (*key, *response) for mention in cluster], default=0)
+    docs = [Doc(VOCAB, words=["w"] * (most + 1)) for _ in range(2)]
+    for doc, clusters in zip(docs, (response, key)):
+        annotate(doc, [[(mention, mention + 1) for mention in cluster] for cluster in clusters])
+    return Example(*docs)
+
+
+def lettered(key: tuple[str, ...], response: tuple[str, ...]) -> Example:
+    return numbered(*([[LETTERS.index(letter) for letter in text] for text in side] for side in (key, response)))
+
+
+def scores(name: str, *examples: Example, singletons: bool = True) -> list[Any]:
+    """Recall, precision and F1."""
+    found = build_coreference_scorer(singletons=singletons)(examples)
+    return [found[f"coref_{name}_{letter}"] for letter in "rpf"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+def test_as_other_scorers(case: dict[str, list[list[int]]]) -> None:
+    example = numbered(case["key"], case["response"])
+    for name in ("muc", "b3", "ceaf"):
+        assert scores(name, example) == pytest.approx(case[name])
+    scored = any(len(cluster) > 1 for cluster in case["key"])
+    lea = case["lea_without_singletons"] if scored else [None] * 3
+    assert scores("lea", example, singletons=False) == pytest.approx(lea)
+
+
+def test_the_example_of_bagga_and_baldwin() -> None:
+    """1998, "Algorithms for Scoring Coreference Chains", figures 1 to 4: two links of the same kind of error."""
+    for response, precision in ((("12345", "6789ABC"), 16 / 21), (("1234589ABC", "67"), 7 / 12)):
+        example = lettered(("12345", "67", "89ABC"), response)
+        assert scores("muc", example)[:2] == pytest.approx([1.0, 9 / 10])
+        assert scores("b3", example)[:2] == pytest.approx([1.0, precision])
+
+
+def test_the_example_of_moosavi_and_strube() -> None:
+    """2016, "Which Coreference Evaluation Metric Do You Trust?", section 4: recall 0.24, precision 0.33, F1 0.28."""
+    found = scores("lea", lettered(("abc", "defg"), ("ab", "cd", "fghi")))
+    assert found == pytest.approx([(3 * 1 / 3 + 4 * 1 / 6) / 7, (2 + 0 + 4 * 1 / 6) / 8, 0.28], abs=5e-3)
+    assert found[0] == pytest.approx(5 / 21)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "response", "expected"),
+    [
+        ("lea", ("a", "bc"), ("a", "bc"), [1.0, 1.0, 1.0]),  # a single mention has a link to itself
+        ("lea", ("a", "bc"), ("ab", "c"), [0.0, 0.0, 0.0]),
+        ("lea", ("a", "bc"), ("a",), [1 / 3, 1.0, 0.5]),
+        ("muc", ("a", "b"), ("a", "b"), [0.0, 0.0, 0.0]),  # it has no links to count
+        ("b3", ("a", "bc"), ("a", "b", "c"), [2 / 3, 1.0, 0.8]),
+        ("ceaf", ("a", "bc"), ("a", "b", "c"), [(1 + 2 / 3) / 2, (1 + 2 / 3) / 3, 2 / 3]),
+        ("mentions", ("ab", "c"), ("acd",), [2 / 3, 2 / 3, 2 / 3]),
+    ],
+)
+def test_cases_by_hand(name: str, key: tuple[str, ...], response: tuple[str, ...], expected: list[float]) -> None:
+    assert scores(name, lettered(key, response)) == pytest.approx(expected)
+
+
+def test_docs_are_added_up() -> None:
+    examples = lettered(("abc",), ("ab",)), lettered(("ab",), ("ab",))
+    assert scores("muc", *examples) == pytest.approx([2 / 3, 1.0, 0.8])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ceaf_is_that_of_the_best_of_all_assignments(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    sides = [
+        [np.flatnonzero(owners == owner).tolist() for owner in range(6)] for owners in draw.integers(0, 8, (2, 24))
+    ]
+    key, response = ([cluster for cluster in side if cluster] for side in sides)
+    similarity = np.zeros((6, 6))
+    for row, one in enumerate(key):
+        for column, other in enumerate(response):
+            similarity[row, column] = 2 * len({*one} & {*other}) / (len(one) + len(other))
+    best = max(similarity[np.arange(6), list(order)].sum() for order in permutations(range(6)))
+    assert scores("ceaf", numbered(key, response))[:2] == pytest.approx([best / len(key), best / len(response)])
+
+
+def test_ceaf_of_thousands_of_clusters() -> None:
+    clusters = [[number] for number in range(2000)]
+    assert scores("ceaf", numbered(clusters, clusters[::-1])) == [1.0, 1.0, 1.0]
+
+
+WORDS = ["Anna", "saw", "Bert", "and", "he", "saw", "her"]
+
+
+def example(key: list[Any], response: list[Any]) -> Example:
+    predicted, reference = Doc(VOCAB, words=WORDS), Doc(VOCAB, words=WORDS)
+    annotate(reference, key)
+    annotate(predicted, response)
+    return Example(predicted, reference)
+
+
+KEY = [[(0, 1), (6, 7)], [(2, 3), (4, 5)]]
+
+
+def test_perfect_and_nothing() -> None:
+    found = build_coreference_scorer()([example(KEY, KEY)])
+    assert set(found.values()) == {1.0}
+    assert set(found) == {"coref_f"} | {
+        f"coref_{name}_{letter}" for name in ("muc", "b3", "ceaf", "lea", "mentions") for letter in "prf"
+    }
+    assert set(build_coreference_scorer()([example(KEY, [])]).values()) == {0.0}
+    assert set(build_coreference_scorer()([example([], KEY)]).values()) == {None}
+
+
+def test_the_mean() -> None:
+    """One link of two is found: MUC 1/2, 1/1; B-cubed 2/4, 2/2; CEAF 1/2, 1/1."""
+    scores = build_coreference_scorer()([example(KEY, KEY[:1])])
+    for name in ("muc", "b3", "ceaf", "lea"):
+        assert [scores[f"coref_{name}_{letter}"] for letter in "rp"] == [0.5, 1.0]
+    assert scores["coref_f"] == pytest.approx(2 / 3)
+
+
+def test_singletons() -> None:
+    """With them 3 of 3 clusters are found but for one mention; without them 1 of 1."""
+    given = [example([KEY[0], [(2, 3)], [(4, 5)]], [KEY[0], [(2, 3)], [(3, 4)]])]
+    with_them, without = (
+        build_coreference_scorer(singletons=True)(given),
+        build_coreference_scorer(singletons=False)(given),
+    )
+    assert with_them["coref_b3_r"] == pytest.approx(3 / 4)
+    assert with_them["coref_ceaf_r"] == pytest.approx(2 / 3)
+    assert with_them["coref_muc_r"] == 1.0
+    assert without["coref_b3_r"] == without["coref_ceaf_r"] == 1.0
+
+
+def test_docs_with_other_tokens() -> None:
+    reference = Doc(VOCAB, words=["Anna", "'s", "dog"], spaces=[False, True, False])
+    annotate(reference, [[(0, 1)], [(0, 3)]])
+    predicted = Doc(VOCAB, words=["Anna's", "dog"], spaces=[True, False])
+    annotate(predicted, [[(0, 1)], [(0, 2)]])
+    scores = build_coreference_scorer()([Example(predicted, reference)])
+    assert scores["coref_mentions_p"] == scores["coref_mentions_r"] == 0.5
+
+
+def test_docs_with_other_blanks() -> None:
+    """The reference has blanks before the full stops, the predicted doc has none."""
+    words = ["Anna", "met", "an", "old", "man", ".", "She", "liked", "him", "."]
+    clusters = [[(0, 1), (6, 7)], [(2, 5), (8, 9)]]
+    reference = Doc(VOCAB, words=words)
+    predicted = Doc(VOCAB, words=words, spaces=[word not in ("man", "him") for word in words])
+    annotate(reference, clusters)
+    annotate(predicted, clusters)
+    assert set(build_coreference_scorer()([Example(predicted, reference)]).values()) == {1.0}
