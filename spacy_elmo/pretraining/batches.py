@@ -33,7 +33,6 @@ class BlockShuffle:
 
     n: number of sentences.
     block: sentences of a block; the last block may have fewer.
-    seed: decides the order of every epoch.
     n_cached: number of shuffled blocks that are remembered.
     """
 
@@ -44,11 +43,7 @@ class BlockShuffle:
         self._inside = lru_cache(maxsize=n_cached)(self._shuffled_inside)
 
     def number(self, epoch: int, position: int) -> int:
-        """Return the number of the sentence that is read at a position of an epoch.
-
-        epoch: from 0.
-        position: 0 to n - 1.
-        """
+        """Return the number of the sentence that is read at a position (0 to n - 1) of an epoch (from 0)."""
         blocks, starts = self._blocks(epoch)
         rank = int(np.searchsorted(starts, position, side="right")) - 1
         block = int(blocks[rank])
@@ -75,7 +70,6 @@ class WordTable:
     Number 0 is `<S>` and number 1 is `</S>`. The table grows until `full` is true. It never clears itself, since that
     would invalidate numbers in use: its owner calls `clear`.
 
-    max_characters: character ids of a word.
     capacity: words at which the table is full.
     """
 
@@ -92,7 +86,6 @@ class WordTable:
 
     @property
     def full(self) -> bool:
-        """Whether the capacity is reached, so that the table should be cleared."""
         return self._n >= self.capacity
 
     def numbers(self, words: Sequence[str]) -> Ids:
@@ -114,12 +107,7 @@ class WordTable:
         self._n = stop
 
     def characters(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the character ids of words.
-
-        numbers: *Shape:* (words,), as `numbers` returned them.
-
-        Returns *Shape:* (words, max_characters).
-        """
+        """Return the character ids of words of these numbers, *Shape:* (words, max_characters)."""
         return self._characters[numbers].astype(np.int64)
 
 
@@ -142,12 +130,7 @@ class Window(NamedTuple):
 
 
 class StreamRange(NamedTuple):
-    """The streams that one process reads.
-
-    total: number of streams of all processes.
-    first: number of this process's first stream, from 0.
-    n: number of this process's streams.
-    """
+    """The streams that one process reads: n of the total number of all processes, from number `first` on."""
 
     total: int
     first: int
@@ -179,12 +162,9 @@ class Streams:
     `next` returns the next batch. To resume a run, save what `state` returns and hand it to `restore` of new Streams
     with the same arguments: they return the same batches from there on.
 
-    corpus: the sentences.
     vocabulary: of the targets.
     max_characters: character ids of a word.
-    streams: the streams of this process.
     block: sentences of a block; see BlockShuffle.
-    seed: of the shuffling.
     """
 
     def __init__(
@@ -216,9 +196,7 @@ class Streams:
         return {"epoch": self.epoch.copy(), "position": self.position.copy(), "offset": self.offset.copy()}
 
     def restore(self, state: dict[str, npt.NDArray[np.int64]]) -> None:
-        """Continue from a saved state.
-
-        state: as `state` returned it.
+        """Continue from what `state` returned.
 
         Raises CheckpointError if a stream has no such position; then nothing is changed.
         """
@@ -239,10 +217,7 @@ class Streams:
         self._rows = [None] * self.count
 
     def next(self, steps: int) -> Window:
-        """Return the next batch.
-
-        steps: positions of each stream in the batch, 1 or more.
-        """
+        """Return the next batch. steps: positions of each stream in it."""
         if self.table.full:
             self.table.clear()
             self._rows = [None] * self.count
@@ -292,23 +267,11 @@ _AHEAD = 4  # batches that are ready before they are needed
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 
 
-class _Part(NamedTuple):
-    """The next steps of some of the streams.
-
-    window: as `Streams.next` returns it, but in smaller types, because it is sent to another process.
-    place: how far these streams have read.
-    """
-
-    window: Window
-    place: Place
+_Part = tuple[Window, Place]  # the next steps of some of the streams, and how far these have read
 
 
 class _Reader(NamedTuple):
-    """A process that reads some of the streams.
-
-    process: it ends when nothing reads the pipe any more.
-    pipe: where its parts come from.
-    """
+    """A process that reads some of the streams, until nothing reads the pipe any more."""
 
     process: BaseProcess
     pipe: Connection
@@ -320,7 +283,6 @@ class ReadAhead:
     A word that several processes read in a batch is in it several times. So the numbers of rows differ from those of
     `Streams`; what they mean is the same.
 
-    corpus, vocabulary, max_characters, streams, block, seed: as of `Streams`.
     readers: number of processes, a divisor of the number of streams.
     steps: positions of each stream in a batch.
 
@@ -366,9 +328,7 @@ class ReadAhead:
         self._place = self._in_place.state()
 
     def next(self, steps: int) -> Window:
-        """Return the next batch.
-
-        steps: those that this object was made for.
+        """Return the next batch, of the steps that this object was made for.
 
         Raises CorpusError as `Streams.next` does, and ProcessError if one of the processes was killed.
         """
@@ -424,7 +384,7 @@ class ReadAhead:
             if isinstance(part, ElmoError):
                 return part
             parts.append(part)
-        windows = [part.window for part in parts]
+        windows = [window for window, _ in parts]
         first = np.cumsum([0, *(len(window.characters) for window in windows[:-1])], dtype=np.int32)
         window = Window(
             np.concatenate([window.characters for window in windows]),
@@ -432,15 +392,11 @@ class ReadAhead:
             np.concatenate([window.targets for window in windows], 2),
             np.concatenate([window.starts for window in windows], 1),
         )
-        return window, {name: np.concatenate([part.place[name] for part in parts]) for name in self._place}
+        return window, {name: np.concatenate([place[name] for _, place in parts]) for name in self._place}
 
 
 def check_readers(readers: int, streams: int) -> None:
-    """Raise SettingsError if streams can't be divided among readers.
-
-    readers: number of processes; 0: none.
-    streams: of the process that trains.
-    """
+    """Raise SettingsError if the streams of a process can't be divided among readers."""
     if readers and streams % readers:
         divisors = [str(number) for number in range(1, min(streams, 256) + 1) if streams % number == 0]
         raise SettingsError(
@@ -454,11 +410,7 @@ def _read(
 ) -> None:
     """Send the parts of some streams for ever; an ElmoError is sent, too, as the last.
 
-    sending: where they are sent to.
     receiving: the other ends of this pipe and of those of earlier readers, which this process has inherited.
-    arguments: of `Streams`.
-    place: where the streams begin.
-    steps: positions of each stream in a batch.
     """
     for name in _SIGNALS:  # to the whole group: the process that trains ends the readers after its update
         if hasattr(signal, name):
@@ -475,7 +427,7 @@ def _read(
                 sending.send(error)
                 return
             small = Window(characters.astype(np.int16), inputs.astype(np.int32), targets.astype(np.int32), starts)
-            sending.send(_Part(small, streams.state()))
+            sending.send((small, streams.state()))
     except OSError:  # nothing reads the pipe any more
         os._exit(0)
 

@@ -35,12 +35,11 @@ def package_name(name: str) -> str:
 
 
 def package_folder(name: str, weights: Path) -> Path | None:
-    """Return the folder of an embedded biLM's softmax.
+    """Return the folder of an embedded biLM's softmax; None if no package with it is installed.
 
     name: of the biLM, like en_mini.
     weights: the biLM's weights.hdf5.
 
-    Returns None if no package with it is installed.
     Raises WeightsError if the package can't be loaded, lacks files, or belongs to other weights.
     """
     point = find_point(GROUP, name)
@@ -50,31 +49,23 @@ def package_folder(name: str, weights: Path) -> Path | None:
     package = package_name(name)
     missing = [file for file in _NEEDED if not (folder / file).is_file()]
     if missing:
-        message = (
-            "{folder}: {missing} missing. Expected all files of the package {package}: install it again from a "
-            "copy that has them, or uninstall it."
+        raise WeightsError(
+            f"{folder}: {', '.join(missing)} missing. Expected all files of the package {package}: install it again "
+            "from a copy that has them, or uninstall it."
         )
-        raise WeightsError(message.format(folder=folder, missing=", ".join(missing), package=package))
     got = (folder / DIGEST).read_text(encoding="ascii", errors="replace").partition(" ")[0]
     expected = sha256_of(weights)
     if got != expected:
-        message = (
-            "{folder}: this softmax belongs to other weights of {name}: to those of SHA-256 {got}, but {expected} "
-            "are installed. With these it predicts nothing of use. Install spacy-elmo and {package} from the "
-            "same release, or uninstall the latter and set training.frozen_tokens to fit a new softmax."
+        raise WeightsError(
+            f"{folder}: this softmax belongs to other weights of {name}: to those of SHA-256 {shown(got)}, but "
+            f"{expected} are installed. With these it predicts nothing of use. Install spacy-elmo and {package} "
+            "from the same release, or uninstall the latter and set training.frozen_tokens to fit a new softmax."
         )
-        raise WeightsError(message.format(folder=folder, name=name, got=shown(got), expected=expected, package=package))
     return folder
 
 
 def write_digest(folder: Path, weights: Path) -> None:
-    """Write bilm.sha256, which tells the weights that a softmax belongs to.
-
-    folder: of the package's files.
-    weights: the biLM's weights.hdf5.
-
-    Raises OSError if a file can't be read or written.
-    """
+    """Write bilm.sha256, which tells the weights that a softmax belongs to. Raises OSError."""
     (folder / DIGEST).write_text(f"{sha256_of(weights)}  {weights.name}\n", encoding="utf8", newline="\n")
 
 
@@ -87,10 +78,7 @@ FILES = (OPTIONS, WEIGHTS, SOFTMAX, WORDS)
 
 
 def refuse_new_run(folder: Path) -> None:
-    """Raise WeightsError if a model's folder is that of a run which has written no model yet, or is inside it.
-
-    folder: what `find_bilm` returns.
-    """
+    """Raise WeightsError if a model's folder is that of a run which has written no model yet, or is inside it."""
     run = folder.parent if folder.name in (BEST, LAST) else folder
     if (run / RUN).is_file() and not (folder / OPTIONS).exists():
         raise WeightsError(
@@ -123,38 +111,30 @@ def folders_of(model: str | os.PathLike[str]) -> set[Path]:
 
 
 def has_softmax(model: str | os.PathLike[str]) -> bool:
-    """Return whether a model has a softmax.
-
-    model: as in `softmax_folder`, which also tells the errors.
-    """
+    """Return whether a model has a softmax. model: as in `softmax_folder`, which also tells the errors."""
     folder = softmax_folder(model)
     return folder is not None and (folder / SOFTMAX).exists()
 
 
 def no_package(model: str | os.PathLike[str]) -> WeightsError:
     """Return the error that names the package of an embedded biLM's softmax."""
-    package = package_name(os.fspath(model))
     return WeightsError(
-        (
-            "{name}: its softmax is not installed, so it predicts no words. Expected the package {package}: in a "
-            "copy of this project's repository, pip install ./{folder}. Or fit a new softmax: set "
-            "training.frozen_tokens, for example to 2000000, in the configuration of python -m spacy elmo pretrain, "
-            "with paths.init = {name}."
-        ).format(name=model, package=package, folder=f"packages/{model}_softmax")
+        f"{model}: its softmax is not installed, so it predicts no words. Expected the package "
+        f"{package_name(os.fspath(model))}: in a copy of this project's repository, pip install "
+        f"./packages/{model}_softmax. Or fit a new softmax: set training.frozen_tokens, for example to 2000000, in the "
+        f"configuration of python -m spacy elmo pretrain, with paths.init = {model}."
     )
 
 
 def no_softmax(model: str | os.PathLike[str]) -> ElmoError:
     """Return the error that says how a biLM without a softmax is tuned. model: as in `softmax_folder`."""
-    return (
-        no_package(model)
-        if is_embedded(model)
-        else SettingsError(
-            f"{model}: there is no softmax.hdf5. That of the official biLM original is a file of its own: "
-            "docs/pretraining.md tells where. For another biLM set training.frozen_tokens, for example to 2000000, "
-            "or to half of a shorter run's tokens: the first tokens of the run, that many, train a new softmax "
-            "alone, before the biLM is tuned with it."
-        )
+    if is_embedded(model):
+        return no_package(model)
+    return SettingsError(
+        f"{model}: there is no softmax.hdf5. That of the official biLM original is a file of its own: "
+        "docs/pretraining.md tells where. For another biLM set training.frozen_tokens, for example to 2000000, "
+        "or to half of a shorter run's tokens: the first tokens of the run, that many, train a new softmax "
+        "alone, before the biLM is tuned with it."
     )
 
 
@@ -164,9 +144,6 @@ _EXPECTED = f"{OPTIONS}, {WEIGHTS}, {SOFTMAX} and {WORDS}"
 class LanguageModel:
     """A biLM with the output layer that predicts words.
 
-    bilm: the network.
-    softmax: the output layer, of either kind.
-    vocabulary: the words of the softmax's rows.
     source: the model's name in messages.
 
     Raises WeightsError if the sizes of the three do not fit each other.
@@ -260,8 +237,6 @@ class LanguageModel:
 def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, compress: bool = False) -> None:
     """Write the softmax.hdf5 of either kind of softmax.
 
-    path: the file to write.
-    layer: the softmax.
     dtype: type of the values in the file: float32 or float16.
     compress: whether to use HDF5's filters shuffle and gzip.
 
@@ -277,7 +252,6 @@ def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, 
 def read_output_layer(path: Path, *, untrusted: bool = False) -> OutputLayer:
     """Read the softmax.hdf5 of either kind of softmax.
 
-    path: the file.
     untrusted: whether a process of its own reads it.
 
     Raises WeightsError if it is missing or damaged.

@@ -37,8 +37,6 @@ _MOST_BYTES = 2**28  # of meta.json, which has about 100 for each file of the te
 class SourceFile(NamedTuple):
     """A file that a prepared corpus was read from.
 
-    path: as the caller wrote it.
-    bytes: its size.
     mtime_ns: time of its last change, in nanoseconds since 1970.
     """
 
@@ -56,8 +54,6 @@ class SourceFile(NamedTuple):
 class Meta:
     """The content of meta.json.
 
-    report: counts of what was read.
-    sources: the files that were read.
     language: of the spaCy tokenizer; None if words were separated by blanks.
     sha256: of sentences.txt, in hexadecimal. It tells one corpus from another.
     """
@@ -68,11 +64,7 @@ class Meta:
     sha256: str
 
     def is_of(self, sources: list[SourceFile], language: str | None) -> bool:
-        """Return whether the corpus was prepared from these files with this tokenizer.
-
-        sources: the files as they are now.
-        language: of the spaCy tokenizer, or None.
-        """
+        """Return whether the corpus was prepared from these files, as they are now, with this tokenizer."""
         return [file.key for file in self.sources] == [file.key for file in sources] and self.language == language
 
 
@@ -140,10 +132,8 @@ class PreparedCorpus:
 
     A pickle of it holds the folder and the range, not the sentences. Unpickling opens the folder again.
 
-    folder: as `prepare` wrote it.
     meta: describes all sentences of the folder, even if this corpus is a part of them.
-    start: number of the first sentence, from 0.
-    stop: number after the last sentence.
+    start, stop: number of the first sentence, from 0, and that after the last one.
 
     Raises CorpusError if a file is missing, or does not fit to `meta`.
     """
@@ -171,10 +161,7 @@ class PreparedCorpus:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> PreparedCorpus:
-        """Return all sentences of a folder. The sizes of the files and the numbers of words are checked, the words are
-        not (see `verify`).
-
-        folder: as `prepare` wrote it.
+        """Return all sentences of a folder. Sizes and numbers of words are checked, the words are not (see `verify`).
 
         Raises CorpusError if the folder holds no prepared corpus, or a damaged one.
         """
@@ -194,7 +181,6 @@ class PreparedCorpus:
 
     @property
     def n_sentences(self) -> int:
-        """The number of sentences."""
         return len(self)
 
     @cached_property
@@ -209,9 +195,7 @@ class PreparedCorpus:
         return part
 
     def sentence(self, number: int) -> list[str]:
-        """Return the words of a sentence.
-
-        number: from 0.
+        """Return the words of a sentence. number: from 0.
 
         Raises IndexError if there is no such sentence, CorpusError if its text is damaged.
         """
@@ -231,13 +215,7 @@ class PreparedCorpus:
         return words
 
     def part(self, start: int, stop: int) -> PreparedCorpus:
-        """Return sentences start to stop - 1 as a corpus. Nothing is copied.
-
-        start: number of the first sentence, from 0.
-        stop: number after the last sentence.
-
-        Raises CorpusError if the range is not inside this corpus.
-        """
+        """Return sentences start to stop - 1 as a corpus. Nothing is copied. Raises CorpusError if there are none."""
         if not 0 <= start <= stop <= len(self):
             raise CorpusError(
                 f"the part from sentence {start} to {stop} was asked for. Expected a part of {len(self)} sentences."
@@ -359,7 +337,7 @@ def _write(
 
 
 def digest_of(sentences: Iterable[list[str]]) -> str:
-    """Return the SHA-256 that a corpus of these sentences has in its meta.json. sentences: lists of words."""
+    """Return the SHA-256 that a corpus of these sentences has in its meta.json."""
     digest = hashlib.sha256()
     for words in sentences:
         digest.update(_line(words))
@@ -397,7 +375,6 @@ def source_files(files: list[Path]) -> list[SourceFile]:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raise CorpusError if the folder holds files that are not of a prepared corpus, and would be deleted."""
     with writing(folder, CorpusError):
         present = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     foreign = [name for name in present if name not in (TEXT, OFFSETS, LENGTHS, META)]

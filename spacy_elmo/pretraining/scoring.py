@@ -1,7 +1,7 @@
 """Perplexities of a biLM on sentences and texts, which it reads with the zero state or with the state carried.
 
 The perplexity of a direction is exp of the mean of -log p(target), in nats, over all its predictions, by the softmax
-over all words. model/losses.py defines the predictions of a direction. It runs the network itself: inference's engine
+over all words. `_positions` defines the predictions of a direction. It runs the network itself: inference's engine
 gives the same perplexities (to 1e-7 in float32), but needs a copy of the weights for each evaluation, and more code.
 """
 
@@ -174,8 +174,6 @@ def row_losses(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch_
     The sentences of a row are read in order. The LSTM's state is zero at the beginning of a row, and carried from
     sentence to sentence.
 
-    model: the biLM with its softmax.
-    rows: for each row its sentences, as lists of words.
     batch_tokens: positions of all rows that run through the network together, which bounds the memory.
     """
     positions = [_positions(model, row) for row in rows]
@@ -214,10 +212,7 @@ def _positions(model: LanguageModel, sentences: Iterable[list[str]]) -> Iterator
 def _arrays(window: list[list[Position]]) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the distinct words of a window, and its inputs and targets.
 
-    window: the next positions of each row.
-
-    Returns the words; inputs, *Shape:* (2, steps, rows), as indices into the words; and targets, *Shape:*
-    (2, steps, rows), as ids of the vocabulary.
+    Inputs are indices into the words, targets ids of the vocabulary; *Shape:* (2, steps, rows) each.
     """
     numbers: dict[str, int] = {}
     shape = (2, max(map(len, window)), len(window))
@@ -247,8 +242,6 @@ class Perplexities(NamedTuple):
 class Score:
     """Losses of one sentence or of a text.
 
-    sentences: number of sentences.
-    tokens: number of words.
     unknown: number of words outside the vocabulary.
     loss: sums of -log p(target), in nats, over all predictions, forward and backward.
     unknown_loss: the same over the predictions whose target is `<UNK>`.
@@ -267,12 +260,10 @@ class Score:
 
     @property
     def unknown_share(self) -> float:
-        """The share of words outside the vocabulary; 0 if there are no words."""
         return self.unknown / max(1, self.tokens)
 
     @property
     def perplexities(self) -> Perplexities:
-        """The perplexities over all predictions."""
         return _perplexities(self.loss, self.predictions)
 
     @property
@@ -306,7 +297,6 @@ def evaluate_text(
 ) -> Evaluation:
     """Score a text with the zero state, with the state carried, and with a unigram model.
 
-    model: the biLM with its softmax.
     sentences: lists of words. They are read once, and copied to a temporary file.
     streams: see `score_carried`.
     sum_up: gets an iterator over the scores of the sentences (zero state), and returns their total; None: `total`.
@@ -325,10 +315,7 @@ def evaluate_text(
 def score_text(
     model: LanguageModel, sentences: Iterable[list[str]], tell: Callable[[int], None] | None = None
 ) -> Score:
-    """Return the total of `score_sentences`, with the same arguments.
-
-    Raises CorpusError if there is no sentence, WeightsError as it does.
-    """
+    """Return the total of `score_sentences`. Raises CorpusError if there is no sentence, WeightsError as it does."""
     return total(score_sentences(model, sentences, tell=tell))
 
 
@@ -345,8 +332,6 @@ def score_sentences(
 
     The sentences of a block are in memory together, and run through the network sorted by length.
 
-    model: the biLM with its softmax.
-    sentences: lists of words.
     block_sentences: largest number of sentences of a block.
     block_tokens: a block ends with the sentence in which it reaches this number of words.
     batch_tokens: positions that run through the network together.
@@ -374,8 +359,6 @@ def score_carried(
     Each part starts from the zero state. Both directions read the sentences of a part in order: the backward direction
     reads a sentence from its end to its beginning, and then continues with the next sentence.
 
-    model: the biLM with its softmax.
-    text: the sentences.
     streams: number of parts, at most the number of sentences.
     batch_tokens: positions of all parts that run through the network together.
 
@@ -393,8 +376,6 @@ def score_unigram(
 ) -> Score:
     """Return the score of a model that knows only the frequencies of words, on the targets of a biLM.
 
-    model: its vocabulary gives the targets.
-    sentences: lists of words.
     log_probabilities: *Shape:* (words,), natural logarithms, as `Vocabulary.log_unigram` returns them.
 
     Raises CorpusError if there is no sentence.

@@ -35,12 +35,9 @@ _LISTED = 10  # bad lines of a report
 class Report:
     """Counts of what was read so far.
 
-    lines: lines; in .spacy files docs.
-    sentences: sentences that were read.
-    tokens: their words.
+    lines: in .spacy files docs.
     blank: lines without a word.
-    n_bad: lines that were left out, because they can't be used.
-    bad: the first ten of these.
+    n_bad: lines that were left out, because they can't be used. bad: the first ten of these.
     """
 
     lines: int = 0
@@ -51,12 +48,6 @@ class Report:
     bad: list[BadLine] = field(default_factory=list)
 
     def add_bad(self, file: Path | str, line: int, reason: str) -> None:
-        """Count a line that can't be used.
-
-        file: its path, or what messages call it.
-        line: its number, from 1.
-        reason: why it can't be used.
-        """
         self.n_bad += 1
         if len(self.bad) < _LISTED:
             self.bad.append(BadLine(str(file), line, reason))
@@ -92,11 +83,6 @@ def read_files(
     """Yield the words of each sentence of some files, as `read_sentences` does.
 
     source: what the user wrote, for messages.
-    files: the files to read, in this order.
-    split: splits a text into words; see `splitter`.
-    report: its counts are raised while the text is read.
-
-    Raises CorpusError if a file is damaged, and at the end if there was no sentence.
     """
     return _counted(source, (sentence for path in files for sentence in _file(path, split, report)), report)
 
@@ -106,9 +92,7 @@ def read_stream(
 ) -> Iterator[list[str]]:
     """Yield the words of each sentence of an open text, one sentence a line. It is neither packed nor JSON.
 
-    file: open for reading bytes.
     name: what messages call it.
-    language, report: as in `read_sentences`.
 
     Raises CorpusError at once if the language is unknown, and at the end if there was no sentence.
     """
@@ -117,26 +101,17 @@ def read_stream(
 
 
 def _counted(source: str | os.PathLike[str], sentences: Iterator[list[str]], report: Report) -> Iterator[list[str]]:
-    """Yield sentences, and count them. Raises CorpusError at the end if there was none."""
     before = report.sentences
     for sentence in sentences:
         report.sentences += 1
         report.tokens += len(sentence)
         yield sentence
     if report.sentences == before:
-        examples = "".join(f"; {line}" for line in report.bad[:1])
-        message = (
-            "{source}: no sentence that can be read; {lines:,} lines, {blank:,} of them blank, {bad:,} bad{examples}. "
-            "Expected {expected}."
-        ).format(
-            source=source,
-            lines=report.lines,
-            blank=report.blank,
-            bad=report.n_bad,
-            examples=f" ({examples.removeprefix('; ')})" if examples else "",
-            expected=EXPECTED,
+        example = f" ({report.bad[0]})" if report.bad else ""
+        raise CorpusError(
+            f"{source}: no sentence that can be read; {report.lines:,} lines, {report.blank:,} of them blank, "
+            f"{report.n_bad:,} bad{example}. Expected {EXPECTED}."
         )
-        raise CorpusError(message)
 
 
 def _file(path: Path, split: Splitter, report: Report) -> Iterator[list[str]]:
@@ -200,7 +175,6 @@ _SAMPLED = 1_000  # sentences that are tokenised, to know how many tokens a blan
 class TextSize(NamedTuple):
     """How large a text is.
 
-    sentences, tokens: their numbers; those that were counted, if the count ended early.
     complete: whether all of the text was counted.
     words: number of distinct words among those that were counted, MOST_WORDS if there are more. They are separated by
         blanks if most words of the text are; with punctuation they are more than the tokenizer's.
@@ -215,11 +189,7 @@ class TextSize(NamedTuple):
 
 
 def heldout_sentences(sentences: int, share: float) -> int:
-    """Return how many sentences of a text are held out: a share of them, rounded, but 1 at least and not all.
-
-    sentences: of the text, 2 or more.
-    share: between 0 and 1.
-    """
+    """Return how many sentences of a text are held out: a share of them, rounded, but 1 at least and not all."""
     return min(max(1, round(sentences * share)), sentences - 1)
 
 
@@ -229,8 +199,6 @@ def count_text(source: str, language: str | None, enough: int, least: int = 0) -
     Words are counted at blanks, because spaCy's tokenizer is much slower. The first 1,000 sentences tell how many
     tokens it makes of them.
 
-    source: a file, a folder or a pattern; see `read_sentences`.
-    language: of the spaCy tokenizer; None: words are separated by blanks.
     enough: number of tokens at which the count ends.
     least: number of sentences that are counted in any case, if there are so many.
 

@@ -90,12 +90,7 @@ def read_counts(path: Path, n_words: int) -> Counts | None:
 
 
 def check_counts(source: str, counts: object, n_words: int) -> None:
-    """Raise CorpusError if counts are not an int64 array of shape (n_words,) without negative numbers.
-
-    source: where the counts come from, for messages.
-    counts: what to check.
-    n_words: number of words of the vocabulary.
-    """
+    """Raise CorpusError if counts are not an int64 array of shape (n_words,) without negative numbers."""
     if not isinstance(counts, np.ndarray):
         reason = f"a {type(counts).__name__}"
     elif counts.dtype != np.int64 or counts.shape != (n_words,):
@@ -115,8 +110,6 @@ def write_files(path: Path, words: list[str], counts: Counts | None) -> None:
 
     If the process is killed in between, the vocabulary has no counts; it never has those of another one.
 
-    path: of the vocabulary.
-    words: all words, special words included.
     counts: *Shape:* (words,); None: no file of counts is written, and an earlier one is deleted.
 
     Raises CorpusError if a file can't be written.
@@ -154,21 +147,14 @@ Ids = npt.NDArray[np.int32]
 
 
 class WordCounts(NamedTuple):
-    """How often words occur in a text.
-
-    words: the count of each word, in the order of first occurrence.
-    n_sentences: number of sentences.
-    """
+    """How often words occur in a text, in the order of first occurrence, and its number of sentences."""
 
     words: Counter[str]
     n_sentences: int
 
 
 def count_words(sentences: Iterable[Sequence[str]]) -> WordCounts:
-    """Count the words of a text. Memory grows only with the number of distinct words.
-
-    sentences: lists of words.
-    """
+    """Count the words of a text. Memory grows only with the number of distinct words."""
     words: Counter[str] = Counter()
     n_sentences = 0
     for sentence in sentences:
@@ -183,7 +169,6 @@ def least_count(counted: WordCounts, size: int) -> int:
     If all words fit, `<UNK>` would never be learned. Then it is 2, if words that occur twice or more often are at least
     half of the text. Otherwise it is 1.
 
-    counted: the counts of all words.
     size: largest number of words, with `<S>`, `</S>` and `<UNK>`.
     """
     if len(counted.words) > size - len(SPECIAL):
@@ -215,11 +200,7 @@ class Vocabulary:
 
     @classmethod
     def build(cls, sentences: Iterable[Sequence[str]], size: int | None = None, min_count: int = 1) -> Vocabulary:
-        """Return the vocabulary of a text.
-
-        sentences: lists of words, for example a PreparedCorpus.
-        size, min_count: see `from_counts`, which also tells the errors.
-        """
+        """Return the vocabulary of a text. size, min_count: see `from_counts`, which also tells the errors."""
         return cls.from_counts(count_words(sentences), size, min_count)
 
     @classmethod
@@ -228,7 +209,6 @@ class Vocabulary:
 
         Words of the text that are spelled `<S>`, `</S>` or `<UNK>` count as unknown words.
 
-        counted: the counts of all words.
         size: largest number of words, with `<S>`, `</S>` and `<UNK>`, 3 or more; None: no limit.
         min_count: how often a word must occur, 1 or more.
 
@@ -246,9 +226,8 @@ class Vocabulary:
                 f"no word of the text occurs {min_count:,} times. Lower vocabulary.min_count (vocab: "
                 "--min-count), or give more text."
             )
-        frequent.sort(
-            key=lambda pair: -pair[1]
-        )  # the sort is stable, so equal counts stay in the order of first occurrence
+        # the sort is stable, so equal counts stay in the order of first occurrence
+        frequent.sort(key=lambda pair: -pair[1])
         chosen = frequent if size is None else frequent[: size - len(SPECIAL)]
         numbers = [n for _, n in chosen]
         unknown = counted.words.total() - sum(numbers)
@@ -319,25 +298,13 @@ SENTENCES = 10_000  # that are looked at
 
 
 def cut_share(corpus: PreparedCorpus, max_characters: int) -> float:
-    """Return the share of a text's words that have more than `max_characters` - 2 bytes of UTF-8.
-
-    corpus: the text.
-    max_characters: positions per word of the biLM.
-
-    Raises CorpusError if the text is damaged.
-    """
+    """Return the share of a text's words that have more than `max_characters` - 2 bytes of UTF-8."""
     words = _words_of(corpus)
     return len(too_long(words, max_characters)) / len(words)
 
 
 def unknown_share(corpus: PreparedCorpus, vocabulary: Vocabulary) -> float:
-    """Return the share of a text's words that are not in a vocabulary.
-
-    corpus: the text.
-    vocabulary: words that the biLM predicts.
-
-    Raises CorpusError if the text is damaged.
-    """
+    """Return the share of a text's words that are not in a vocabulary."""
     return float((vocabulary.ids(_words_of(corpus)) == UNKNOWN).mean())
 
 
