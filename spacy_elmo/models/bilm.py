@@ -311,12 +311,7 @@ def _predict_cached(shim: BiLMShim, rows: list[Row], stateful: bool) -> RowLayer
     for i, row in enumerate(rows):
         follows = stateful and i > 0 and rows[i - 1].doc == row.doc
         keys.append(row_key(fingerprint, row.words, keys[-1] if follows else b""))
-    # A file of a stranger may have arrays of any shape.
-    shapes = [(shim.options.layers, len(row.words), shim.options.width) for row in rows]
-    cached = [
-        layers if layers is not None and layers.shape == shape else None
-        for layers, shape in zip(cache.get(keys), shapes)
-    ]
+    cached = cache.get(keys)
     if stateful:
         incomplete = {row.doc for row, layers in zip(rows, cached) if layers is None}
         missing = [i for i, row in enumerate(rows) if row.doc in incomplete]

@@ -323,29 +323,17 @@ def _rows(doc: Doc, now: Any, block: Block) -> Iterator[tuple[int, list[int]]]:
             yield i, [row for row, word in parts.items() if not word.isspace()]
 
 
-# The extension attributes. A getter also restores the hooks of `.vector`, which spaCy does not write or send
+# The extension attributes
 
 
-def _layers(part: Doc | Span, *, attr: str) -> Floats3d:
-    layers = layers_of(part, attr=attr)
+def _get(part: Part, *, attr: str, read: Callable[..., Any]) -> Any:
+    """Return what is read of a part, and restore the hooks of `.vector`, which spaCy does not write or send."""
+    if isinstance(part, Token):
+        values = read(part.doc[part.i : part.i + 1], attr=attr)[..., 0, :]
+    else:
+        values = read(part, attr=attr)
     _restore_lost_hooks(part)
-    return layers
-
-
-def _vectors(part: Doc | Span, *, attr: str) -> Floats2d:
-    vectors = vectors_of(part, attr=attr)
-    _restore_lost_hooks(part)
-    return vectors
-
-
-def _token_layers(token: Token, *, attr: str) -> Floats2d:
-    result: Floats2d = _layers(token.doc[token.i : token.i + 1], attr=attr)[:, 0]
-    return result
-
-
-def _token_vector(token: Token, *, attr: str) -> Floats1d:
-    result: Floats1d = _vectors(token.doc[token.i : token.i + 1], attr=attr)[0]
-    return result
+    return values
 
 
 def _clear(doc: Doc, value: Any, *, attr: str) -> None:
@@ -364,14 +352,7 @@ def _refuse(part: Span | Token, value: Any, *, attr: str) -> None:
     )
 
 
-_GETTERS = (
-    (Token, VECTORS, _token_vector),
-    (Token, LAYERS, _token_layers),
-    (Span, VECTORS, _vectors),
-    (Span, LAYERS, _layers),
-    (Doc, VECTORS, _vectors),
-    (Doc, LAYERS, _layers),
-)
+READERS = {VECTORS: vectors_of, LAYERS: layers_of}  # by the suffix of the attribute's name
 
 
 def register(attr: str) -> None:
@@ -386,18 +367,19 @@ def register(attr: str) -> None:
     if keyword.iskeyword(attr) or attr.startswith("_") or hasattr(Underscore, attr):
         raise SettingsError(f"attr is {attr!r}, a name that spaCy or Python uses itself. Set attr to another name.")
     missing = []
-    for owner, suffix, getter in _GETTERS:
-        name = attr + suffix
-        if not owner.has_extension(name):
-            missing.append((owner, name, getter))
-        elif getattr(owner.get_extension(name)[2], "func", None) is not getter:
-            raise SettingsError(
-                f"attr is {attr!r}, but {owner.__name__}._.{name} was set by something else. Set attr to another "
-                "name, or remove that extension."
-            )
-    for owner, name, getter in missing:
+    for owner in (Token, Span, Doc):
+        for suffix, read in READERS.items():
+            name = attr + suffix
+            if not owner.has_extension(name):
+                missing.append((owner, name, read))
+            elif getattr(owner.get_extension(name)[2], "func", None) is not _get:
+                raise SettingsError(
+                    f"attr is {attr!r}, but {owner.__name__}._.{name} was set by something else. Set attr to another "
+                    "name, or remove that extension."
+                )
+    for owner, name, read in missing:
         setter = partial(_clear if owner is Doc else _refuse, attr=attr)
-        owner.set_extension(name, getter=partial(getter, attr=attr), setter=setter)
+        owner.set_extension(name, getter=partial(_get, attr=attr, read=read), setter=setter)
 
 
 # The hooks that make `.vector` and `.similarity` ELMo's

@@ -318,14 +318,6 @@ class ElmoPipe(TrainablePipe):
         for shim in bilm_shims(self.model):
             shim.train_all()  # gradual unfreezing in an earlier training may have left out parts
             self.source.layers = shim.options.layers
-        width = self.model.maybe_get_dim("nO")
-        for listener in self.listeners:
-            if width is not None and listener.get_dim("nO") != width:
-                raise SettingsError(
-                    f"width is {listener.get_dim('nO')} in a component's spacy-elmo.Listener.v1, but the biLM of "
-                    f"the pipe {self.name!r} gives {width}. Set width to {width}, or use the biLM that the "
-                    "component was trained with."
-                )
         for name, component in nlp.components if nlp is not None else []:
             if name in self._listener_map and isinstance(component, EntityLinker):
                 raise SettingsError(

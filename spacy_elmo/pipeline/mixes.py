@@ -111,7 +111,8 @@ def build_mix_logger(logger: Logger | None = None, output_file: str | None = Non
             log_inner(info | {"other_scores": {**info["other_scores"], **_numbers(mixes)}})
             if output_file is None:
                 for mix in mixes:
-                    stdout.write(f"  {mix.component} {mix.place}: {_line(mix.weights)}, gamma {mix.gamma:.3f}\n")
+                    weights = " ".join(f"{weight:.3f}" for weight in mix.weights)
+                    stdout.write(f"  {mix.component} {mix.place}: {weights}, gamma {mix.gamma:.3f}\n")
             else:
                 row = {key: info[key] for key in ("step", "epoch", "score")} | {"mixes": [m.to_dict() for m in mixes]}
                 _write(output_file, "a", srsly.json_dumps(row) + "\n")
@@ -119,10 +120,6 @@ def build_mix_logger(logger: Logger | None = None, output_file: str | None = Non
         return log_step, finalize
 
     return setup
-
-
-def _line(weights: list[float]) -> str:
-    return " ".join(f"{weight:.3f}" for weight in weights)
 
 
 def _numbers(mixes: list[LearnedMix]) -> dict[str, float]:

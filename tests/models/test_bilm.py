@@ -149,24 +149,6 @@ def test_to_bytes_holds_all_and_copies_are_equal() -> None:
             assert (a == b).all()
 
 
-def test_the_word_cache_is_emptied_when_weights_change() -> None:
-    model, other = build_bilm(**FILES), build_bilm(**FILES, trainable=True)
-    model.predict(docs())  # fills the cache
-    shim = other.shims[0]
-    assert isinstance(shim, BiLMShim)
-    other.predict(docs())
-    _, backprop = other.begin_update(docs())
-    backprop([np.ones((3, len(words), 32), "f") for words in WORDS])
-    other.finish_update(SGD(0.1))
-    options = shim.options
-    fresh = build_bilm(**FILES, cached_words=0).from_bytes(other.to_bytes())
-    assert fresh.shims[0].to_bytes() == other.shims[0].to_bytes() != model.shims[0].to_bytes()
-    for changed in (other, model.from_bytes(other.to_bytes())):
-        for a, b in zip(changed.predict(docs()), fresh.predict(docs())):
-            assert a.shape[2] == options.width
-            np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
-
-
 def test_missing_files_name_the_setting() -> None:
     with pytest.raises(OptionsError, match=r"gone/options\.json.*model\.options_file"):
         build_bilm(options_file="gone/options.json", weight_file=FILES["weight_file"]).initialize()

@@ -5,12 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
-import torch
 from thinc.api import Adam, NumpyOps, registry, set_dropout_rate
 
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.models.scalar_mix import build_scalar_mix
-from spacy_elmo.modules.scalar_mix import ScalarMix
 
 NORMS = ("none", "token", "batch")
 
@@ -66,16 +64,6 @@ def test_epsilon_of_bilm_tf(norm: Any) -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_as_the_torch_mix(norm: Any) -> None:
-    X = docs()[:1]
-    torch_mix = ScalarMix(3, norm, [0.5, 0.1, -0.2])
-    layers = torch.from_numpy(X[0])[:, None]
-    want = torch_mix(layers, layers.any(3).any(0)).detach().numpy()[0]
-    mix = build_scalar_mix(layer_norm=norm, scalar_mix_parameters=[0.5, 0.1, -0.2])
-    np.testing.assert_allclose(mix.predict(X)[0], want, atol=1e-6)
-
-
-@pytest.mark.parametrize("norm", NORMS)
 def test_gradients_by_finite_differences(norm: Any) -> None:
     X, w, gamma = docs(1), np.array([0.3, -1.0, 0.8]), 1.7
     random = np.random.default_rng(2)
@@ -104,26 +92,6 @@ def test_gradients_by_finite_differences(norm: Any) -> None:
             down[i][place] -= step
             slope = (loss(up, w, gamma) - loss(down, w, gamma)) / (2 * step)
             assert dX[i][place] == pytest.approx(slope, rel=1e-3, abs=1e-4)
-
-
-def test_whitespace_gets_no_part_in_the_statistics() -> None:
-    X = docs(lengths=(3, 4))
-    without = [np.delete(x, [i for i in range(x.shape[1]) if not x[:, i].any()], axis=1) for x in X]
-    mix = build_scalar_mix(layers=3, layer_norm="batch")
-    for got, want in zip(mix.predict(X), mix.predict(without)):
-        np.testing.assert_allclose(got[got.any(1)], want, atol=1e-6)
-
-
-def test_gradient_of_a_batch_is_the_sum_of_its_docs() -> None:
-    X = docs(3)
-    dY = [np.ones(x.shape[1:], "f") for x in X]
-    whole = build_scalar_mix(layers=3)
-    whole.begin_update(X)[1](dY)
-    parts = build_scalar_mix(layers=3)
-    for x, d in zip(X, dY):
-        parts.begin_update([x])[1]([d])
-    for name in ("w", "gamma"):
-        np.testing.assert_allclose(whole.get_grad(name), parts.get_grad(name), rtol=1e-5, atol=1e-5)
 
 
 def test_l2_once_per_update() -> None:

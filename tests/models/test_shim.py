@@ -99,22 +99,6 @@ def test_a_network_owns_the_weights_alone(used: bool, expected: dict[str, bytes]
     assert weights(shim) == expected
 
 
-def test_a_network_is_not_reached_by_weights_that_are_loaded(shim: BiLMShim, expected: dict[str, bytes]) -> None:
-    network = shim.unfreeze()
-    with torch.no_grad():
-        network.lstm.get_parameter(NAME[5:]).mul_(0.5)
-    shim.from_bytes(shim.to_bytes())
-    changed = weights(shim)
-    assert [name for name in expected if changed[name] != expected[name]] == [NAME]
-    after = Engine.of(network, shim.dtype).run(SENTENCES)
-    for got, wanted in zip(shim.prepare_engine().run(SENTENCES), after, strict=True):
-        np.testing.assert_allclose(got, wanted, atol=1e-5)
-    # the network that was returned has lost nothing, and does not reach the frozen weights any more
-    with torch.no_grad():
-        network.lstm.get_parameter("layers.0.bias").add_(1)
-    assert weights(shim) == changed
-
-
 KEEPING: list[Callable[[BiLMShim], BiLMShim]] = [
     lambda shim: BiLMShim(None, None, shim.precision).from_bytes(shim.to_bytes()),
     lambda shim: pickle.loads(pickle.dumps(shim)),
@@ -137,47 +121,6 @@ def test_saved_and_copied(shim: BiLMShim, expected: dict[str, bytes], way: Calla
 def test_moved(shim: BiLMShim, expected: dict[str, bytes]) -> None:
     shim.to_device("cpu", -1)
     assert weights(shim) == expected
-
-
-def test_who_has_the_network_keeps_it(expected: dict[str, bytes]) -> None:
-    """A training's gradients are on its parameters."""
-    shim = BiLMShim(None, None)
-    bilm = shim.unfreeze()
-    shim.prepare_engine().run(SENTENCES)
-    assert bilm is shim.unfreeze()
-    assert not is_frozen(shim)
-    assert weights(shim) == expected
-    bilm.lstm.get_parameter(NAME[5:]).grad = torch.ones(2, 128, 4096)
-    shim.finish_update(lambda key, values, gradient, lr_scale: (values - gradient, gradient))  # type: ignore[arg-type]
-    before = np.frombuffer(expected[NAME], np.float32)
-    assert np.array_equal(np.frombuffer(weights(shim)[NAME], np.float32), before - 1)
-
-
-@pytest.mark.parametrize("precision", ["float32", "auto"])
-def test_nothing_is_lost_where_the_engine_can_not_be_made(
-    precision: Precision, monkeypatch: pytest.MonkeyPatch, expected: dict[str, bytes]
-) -> None:
-    shim = BiLMShim(None, None, precision)
-
-    def fail(*_: object) -> None:
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine.Engine, "_run_stack", fail)  # the last of what it does
-        with pytest.raises(MemoryError):
-            shim.prepare_engine()
-    assert weights(shim) == expected
-    shim.prepare_engine().run(SENTENCES)
-    assert is_frozen(shim)
-    assert weights(shim) == expected
-
-
-def test_a_pipe_reads_the_files_once() -> None:
-    nlp = spacy.blank("en")
-    pipe = nlp.add_pipe("elmo")
-    nlp.initialize()
-    nlp("It was late.")
-    assert is_frozen(pipe.model.shims[0])  # type: ignore[attr-defined]
 
 
 def test_a_pipe_that_is_first_used_in_inference_mode() -> None:
@@ -247,17 +190,6 @@ def test_only_methods_settle() -> None:
     for copied in (shim, other):  # an open step belongs to one shim alone
         copied.prepare_engine()
     assert not calls
-
-
-def test_a_pickle_begun_before_the_first_use_is_complete(expected: dict[str, bytes]) -> None:
-    shim = BiLMShim(None, None)
-    shim.load()
-    state = shim.__getstate__()
-    shim.prepare_engine().run(SENTENCES)  # by another thread, before pickle reads the state
-    assert is_frozen(shim)
-    other = BiLMShim(None, None)
-    other.__setstate__(pickle.loads(pickle.dumps(state)))
-    assert weights(other) == expected
 
 
 def test_weights_that_came_in_inference_mode_can_be_trained() -> None:

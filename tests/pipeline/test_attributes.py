@@ -17,8 +17,6 @@ from spacy_elmo import restore_vectors, tfhub_outputs
 from spacy_elmo.errors import ElmoError, LostVectorsWarning, NotEmbeddedError, SettingsError
 from spacy_elmo.pipeline.attributes import (
     HOOKS,
-    LAYERS,
-    VECTORS,
     annotate,
     has_values,
     is_not_stored,
@@ -88,16 +86,6 @@ def test_nothing_of_an_earlier_run_is_left(before: str, after: str) -> None:
     assert not has_values(doc, attr="elmo")
 
 
-@pytest.mark.parametrize(("store", "suffix"), [("layers", LAYERS), ("mix", VECTORS)])
-def test_values_for_another_number_of_tokens_are_refused(store: str, suffix: str) -> None:
-    doc = new_doc()
-    annotate(doc, "elmo", drawn(0), WEIGHTS, store)
-    doc.user_data[key("elmo", suffix)] = doc.user_data[key("elmo", suffix)][..., :3, :]
-    for part in (doc, doc[0:2]):
-        with pytest.raises(NotEmbeddedError):
-            vectors_of(part, attr="elmo")
-
-
 def test_one_value_beyond_float16_is_enough_to_refuse() -> None:
     layers = drawn(0)
     layers[1, 2, 3] = 65520.0  # rounds to infinity; 65519 rounds to 65504
@@ -114,18 +102,6 @@ def test_only_the_pipe_whose_vectors_were_used_removes_its_note() -> None:
     assert doc.user_data[key("", HOOKS)] == "other"
     annotate(doc, "other", drawn(0), WEIGHTS, "layers")
     assert key("", HOOKS) not in doc.user_data
-
-
-@pytest.mark.parametrize("store", STORES)
-def test_values_of_other_words_are_refused(store: str) -> None:
-    doc, other = new_doc(), Doc(spacy.blank("en").vocab, words=["the", " ", "lake", "bank"])
-    annotate(doc, "elmo", drawn(0), WEIGHTS, store)
-    for name, value in doc.user_data.items():
-        other.user_data[name] = value
-    for part in (other, other[1:3], other[3:]):  # the last word is the same, but at another place
-        with pytest.raises(NotEmbeddedError):
-            vectors_of(part, attr="elmo")
-    assert vectors_of(other[:1], attr="elmo").shape == (1, 5)
 
 
 TEXT = "We sat on the river bank . The bank lent money ."
@@ -262,18 +238,6 @@ def test_the_last_pipe_that_set_vectors_is_restored() -> None:
     assert not written(doc).has_vector
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.W109.", "ignore::spacy_elmo.errors.LostVectorsWarning")
-def test_docs_of_workers(nlp: Language) -> None:
-    alone = nlp(TEXT)
-    for doc in nlp.pipe([TEXT, TEXT], n_process=2):
-        assert doc[5].vector.shape == (0,)
-        np.testing.assert_allclose(doc[5]._.elmo, alone[5].vector, rtol=0, atol=1e-5)
-        np.testing.assert_array_equal(doc[5].vector, doc[5]._.elmo)
-    for doc in restore_vectors(nlp.pipe([TEXT, TEXT], n_process=2)):
-        np.testing.assert_allclose(doc[5].vector, alone[5].vector, rtol=0, atol=1e-5)
-
-
 def test_a_worker_warns(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multiprocessing.parent_process", lambda: object())
     with pytest.warns(LostVectorsWarning, match=r"restore_vectors\(nlp.pipe\(...\)\)"):
@@ -389,17 +353,6 @@ def test_merged_tokens_of_what_else_is_stored(store: str) -> None:
     before = doc._.elmo.copy()
     expected = np.concatenate([before[:4], before[4:6].mean(0, keepdims=True), before[6:]])
     np.testing.assert_allclose(merge(doc, doc[4:6])._.elmo, expected, rtol=0, atol=1e-6)
-
-
-def test_merge_entities_after_elmo() -> None:
-    nlp_following = pipeline()
-    nlp_following.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "river bank"}])  # type: ignore[attr-defined]
-    nlp_following.add_pipe("merge_entities")
-    plain = pipeline()(TEXT)._.elmo
-    for doc in (nlp_following(TEXT), *nlp_following.pipe([TEXT])):
-        assert doc[4].text == "river bank"
-        np.testing.assert_allclose(doc[4]._.elmo, plain[4:6].mean(0), rtol=0, atol=1e-6)
-        np.testing.assert_allclose(doc[5]._.elmo, plain[6], rtol=0, atol=1e-6)
 
 
 def test_whitespace_does_not_count(nlp_following: Language) -> None:
@@ -561,17 +514,6 @@ def test_vectors_that_can_not_be_compared(nlp_vectors: Language) -> None:
             a.similarity(other)
         with pytest.raises(SettingsError, match=r"has a vector of width 0.* a lexeme, nlp\.vocab"):
             a.similarity(nlp_vectors.vocab["bank"])
-
-
-def test_has_vector_after_retokenising(nlp_vectors: Language) -> None:
-    doc = nlp_vectors("the river bank")
-    with doc.retokenize() as retokenizer:
-        retokenizer.merge(doc[1:3])
-    assert doc.has_vector
-    assert doc[1].has_vector
-    doc._.elmo = None
-    assert not doc.has_vector
-    assert not doc[1].has_vector
 
 
 def test_the_five_outputs() -> None:

@@ -2,10 +2,7 @@
 
 import gc
 import os
-import shutil
-import sqlite3
 import weakref
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,6 @@ from tasks import examples, train, with_tasks
 
 from spacy_elmo.errors import CacheError, CacheWarning
 from spacy_elmo.inference import Engine
-from spacy_elmo.inference.cache import LayersFile
 from spacy_elmo.modules import loading as precision
 
 
@@ -124,23 +120,6 @@ def test_a_later_run_reuses_the_file(tmp_path: Path, read: list[list[str]]) -> N
     assert len(read) == 3
 
 
-@pytest.mark.parametrize("axis", range(3))
-def test_arrays_of_another_shape_are_not_used(tmp_path: Path, read: list[list[str]], axis: int) -> None:
-    """Which an intact file never has, but one that somebody made."""
-    right, wrong = tmp_path / "right", tmp_path / "wrong"
-    nlp, pipe = pipe_of(cache_file=str(right), cache_mb=0)
-    first = update(nlp, pipe, TEXTS)
-    with closing(sqlite3.connect(right)) as connection:
-        keys = [key for (key,) in connection.execute("SELECT key FROM layers")]
-    items = {key: np.delete(layers, 0, axis) for key, layers in LayersFile(right).read(keys).items()}
-    LayersFile(wrong).write(items)
-    assert len(items) == 3
-    nlp, pipe = pipe_of(cache_file=str(wrong), cache_mb=0)
-    for a, b in zip(first, update(nlp, pipe, TEXTS)):
-        np.testing.assert_array_equal(a, b)
-    assert len(read) == 6
-
-
 @pytest.mark.slow
 def test_another_bilm_or_precision_or_state_reads_anew(
     tmp_path: Path, read: list[list[str]], monkeypatch: pytest.MonkeyPatch
@@ -219,15 +198,6 @@ def test_a_bad_file_is_told_before_training(tmp_path: Path) -> None:
     with pytest.raises(CacheError, match="garbage"):
         pipe.initialize(lambda: [], nlp=nlp)
     assert garbage.read_bytes() == b"no database" * 100
-
-
-def test_a_copy_of_the_file_works(tmp_path: Path, read: list[list[str]]) -> None:
-    nlp, pipe = pipe_of(cache_file=str(tmp_path / "a"))
-    update(nlp, pipe, TEXTS)
-    shutil.copy(tmp_path / "a", tmp_path / "b")
-    other_nlp, other = pipe_of(cache_file=str(tmp_path / "b"))
-    update(other_nlp, other, TEXTS)
-    assert len(read) == 3
 
 
 def test_loaded_bytes_are_another_bilm(read: list[list[str]]) -> None:

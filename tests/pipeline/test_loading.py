@@ -99,6 +99,7 @@ BIAS = "lstm.layers.0.bias"
         lambda bilm: bilm["arrays"].update({BIAS: bilm["arrays"][BIAS].astype(">f4")[:, :-1]}),
         lambda bilm: bilm["arrays"].update({BIAS: bilm["arrays"][BIAS].astype(np.float64)}),
         lambda bilm: bilm["arrays"].update({BIAS: bilm["arrays"][BIAS].tolist()}),
+        lambda bilm: bilm["arrays"].update({BIAS: bilm["arrays"][BIAS] * np.float32("nan")}),
         lambda bilm: bilm["arrays"].update({BIAS: None}),
         lambda bilm: bilm["arrays"].pop(BIAS),
         lambda bilm: bilm["arrays"].update({"more": bilm["arrays"][BIAS]}),
@@ -355,11 +356,3 @@ def test_missing_files_leave_nothing_half_written(tmp_path: Path) -> None:
     with pytest.raises(ElmoError, match=r"gone\.json"):
         nlp.get_pipe("elmo").to_disk(tmp_path / "elmo")
     assert not (tmp_path / "elmo").exists()
-
-
-def test_damaged_bytes_are_refused(nlp: Language) -> None:
-    shim = nlp.get_pipe("elmo").model.shims[0]
-    other = pickle.loads(pickle.dumps(shim))
-    other.unfreeze().lstm.layers[0].bias.data[0, 0] = float("nan")
-    with pytest.raises(ValueError, match=r"the saved biLM: lstm\.layers\.0\.bias holds 1 values that are NaN"):
-        shim.from_bytes(other.to_bytes())
