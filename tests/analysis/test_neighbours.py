@@ -279,3 +279,10 @@ def test_damaged_sentences(index: WordIndex) -> None:
     path.write_bytes(path.read_bytes().replace(b" ", b"\n"))
     with pytest.raises(CorpusError, match="the index is damaged"):
         WordIndex(index.folder, index.embedder).neighbours(QUERY, "bank")
+
+
+def test_an_index_of_version_0_1(golden: Path, embedder: ElmoEmbedder) -> None:
+    """Neighbours as that version found them: cosine, sentence, place of the word."""
+    found = WordIndex(golden / "written_by_0_1" / "index", embedder).neighbours("we sat by the river bank .", "bank", 3)
+    assert [(neighbour.sentence, neighbour.place) for neighbour in found] == [(3, 4), (7, 6), (20, 4)]
+    assert [neighbour.cosine for neighbour in found] == pytest.approx([0.9970, 0.9934, 0.9912], abs=1e-4)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -487,3 +488,18 @@ def test_a_summary_names_the_first_bad_line_of_all_shards(tmp_path: Path) -> Non
     for shard, skipped in enumerate(([], [("a", 3, "bad"), ("a", 4, "bad")], [("b", 1, "worse")])):
         summary.add(ShardFacts(shard, "file", 0, "", tokens=shard, skipped=skipped))
     assert (summary.tokens, summary.skipped, str(summary.first_skipped)) == (3, 3, "a, line 3: bad")
+
+
+def test_a_folder_of_version_0_1_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shards are known, and a shard that is deleted comes back with the same vectors."""
+    shutil.copytree(GOLDEN.parent / "written_by_0_1", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    settings: dict[str, Any] = {"bilm": BILM, "format": "spacy", "shard_size": 400, "tokenized": True, "layers": "mean"}
+    summary = embed("text.txt", "shards", **settings)
+    assert (summary.shards, summary.resumed, summary.tokens) == (2, 2, 170)
+    path = tmp_path / "shards" / "shards" / "part-000001.spacy"
+    written = [vectors_of(doc, attr="elmo") for doc in DocBin().from_disk(path).get_docs(Vocab())]
+    path.unlink()
+    assert embed("text.txt", "shards", **settings).resumed == 1
+    for doc, vectors in zip(DocBin().from_disk(path).get_docs(Vocab()), written):
+        np.testing.assert_allclose(vectors_of(doc, attr="elmo"), vectors, atol=1e-5)
