@@ -15,8 +15,8 @@ import torch
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, TrainingSettings
 from spacy_elmo.pretraining.distributed import Group
+from spacy_elmo.pretraining.folder import starting_model
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
-from spacy_elmo.pretraining.starting import starting_model
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 
@@ -31,7 +31,7 @@ def trainer_of(
     """Return a trainer of a biLM of these sizes with the default settings, on the GPU."""
     settings = TrainingSettings(streams=streams, readers=readers)
     config = PretrainConfig(PathSettings("text"), options, training=settings)
-    model = starting_model(config.bilm, config.paths, settings, vocabulary)
+    model = starting_model(config, vocabulary)
     return Trainer(settings, model, corpus, config.corpus.shuffle_block, Group(device=torch.device("cuda")))
 
 

@@ -35,8 +35,8 @@ from spacy_elmo.pretraining.config import (
     VocabularySettings,
 )
 from spacy_elmo.pretraining.distributed import processes
+from spacy_elmo.pretraining.folder import find_vocabulary, starting_model
 from spacy_elmo.pretraining.prepared import prepare
-from spacy_elmo.pretraining.starting import find_vocabulary, starting_model
 from spacy_elmo.pretraining.trainer import Trainer
 
 from .common import LoadMeter, generated, options_of, parser_of, row
@@ -56,8 +56,8 @@ def work(rank: int, size: int, port: int, config: PretrainConfig, folder: Path, 
     torch.set_num_threads(1)
     corpus = prepare(config.paths.train, folder / f"{size}-{rank}")
     with processes("cpu") as group:
-        vocabulary = find_vocabulary(config.paths, config.vocabulary, corpus)
-        model = starting_model(config.bilm, config.paths, config.training, vocabulary)
+        vocabulary = find_vocabulary(config, corpus)
+        model = starting_model(config, vocabulary)
         trainer = Trainer(config.training, model, corpus, config.corpus.shuffle_block, group)
         with trainer:
             while updates := orders.recv():

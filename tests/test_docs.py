@@ -25,8 +25,7 @@ from spacy_elmo.errors import ChangedBiLMWarning, ElmoError
 from spacy_elmo.formats import read_options, read_weights, write_weights
 from spacy_elmo.modules import loading as precision
 from spacy_elmo.pipeline.attributes import READERS
-from spacy_elmo.pretraining.config import PathSettings, PretrainConfig
-from spacy_elmo.pretraining.config_file import to_config
+from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, to_config
 from spacy_elmo.pretraining.language_model import LanguageModel
 
 ROOT = Path(__file__).parents[1]

@@ -16,7 +16,8 @@ import typer
 from spacy.util import load_config
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.pretraining.metrics import METRICS, read_metrics
+from spacy_elmo.pretraining.evaluating import read_metrics
+from spacy_elmo.pretraining.folder import METRICS
 
 from ..runs.experiments import keep_result, read_results
 from ..shared import run_command

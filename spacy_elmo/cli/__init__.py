@@ -8,7 +8,7 @@ from collections.abc import Callable
 import typer
 from spacy.cli._util import app as spacy_app
 
-from ..pretraining.config_file import command_help
+from ..pretraining.config import command_help
 from .console import Commands, with_exit_codes
 from .demo import demo
 from .download import download

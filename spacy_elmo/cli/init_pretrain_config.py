@@ -10,11 +10,10 @@ from ..errors import CommandError, CorpusError
 from ..formats.text import find_files, refuse_inside, splitter
 from ..modules.loading import is_embedded
 from ..modules.softmax import AdaptiveSoftmax
-from ..pretraining.config import PathSettings, PretrainConfig
-from ..pretraining.config_file import commented, to_config, to_text
+from ..pretraining.config import PathSettings, PretrainConfig, commented, to_config, to_text
+from ..pretraining.folder import find_init
 from ..pretraining.language_model import SOFTMAX, WORDS, has_softmax, no_softmax, read_output_layer, softmax_folder
 from ..pretraining.presets import Size, config_of_size, enough_sentences, enough_tokens, fit, tuning_config
-from ..pretraining.starting import check_init
 from ..pretraining.text import count_text
 from ..pretraining.vocabulary import read_words
 from .console import escaped, msg, printing_errors, quoted, show_all
@@ -202,7 +201,7 @@ def init_pretrain_config(
             refuse_existing(output_file, force)
             refuse_texts(output_file, train, heldout)
         if init is not None:
-            check_init(init)
+            find_init(init)
             if output_file != STANDARD_OUTPUT and output_file.exists():
                 refuse_in_model(output_file, init)
         text, message = config_text(size, train, heldout, lang or language, init)

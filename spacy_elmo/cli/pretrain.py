@@ -18,10 +18,10 @@ from tqdm import tqdm
 from ..errors import CheckpointError, CommandError, ElmoError, OtherProcessError, SettingsError
 from ..formats.atomic import folder_lock
 from ..pretraining import run as loop
-from ..pretraining.config_file import read_config
+from ..pretraining.config import read_config
 from ..pretraining.distributed import environment, local_rank
-from ..pretraining.metrics import EvaluationRow, Reporter, RunFacts, TextFacts
-from ..pretraining.starting import check_new_run, refuse_other_folder
+from ..pretraining.evaluating import EvaluationRow, Reporter
+from ..pretraining.folder import Run, check_new_run, refuse_other_folder
 from .console import TerminalPrinter, escaped, give_up, print_error, quoted, show_all
 from .shared import folder_argument
 
@@ -55,27 +55,31 @@ class ConsoleReporter(Reporter):
         self._scored: tqdm | None = None
         self._printer = TerminalPrinter(no_print=True)
 
-    def start(self, facts: RunFacts, warnings: Sequence[str]) -> None:
+    def start(self, run: Run, warnings: Sequence[str]) -> None:
         """Print texts, vocabulary and sizes, and the warnings."""
-        self._loss = "sampled loss" if facts.sampled else "loss"
-        self._readers = facts.readers
-        self._selected = facts.scored
-        scored = "" if facts.scored is None else f"; {facts.scored:,} are scored during the run"
-        covered = "" if facts.coverage is None else f", {facts.coverage:.2%} of the training text's tokens"
+        self._loss = "sampled loss" if run.config.training.softmax.kind == "sampled" else "loss"
+        self._readers, self._selected = run.readers, run.scored
+        scored = "" if run.scored is None else f"; {run.scored:,} are scored during the run"
+        coverage = run.vocabulary.coverage
+        covered = "" if coverage is None else f", {coverage:.2%} of the training text's tokens"
         rows = [
-            ("training text", _text(facts.train)),
-            ("held-out text", _text(facts.heldout) + scored),
-            ("vocabulary", f"{facts.words:,} words{covered}"),
-            ("biLM", f"{facts.parameters:,} parameters"),
-            ("read by", facts.readers),
-            ("length", f"{facts.total_tokens:,} tokens of one direction"),
-            ("processes", str(facts.processes)),
+            (name, f"{source}: {len(corpus):,} sentences, {corpus.n_tokens:,} tokens")
+            for name, source, corpus in run.texts
+        ]
+        rows[-1] = (rows[-1][0], rows[-1][1] + scored)
+        rows += [
+            ("vocabulary", f"{len(run.vocabulary):,} words{covered}"),
+            ("biLM", f"{run.config.bilm.n_parameters:,} parameters"),
+            ("read by", run.readers),
+            ("length", f"{run.total_tokens:,} tokens of one direction"),
+            ("processes", str(run.processes)),
         ]
         self._write(self._printer.table(rows, max_col=100))
-        for text in (facts.train, facts.heldout):
-            if text.n_bad:
-                self._write(self._printer.warn(escaped(f"{text.source}: {text.n_bad:,} bad lines were left out")))
-                self._write("".join(f"  {line}\n" for line in text.bad))
+        for _, source, corpus in run.texts:
+            if corpus.meta.report.n_bad:
+                bad = f"{source}: {corpus.meta.report.n_bad:,} bad lines were left out"
+                self._write(self._printer.warn(escaped(bad)))
+                self._write("".join(f"  {line}\n" for line in corpus.meta.report.bad))
         for warning in warnings:
             self._write(self._printer.warn(escaped(warning)))
 
@@ -187,10 +191,6 @@ def _known(value: float, form: str) -> str:
     return format(value, form) if math.isfinite(value) else "-"
 
 
-def _text(text: TextFacts) -> str:
-    return f"{text.source}: {text.sentences:,} sentences, {text.tokens:,} tokens"
-
-
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings
 
 
@@ -300,8 +300,7 @@ def pretrain(
     try:
         if restart and first:
             refuse_other_folder(output)
-            parts = (settings.bilm, settings.paths, settings.vocabulary, settings.training)
-            renamed = move_aside(output, partial(check_new_run, *parts, output))
+            renamed = move_aside(output, partial(check_new_run, settings, output))
             if renamed is not None:
                 reporter.message(f"the earlier run is kept in {renamed}")
         outcome = loop.pretrain(settings, output, reporter)

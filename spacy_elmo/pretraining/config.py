@@ -1,15 +1,30 @@
-"""All settings of a run together."""
+"""The settings of a run: what each may be, and the config file that holds them."""
 
-import math
-from collections.abc import Callable
-from dataclasses import Field, dataclass, field, fields
+import configparser
+import json
+import operator
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from ..errors import SettingsError, shown
-from ..formats.options import BiLMOptions
+from thinc.api import Config
 
-_RULE, _HELP = "rule", "help"
+from ..errors import ElmoError, SettingsError, shown
+from ..formats.atomic import replacing, writing
+from ..formats.options import KEYS, BiLMOptions, read_options
+from ..formats.text import name_of
+from ..modules.loading import find_bilm
+from .language_model import OPTIONS, refuse_new_run
+
+# What a setting may be
+
 _MOST = 2**63 - 1  # what arrays of int64 hold
 
 
@@ -21,98 +36,70 @@ class Rule(NamedTuple):
     final: Callable[[Any], Any] = lambda value: value
 
 
-Metadata = dict[str, Any]
+def whole(least: int, most: int = _MOST) -> Rule:
+    """A whole number from least to most."""
+    bound = f"{least:,} or more" if most == _MOST else f"from {least:,} to {most:,}"
+    return Rule(lambda value: _is_whole(value) and least <= value <= most, f"a whole number, {bound}")
 
 
-def whole(least: int, most: int | None = None, optional: bool = False) -> Metadata:
-    """A whole number from least to most; None too if it is optional."""
-    bound = f"{least:,} or more" if most is None else f"from {least:,} to {most:,}"
-    highest = _MOST if most is None else most
-
-    def fits(value: object) -> bool:
-        return _is_whole(value) and least <= value <= highest  # type: ignore[operator]
-
-    return _metadata(fits, f"a whole number, {bound}", optional)
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def real(
     least: float | None = None, most: float | None = None, *, above: float | None = None, below: float | None = None
-) -> Metadata:
+) -> Rule:
     """A finite number between bounds: least and most are allowed themselves, above and below are not."""
-    bounds = [(least, "{} or more"), (above, "more than {}"), (most, "{} or less"), (below, "less than {}")]
-    said = " and ".join(text.format(bound) for bound, text in bounds if bound is not None)
-
-    def fits(value: object) -> bool:
-        number = _number(value)
-        if number is None:
-            return False
-        return (
-            (least is None or number >= least)
-            and (above is None or number > above)
-            and (most is None or number <= most)
-            and (below is None or number < below)
+    bounds = [
+        (text.format(bound), bound, holds)
+        for text, bound, holds in (
+            ("{} or more", least, operator.ge),
+            ("more than {}", above, operator.gt),
+            ("{} or less", most, operator.le),
+            ("less than {}", below, operator.lt),
         )
+        if bound is not None
+    ]
 
-    return {_RULE: Rule(fits, "a number, " + said if said else "a number", float)}
+    def fits(value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+            return False
+        return all(holds(value, bound) for _, bound, holds in bounds)
+
+    return Rule(fits, "a number, " + " and ".join(text for text, _, _ in bounds), float)
 
 
-def text(optional: bool = False) -> Metadata:
-    """A string that is not empty, without NUL, which no path can have."""
-    return _metadata(
-        lambda value: isinstance(value, str) and value != "" and "\0" not in value, "text in quotes", optional
+# not empty, and without NUL, which no path can have
+TEXT = Rule(lambda value: isinstance(value, str) and value != "" and "\0" not in value, "text in quotes")
+
+
+def one_of(*choices: str) -> Rule:
+    """One of these strings."""
+    return Rule(
+        lambda value: isinstance(value, str) and value in choices,
+        "one of " + ", ".join(f'"{choice}"' for choice in choices),
     )
 
 
-def one_of(*choices: str) -> Metadata:
-    """One of these strings."""
-    expected = "one of " + ", ".join(f'"{choice}"' for choice in choices)
-    return _metadata(lambda value: isinstance(value, str) and value in choices, expected, False)
-
-
-def rising(least: int) -> Metadata:
+def rising(least: int) -> Rule:
     """A list of one whole number or more, the first at least `least`, each larger than the one before it."""
 
-    def fits(value: object) -> bool:
+    def fits(value: Any) -> bool:
         if not isinstance(value, list | tuple) or not value or not all(map(_is_whole, value)):
             return False
         return bool(value[0] >= least and value[-1] <= _MOST and all(a < b for a, b in pairwise(value)))
 
-    return {_RULE: Rule(fits, f"a list of whole numbers, {least:,} or more, each larger than the one before", tuple)}
+    return Rule(fits, f"a list of whole numbers, {least:,} or more, each larger than the one before", tuple)
 
 
-def help_text(text: str) -> Metadata:
-    """What a setting does, in words: for a field's metadata, beside its rule."""
-    return {_HELP: text}
+def optional(rule: Rule) -> Rule:
+    """The same, or None."""
+    return Rule(lambda value: value is None or rule.fits(value), f"{rule.expected}, or null")
 
 
-def help_of(field: Field[Any]) -> str | None:
-    """The help text of a field; None if it has none."""
-    text: str | None = field.metadata.get(_HELP)
-    return text
-
-
-class Section:
-    """A dataclass of settings, checked when it is made. SECTION: its name in the file."""
-
-    SECTION: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        check_section(self)
-
-
-def check_section(section: Any) -> None:
-    """Check all fields of a section that say what they may be, and bring them to their last form.
-
-    Raises SettingsError.
-    """
-    for entry in fields(section):
-        rule = entry.metadata.get(_RULE)
-        if rule is None:
-            continue
-        value = getattr(section, entry.name)
-        if not rule.fits(value):
-            refuse(f"{section.SECTION}.{entry.name}", value, rule.expected)
-        object.__setattr__(section, entry.name, rule.final(value))  # sections are frozen
+def setting(default: Any, rule: Rule, text: str) -> Any:
+    """A field of a section. default: MISSING if a config must have it. text: what the setting does."""
+    return field(default=default, metadata={"rule": rule, "help": text})
 
 
 def refuse(key: str, value: object, expected: str) -> None:
@@ -120,25 +107,22 @@ def refuse(key: str, value: object, expected: str) -> None:
     raise SettingsError(f"{key} is {shown(value)}. Expected {expected}.")
 
 
-def _metadata(fits: Callable[[Any], bool], expected: str, optional: bool) -> Metadata:
-    if optional:
-        return {_RULE: Rule(lambda value: value is None or fits(value), f"{expected}, or null")}
-    return {_RULE: Rule(fits, expected)}
+class Section:
+    """A dataclass of settings, checked when it is made. SECTION: its name in the file. Raises SettingsError."""
+
+    SECTION: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):  # type: ignore[arg-type]  # those below are dataclasses
+            rule, value = entry.metadata.get("rule"), getattr(self, entry.name)
+            if rule is None:  # a section
+                continue
+            if not rule.fits(value):
+                refuse(f"{self.SECTION}.{entry.name}", value, rule.expected)
+            object.__setattr__(self, entry.name, rule.final(value))  # sections are frozen
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(value: object) -> float | None:
-    """The value as a float; None if it is not a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:  # an integer beyond all floats
-        return None
-    return number if math.isfinite(number) else None
+# The sections
 
 
 @dataclass(frozen=True)
@@ -147,30 +131,23 @@ class PathSettings(Section):
 
     SECTION: ClassVar[str] = "paths"
 
-    train: str = field(
-        metadata=text()
-        | help_text(
-            "text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, a folder or a pattern"
-        )
+    train: str = setting(
+        MISSING,
+        TEXT,
+        "text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, a folder or a pattern",
     )
-    heldout: str | None = field(
-        default=None,
-        metadata=text(optional=True)
-        | help_text("text for the held-out perplexity, as paths.train; null: cut off from paths.train"),
+    heldout: str | None = setting(
+        None, optional(TEXT), "text for the held-out perplexity, as paths.train; null: cut off from paths.train"
     )
-    vocabulary: str | None = field(
-        default=None,
-        metadata=text(optional=True)
-        | help_text(
-            "one word a line, the most frequent first (spacy elmo vocab writes one); null: built from paths.train"
-        ),
+    vocabulary: str | None = setting(
+        None,
+        optional(TEXT),
+        "one word a line, the most frequent first (spacy elmo vocab writes one); null: built from paths.train",
     )
-    init: str | None = field(
-        default=None,
-        metadata=text(optional=True)
-        | help_text(
-            "biLM to go on from, with softmax and vocabulary if it has them: folder, run or name; null: random weights"
-        ),
+    init: str | None = setting(
+        None,
+        optional(TEXT),
+        "biLM to go on from, with softmax and vocabulary if it has them: folder, run or name; null: random weights",
     )
 
 
@@ -180,20 +157,16 @@ class CorpusSettings(Section):
 
     SECTION: ClassVar[str] = "corpus"
 
-    language: str | None = field(
-        default=None,
-        metadata=text(optional=True)
-        | help_text('language whose spaCy tokenizer splits the text, like "en"; null: words are separated by blanks'),
+    language: str | None = setting(
+        None,
+        optional(TEXT),
+        'language whose spaCy tokenizer splits the text, like "en"; null: words are separated by blanks',
     )
-    heldout_share: float = field(
-        default=0.01,
-        metadata=real(above=0, below=1)
-        | help_text("share of the sentences, the last ones, that is held out if paths.heldout is null"),
+    heldout_share: float = setting(
+        0.01, real(above=0, below=1), "share of the sentences, the last ones, that is held out if paths.heldout is null"
     )
-    shuffle_block: int = field(
-        default=8192,
-        metadata=whole(1)
-        | help_text("sentences are shuffled inside blocks of this many, and the blocks among themselves"),
+    shuffle_block: int = setting(
+        8192, whole(1), "sentences are shuffled inside blocks of this many, and the blocks among themselves"
     )
 
 
@@ -203,12 +176,9 @@ class VocabularySettings(Section):
 
     SECTION: ClassVar[str] = "vocabulary"
 
-    size: int = field(
-        default=50_000, metadata=whole(4) | help_text("words that the softmax predicts, with <S>, </S> and <UNK>")
-    )
-    min_count: int | None = field(
-        default=1,
-        metadata=whole(1, optional=True) | help_text("how often a word must occur; null: 2 if all would fit, else 1"),
+    size: int = setting(50_000, whole(4), "words that the softmax predicts, with <S>, </S> and <UNK>")
+    min_count: int | None = setting(
+        1, optional(whole(1)), "how often a word must occur; null: 2 if all would fit, else 1"
     )
 
 
@@ -221,18 +191,13 @@ class SoftmaxSettings(Section):
 
     SECTION: ClassVar[str] = "training.softmax"
 
-    kind: str = field(
-        default="sampled",
-        metadata=one_of("sampled", "full", "adaptive")
-        | help_text('"sampled" (log-uniform negatives, corrected), "full" or "adaptive"'),
+    kind: str = setting(
+        "sampled",
+        one_of("sampled", "full", "adaptive"),
+        '"sampled" (log-uniform negatives, corrected), "full" or "adaptive"',
     )
-    negatives: int = field(
-        default=4_096, metadata=whole(1) | help_text("sampled words, shared by a batch and both directions")
-    )
-    cutoffs: tuple[int, ...] = field(
-        default=(2_000, 10_000),
-        metadata=rising(4) | help_text("first word of each cluster of the adaptive softmax"),
-    )
+    negatives: int = setting(4_096, whole(1), "sampled words, shared by a batch and both directions")
+    cutoffs: tuple[int, ...] = setting((2_000, 10_000), rising(4), "first word of each cluster of the adaptive softmax")
 
 
 @dataclass(frozen=True)
@@ -244,39 +209,24 @@ class OptimizerSettings(Section):
 
     SECTION: ClassVar[str] = "training.optimizer"
 
-    name: str = field(
-        default="muon",
-        metadata=one_of("muon", "adamw", "adagrad")
-        | help_text(
-            '"muon", "adamw", or "adagrad", whose learning_rate, clip_norm and loss_scale belong together: '
-            "change all or none"
-        ),
+    name: str = setting(
+        "muon",
+        one_of("muon", "adamw", "adagrad"),
+        '"muon", "adamw", or "adagrad", whose learning_rate, clip_norm and loss_scale belong together: '
+        "change all or none",
     )
-    learning_rate: float = field(default=8e-3, metadata=real(above=0) | help_text("highest rate of the schedule"))
-    beta1: float = field(
-        default=0.9, metadata=real(0, below=1) | help_text("decay of the mean of the gradients; AdamW's")
+    learning_rate: float = setting(8e-3, real(above=0), "highest rate of the schedule")
+    beta1: float = setting(0.9, real(0, below=1), "decay of the mean of the gradients; AdamW's")
+    beta2: float = setting(0.99, real(0, below=1), "decay of the mean of the squared gradients; AdamW's")
+    epsilon: float = setting(1e-8, real(above=0), "added to the denominator of an update; AdamW's")
+    momentum: float = setting(0.95, real(0, below=1), "decay of the mean of the gradients; Muon's")
+    weight_decay: float = setting(
+        0.0, real(0), "of the biLM's weights, not of its biases or the softmax; AdamW's and Muon's"
     )
-    beta2: float = field(
-        default=0.99, metadata=real(0, below=1) | help_text("decay of the mean of the squared gradients; AdamW's")
-    )
-    epsilon: float = field(
-        default=1e-8, metadata=real(above=0) | help_text("added to the denominator of an update; AdamW's")
-    )
-    momentum: float = field(
-        default=0.95, metadata=real(0, below=1) | help_text("decay of the mean of the gradients; Muon's")
-    )
-    weight_decay: float = field(
-        default=0.0,
-        metadata=real(0) | help_text("of the biLM's weights, not of its biases or the softmax; AdamW's and Muon's"),
-    )
-    initial_accumulator: float = field(
-        default=1.0, metadata=real(0, 1e30) | help_text("first value of the sums of squared gradients; Adagrad's")
-    )
-    clip_norm: float = field(default=1.0, metadata=real(above=0) | help_text("bound of the gradient's global norm"))
-    loss_scale: float = field(
-        default=1.0,
-        metadata=real(above=0, most=1e6)
-        | help_text("what the mean loss is multiplied by before the gradient is clipped"),
+    initial_accumulator: float = setting(1.0, real(0, 1e30), "first value of the sums of squared gradients; Adagrad's")
+    clip_norm: float = setting(1.0, real(above=0), "bound of the gradient's global norm")
+    loss_scale: float = setting(
+        1.0, real(above=0, most=1e6), "what the mean loss is multiplied by before the gradient is clipped"
     )
 
 
@@ -286,16 +236,14 @@ class ScheduleSettings(Section):
 
     SECTION: ClassVar[str] = "training.schedule"
 
-    kind: str = field(
-        default="linear",
-        metadata=one_of("constant", "linear", "cosine")
-        | help_text('how the rate falls: "constant" (not at all), "linear" or "cosine"'),
+    kind: str = setting(
+        "linear",
+        one_of("constant", "linear", "cosine"),
+        'how the rate falls: "constant" (not at all), "linear" or "cosine"',
     )
-    warmup_steps: int = field(default=300, metadata=whole(0) | help_text("updates in which the rate rises from 0"))
-    decay_share: float = field(default=0.5, metadata=real(0, 1) | help_text("last share of the run, in which it falls"))
-    final_share: float = field(
-        default=0.0, metadata=real(0, 1) | help_text("share of the rate that is left at the end of the run")
-    )
+    warmup_steps: int = setting(300, whole(0), "updates in which the rate rises from 0")
+    decay_share: float = setting(0.5, real(0, 1), "last share of the run, in which it falls")
+    final_share: float = setting(0.0, real(0, 1), "share of the rate that is left at the end of the run")
 
 
 @dataclass(frozen=True)
@@ -304,59 +252,38 @@ class TrainingSettings(Section):
 
     SECTION: ClassVar[str] = "training"
 
-    streams: int = field(
-        default=256, metadata=whole(1, 10**6) | help_text("rows of a batch, of all processes together")
+    streams: int = setting(256, whole(1, 10**6), "rows of a batch, of all processes together")
+    steps: int = setting(
+        20, whole(1, 10**6), "positions of a batch in each row: the steps of truncated back-propagation"
     )
-    steps: int = field(
-        default=20,
-        metadata=whole(1, 10**6)
-        | help_text("positions of a batch in each row: the steps of truncated back-propagation"),
+    zero_state_share: float = setting(
+        0.75, real(0, 1), "share of the streams whose sentences each start from the zero state, not the carried one"
     )
-    zero_state_share: float = field(
-        default=0.75,
-        metadata=real(0, 1)
-        | help_text("share of the streams whose sentences each start from the zero state, not the carried one"),
+    dropout: float = setting(0.0, real(0, below=1), "on the inputs of each LSTM layer and the outputs of the top layer")
+    epochs: float = setting(5.0, real(above=0, most=1e6), "length of the run")
+    total_tokens: int | None = setting(None, optional(whole(1)), "length of the run in tokens; null: epochs counts")
+    average_share: float = setting(
+        0.0,
+        real(0, 0.5),
+        "horizon of an average of the weights that is saved in their place, as a share of the run, like 0.01; 0: none",
     )
-    dropout: float = field(
-        default=0.0,
-        metadata=real(0, below=1) | help_text("on the inputs of each LSTM layer and the outputs of the top layer"),
+    accumulate: int = setting(1, whole(1, 10**6), "batches of an update")
+    frozen_tokens: int = setting(
+        0, whole(0), "tokens at the beginning of a run from paths.init that train the softmax alone"
     )
-    epochs: float = field(default=5.0, metadata=real(above=0, most=1e6) | help_text("length of the run"))
-    total_tokens: int | None = field(
-        default=None, metadata=whole(1, optional=True) | help_text("length of the run in tokens; null: epochs counts")
+    workers: int = setting(2, whole(1, 1024), "threads of a process, 1 or an even number")
+    readers: int = setting(0, whole(0, 256), "processes that read the text ahead, for a GPU; 0: none")
+    precision: str = setting(
+        "auto",
+        one_of("auto", "float32", "bfloat16"),
+        'of the matrix multiplications: "float32", "bfloat16", or "auto": bfloat16 if the machine has it',
     )
-    average_share: float = field(
-        default=0.0,
-        metadata=real(0, 0.5)
-        | help_text(
-            "horizon of an average of the weights that is saved in their place, as a share of the run, like "
-            "0.01; 0: none"
-        ),
+    device: str = setting("cpu", one_of("cpu", "cuda"), '"cpu" or "cuda"')
+    seed: int = setting(
+        0, whole(0, 2**63 - 1), "of the weights, the order of the sentences, and everything else that is random"
     )
-    accumulate: int = field(default=1, metadata=whole(1, 10**6) | help_text("batches of an update"))
-    frozen_tokens: int = field(
-        default=0,
-        metadata=whole(0) | help_text("tokens at the beginning of a run from paths.init that train the softmax alone"),
-    )
-    workers: int = field(default=2, metadata=whole(1, 1024) | help_text("threads of a process, 1 or an even number"))
-    readers: int = field(
-        default=0, metadata=whole(0, 256) | help_text("processes that read the text ahead, for a GPU; 0: none")
-    )
-    precision: str = field(
-        default="auto",
-        metadata=one_of("auto", "float32", "bfloat16")
-        | help_text('of the matrix multiplications: "float32", "bfloat16", or "auto": bfloat16 if the machine has it'),
-    )
-    device: str = field(default="cpu", metadata=one_of("cpu", "cuda") | help_text('"cpu" or "cuda"'))
-    seed: int = field(
-        default=0,
-        metadata=whole(0, 2**63 - 1)
-        | help_text("of the weights, the order of the sentences, and everything else that is random"),
-    )
-    patience: int = field(
-        default=0,
-        metadata=whole(0)
-        | help_text("evaluations without a better held-out perplexity after which the run stops; 0: never"),
+    patience: int = setting(
+        0, whole(0), "evaluations without a better held-out perplexity after which the run stops; 0: never"
     )
     softmax: SoftmaxSettings = field(default_factory=SoftmaxSettings)
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
@@ -374,34 +301,11 @@ class EvaluationSettings(Section):
 
     SECTION: ClassVar[str] = "evaluation"
 
-    every: int = field(default=2_000, metadata=whole(1) | help_text("updates from one evaluation to the next"))
-    checkpoint_every: int = field(default=500, metadata=whole(1) | help_text("updates from one checkpoint to the next"))
-    sentences: int = field(
-        default=1_000,
-        metadata=whole(1)
-        | help_text("held-out sentences scored during the run, spread over the held-out text; at its end all are"),
+    every: int = setting(2_000, whole(1), "updates from one evaluation to the next")
+    checkpoint_every: int = setting(500, whole(1), "updates from one checkpoint to the next")
+    sentences: int = setting(
+        1_000, whole(1), "held-out sentences scored during the run, spread over the held-out text; at its end all are"
     )
-
-
-def check_together(paths: PathSettings, vocabulary: VocabularySettings, training: TrainingSettings) -> None:
-    """Raise SettingsError for values that are right by themselves, but not beside each other."""
-    softmax, words = training.softmax, vocabulary.size
-    if training.workers > 1 and training.workers % 2:
-        refuse("training.workers", training.workers, "1 or an even number: half of them run each direction")
-    groups = 1 if training.device == "cuda" else max(1, training.workers // 2)
-    if training.streams % groups:
-        expected = f"a multiple of {groups}, half of training.workers: a pair of workers shares no stream with another"
-        refuse("training.streams", training.streams, expected)
-    if training.readers and training.streams % training.readers:
-        refuse("training.readers", training.readers, f"0 or a divisor of training.streams, {training.streams}")
-    built = paths.vocabulary is None and paths.init is None  # others are checked when they are known
-    if built and softmax.kind == "sampled" and softmax.negatives > words:
-        refuse("training.softmax.negatives", softmax.negatives, f"at most vocabulary.size, {words}")
-    if built and softmax.kind == "adaptive" and softmax.cutoffs[-1] >= words:
-        refuse("training.softmax.cutoffs", softmax.cutoffs, f"numbers below vocabulary.size, {words}")
-    if training.frozen_tokens and paths.init is None:
-        expected = "0 where paths.init is not set: a biLM of random weights is not to be frozen"
-        refuse("training.frozen_tokens", training.frozen_tokens, expected)
 
 
 @dataclass(frozen=True)
@@ -409,10 +313,10 @@ class PretrainConfig:
     """All sections, and the sizes of the network. Raises SettingsError for values that do not go together."""
 
     paths: PathSettings = field(
-        metadata=help_text("relative paths begin at the folder that the command runs in"),
+        metadata={"help": "relative paths begin at the folder that the command runs in"},
     )
     bilm: BiLMOptions = field(
-        metadata=help_text("sizes of the network, laid out as options.json; left out: those of paths.init")
+        metadata={"help": "sizes of the network, laid out as options.json; left out: those of paths.init"}
     )
     corpus: CorpusSettings = field(default_factory=CorpusSettings)
     vocabulary: VocabularySettings = field(default_factory=VocabularySettings)
@@ -420,4 +324,244 @@ class PretrainConfig:
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
 
     def __post_init__(self) -> None:
-        check_together(self.paths, self.vocabulary, self.training)
+        paths, training = self.paths, self.training
+        softmax, words = training.softmax, self.vocabulary.size
+        if training.workers > 1 and training.workers % 2:
+            refuse("training.workers", training.workers, "1 or an even number: half of them run each direction")
+        groups = 1 if training.device == "cuda" else max(1, training.workers // 2)
+        if training.streams % groups:
+            expected = (
+                f"a multiple of {groups}, half of training.workers: a pair of workers shares no stream with another"
+            )
+            refuse("training.streams", training.streams, expected)
+        if training.readers and training.streams % training.readers:
+            refuse("training.readers", training.readers, f"0 or a divisor of training.streams, {training.streams}")
+        built = paths.vocabulary is None and paths.init is None  # others are checked when they are known
+        if built and softmax.kind == "sampled" and softmax.negatives > words:
+            refuse("training.softmax.negatives", softmax.negatives, f"at most vocabulary.size, {words}")
+        if built and softmax.kind == "adaptive" and softmax.cutoffs[-1] >= words:
+            refuse("training.softmax.cutoffs", softmax.cutoffs, f"numbers below vocabulary.size, {words}")
+        if training.frozen_tokens and paths.init is None:
+            expected = "0 where paths.init is not set: a biLM of random weights is not to be frozen"
+            refuse("training.frozen_tokens", training.frozen_tokens, expected)
+
+
+# The config file: spaCy's format, with defaults, overrides and variables
+
+Tree = dict[str, Any]
+
+
+def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> PretrainConfig:
+    """Read a configuration; settings that it leaves out have their defaults.
+
+    overrides: by full names, as in {"training.epochs": 2}; variables like ${paths.train} see them.
+    Without [bilm], and with paths.init, the sizes are those of that biLM.
+
+    Raises SettingsError or OptionsError, each naming the setting, and the file unless it is an override that has no
+    such setting. No text is looked for: see `check_new_run`.
+    """
+    given = overrides or {}
+    with _in_file(path):
+        with _parsing():
+            written = dict(flat(Config().from_str(Path(path).read_text(encoding="utf8"), interpolate=False)))
+        _refuse_unknown(written)
+    _refuse_unknown(given, ", given on the command line")
+    tree: Tree = {}
+    with _in_file(path):
+        with _parsing():
+            for key, entry, is_section in _fields():
+                if not is_section and entry.default is not MISSING:
+                    _put(tree, key, list(entry.default) if isinstance(entry.default, tuple) else entry.default)
+            for key, value in written.items():
+                if value != {}:  # an empty section
+                    _put(tree, key, _unescaped(value))
+            for key, value in given.items():
+                _put(tree, key, value)
+            tree = Config(tree, is_interpolated=False).interpolate()
+        config: PretrainConfig = _build(PretrainConfig, tree)
+    return config
+
+
+@contextmanager
+def _in_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put the name of the file before the message of an error."""
+    try:
+        yield
+    except ElmoError as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
+@contextmanager
+def _parsing() -> Iterator[None]:
+    """Turn what thinc and configparser raise for malformed files into SettingsError."""
+    try:
+        yield
+    except (OSError, ValueError, configparser.Error, LookupError, TypeError, AttributeError, RecursionError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__  # thinc's have several lines
+        raise SettingsError(
+            f"not a configuration ({reason}). Expected sections and settings as spaCy's configs have."
+        ) from error
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of a tree by their full names; sections that are empty, too."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _put(tree: Tree, key: str, value: object) -> None:
+    *sections, name = key.split(".")
+    for section in sections:
+        tree = tree.setdefault(section, {})
+    tree[name] = value
+
+
+def _unescaped(value: object) -> object:
+    """The value with single dollars: a file has two for one, because a dollar begins a variable."""
+    return value.replace("$$", "$") if isinstance(value, str) and "${" not in value else value
+
+
+def _fields(section: type = PretrainConfig, prefix: str = "") -> Iterator[tuple[str, Field[Any], bool]]:
+    """Yield all fields by their full names, and whether they are sections, in the order of the file."""
+    for entry in fields(section):
+        is_section = is_dataclass(entry.type)
+        yield prefix + entry.name, entry, is_section
+        if is_section and entry.type is not BiLMOptions:
+            yield from _fields(entry.type, f"{prefix}{entry.name}.")  # type: ignore[arg-type]
+
+
+def _refuse_unknown(keys: Iterable[str], where: str = "") -> None:
+    """Raise SettingsError that names all unknown settings and those that are nearest to them."""
+    known = {key for key, _, is_section in _fields() if not is_section}
+    known |= {f"bilm.{key}" for key in (*KEYS.values(), "char_cnn.n_characters")}
+    sections = {key.rsplit(".", depth)[0] for key in known for depth in range(1, key.count(".") + 1)}
+    got = []
+    for key in keys:
+        if key not in known | sections:
+            nearest = get_close_matches(key, known | sections) or get_close_matches(key, known, cutoff=0.4)
+            got.append(f"{key} (nearest: {', '.join(nearest)})" if nearest else key)
+    if got:
+        raise SettingsError(
+            f"no such settings: {'; '.join(got)}{where}. Expected the names that spacy elmo init-pretrain-config "
+            "writes."
+        )
+
+
+def _build(section: type, tree: Tree, prefix: str = "") -> Any:
+    values: Tree = {}
+    for entry in fields(section):
+        key, value = prefix + entry.name, tree.get(entry.name)
+        if entry.type is BiLMOptions:
+            value = _bilm(tree)
+        elif is_dataclass(entry.type):
+            if not isinstance(value, dict):
+                refuse(key, value, f"the section [{key}]")
+            value = _build(entry.type, value, key + ".")  # type: ignore[arg-type]
+        elif value is None and entry.default is MISSING:
+            raise SettingsError(
+                f"{key} is missing. Expected a value for it: set it in the file, or with --{key} VALUE."
+            )
+        values[entry.name] = value
+    return section(**values)
+
+
+def _bilm(tree: Tree) -> BiLMOptions:
+    if "bilm" in tree:
+        return BiLMOptions.from_dict(tree["bilm"], "[bilm]")
+    init = tree["paths"].get("init") if isinstance(tree["paths"], dict) else None
+    if not isinstance(init, str):
+        raise SettingsError(
+            "the section [bilm] is missing. Expected the sizes of the biLM, with the same keys as options.json, "
+            "or paths.init: the folder of a biLM to start from, whose sizes are then used."
+        )
+    folder = find_bilm(init)
+    refuse_new_run(folder)
+    return read_options(folder / OPTIONS)
+
+
+def to_config(config: PretrainConfig) -> Config:
+    """All settings, section by section; [bilm] is laid out as options.json."""
+    tree = asdict(config) | {"bilm": config.bilm.to_dict()}
+    softmax = tree["training"]["softmax"]
+    softmax["cutoffs"] = list(softmax["cutoffs"])
+    return Config(tree)
+
+
+def to_text(config: Config) -> str:
+    """The text of a configuration file. Each section is followed by those inside it."""
+    return "\n\n".join(Config({name: section}).to_str() for name, section in config.items()) + "\n"
+
+
+def text_without_folders(config: PretrainConfig) -> str:
+    """The text of a configuration file in which paths have only their last part, which says nothing of the machine."""
+    tree = to_config(config)
+    tree["paths"] = {name: path and name_of(path) for name, path in tree["paths"].items()}
+    return to_text(tree)
+
+
+def write_config(config: PretrainConfig, path: str | os.PathLike[str]) -> None:
+    """Write all settings. The file is complete or not written at all. Raises SettingsError."""
+    with replacing(path, SettingsError) as temporary, writing(path, SettingsError):
+        temporary.write_text(to_text(to_config(config)), encoding="utf8")
+
+
+# The help: comments of the file, `pretrain --help` and the reference
+
+
+class Setting(NamedTuple):
+    """key: its full name; default: as it is written in a config, None if it has none; help: what it does."""
+
+    key: str
+    default: str | None
+    help: str
+
+
+def settings() -> Iterator[Setting]:
+    """All settings that have a help text, in the order of the file; sections that have one, too."""
+    for key, entry, _ in _fields():
+        if "help" in entry.metadata:
+            default = None if entry.default is MISSING else json.dumps(entry.default)
+            yield Setting(key, default, entry.metadata["help"])
+
+
+def commented(text: str) -> str:
+    """A config with a line of explanation above each setting."""
+    helps = {setting.key: setting.help for setting in settings()}
+    lines: list[str] = []
+    section = ""
+    for line in text.splitlines():
+        header, setting = re.fullmatch(r"\[(.+)\]", line), re.match(r"(\w+) = ", line)
+        if header:
+            section = header[1]
+        key = section if header else f"{section}.{setting[1]}" if setting else ""
+        if key in helps:
+            lines.append(f"# {helps[key]}")
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def command_help() -> str:
+    """A paragraph for each setting, as `pretrain --help` shows them."""
+    lines = [
+        f"--{key}: {text} ({f'default: {default}' if default else 'required'})"
+        for key, default, text in settings()
+        if "." in key
+    ]
+    return "\n\n".join(["Settings, which can be given as options:", *lines])
+
+
+# what is code in Markdown: values in quotes, boundaries, null, names of settings and files
+_CODE = re.compile(r'"\w+"|</?\w+>|\bnull\b|\b[a-z]+\.[a-z_]+\b|\b[a-z]+_[a-z_]+\b')
+
+
+def reference_table() -> str:
+    """The table of docs/reference.md, in Markdown."""
+    lines = ["| setting | default | meaning |", "|---|---|---|"]
+    for key, default, text in settings():
+        if "." in key:
+            code = _CODE.sub(r"`\g<0>`", text)
+            lines.append(f"| `{key}` | {f'`{default}`' if default else 'required'} | {code} |")
+    return "\n".join(lines)

@@ -1,115 +1,299 @@
-"""The folder of a pretraining run: its texts and vocabulary, and the settings that it was started with."""
+"""The folder of a run: what a new run is refused for, the texts and words that it reads, and its first model."""
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-from ..errors import FILE_UNREADABLE, CorpusError, SettingsError
+import numpy as np
+import torch
+
+from ..errors import FILE_UNREADABLE, CorpusError, ElmoError, SettingsError
 from ..formats.atomic import replacing, writing
+from ..formats.options import BiLMOptions, read_options
 from ..formats.paths import sha256_of
-from ..formats.strict_json import read_json
-from ..formats.text import find_files
-from ..modules.loading import find_bilm
+from ..formats.text import find_files, refuse_inside
+from ..formats.weights import read_weights
+from ..modules import BiLM
+from ..modules.loading import can_name_bilm, card_language, find_bilm, is_embedded
+from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax, check_cutoffs
 from .checkpoint import CHECKPOINTS, Checkpoints
-from .config import PathSettings, PretrainConfig
-from .config_file import write_config
-from .language_model import RUN, WEIGHTS, WORDS
-from .prepared import PreparedCorpus, prepare
-from .starting import CONFIG, TRAIN_TEXT, find_vocabulary
-from .vocabulary import Vocabulary, read_words
+from .config import PathSettings, PretrainConfig, SoftmaxSettings, flat, refuse, write_config
+from .language_model import (
+    BEST,
+    COUNTS,
+    FILES,
+    LAST,
+    OPTIONS,
+    RUN,
+    SOFTMAX,
+    WEIGHTS,
+    WORDS,
+    LanguageModel,
+    no_softmax,
+    refuse_new_run,
+    softmax_folder,
+)
+from .prepared import META, PreparedCorpus, prepare
+from .trainer import enough_memory
+from .vocabulary import SPECIAL, UNKNOWN, Vocabulary, count_words, least_count, read_words
 
-RUN_WORDS, VOCABULARY, INIT = "vocabulary", "paths.vocabulary", "paths.init"
+CONFIG, METRICS, CURVE = "config.cfg", "metrics.jsonl", "curve.png"
+TRAIN_TEXT, HELDOUT_TEXT = "corpus", "heldout"
+WRITTEN = (CONFIG, *FILES, COUNTS, METRICS, CURVE, BEST, LAST)
+
+# What a new run is refused for, before anything is written or moved
 
 
-def digests(paths: PathSettings, words: Sequence[str]) -> dict[str, str | None]:
-    """Return what run.json stores about the words and the weights that a run starts with.
+def has_checkpoint(output: Path) -> bool:
+    """Return whether a folder has a checkpoint. Without one nothing was trained, and all settings may still change."""
+    return Checkpoints(output / CHECKPOINTS).exist()
 
-    paths: files of the run.
-    words: of its vocabulary.
 
-    Returns the SHA-256 of the words, of the words of paths.vocabulary, and of the weights of paths.init; None for
-    settings that are not set.
-    Raises SettingsError if the weights can't be read.
+def _is_run(output: Path) -> bool:
+    """Return whether a folder is that of a run, which may have been stopped while its text was prepared."""
+    return any(path.exists() for path in (output / RUN, output / TRAIN_TEXT / META, output / CHECKPOINTS))
+
+
+def refuse_other_folder(output: Path) -> None:
+    """Raise SettingsError if a folder has files, and is not that of a run: it would be renamed by a restart.
+
+    Hidden files do not count: an attempt that failed early leaves them.
     """
-    of_words = _of_words(words)
-    of_file = None if paths.vocabulary is None else of_words
-    return {RUN_WORDS: of_words, VOCABULARY: of_file, INIT: None if paths.init is None else _of_weights(paths.init)}
-
-
-def check_digests(
-    run: Path, recorded: Mapping[str, Any], paths: PathSettings, words: Sequence[str], vocabulary: Path
-) -> None:
-    """Check that a run is resumed with the words and the weights that it started with.
-
-    Digests that are not recorded are not compared, and neither are files that no longer exist.
-
-    run: the path of run.json, for messages.
-    recorded: its part "texts".
-    paths: files of the run, as they are set now.
-    words: of the file `vocabulary`.
-    vocabulary: the run's copy of its words.
-
-    Raises SettingsError if they differ, and CorpusError if paths.vocabulary is not a vocabulary.
-    """
-    if RUN_WORDS in recorded and recorded[RUN_WORDS] != _of_words(words):
+    if output.is_dir() and not _is_run(output) and any(not path.name.startswith(".") for path in output.iterdir()):
         raise SettingsError(
-            f"{vocabulary}: not with the contents (SHA-256 in {run}) that this run was started with. Put the "
-            "right file there to go on. To start a new run, give another output folder, or add --restart, which "
-            "keeps the earlier run under another name."
+            f"{output}: holds files, but no run.json, so it is not the folder of a run. Expected one for "
+            "--restart, which renames it: leave the option out, or give another folder."
         )
-    for key, setting in ((VOCABULARY, paths.vocabulary), (INIT, paths.init)):
-        if key not in recorded:
-            continue
-        old = recorded[key]
-        if (old is None) != (setting is None):
-            was, now = "null" if old is None else f"a file of SHA-256 {old}", setting or "null"
-            raise SettingsError(
-                f"{run}: this run was started with {key} = {was}, but now it is {now}. Set it back to go on. To "
-                "start a new run, give another output folder, or add --restart, which keeps the earlier run "
-                "under another name."
-            )
-        digest = None if setting is None else _digest_now(key, setting)
-        if digest not in (None, old):
-            raise SettingsError(
-                (
-                    "{path}: not with the contents (SHA-256 in {run}) that this run was started with. Put the right "
-                    "file there to go on. To start a new run, give another output folder, or add --restart, which "
-                    "keeps the earlier run under another name."
-                ).format(path=f"{key}: {setting}", run=run)
-            )
 
 
-def _digest_now(key: str, setting: str) -> str | None:
-    """Return the digest of the file that a setting names; None if it no longer exists."""
-    if key == VOCABULARY:
-        return _of_words(read_words(Path(setting))) if Path(setting).is_file() else None
-    try:
-        folder = find_bilm(setting)
-    except SettingsError:  # a biLM whose download or package was removed after the run began
-        return None
-    return _of_weights(setting) if (folder / WEIGHTS).is_file() else None
+def check_new_run(config: PretrainConfig, output: Path) -> None:
+    """Refuse a new run by all that can be checked without reading a text.
+
+    output: folder of the run, whose files do not belong to the texts. Paths are relative to the working directory.
+
+    Raises ElmoError if `output` holds files that the run would replace, if a text or a file is missing, if the files of
+        paths.init can't be used, or if the settings do not fit them.
+    """
+    foreign = [] if _is_run(output) else [name for name in WRITTEN if (output / name).exists()]
+    if foreign:
+        raise SettingsError(
+            f"{output}: holds {', '.join(foreign[:3])}, but no run.json, so it is not the folder of a run, "
+            "which would replace these files or be mixed up with them. Expected a new folder, or that of a "
+            "run: give another one."
+        )
+    paths = config.paths
+    for name, source in (("train", paths.train), ("heldout", paths.heldout)):
+        try:
+            if source is not None:
+                find_files(source, output)
+                refuse_inside(source, output, output)
+        except CorpusError as error:
+            raise CorpusError(f"paths.{name}: {error}") from error
+    if paths.vocabulary is not None and not Path(paths.vocabulary).is_file():
+        refuse("paths.vocabulary", paths.vocabulary, "a file that is there, with one word a line")
+    init = None if paths.init is None else find_init(paths.init)
+    words = _words_file(paths, init)
+    n_words = config.vocabulary.size if words is None else len(read_words(words))
+    if config.training.softmax.kind == "adaptive":
+        check_cutoffs(n_words, config.bilm.projection_dim, config.training.softmax.cutoffs)
+    if init is not None:
+        with enough_memory(config.training):
+            _trained(config, init)  # read again after the text was prepared, which may take hours
 
 
-def _of_words(words: Sequence[str]) -> str:
-    digest = hashlib.sha256()
-    for word in words:
-        digest.update(f"{word}\n".encode())
-    return digest.hexdigest()
+class Init(NamedTuple):
+    """The biLM of paths.init, found.
+
+    name: as it was set.
+    folder: of its options.json and weights.hdf5.
+    output: folder of its softmax.hdf5 and vocabulary.txt; None if it has no softmax.
+    """
+
+    name: str
+    folder: Path
+    output: Path | None
 
 
-def _of_weights(init: str) -> str:
-    path = find_bilm(init) / WEIGHTS
-    try:
-        return sha256_of(path)
-    except OSError as error:
-        expected = "the weights of paths.init"
-        raise SettingsError(FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
+def find_init(name: str) -> Init:
+    """Return where the files of a biLM to tune are. Raises ElmoError if there is none. name: paths.init."""
+    folder = find_bilm(name)
+    refuse_new_run(folder)
+    if not can_name_bilm(name):
+        refuse("paths.init", name, "a folder that is there, of a biLM or of a pretraining run, or a biLM's name")
+    output = softmax_folder(name)
+    return Init(name, folder, output if output is not None and (output / SOFTMAX).exists() else None)
 
 
-_MOST_BYTES = 2**24  # of run.json, which has about 2,000
+def _words_file(paths: PathSettings, init: Init | None) -> Path | None:
+    """Return the file of the words to predict; None if they are built from the text."""
+    if paths.vocabulary is not None:
+        return Path(paths.vocabulary)
+    return None if init is None or init.output is None else init.output / WORDS
+
+
+# What a run reads
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run knows of itself.
+
+    train, heldout: its texts; see `texts`.
+    vocabulary: the words to predict.
+    identity: SHA-256 of run.json, which has the settings and texts; each checkpoint holds it.
+    resumed: whether there is a checkpoint, from which the weights are read.
+    init_sha256: of the weights of paths.init; None if it is not set, or if an earlier version did not write it down.
+    total_tokens: length of the run, in tokens of one direction, `</S>` counted.
+    processes: their number.
+    readers: which programs can read the biLM, as a line.
+    """
+
+    config: PretrainConfig
+    train: PreparedCorpus
+    heldout: PreparedCorpus
+    vocabulary: Vocabulary
+    identity: str
+    resumed: bool
+    init_sha256: str | None
+    total_tokens: int = 0
+    processes: int = 1
+    readers: str = ""
+
+    @property
+    def texts(self) -> list[tuple[str, str, PreparedCorpus]]:
+        """What each text is called, where it is from (as in the settings), and its sentences."""
+        paths = self.config.paths
+        heldout = paths.heldout or paths.train
+        return [("training text", paths.train, self.train), ("held-out text", heldout, self.heldout)]
+
+    @property
+    def tokens_per_epoch(self) -> int:
+        """Tokens of one direction of the training text, `</S>` counted."""
+        return self.train.n_tokens + len(self.train)
+
+    @property
+    def scored(self) -> int | None:
+        """Number of held-out sentences that are scored during the run; None: all."""
+        sentences = self.config.evaluation.sentences
+        return sentences if sentences < len(self.heldout) else None
+
+    @cached_property
+    def init_language(self) -> str | None:
+        """The language that the model card of paths.init names; None if it names none, or is gone."""
+        if self.config.paths.init is None:
+            return None
+        try:
+            return card_language(str(find_bilm(self.config.paths.init) / OPTIONS))
+        except ElmoError:  # a biLM whose files were removed after the run began
+            return None
+
+
+def open_run(config: PretrainConfig, output: Path) -> Run:
+    """Prepare the texts and the vocabulary of a run, or open those of a run that is resumed.
+
+    Raises SettingsError if a run is resumed with other settings or texts; then its checkpoints stay. Raises ElmoError
+    if a file can't be read or written.
+    """
+    path, paths = output / RUN, config.paths
+    resumed = has_checkpoint(output)
+    if resumed:
+        record = _read(path)
+        _compare(path, record["settings"], _fixed_settings(config))
+        for source, folder in _sources(config, output):
+            _check_text(source, PreparedCorpus.open(folder), output)
+    else:
+        for source, folder in _sources(config, output):
+            prepare(source, folder, config.corpus.language, output)
+    train, heldout = _open_texts(config, output)
+    texts: dict[str, Any] = {
+        "train": train.meta.sha256,
+        "heldout": heldout.meta.sha256,
+        "sentences": [len(train), len(heldout)],
+    }
+    if resumed:
+        _compare(path, record["texts"], texts)
+        vocabulary = Vocabulary.read(output / WORDS)
+        _check_digests(path, record["texts"], paths, vocabulary.words)
+    else:
+        init = None if paths.init is None else find_init(paths.init)
+        vocabulary = find_vocabulary(config, train, init)
+        vocabulary.write(output / WORDS)
+        words = _sha256_of_words(vocabulary.words)
+        texts |= {
+            "vocabulary": words,
+            "paths.vocabulary": None if paths.vocabulary is None else words,
+            "paths.init": None if init is None else _sha256_of_weights(init.folder),
+        }
+        record = {"settings": _fixed_settings(config), "texts": texts}
+        with replacing(path, SettingsError) as temporary, writing(path, SettingsError):
+            temporary.write_text(json.dumps(record, indent=2), encoding="utf8")
+    write_config(config, output / CONFIG)
+    return _run(config, record, train, heldout, vocabulary, resumed)
+
+
+def reopen_run(config: PretrainConfig, output: Path) -> Run:
+    """Return what `open_run` returned in the first process of a run, for its other processes."""
+    texts, vocabulary = _open_texts(config, output), Vocabulary.read(output / WORDS)
+    return _run(config, _read(output / RUN), *texts, vocabulary, has_checkpoint(output))
+
+
+def _run(
+    config: PretrainConfig,
+    record: dict[str, dict[str, Any]],
+    train: PreparedCorpus,
+    heldout: PreparedCorpus,
+    vocabulary: Vocabulary,
+    resumed: bool,
+) -> Run:
+    identity = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+    init = record["texts"].get("paths.init")  # runs of earlier versions do not have it
+    return Run(config, train, heldout, vocabulary, identity, resumed, init)
+
+
+def _sources(config: PretrainConfig, output: Path) -> list[tuple[str, Path]]:
+    """Return the texts of the settings, and the folders in which they are prepared."""
+    sources = [(config.paths.train, output / TRAIN_TEXT)]
+    return sources if config.paths.heldout is None else [*sources, (config.paths.heldout, output / HELDOUT_TEXT)]
+
+
+def _open_texts(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
+    train = PreparedCorpus.open(output / TRAIN_TEXT)
+    if config.paths.heldout is None:
+        return train.cut(config.corpus.heldout_share)
+    return train, PreparedCorpus.open(output / HELDOUT_TEXT)
+
+
+def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus, init: Init | None = None) -> Vocabulary:
+    """Return the words to predict, with their counts in the training text.
+
+    They are the words of paths.vocabulary; if it is not set, those of paths.init, if it has a softmax; otherwise the
+    most frequent words of the text.
+
+    init: what `find_init` returns for paths.init.
+
+    Raises ElmoError if a file can't be used.
+    """
+    settings, source = config.vocabulary, _words_file(config.paths, init)
+    counted = count_words(corpus)
+    if source is None:
+        least = least_count(counted, settings.size) if settings.min_count is None else settings.min_count
+        return Vocabulary.from_counts(counted, settings.size, least)
+    words = Vocabulary.read(source).words
+    counts = np.array([counted.words[word] for word in words], np.int64)
+    counts[: len(SPECIAL)] = counted.n_sentences
+    counts[UNKNOWN] = counted.words.total() - counts[len(SPECIAL) :].sum()
+    return Vocabulary(words, counts)
+
+
+# What a resumed run is compared with
+
+_NEW = (
+    "To start a new run, give another output folder, or add --restart, which keeps the earlier run under another name."
+)
 # Settings that may change before a run is resumed. With any other change its checkpoints would not fit.
 CHANGEABLE = (
     "paths.",
@@ -126,156 +310,168 @@ CHANGEABLE = (
 )
 
 
-class Run(NamedTuple):
-    """What a run reads.
-
-    train: the training text.
-    heldout: the held-out text.
-    vocabulary: the words to predict.
-    identity: SHA-256 of the settings and texts of the run; each of its checkpoints holds it.
-    resumed: whether the run has a checkpoint, from which its weights are read.
-    init: SHA-256 of the weights of paths.init; None if it is not set.
-    """
-
-    train: PreparedCorpus
-    heldout: PreparedCorpus
-    vocabulary: Vocabulary
-    identity: str
-    resumed: bool
-    init: str | None
-
-
-def has_checkpoint(output: Path) -> bool:
-    """Return whether a folder has a checkpoint. Without one nothing was trained, and all settings may still change."""
-    return Checkpoints(output / CHECKPOINTS).exist()
-
-
-def open_run(config: PretrainConfig, output: Path) -> Run:
-    """Prepare the texts and the vocabulary of a run, or open those of a run that is resumed.
-
-    config: all settings.
-    output: folder of the run.
-
-    Raises SettingsError if a run is resumed with other settings or texts; then its checkpoints stay. Raises ElmoError
-    if a file can't be read or written.
-    """
-    path = output / RUN
-    recorded = _read(path) if has_checkpoint(output) else None
-    if recorded is not None:
-        _compare(path, recorded["settings"], _settings(config))
-        train, heldout = _earlier_texts(config, output)
-        _compare(path, recorded["texts"], _texts(train, heldout))
-        vocabulary = Vocabulary.read(output / WORDS)
-        check_digests(path, recorded["texts"], config.paths, vocabulary.words, output / WORDS)
-    else:
-        train, heldout = _corpora(config, output)
-        vocabulary = find_vocabulary(config.paths, config.vocabulary, train)
-        vocabulary.write(output / WORDS)
-        texts = _texts(train, heldout) | digests(config.paths, vocabulary.words)
-        with replacing(path, SettingsError) as temporary, writing(path, SettingsError):
-            temporary.write_text(json.dumps({"settings": _settings(config), "texts": texts}, indent=2), encoding="utf8")
-    write_config(config, output / CONFIG)
-    return Run(train, heldout, vocabulary, _identity(path), recorded is not None, _init(path))
-
-
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        record: dict[str, dict[str, Any]] = read_json(path, _MOST_BYTES)
+        record: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
         if not all(isinstance(record[part], dict) for part in ("settings", "texts")):
             raise ValueError("settings and texts are no objects")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsError(
-            f"{path}: can't be read ({error!r}). It says what this run was started with: put the complete "
-            "file there. To start a new run, give another output folder, or add --restart, which keeps the "
-            "earlier run under another name."
+            f"{path}: can't be read ({error!r}). It says what this run was started with: put the complete file there. "
+            f"{_NEW}"
         ) from error
     return record
 
 
-def _identity(path: Path) -> str:
-    return hashlib.sha256(json.dumps(_read(path), sort_keys=True).encode()).hexdigest()
-
-
-def _init(path: Path) -> str | None:
-    digest = _read(path)["texts"].get(INIT)  # runs of earlier versions do not have it
-    return None if digest is None else str(digest)
-
-
-def reopen_run(config: PretrainConfig, output: Path) -> Run:
-    """Return what `open_run` returned in the first process of a run, for its other processes.
-
-    config: all settings.
-    output: folder of the run.
-
-    Raises ElmoError if a file can't be read.
-    """
-    train, heldout = _cut(config, PreparedCorpus.open(output / TRAIN_TEXT), output)
-    path = output / RUN
-    return Run(train, heldout, Vocabulary.read(output / WORDS), _identity(path), has_checkpoint(output), _init(path))
-
-
-def _corpora(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
-    train = prepare(config.paths.train, output / TRAIN_TEXT, config.corpus.language, output)
-    if config.paths.heldout is not None:
-        prepare(config.paths.heldout, output / "heldout", config.corpus.language, output)
-    return _cut(config, train, output)
-
-
-def _earlier_texts(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
-    """Return the texts as they were prepared. Sources may be gone, but if they exist, their sizes must be the same."""
-    named = [(config.paths.train, "corpus")]
-    if config.paths.heldout is not None:
-        named.append((config.paths.heldout, "heldout"))
-    for source, name in named:
-        corpus = PreparedCorpus.open(output / name)
-        corpus.verify()
-        old = sorted(file.bytes for file in corpus.meta.sources)
-        try:
-            new = sorted(file.stat().st_size for file in find_files(source, output))
-        except (CorpusError, OSError):  # gone
-            continue
-        if old != new:
-            raise SettingsError(
-                f"{source}: the text has changed since this run was started: it had {_described(old)}; now "
-                f"{_described(new)}. Put the earlier text back to go on. To start a new run, give another output "
-                "folder, or add --restart, which keeps the earlier run under another name."
-            )
-    return _cut(config, PreparedCorpus.open(output / TRAIN_TEXT), output)
-
-
-def _described(sizes: list[int]) -> str:
-    return f"{sum(sizes):,} bytes in files: {len(sizes):,}, the largest {sizes[-1]:,}"
-
-
-def _texts(train: PreparedCorpus, heldout: PreparedCorpus) -> dict[str, Any]:
-    return {"train": train.meta.sha256, "heldout": heldout.meta.sha256, "sentences": [len(train), len(heldout)]}
-
-
-def _cut(config: PretrainConfig, train: PreparedCorpus, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
-    if config.paths.heldout is None:
-        return train.cut(config.corpus.heldout_share)
-    return train, PreparedCorpus.open(output / "heldout")
-
-
-def _settings(config: PretrainConfig) -> dict[str, Any]:
+def _fixed_settings(config: PretrainConfig) -> dict[str, Any]:
     sections = asdict(config) | {"bilm": config.bilm.to_dict()}
-    flat = dict(_flat(json.loads(json.dumps(sections))))
-    return {key: value for key, value in flat.items() if not key.startswith(CHANGEABLE)}
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
+    named = flat(json.loads(json.dumps(sections)))
+    return {key: value for key, value in named if not key.startswith(CHANGEABLE)}
 
 
 def _compare(path: Path, recorded: dict[str, Any], now: dict[str, Any]) -> None:
     for key, value in now.items():
         if key in recorded and recorded[key] != value:  # a later version may have more settings
+            _changed(path, key, recorded[key], value)
+
+
+def _changed(path: Path, key: str, before: object, now: object) -> NoReturn:
+    raise SettingsError(
+        f"{path}: this run was started with {key} = {before}, but now it is {now}. Set it back to go on. {_NEW}"
+    )
+
+
+def _check_text(source: str, corpus: PreparedCorpus, output: Path) -> None:
+    """Verify a prepared text. Its source may be gone, but if it exists, the sizes of its files must be the same."""
+    corpus.verify()
+    old = sorted(file.bytes for file in corpus.meta.sources)
+    try:
+        new = sorted(file.stat().st_size for file in find_files(source, output))
+    except (CorpusError, OSError):  # gone
+        return
+    if old != new:
+        had, has = (f"{sum(n):,} bytes in files: {len(n):,}, the largest {n[-1]:,}" for n in (old, new))
+        raise SettingsError(
+            f"{source}: the text has changed since this run was started: it had {had}; now {has}. Put the earlier text "
+            f"back to go on. {_NEW}"
+        )
+
+
+def _check_digests(path: Path, recorded: dict[str, Any], paths: PathSettings, words: Sequence[str]) -> None:
+    """Check that a run is resumed with the words and the weights that it started with.
+
+    Digests that are not recorded are not compared, and neither are files that no longer exist.
+    """
+    if recorded.get("vocabulary", _sha256_of_words(words)) != _sha256_of_words(words):
+        _other_contents(str(path.with_name(WORDS)), path)
+    for key, setting in (("paths.vocabulary", paths.vocabulary), ("paths.init", paths.init)):
+        if key not in recorded:
+            continue
+        old = recorded[key]
+        if (old is None) != (setting is None):
+            _changed(path, key, "null" if old is None else f"a file of SHA-256 {old}", setting or "null")
+        if setting is not None and _sha256_now(key, setting) not in (None, old):
+            _other_contents(f"{key}: {setting}", path)
+
+
+def _other_contents(name: str, run: Path) -> NoReturn:
+    raise SettingsError(
+        f"{name}: not with the contents (SHA-256 in {run}) that this run was started with. Put the right file there to "
+        f"go on. {_NEW}"
+    )
+
+
+def _sha256_now(key: str, setting: str) -> str | None:
+    """Return the digest of the file that a setting names; None if it no longer exists."""
+    if key == "paths.vocabulary":
+        return _sha256_of_words(read_words(Path(setting))) if Path(setting).is_file() else None
+    try:
+        folder = find_bilm(setting)
+    except SettingsError:  # a biLM whose download or package was removed after the run began
+        return None
+    return _sha256_of_weights(folder) if (folder / WEIGHTS).is_file() else None
+
+
+def _sha256_of_words(words: Sequence[str]) -> str:
+    return hashlib.sha256("".join(f"{word}\n" for word in words).encode()).hexdigest()
+
+
+def _sha256_of_weights(folder: Path) -> str:
+    path = folder / WEIGHTS
+    try:
+        return sha256_of(path)
+    except OSError as error:
+        expected = "the weights of paths.init"
+        raise SettingsError(FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
+
+
+# The model before the first update
+
+
+def starting_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
+    """Return the model before the first update, with random weights or those of paths.init.
+
+    Raises ElmoError if the files of paths.init can't be used, or do not fit the settings.
+    """
+    generator = torch.Generator().manual_seed(config.training.seed)
+    softmax = _output_layer(config.bilm, config.training.softmax, vocabulary)
+    unigram = vocabulary.log_unigram()
+    log_probabilities = None if unigram is None else torch.from_numpy(unigram)
+    if config.paths.init is None:
+        bilm = BiLM(config.bilm)
+        bilm.reset_parameters(generator)
+        softmax.reset_parameters(log_probabilities, generator)
+        return LanguageModel(bilm, softmax, vocabulary)
+    softmax.reset_parameters(log_probabilities, generator)
+    trained = _trained(config, find_init(config.paths.init))
+    if isinstance(trained, BiLM):
+        return LanguageModel(trained, softmax, vocabulary)
+    _copy_rows(softmax, vocabulary, trained)
+    return LanguageModel(trained.bilm, softmax, vocabulary)
+
+
+def empty_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
+    """Return a model without meaningful weights, to be restored from a checkpoint. It needs no paths.init."""
+    return LanguageModel(BiLM(config.bilm), _output_layer(config.bilm, config.training.softmax, vocabulary), vocabulary)
+
+
+def _trained(config: PretrainConfig, init: Init) -> BiLM | LanguageModel:
+    """Return the biLM of paths.init, with its softmax if it has one. Raises ElmoError as `starting_model` does."""
+    path = init.folder / OPTIONS
+    if read_options(path) != config.bilm:
+        raise SettingsError(
+            f"[bilm] has other sizes than {path}. Expected the same: the run starts from paths.init. Leave [bilm] "
+            "and its subsections out of the config, and the sizes of paths.init are used."
+        )
+    if init.output is not None:
+        return LanguageModel.load(init.name, untrusted=True)
+    if not config.training.frozen_tokens:
+        raise no_softmax(init.name)
+    weights = read_weights(init.folder / WEIGHTS, config.bilm, untrusted=not is_embedded(init.name))
+    return BiLM.from_arrays(config.bilm, weights)
+
+
+def _output_layer(options: BiLMOptions, softmax: SoftmaxSettings, vocabulary: Vocabulary) -> OutputLayer:
+    if softmax.kind == "adaptive":
+        return AdaptiveSoftmax(len(vocabulary), options.projection_dim, softmax.cutoffs)
+    return Softmax(len(vocabulary), options.projection_dim)
+
+
+@torch.no_grad()
+def _copy_rows(softmax: OutputLayer, vocabulary: Vocabulary, before: LanguageModel) -> None:
+    """Copy the rows of words that both vocabularies have. An adaptive softmax is copied only if all words are equal."""
+    if isinstance(softmax, AdaptiveSoftmax) or isinstance(before.softmax, AdaptiveSoftmax):
+        alike = isinstance(softmax, AdaptiveSoftmax) and isinstance(before.softmax, AdaptiveSoftmax)
+        if not alike or vocabulary.words != before.words or softmax.cutoffs != before.softmax.cutoffs:
             raise SettingsError(
-                f"{path}: this run was started with {key} = {recorded[key]}, but now it is {value}. Set it back "
-                "to go on. To start a new run, give another output folder, or add --restart, which keeps the "
-                "earlier run under another name."
+                "paths.init has another softmax than training.softmax asks for. An adaptive softmax can only be "
+                "tuned as it is: with the same vocabulary and cutoffs, and not from or to another kind. To fit a "
+                "new one, give a folder with only options.json and weights.hdf5, and set training.frozen_tokens."
             )
+        softmax.load_state_dict(before.softmax.state_dict())
+        return
+    rows = {word: row for row, word in enumerate(before.words)}
+    shared = [(row, rows[word]) for row, word in enumerate(vocabulary.words) if word in rows]
+    new, old = (torch.tensor(column) for column in zip(*shared))
+    softmax.weight[new] = before.softmax.weight[old]
+    softmax.bias[new] = before.softmax.bias[old]

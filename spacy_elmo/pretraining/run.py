@@ -4,184 +4,30 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import CHECKPOINT_PARTS, CheckpointError, ElmoError, SettingsError
 from ..formats.atomic import folder_lock, writing
 from ..formats.text import find_files
+from ..formats.weights import readers_told
 from .batches import check_readers
-from .checkpoint import CHECKPOINTS, Checkpoints, Stop, Stopped, asked_to_stop, from_text
-from .config import EvaluationSettings, PathSettings, PretrainConfig, TrainingSettings
-from .config_file import text_without_folders
+from .checkpoint import CHECKPOINTS, Checkpoints, Stop, Stopped, asked_to_stop
+from .config import PretrainConfig
 from .distributed import Group, processes
-from .evaluating import CardContext, Evaluator, facts_of
-from .folder import Run, has_checkpoint, open_run, reopen_run
-from .language_model import LanguageModel
-from .metrics import METRICS, Reporter, RunFacts, cut_back
-from .starting import check_new_run, empty_model, starting_model
+from .evaluating import Evaluator, Reporter, cut_back, diverged
+from .folder import METRICS, Run, check_new_run, empty_model, has_checkpoint, open_run, reopen_run, starting_model
 from .trainer import Trainer, enough_memory, reuse_memory
+from .vocabulary import cut_share, unknown_share
 
-SMOOTHING = 0.98  # weight of earlier updates in the running mean of the training loss
-
-
-@dataclass
-class Progress:
-    """What a checkpoint holds beside the state of the trainer.
-
-    seconds: of training and evaluation, over all resumes.
-    loss: smoothed training loss, in nats.
-    best: lowest held-out perplexity so far.
-    stale: number of evaluations since then.
-    finished: whether the run has come to its end.
-    """
-
-    seconds: float = 0.0
-    loss: float = math.nan
-    best: float = math.inf
-    stale: int = 0
-    finished: bool = False
-
-    def add_update(self, loss: float, seconds: float) -> None:
-        """Take in an update. loss: mean of its predictions, in nats. seconds: that it took."""
-        self.seconds += seconds
-        self.loss = loss if math.isnan(self.loss) else SMOOTHING * self.loss + (1 - SMOOTHING) * loss
-
-    def add_evaluation(self, perplexity: float) -> None:
-        """Take in the held-out perplexity of an evaluation."""
-        self.stale = 0 if perplexity < self.best else self.stale + 1
-        self.best = min(self.best, perplexity)
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the fields as arrays by their names in a checkpoint."""
-        return {f"progress/{name}": np.array(value) for name, value in vars(self).items()}
-
-    @classmethod
-    def pop_from(cls, arrays: dict[str, npt.NDArray[Any]]) -> "Progress":
-        """Remove the fields from a checkpoint's arrays and return them. Raises CheckpointError if they are wrong."""
-        values = {name: arrays.pop(name) for name in [*arrays] if name.startswith("progress/")}
-        kinds, expected = (
-            {name: (a.dtype.kind, a.shape) for name, a in each.items()} for each in (values, cls().arrays())
-        )
-        if kinds == expected:
-            progress = cls(**{name.removeprefix("progress/"): array.item() for name, array in values.items()})
-            if progress.seconds >= 0 and progress.best > 0 and progress.stale >= 0:
-                return progress
-        raise CheckpointError(CHECKPOINT_PARTS.format(path="the checkpoint", problems="progress"))
-
-
-LEAST_COVERAGE = 0.5  # share of the training text's tokens. A vocabulary of another language covers far less
-MOST_CUT = 0.01  # share of words. Seven languages with blanks between words had 0.0005 at most, Thai 0.30
-MOST_UNSEEN = 0.01  # share of held-out words. With 5 to 14 %, <UNK> made the perplexity rise while the biLM learned
-LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraining.md)
-
-
-def start_warnings(paths: PathSettings, training: TrainingSettings, facts: RunFacts) -> list[str]:
-    """Return a message for each thing that is unusual about a run.
-
-    These are too few updates, a warm-up that is not shorter than the run, a biLM that stays frozen, a vocabulary of
-    other texts or of all words, words that are too long for the biLM, and held-out text that is trained on.
-
-    paths: files of the run.
-    training: batches and schedule of the run.
-    facts: what is known about the run.
-    """
-    warnings = _short(training, facts.total_tokens // training.tokens_per_update)
-    if 0 < facts.total_tokens <= training.frozen_tokens:
-        warnings.append(
-            f"training.frozen_tokens is {training.frozen_tokens:,}, but the run has {facts.total_tokens:,} "
-            "tokens: the biLM will not change, since the softmax alone is trained. If you want to tune the biLM, "
-            "set it to half of the run's tokens or fewer."
-        )
-    if facts.coverage is not None and facts.coverage < LEAST_COVERAGE:
-        warnings.append(
-            f"the vocabulary has {facts.coverage:.2%} of the training text's tokens. All others are predicted as "
-            "<UNK>, so the perplexity says little: unless you want that, use a larger vocabulary, or one of this "
-            "text (python -m spacy elmo vocab makes it)."
-        )
-    new_softmax = paths.init is None or training.frozen_tokens > 0  # that of a trained one knows <UNK>
-    if new_softmax and facts.coverage == 1.0 and facts.heldout_unknown > MOST_UNSEEN:
-        warnings.append(
-            "the vocabulary has every word of the training text, so <UNK> is never learned, but "
-            f"{facts.heldout_unknown:.1%} of the held-out words are <UNK>. Their losses rise during the run, and "
-            "spoil the perplexity by which model-best is chosen. If the vocabulary is built from the text, set "
-            "vocabulary.min_count to 2. If it is a file, leave rare words out of it."
-        )
-    if facts.cut_share > MOST_CUT:
-        cut = (
-            f"{facts.cut_share:.1%} of the training text's words have more than {facts.max_characters - 2} bytes "
-            f"in UTF-8, but the biLM reads the first {facts.max_characters - 2} of a word: words that differ only "
-            "after them get the same vector. If the text has no blanks between words, set corpus.language, or "
-            "separate the words first."
-        )
-        # A run that tunes a biLM has its sizes.
-        warnings.append(
-            cut
-            if paths.init is not None
-            else cut
-            + (
-                " If its words are that long, raise bilm.char_cnn.max_characters_per_token, which is "
-                f"{facts.max_characters}; AllenNLP can't read such a biLM."
-            )
-        )
-    if paths.heldout is not None:
-        shared = _files(paths.train) & _files(paths.heldout)
-        if shared:
-            warnings.append(
-                f"{min(shared)} is in both the training text and the held-out text, which makes the held-out "
-                "perplexity too low. Set paths.heldout to another text, or leave it out, and a part of the "
-                "training text is held out."
-            )
-        elif facts.train.sha256 is not None and facts.train.sha256 == facts.heldout.sha256:
-            warnings.append(
-                (
-                    "{got} is in both the training text and the held-out text, which makes the held-out perplexity "
-                    "too low. Set paths.heldout to another text, or leave it out, and a part of the training text is "
-                    "held out."
-                ).format(got=f"the text of {facts.train.source}")
-            )
-    return warnings
-
-
-def _short(training: TrainingSettings, updates: int) -> list[str]:
-    """Return messages for a run of few updates, and for one that ends within the warm-up."""
-    warmup = training.schedule.warmup_steps
-    length = "training.epochs" if training.total_tokens is None else "training.total_tokens"
-    warnings = []
-    if updates < LEAST_UPDATES:
-        few = (
-            f"the run has {updates:,} updates, fewer than {LEAST_UPDATES:,}: it will learn little. Lower "
-            f"training.streams, which is {training.streams:,}, or raise {length}, which is "
-            f"{training.total_tokens or training.epochs:,}."
-        )
-        warnings.append(
-            few + f" Set training.schedule.warmup_steps, which is {warmup:,}, to a tenth of the updates at most."
-            if 0 < warmup < updates
-            else few
-        )
-    if warmup and warmup >= updates:
-        warnings.append(
-            f"training.schedule.warmup_steps is {warmup:,}, and the run has {updates:,} updates, so the learning "
-            f"rate never reaches training.optimizer.learning_rate. Set warmup_steps to {updates // 10:,}, a tenth "
-            f"of the updates, or less, or lower training.streams or raise {length} for more updates."
-        )
-    return warnings
-
-
-def _files(source: str) -> set[Path]:
-    """Return the files of a source; none if it is gone, since a resumed run reads its copy."""
-    try:
-        return {file.resolve() for file in find_files(source)}
-    except (ElmoError, OSError):
-        return set()
-
-
-SPEED_SMOOTHING = 0.9  # weight of earlier updates in the running mean of tokens per second
-OWED = "owed"  # in a checkpoint whose evaluation was stopped
+LOSS_SMOOTHING, SPEED_SMOOTHING = (
+    0.98,
+    0.9,
+)  # weights of earlier updates in the running means of loss and tokens per second
+_OWED = "owed"  # in a checkpoint whose evaluation was stopped
 
 
 class Outcome(NamedTuple):
@@ -221,67 +67,75 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
                 "in all processes, on all machines."
             ),
         )
-        run = None
+        opened = None
         with group.together():
             check_readers(config.training.readers, config.training.streams // group.size)
             if group.first:
                 if not has_checkpoint(output):
-                    check_new_run(config.bilm, config.paths, config.vocabulary, config.training, output)
+                    check_new_run(config, output)
                 with writing(output, CheckpointError):
                     output.mkdir(parents=True, exist_ok=True)
                 resources.enter_context(folder_lock(output, CheckpointError))
-                run = open_run(config, output)
+                opened = open_run(config, output)
         with group.together():
-            run = run or reopen_run(config, output)
+            run = opened or reopen_run(config, output)
             with enough_memory(config.training):
-                model = _model(config, run)
+                model = (empty_model if run.resumed else starting_model)(config, run.vocabulary)
                 trainer = Trainer(config.training, model, run.train, config.corpus.shuffle_block, group)
-            facts = facts_of(config.paths, run, trainer, config.evaluation.sentences)
-            context = CardContext(text_without_folders(config), config.corpus.language, facts)
+            run = replace(
+                run,
+                total_tokens=trainer.total_steps * trainer.tokens_per_update,
+                processes=group.size,
+                readers=readers_told(config.bilm, dict(model.bilm.named_parameters())),
+            )
         trainer.check_rounding()
         group.copy_first([*model.bilm.parameters(), *model.softmax.parameters()])
         # Until here there is nothing to save, so a signal ends the process at once.
         with asked_to_stop() as stop, trainer:
-            evaluator = Evaluator(trainer, run.heldout, config.evaluation.sentences, context, output, reporter, stop)
-            checkpoints = Checkpoints(output / CHECKPOINTS)
-            loop = _Loop(config.evaluation, trainer, evaluator, checkpoints, output, reporter, stop, run.identity)
-            reporter.start(facts, start_warnings(config.paths, config.training, facts))
-            return loop.run(tuning=config.paths.init is not None)
+            loop = _Loop(run, trainer, output, reporter, stop)
+            reporter.start(run, start_warnings(run) if group.first else [])
+            return loop.run_to_end()
 
 
-def _model(config: PretrainConfig, run: Run) -> LanguageModel:
-    if run.resumed:
-        return empty_model(config.bilm, config.training.softmax, run.vocabulary)
-    return starting_model(config.bilm, config.paths, config.training, run.vocabulary)
+@dataclass
+class Progress:
+    """What a checkpoint holds beside the state of the trainer.
+
+    seconds: of training and evaluation, over all resumes.
+    loss: smoothed training loss, in nats.
+    best: lowest held-out perplexity so far.
+    stale: number of evaluations since then.
+    finished: whether the run has come to its end.
+    """
+
+    seconds: float = 0.0
+    loss: float = math.nan
+    best: float = math.inf
+    stale: int = 0
+    finished: bool = False
 
 
 class _Loop:
-    def __init__(
-        self,
-        settings: EvaluationSettings,
-        trainer: Trainer,
-        evaluator: Evaluator,
-        checkpoints: Checkpoints,
-        output: Path,
-        reporter: Reporter,
-        stop: Stop,
-        identity: str,
-    ) -> None:
-        self.trainer, self.evaluator, self.checkpoints = trainer, evaluator, checkpoints
-        self.output, self.reporter, self.stop, self.identity = output, reporter, stop, identity
+    """The updates of a run, its evaluations and its checkpoints. All processes go through it together."""
+
+    def __init__(self, run: Run, trainer: Trainer, output: Path, reporter: Reporter, stop: Stop) -> None:
+        self.run, self.trainer, self.output, self.reporter, self.stop = run, trainer, output, reporter, stop
         self.group: Group = trainer.group
-        self.settings, self.progress = settings, Progress()
+        self.identity = np.frombuffer(run.identity.encode(), np.uint8)
+        self.evaluator = Evaluator(trainer, run, output, reporter, stop)
+        self.checkpoints = Checkpoints(output / CHECKPOINTS)
+        self.progress = Progress()
         self.stopped = 0  # number of the signal, in all processes
         self.owed = False  # whether a signal stopped the evaluation of this step
         self.speed = math.nan
 
-    def run(self, tuning: bool) -> Outcome:
-        """Train to the end of the run, or until a signal comes. tuning: whether the run started from a trained biLM."""
-        trainer = self.trainer
+    def run_to_end(self) -> Outcome:
+        """Train to the end of the run, or until a signal comes."""
+        trainer, settings = self.trainer, self.run.config.evaluation
         self._resume()
         if self.owed:
             self._evaluate()
-        elif trainer.step_number == 0 and tuning and not trainer.frozen:
+        elif trainer.step_number == 0 and self.run.config.paths.init is not None and not trainer.frozen:
             self._score()  # the biLM before tuning
         if not self._ended():
             self.progress.finished = False  # the settings may have a longer run now
@@ -294,9 +148,9 @@ class _Loop:
                 break
             self._step()
             number, last = trainer.step_number, trainer.step_number == trainer.total_steps
-            if number % self.settings.every == 0 or last:
+            if number % settings.every == 0 or last:
                 self._evaluate()
-            elif number % self.settings.checkpoint_every == 0:
+            elif number % settings.checkpoint_every == 0:
                 self._write_checkpoint()
         if not self.stopped and not self.progress.finished:
             self._finish()
@@ -324,11 +178,15 @@ class _Loop:
             return
         step, arrays = latest
         with self.group.together():
-            if not np.array_equal(arrays.pop("run", np.empty(0)), from_text(self.identity)):
+            if not np.array_equal(arrays.pop("run", np.empty(0)), self.identity):
                 problem = CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems="it is of another run")
                 raise CheckpointError(problem)
-            self.progress = Progress.pop_from(arrays)
-            self.owed = arrays.pop(OWED, None) is not None
+            try:
+                self.progress = Progress(**{name: arrays.pop(f"progress/{name}").item() for name in vars(Progress())})
+            except KeyError as error:
+                problem = CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems=f"{error} is missing")
+                raise CheckpointError(problem) from error
+            self.owed = arrays.pop(_OWED, None) is not None
             self.trainer.restore(arrays, str(self.checkpoints.folder))
             if self.trainer.step_number != step:
                 problem = f"the file is of step {step}, its contents of {self.trainer.step_number}"
@@ -346,16 +204,10 @@ class _Loop:
         seconds = time.perf_counter() - start
         if not math.isfinite(loss):  # so in all processes, since it is the sum of their losses
             with self.group.together():
-                what = f"the loss of step {trainer.step_number}"
-                raise CheckpointError(
-                    f"{what} is not finite: training has diverged. Start a new run in another output folder, with "
-                    "a lower training.optimizer.learning_rate. If there are checkpoints in "
-                    f"{self.checkpoints.folder}, they are of earlier steps, but their weights may already be too "
-                    "large."
-                )
-        progress.add_update(loss, seconds)
-        speed = trainer.tokens_per_update / seconds
-        self.speed = speed if math.isnan(self.speed) else SPEED_SMOOTHING * self.speed + (1 - SPEED_SMOOTHING) * speed
+                raise diverged(f"the loss of step {trainer.step_number}", self.output)
+        progress.seconds += seconds
+        progress.loss = _smoothed(progress.loss, loss, LOSS_SMOOTHING)
+        self.speed = _smoothed(self.speed, trainer.tokens_per_update / seconds, SPEED_SMOOTHING)
         total = trainer.total_steps * trainer.tokens_per_update
         self.reporter.step(trainer.step_number, trainer.tokens, total, progress.loss, rate, self.speed)
 
@@ -373,25 +225,22 @@ class _Loop:
         )
         progress.seconds += time.perf_counter() - start
         if not self.stopped:
-            progress.add_evaluation(perplexity)
+            progress.stale = 0 if perplexity < progress.best else progress.stale + 1
+            progress.best = min(progress.best, perplexity)
 
     def _finish(self) -> None:
-        def work() -> float:
-            self.evaluator.finish(self.progress.seconds)
-            return 0.0
-
-        self._in_first(work)
+        self._in_first(lambda: self.evaluator.finish(self.progress.seconds))
         if not self.stopped:
             self.progress.finished = True
             self._write_checkpoint()
 
-    def _in_first(self, work: Callable[[], float]) -> float:
+    def _in_first(self, work: Callable[[], float | None]) -> float:
         """Work in the first process, and hand the result to all. If a signal stops it, all processes are stopped."""
         result = 0.0
         with self.group.together():
             if self.group.first:
                 try:
-                    result = work()
+                    result = work() or 0.0
                 except Stopped:
                     result = math.nan
         result = self.group.from_first(result)
@@ -400,16 +249,112 @@ class _Loop:
         return result
 
     def _ended(self) -> bool:
-        return self.trainer.step_number >= self.trainer.total_steps or self._out_of_patience()
-
-    def _out_of_patience(self) -> bool:
-        patience = self.trainer.settings.patience
-        return 0 < patience <= self.progress.stale
+        out_of_patience = 0 < self.trainer.settings.patience <= self.progress.stale
+        return out_of_patience or self.trainer.step_number >= self.trainer.total_steps
 
     def _write_checkpoint(self) -> None:
-        arrays = self.trainer.state_arrays() | self.progress.arrays() | {"run": from_text(self.identity)}
+        arrays = self.trainer.state_arrays() | {"run": self.identity}
+        arrays |= {f"progress/{name}": np.array(value) for name, value in vars(self.progress).items()}
         if self.owed:
-            arrays[OWED] = np.array(True)
+            arrays[_OWED] = np.array(True)
         with self.group.together():
             if self.group.first:
                 self.checkpoints.write(self.trainer.step_number, arrays)
+
+
+def _smoothed(mean: float, value: float, weight: float) -> float:
+    return value if math.isnan(mean) else weight * mean + (1 - weight) * value
+
+
+LEAST_COVERAGE = 0.5  # share of the training text's tokens. A vocabulary of another language covers far less
+MOST_CUT = 0.01  # share of words. Seven languages with blanks between words had 0.0005 at most, Thai 0.30
+MOST_UNSEEN = 0.01  # share of held-out words. With 5 to 14 %, <UNK> made the perplexity rise while the biLM learned
+LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraining.md)
+
+
+def start_warnings(run: Run) -> list[str]:
+    """Return a message for each thing that is unusual about a run.
+
+    These are too few updates, a warm-up that is not shorter than the run, a biLM that stays frozen, a vocabulary of
+    other texts or of all words, words that are too long for the biLM, and held-out text that is trained on.
+    """
+    paths, training, coverage = run.config.paths, run.config.training, run.vocabulary.coverage
+    warnings = _too_short(run)
+    if 0 < run.total_tokens <= training.frozen_tokens:
+        warnings.append(
+            f"training.frozen_tokens is {training.frozen_tokens:,}, but the run has {run.total_tokens:,} "
+            "tokens: the biLM will not change, since the softmax alone is trained. If you want to tune the biLM, "
+            "set it to half of the run's tokens or fewer."
+        )
+    if coverage is not None and coverage < LEAST_COVERAGE:
+        warnings.append(
+            f"the vocabulary has {coverage:.2%} of the training text's tokens. All others are predicted as "
+            "<UNK>, so the perplexity says little: unless you want that, use a larger vocabulary, or one of this "
+            "text (python -m spacy elmo vocab makes it)."
+        )
+    new_softmax = paths.init is None or training.frozen_tokens > 0  # that of a trained one knows <UNK>
+    unknown = unknown_share(run.heldout, run.vocabulary) if new_softmax and coverage == 1.0 else 0.0
+    if unknown > MOST_UNSEEN:
+        warnings.append(
+            "the vocabulary has every word of the training text, so <UNK> is never learned, but "
+            f"{unknown:.1%} of the held-out words are <UNK>. Their losses rise during the run, and "
+            "spoil the perplexity by which model-best is chosen. If the vocabulary is built from the text, set "
+            "vocabulary.min_count to 2. If it is a file, leave rare words out of it."
+        )
+    max_characters = run.config.bilm.max_characters
+    too_long = cut_share(run.train, max_characters)
+    if too_long > MOST_CUT:
+        warning = (
+            f"{too_long:.1%} of the training text's words have more than {max_characters - 2} bytes "
+            f"in UTF-8, but the biLM reads the first {max_characters - 2} of a word: words that differ only "
+            "after them get the same vector. If the text has no blanks between words, set corpus.language, or "
+            "separate the words first."
+        )
+        if paths.init is None:  # a run that tunes a biLM has its sizes
+            warning += (
+                " If its words are that long, raise bilm.char_cnn.max_characters_per_token, which is "
+                f"{max_characters}; AllenNLP can't read such a biLM."
+            )
+        warnings.append(warning)
+    if paths.heldout is not None:
+        shared = _files(paths.train) & _files(paths.heldout)
+        in_both = str(min(shared)) if shared else f"the text of {paths.train}"
+        if shared or run.train.meta.sha256 == run.heldout.meta.sha256:
+            warnings.append(
+                f"{in_both} is in both the training text and the held-out text, which makes the held-out "
+                "perplexity too low. Set paths.heldout to another text, or leave it out, and a part of the "
+                "training text is held out."
+            )
+    return warnings
+
+
+def _too_short(run: Run) -> list[str]:
+    """Return messages for a run of few updates, and for one that ends within the warm-up."""
+    training = run.config.training
+    updates, warmup = run.total_tokens // training.tokens_per_update, training.schedule.warmup_steps
+    length = "training.epochs" if training.total_tokens is None else "training.total_tokens"
+    warnings = []
+    if updates < LEAST_UPDATES:
+        warning = (
+            f"the run has {updates:,} updates, fewer than {LEAST_UPDATES:,}: it will learn little. Lower "
+            f"training.streams, which is {training.streams:,}, or raise {length}, which is "
+            f"{training.total_tokens or training.epochs:,}."
+        )
+        if 0 < warmup < updates:
+            warning += f" Set training.schedule.warmup_steps, which is {warmup:,}, to a tenth of the updates at most."
+        warnings.append(warning)
+    if warmup and warmup >= updates:
+        warnings.append(
+            f"training.schedule.warmup_steps is {warmup:,}, and the run has {updates:,} updates, so the learning "
+            f"rate never reaches training.optimizer.learning_rate. Set warmup_steps to {updates // 10:,}, a tenth "
+            f"of the updates, or less, or lower training.streams or raise {length} for more updates."
+        )
+    return warnings
+
+
+def _files(source: str) -> set[Path]:
+    """Return the files of a source; none if it is gone, since a resumed run reads its copy."""
+    try:
+        return {file.resolve() for file in find_files(source)}
+    except (ElmoError, OSError):
+        return set()

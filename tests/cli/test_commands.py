@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.formats import read_vectors
-from spacy_elmo.pretraining.metrics import read_metrics
+from spacy_elmo.pretraining.evaluating import read_metrics
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,15 @@ from typer.testing import CliRunner
 import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.formats.softmax import write_softmax
 from spacy_elmo.pretraining import language_model as files
-from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, VocabularySettings
-from spacy_elmo.pretraining.config_file import read_config, settings, to_config
+from spacy_elmo.pretraining.config import (
+    PathSettings,
+    PretrainConfig,
+    SoftmaxSettings,
+    VocabularySettings,
+    read_config,
+    settings,
+    to_config,
+)
 from spacy_elmo.pretraining.presets import SIZES, Size, config_of_size, fit
 from spacy_elmo.pretraining.text import TextSize
 

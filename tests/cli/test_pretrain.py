@@ -12,9 +12,8 @@ import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does thr
 from spacy_elmo.cli.pretrain import ConsoleReporter
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.pretraining import run as loop
-from spacy_elmo.pretraining.config import PathSettings, PretrainConfig
-from spacy_elmo.pretraining.config_file import write_config
-from spacy_elmo.pretraining.metrics import Reporter
+from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, write_config
+from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.presets import Size, config_of_size
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")

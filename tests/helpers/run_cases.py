@@ -1,51 +1,42 @@
-"""A run's settings and facts, made up."""
+"""A run on a made-up text, and its evaluations."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.formats.text import BadLine
 from spacy_elmo.pretraining.config import CorpusSettings, PathSettings, PretrainConfig, TrainingSettings
-from spacy_elmo.pretraining.config_file import text_without_folders
-from spacy_elmo.pretraining.metrics import CardFacts, EvaluationRow, RunFacts, TextFacts
+from spacy_elmo.pretraining.evaluating import EvaluationRow
+from spacy_elmo.pretraining.folder import Run
+from spacy_elmo.pretraining.prepared import prepare
 from spacy_elmo.pretraining.scoring import Score
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
-OPTIONS = BiLMOptions(
-    char_dim=16,
-    filters=((1, 32), (3, 64)),
-    n_highway=1,
-    activation="relu",
-    max_characters=50,
-    dim=512,
-    projection_dim=128,
-    n_layers=2,
-    cell_clip=3.0,
-    proj_clip=3.0,
-    use_skip_connections=True,
-)
-BAD = (BadLine("/home/someone/texts/train.txt", 1234, "not UTF-8"), BadLine("/home/someone/texts/b.txt", 5, "a NUL"))
-SHA256 = "0123456789abcdef" * 4
-TRAIN = TextFacts("/home/someone/texts/train.txt", 1_000, 20_000, SHA256, n_bad=12, bad=BAD)
-HELDOUT = TextFacts("/home/someone/texts/held|out*.txt", 50, 950)
-CONFIG = PretrainConfig(
-    PathSettings(TRAIN.source, HELDOUT.source, init="/home/someone/model/"),
-    OPTIONS,
-    CorpusSettings(language="en"),
-    training=TrainingSettings(epochs=2.5),
-)
-RUN = RunFacts(TRAIN, HELDOUT, words=5_000, coverage=0.987, parameters=2_999_888, total_tokens=52_500, processes=2)
+OPTIONS = BiLMOptions(16, ((1, 32), (3, 64)), 1, "relu", 50, 512, 128, 2, 3.0, 3.0, True)
 # 2 ** 7 and 2 ** 9 over 1,000 predictions, so the mean is 2 ** 8
 SCORE = Score(
     sentences=50, tokens=950, unknown=19, loss=(4852.030263919617, 6238.324625039508), unknown_loss=(40.0, 50.0)
 )
-FACTS = CardFacts(
-    text_without_folders(CONFIG),
-    OPTIONS,
-    "en",
-    RUN,
-    step=11,
-    tokens=52_400,
-    epochs=2.4952,
-    seconds=9_000.0,
-    score=SCORE,
-)
+
+
+def run_of(folder: Path, language: str | None = None, init: str | None = None, **facts: Any) -> Run:
+    """A run on 1,000 sentences of 20,000 words and two bad lines, with 50 held-out sentences of 950 words.
+
+    Of 1,000 of its words, 987 are among the 5,000 of its vocabulary.
+    """
+    texts = folder / "texts"
+    texts.mkdir(exist_ok=True)
+    lines = [b"the " * 20] * 1_000
+    lines[6:6], lines[8:8] = [b"\xff"], [b"a\0b"]
+    (texts / "train.txt").write_bytes(b"\n".join(lines) + b"\n")
+    (texts / "held|out1.txt").write_text(("the " * 19 + "\n") * 50, encoding="utf8")
+    paths = PathSettings(str(texts / "train.txt"), str(texts / "held|out*.txt"), init=init)
+    config = PretrainConfig(paths, OPTIONS, CorpusSettings(language), training=TrainingSettings(epochs=2.5))
+    train, heldout = prepare(paths.train, folder / "corpus"), prepare(str(paths.heldout), folder / "heldout")
+    words = ["<S>", "</S>", "<UNK>", "the", *(f"word{number}" for number in range(4_996))]
+    counts = np.array([1_000, 1_000, 260, 19_740] + [0] * 4_996)
+    return Run(config, train, heldout, Vocabulary(words, counts), "identity", False, **{"init_sha256": None} | facts)
 
 
 def row(step: int, perplexity: float = 100.0) -> EvaluationRow:

@@ -21,7 +21,7 @@ from spacy_elmo.pretraining.config import (
     TrainingSettings,
     VocabularySettings,
 )
-from spacy_elmo.pretraining.metrics import Reporter
+from spacy_elmo.pretraining.evaluating import Reporter
 
 OPTIONS = BiLMOptions(4, ((1, 4), (2, 8)), 1, "relu", 20, 16, 8, 2, 3.0, 3.0, True)
 STREAMS, STEPS = 4, 5

@@ -36,10 +36,10 @@ from spacy_elmo.pretraining.config import (
     SoftmaxSettings,
     TrainingSettings,
     VocabularySettings,
+    write_config,
 )
-from spacy_elmo.pretraining.config_file import write_config
 from spacy_elmo.pretraining.distributed import Group, environment, local_rank, processes
-from spacy_elmo.pretraining.metrics import Reporter
+from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.optimizers import MuonAdamW
 
 pytestmark = pytest.mark.slow

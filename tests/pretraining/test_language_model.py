@@ -17,7 +17,7 @@ from embedded_case import OPTIONS as EMBEDDED_OPTIONS
 from embedded_case import TEXT, embed, install, make_package
 from embedded_case import WORDS as EMBEDDED_WORDS
 from embedded_case import model_of as embedded_model
-from starts import check_paths, check_start, find_vocabulary, starting_model
+from starts import check_new_run, find_vocabulary, starting_model
 
 from spacy_elmo import bilms
 from spacy_elmo.errors import CorpusError, ElmoError, SettingsError, WeightsError
@@ -27,8 +27,7 @@ from spacy_elmo.formats.softmax import read_softmax, write_adaptive, write_softm
 from spacy_elmo.modules.loading import find_bilm, is_embedded
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
 from spacy_elmo.pretraining import language_model
-from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, TrainingSettings
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, TrainingSettings, read_config
 from spacy_elmo.pretraining.language_model import LanguageModel, has_softmax, softmax_folder
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 from spacy_elmo.pretraining.vocabulary import Vocabulary
@@ -372,8 +371,8 @@ def test_sizes_come_from_the_embedded_bilm(bilm: Path, tmp_path: Path) -> None:
     assert read_config(tmp_path / "tune.cfg").bilm == EMBEDDED_OPTIONS
     other = PretrainConfig(PathSettings(str(tmp_path / "text.txt"), init="en_maxi"), EMBEDDED_OPTIONS)
     with pytest.raises(SettingsError, match=r"paths\.init is 'en_maxi'\. Expected a folder .*, or a biLM's name"):
-        check_paths(other, tmp_path / "out")
-    check_paths(PretrainConfig(PathSettings(other.paths.train, init="en_mini"), EMBEDDED_OPTIONS), tmp_path / "out")
+        check_new_run(other, tmp_path / "out")
+    check_new_run(config_of(frozen_tokens=100), tmp_path / "out")
 
 
 def test_tuning_with_the_package(package: Path, corpus: PreparedCorpus) -> None:
@@ -386,7 +385,7 @@ def test_tuning_with_the_package(package: Path, corpus: PreparedCorpus) -> None:
 
 def test_tuning_without_it(bilm: Path, corpus: PreparedCorpus) -> None:
     with pytest.raises(WeightsError, match=r"its softmax is not installed.* set training\.frozen_tokens"):
-        check_start(config_of())
+        check_new_run(config_of(), Path("out"))
     config = config_of(frozen_tokens=100)
     vocabulary = find_vocabulary(config, corpus)
     assert "newt" in vocabulary.words
@@ -431,22 +430,22 @@ def test_a_package_with_all_files(packaged: Path, monkeypatch: pytest.MonkeyPatc
     assert asked == [True]  # as the files of a folder are read, and not as those of en_mini
 
 
-def test_a_package_without_a_softmax(packaged: Path) -> None:
+def test_a_package_without_a_softmax(packaged: Path, corpus: PreparedCorpus) -> None:
     for name in ("softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"):
         (packaged / name).unlink()
     assert not has_softmax("en_midi")
     with pytest.raises(WeightsError, match=r"no softmax\.hdf5, so this biLM predicts no words"):
         LanguageModel.load("en_midi")
     with pytest.raises(SettingsError, match=r"en_midi: there is no softmax\.hdf5.* set training\.frozen_tokens"):
-        check_start(config_of("en_midi"))
-    check_start(config_of("en_midi", frozen_tokens=100))
+        check_new_run(config_of("en_midi"), Path("out"))
+    check_new_run(config_of("en_midi", frozen_tokens=100), Path("out"))
 
 
 def test_tuning_a_bilm_of_a_package(packaged: Path, corpus: PreparedCorpus, tmp_path: Path) -> None:
     (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_midi"\n', encoding="utf8")
     assert read_config(tmp_path / "tune.cfg").bilm == EMBEDDED_OPTIONS
     config = config_of("en_midi")
-    check_paths(config, tmp_path / "out")
+    check_new_run(config, tmp_path / "out")
     vocabulary = find_vocabulary(config, corpus)
     assert vocabulary.words == EMBEDDED_WORDS
     assert_same_files(starting_model(config, vocabulary), embedded_model())

@@ -20,7 +20,7 @@ from scripts.runs.train_runs import pretraining_config
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats import read_options, read_weights
-from spacy_elmo.pretraining.metrics import append_row
+from spacy_elmo.pretraining.evaluating import append_row
 
 ROOT = Path(__file__).parents[2]
 SMALL = "--bilm.lstm.dim 16 --bilm.lstm.projection_dim 8 --bilm.char_cnn.filters [[1,4],[2,8]] --vocabulary.size 20"

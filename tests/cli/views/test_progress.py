@@ -5,27 +5,28 @@ import math
 import re
 import signal
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from run_cases import run_of
 
-from spacy_elmo.cli import pretrain as progress
 from spacy_elmo.cli.console import show_all
 from spacy_elmo.cli.pretrain import ConsoleReporter
-from spacy_elmo.formats.text import BadLine
-from spacy_elmo.pretraining.metrics import EvaluationRow, Reporter, RunFacts, TextFacts
+from spacy_elmo.pretraining.config import SoftmaxSettings
+from spacy_elmo.pretraining.evaluating import EvaluationRow, Reporter
+from spacy_elmo.pretraining.folder import Run
 
-FACTS = RunFacts(
-    TextFacts("a.txt", 1_000, 20_000, n_bad=2, bad=[BadLine("a.txt", 7, "not UTF-8"), BadLine("a.txt", 9, "a NUL")]),
-    TextFacts("b.txt", 10, 300),
-    words=5_000,
-    coverage=0.987,
-    parameters=2_999_888,
-    total_tokens=1_000_000,
-    sampled=True,
-    readers="this package; not AllenNLP: no skip connections",
-)
 ROW = EvaluationRow(2_000, 10_240_000, 0.14, 900.0, 5.43219, 0.00312, 123.456, 120.004, 121.7, 999, 15_432.1)
+
+
+READERS = "this package; not AllenNLP: no skip connections"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run_of(tmp_path_factory.mktemp("run"), total_tokens=1_000_000, readers=READERS)
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -34,40 +35,40 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return captured.out.splitlines()
 
 
-def test_the_beginning(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_beginning(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     reporter = ConsoleReporter()
-    reporter.start(FACTS, ["the vocabulary is odd"])
+    reporter.start(run, ["the vocabulary is odd"])
     reporter.resumed(40, 204_800)
     told = "\n".join(" ".join(line.split()) for line in lines(capsys))
     for part in (
-        "training text a.txt: 1,000 sentences, 20,000 tokens",
-        "held-out text b.txt: 10 sentences, 300 tokens",
+        "train.txt: 1,000 sentences, 20,000 tokens",
+        "held|out*.txt: 50 sentences, 950 tokens",
         "vocabulary 5,000 words, 98.70% of the training text's tokens",
-        "biLM 2,999,888 parameters",
+        "biLM 2,406,384 parameters",
         "read by this package; not AllenNLP: no skip connections",
         "length 1,000,000 tokens",
-        "a.txt: 2 bad lines were left out",
-        "a.txt, line 7: not UTF-8",
-        "a.txt, line 9: a NUL",
+        "train.txt: 2 bad lines were left out",
+        "train.txt, line 7: ",
+        "train.txt, line 9: ",
         "the vocabulary is odd",
         "going on after step 40, 204,800 tokens",
     ):
         assert part in told
-    assert "b.txt: 0 bad" not in told
+    assert "0 bad" not in told
 
 
-def test_the_readers_again_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readers_again_at_the_end(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     reporter = ConsoleReporter()
-    reporter.start(FACTS, [])
+    reporter.start(run, [])
     lines(capsys)
     reporter.done(Path("run"), 12.3, None)
     told = "\n".join(lines(capsys))
     assert "options.json and weights.hdf5 are read by this package; not AllenNLP: no skip connections" in told
 
 
-def test_a_row_for_each_evaluation(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_for_each_evaluation(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     reporter = ConsoleReporter()
-    reporter.start(FACTS, ())
+    reporter.start(run, ())
     capsys.readouterr()
     reporter.evaluated(ROW)
     reporter.evaluated(ROW._replace(step=4_000, perplexity=99.0))
@@ -85,9 +86,12 @@ def test_a_row_for_each_evaluation(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), [("sampled", "sampled loss"), ("full", "loss"), ("adaptive", "loss")])
-def test_the_loss_is_called_sampled_where_it_is(kind: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_loss_is_called_sampled_where_it_is(
+    run: Run, kind: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     reporter = ConsoleReporter(every=0)
-    reporter.start(FACTS._replace(sampled=kind == "sampled"), ())
+    training = replace(run.config.training, softmax=SoftmaxSettings(kind))
+    reporter.start(replace(run, config=replace(run.config, training=training)), ())
     reporter.step(1, 5_120, 1_000_000, 9.5, 1e-5, 10_000.0)
     reporter.evaluated(ROW)
     told = "\n".join(lines(capsys))
@@ -97,7 +101,7 @@ def test_the_loss_is_called_sampled_where_it_is(kind: str, name: str, capsys: py
 
 def test_a_plain_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     reporter = ConsoleReporter(every=60)
     for step in range(1, 10):
         now[0] += 25
@@ -110,10 +114,10 @@ def test_a_plain_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypat
     ]
 
 
-def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+def test_a_bar_on_a_terminal(run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     reporter = ConsoleReporter(every=0)
-    reporter.start(FACTS, ())
+    reporter.start(run, ())
     reporter.step(1, 400_000, 1_000_000, 7.0, 0.003, 1_000.0)
     reporter.step(2, 500_000, 1_000_000, 6.5, 0.003, 1_000.0)
     reporter._bar.refresh()  # it else waits for a tenth of a second
@@ -131,7 +135,7 @@ def test_an_evaluation_is_told_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     reporter = ConsoleReporter(every=60)
     for scored in range(0, 2_001, 500):
         reporter.evaluating(scored, 2_000)
@@ -144,7 +148,7 @@ def test_an_evaluation_is_told_now_and_then(
 
 def test_a_bar_of_an_evaluation(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first step, beside the run's own bar, and one that a signal stops."""
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     reporter = ConsoleReporter(every=0)
     reporter.evaluating(0, 70)
     assert "evaluating:   0%" in capsys.readouterr().err
@@ -158,12 +162,13 @@ def test_a_bar_of_an_evaluation(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert captured.err.endswith("\r")  # both bars are wiped off
 
 
-def test_a_selection_of_the_held_out_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_selection_of_the_held_out_text(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     reporter = ConsoleReporter()
-    reporter.start(FACTS._replace(scored=7), [])
+    evaluation = replace(run.config.evaluation, sentences=7)
+    reporter.start(replace(run, config=replace(run.config, evaluation=evaluation)), [])
     reporter.done(Path("out"), 61.234, None)
     told = " ".join(" ".join(lines(capsys)).split())
-    assert "b.txt: 10 sentences, 300 tokens; 7 are scored during the run" in told
+    assert "held|out*.txt: 50 sentences, 950 tokens; 7 are scored during the run" in told
     assert "lowest held-out perplexity on the way 61.23 (of 7 sentences)" in told
 
 
@@ -189,9 +194,9 @@ def test_messages(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines(capsys) == ["the checkpoint of step 5 is damaged"]
 
 
-def test_the_silent_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_silent_one(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     reporter = Reporter()
-    reporter.start(FACTS, ())
+    reporter.start(run, ())
     reporter.resumed(1, 2)
     reporter.step(1, 2, 3, 4.0, 5.0, 6.0)
     reporter.evaluating(1, 2)
@@ -215,11 +220,11 @@ class Lost(io.StringIO):
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(32, "Broken pipe"), OSError(28, "Full"), ValueError("closed")])
-def test_a_lost_standard_output_ends_no_run(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_standard_output_ends_no_run(run: Run, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     lost = Lost(error)
     monkeypatch.setattr(sys, "stdout", lost)
     reporter = ConsoleReporter(every=0)
-    reporter.start(FACTS, ())
+    reporter.start(run, ())
     reporter.step(1, 5_120, 1_000_000, 9.5, 1e-5, 10_000.0)
     reporter.evaluated(ROW)
     reporter.message("x")
@@ -228,11 +233,11 @@ def test_a_lost_standard_output_ends_no_run(error: Exception, monkeypatch: pytes
     print("what comes later has somewhere to go")
 
 
-def test_no_standard_output_and_no_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_standard_output_and_no_standard_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stderr", None)
     reporter = ConsoleReporter(every=0)
-    reporter.start(FACTS, ())
+    reporter.start(run, ())
     reporter.step(1, 5_120, 1_000_000, 9.5, 1e-5, 10_000.0)
     reporter.done(Path("out"), 61.0, None)
 

@@ -1,4 +1,4 @@
-"""A run as a whole: how it begins, goes on without its sources, diverges, and what it makes of wrong checkpoints."""
+"""A run as a whole: how it begins, is stopped, killed and resumed to the same bits, diverges, and what it warns of."""
 
 from __future__ import annotations
 
@@ -18,11 +18,21 @@ from spacy_elmo.errors import CheckpointError, CorpusError, SettingsError, Weigh
 from spacy_elmo.formats.atomic import folder_lock
 from spacy_elmo.pretraining import evaluating
 from spacy_elmo.pretraining.checkpoint import Checkpoints
-from spacy_elmo.pretraining.config import EvaluationSettings, PretrainConfig, VocabularySettings
+from spacy_elmo.pretraining.config import (
+    EvaluationSettings,
+    PathSettings,
+    PretrainConfig,
+    ScheduleSettings,
+    VocabularySettings,
+)
+from spacy_elmo.pretraining.evaluating import Reporter
+from spacy_elmo.pretraining.folder import Run
 from spacy_elmo.pretraining.language_model import LanguageModel
-from spacy_elmo.pretraining.metrics import Reporter, RunFacts
+from spacy_elmo.pretraining.prepared import prepare
+from spacy_elmo.pretraining.run import start_warnings
 from spacy_elmo.pretraining.scoring import Score
 from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +118,7 @@ def test_unknown_words_of_the_heldout_text_are_told(tmp_path: Path, min_count: i
     told: list[str] = []
 
     class Start(Reporter):
-        def start(self, facts: RunFacts, warnings: Sequence[str]) -> None:
+        def start(self, run: Run, warnings: Sequence[str]) -> None:
             told.extend(warnings)
 
     config = config_of(tmp_path / "text.txt", paths={"heldout": tmp_path / "heldout.txt"})
@@ -227,12 +237,7 @@ def test_a_perplexity_far_above_the_number_of_words_is_told_once(
         ("state/h", None, r"state/h is complex64"),
         ("run", np.array([255, 254], np.uint8), "it is of another run"),
         ("run", np.array(3.0), "it is of another run"),
-        ("progress/seconds", np.array(-1.0), r"\(progress\)"),
-        ("progress/seconds", np.array(np.nan), r"\(progress\)"),
-        ("progress/stale", np.array(-1), r"\(progress\)"),
-        ("progress/best", np.array(1j), r"\(progress\)"),
-        ("progress/best", np.zeros(0), r"\(progress\)"),
-        ("progress/more", np.array(1.0), r"\(progress\)"),
+        ("progress/more", np.array(1.0), "progress/more is unexpected"),
         ("optimizer/0/exp_avg", np.zeros((2, 2), np.float32), r"optimizer/0/exp_avg is float32 of shape \(2, 2\)"),
         ("optimizer/99/exp_avg", np.zeros(2, np.float32), "optimizer/99/exp_avg is unexpected"),
         ("optimizer/x/y/z", np.zeros(2, np.float32), "optimizer/x/y/z is unexpected"),
@@ -262,23 +267,13 @@ def test_parts_that_are_missing(ended: Path, tmp_path: Path) -> None:
             run(config_of(ended.parent / "text.txt", 6), tmp_path / "out")
 
 
-class _Told(Reporter):
-    """Keeps the messages."""
-
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-
-    def message(self, text: str) -> None:
-        self.messages.append(text)
-
-
 def test_a_finished_run_says_so_when_it_is_given_again(config: PretrainConfig, tmp_path: Path) -> None:
-    first, again = _Told(), _Told()
+    first, again = Messages(), Messages()
     run(config, tmp_path / "out", first)
-    assert any(text.startswith("scoring all") for text in first.messages)
-    assert not any("finished before" in text for text in first.messages)
+    assert any(text.startswith("scoring all") for text in first.texts)
+    assert not any("finished before" in text for text in first.texts)
     run(config, tmp_path / "out", again)
-    assert again.messages == ["finished before: training.epochs or training.total_tokens would make it longer"]
+    assert again.texts == ["finished before: training.epochs or training.total_tokens would make it longer"]
 
 
 def test_a_run_that_patience_ended_says_so_when_it_is_given_again(
@@ -288,12 +283,12 @@ def test_a_run_that_patience_ended_says_so_when_it_is_given_again(
     patient = replace(
         config, training=replace(config.training, patience=1), evaluation=replace(config.evaluation, every=1)
     )
-    first, again = _Told(), _Told()
+    first, again = Messages(), Messages()
     run(patient, tmp_path / "out", first)
     assert checkpoint(tmp_path / "out")[0] == 2
-    assert any(text.startswith("scoring all") for text in first.messages)
+    assert any(text.startswith("scoring all") for text in first.texts)
     run(patient, tmp_path / "out", again)
-    assert again.messages == ["finished before: training.patience would make it longer"]
+    assert again.texts == ["finished before: training.patience would make it longer"]
     more = replace(patient, training=replace(patient.training, patience=2))
     run(more, tmp_path / "out", again)
     assert checkpoint(tmp_path / "out")[0] == 3
@@ -301,4 +296,121 @@ def test_a_run_that_patience_ended_says_so_when_it_is_given_again(
     run(enough, tmp_path / "both")
     run(enough, tmp_path / "both", again)
     assert checkpoint(tmp_path / "both")[0] == 4
-    assert again.messages[-1] == "finished before: training.epochs or training.total_tokens would make it longer"
+    assert again.texts[-1] == "finished before: training.epochs or training.total_tokens would make it longer"
+
+
+# Warnings
+
+
+@pytest.fixture
+def long_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run without warnings: 10 ** 7 tokens are 1,953 updates of 256 * 20 tokens. Its biLM reads 48 bytes of a word.
+
+    In the working directory are its texts a.txt and b.txt, and a folder with a link to the first.
+    """
+    monkeypatch.chdir(tmp_path)
+    Path("texts").mkdir()
+    Path("a.txt").write_text("a " * 98 + "é" * 24 + " é\n", encoding="utf8")
+    Path("b.txt").write_text("a " * 99 + "b\n", encoding="utf8")
+    Path("texts", "c.txt").write_text("c\n", encoding="utf8")
+    Path("texts", "d.txt").symlink_to(Path("..", "a.txt"))
+    train, heldout = prepare("a.txt", "train"), prepare("b.txt", "heldout")
+    config = PretrainConfig(PathSettings("a.txt", "b.txt"), config_of("a.txt").bilm)
+    config = replace(config, bilm=replace(config.bilm, max_characters=50))
+    return Run(config, train, heldout, vocabulary(0.9), "", False, None, total_tokens=10**7)
+
+
+def vocabulary(coverage: float | None) -> Vocabulary:
+    """One with the word a, and counts of this coverage."""
+    known = None if coverage is None else round(10_000 * coverage)
+    words = ["<S>", "</S>", "<UNK>", "a"]
+    return Vocabulary(words, None if known is None else np.array([1, 1, 10_000 - known, known]))
+
+
+def changed(run: Run, paths: dict[str, Any] | None = None, **training: Any) -> Run:
+    """The same run with other settings."""
+    config = run.config
+    settings = replace(config.training, **training)
+    return replace(run, config=replace(config, paths=replace(config.paths, **paths or {}), training=settings))
+
+
+@pytest.mark.parametrize(("coverage", "warns"), [(0.4999, True), (0.5, False), (None, False)])
+def test_a_vocabulary_of_other_texts(long_run: Run, coverage: float | None, warns: bool) -> None:
+    told = start_warnings(replace(long_run, vocabulary=vocabulary(coverage)))
+    assert len(told) == warns
+    assert not warns or "the vocabulary has 49.99% of the training text's tokens" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("coverage", "unknown", "warns"),
+    [(1.0, 2, True), (1.0, 1, False), (0.9999, 50, False), (None, 50, False)],
+)
+def test_a_vocabulary_of_all_words(long_run: Run, coverage: float | None, unknown: int, warns: bool) -> None:
+    Path("c.txt").write_text("a " * (100 - unknown) + "b " * unknown + "\n", encoding="utf8")
+    run = replace(long_run, heldout=prepare("c.txt", "c"), vocabulary=vocabulary(coverage))
+    told = start_warnings(run)
+    assert len(told) == warns
+    assert not warns or "<UNK> is never learned, but 2.0% of the held-out words are <UNK>" in told[0]
+    assert not warns or "vocabulary.min_count to 2" in told[0]
+    tuned = changed(run, {"init": "en_mini"})  # it knows <UNK>
+    assert not start_warnings(tuned)
+    assert len(start_warnings(changed(tuned, frozen_tokens=10))) == warns
+
+
+@pytest.mark.parametrize(("too_long", "warns"), [(0, False), (1, False), (2, True)])
+def test_words_that_are_too_long(long_run: Run, too_long: int, warns: bool) -> None:
+    Path("c.txt").write_text("é" * 24 + " a" * (99 - too_long) + (" a" + "é" * 24) * too_long + "\n", encoding="utf8")
+    run = replace(long_run, train=prepare("c.txt", "c"))
+    for init in (None, "en_mini"):  # a biLM that is tuned keeps its sizes
+        told = start_warnings(changed(run, {"init": init}))
+        assert len(told) == warns
+        assert not warns or "2.0% of the training text's words have more than 48 bytes" in told[0]
+        assert any("max_characters_per_token, which is 50" in text for text in told) == (warns and init is None)
+
+
+@pytest.mark.parametrize(
+    ("heldout", "warns"),
+    [(None, False), ("b.txt", False), ("gone.txt", False), ("a.txt", True), ("./*.txt", True), ("texts", True)],
+)
+def test_heldout_text_that_is_trained_on(long_run: Run, heldout: str | None, warns: bool) -> None:
+    told = "\n".join(start_warnings(changed(long_run, {"heldout": heldout})))
+    assert ("a.txt is in both the training text and the held-out text" in told) == warns
+
+
+def test_a_copy_of_the_training_text(long_run: Run) -> None:
+    same = replace(long_run, heldout=long_run.train)
+    assert "the text of a.txt is in both" in "\n".join(start_warnings(same))
+    assert not start_warnings(changed(same, {"heldout": None}))
+
+
+@pytest.mark.parametrize(
+    ("updates", "warmup", "few", "late"),
+    [
+        (83, 100, True, True),
+        (199, 198, True, False),
+        (200, 200, False, True),
+        (200, 199, False, False),
+        (1, 0, True, False),
+    ],
+)
+def test_a_run_that_is_too_short(long_run: Run, updates: int, warmup: int, few: bool, late: bool) -> None:
+    """An update of 8 streams of 5 steps, twice, reads 80 tokens."""
+    schedule = ScheduleSettings(warmup_steps=warmup)
+    run = replace(long_run, total_tokens=80 * updates)
+    run = changed(run, streams=8, steps=5, accumulate=2, schedule=schedule)
+    told = "\n".join(start_warnings(run))
+    assert (f"the run has {updates} updates, fewer than 200" in told) == few
+    assert (f"Set training.schedule.warmup_steps, which is {warmup}" in told) == (few and 0 < warmup < updates)
+    assert (f"warmup_steps is {warmup}, and the run has {updates} updates" in told) == late
+    assert (f"Set warmup_steps to {updates // 10}, a tenth of" in told) == late
+    for name in ("training.streams", "training.epochs") if few or late else ():
+        assert name in told
+    told = "\n".join(start_warnings(changed(run, total_tokens=80 * updates)))
+    assert ("training.total_tokens" in told) == bool(told)
+
+
+@pytest.mark.parametrize(("frozen", "warns"), [(0, False), (10**7 - 1, False), (10**7, True), (2 * 10**7, True)])
+def test_a_biLM_that_stays_frozen(long_run: Run, frozen: int, warns: bool) -> None:
+    told = start_warnings(changed(long_run, {"init": "en_mini"}, frozen_tokens=frozen))
+    assert len(told) == warns
+    assert not warns or "the run has 10,000,000 tokens: the biLM will not change" in told[0]

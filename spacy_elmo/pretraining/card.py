@@ -1,0 +1,120 @@
+"""The model card of a trained biLM, README.md in its folder."""
+
+from importlib.metadata import version
+from pathlib import Path
+
+from ..errors import CheckpointError
+from ..formats.atomic import replacing, writing
+from ..formats.text import name_of
+from .config import text_without_folders
+from .folder import Run
+from .language_model import CARD
+from .prepared import PreparedCorpus
+from .scoring import Score
+
+_USE = """\
+import spacy
+nlp = spacy.blank("{language}")
+nlp.add_pipe("elmo", config={{"model": {{"options_file": "options.json", "weight_file": "weights.hdf5"}}}})
+"""
+
+
+def write_card(folder: Path, run: Run, step: int, seconds: float, score: Score) -> None:
+    """Write README.md into the folder of a model, atomically. Of the paths of texts only the last part is named.
+
+    folder: of the model.
+    run: that trained it.
+    step: updates so far.
+    seconds: of training and evaluation so far.
+    score: of this model on held-out text, zero state.
+
+    Raises CheckpointError if it can't be written.
+    """
+    text = _card(run, step, seconds, score)
+    with replacing(folder / CARD, CheckpointError) as temporary, writing(folder / CARD, CheckpointError):
+        temporary.write_text(text, encoding="utf8", errors="backslashreplace")  # file names may be other bytes
+
+
+def _card(run: Run, step: int, seconds: float, score: Score) -> str:
+    language = run.config.corpus.language or run.init_language or "xx"
+    parts = [
+        "# A biLM",
+        "Trained with spacy-elmo, a plugin for spaCy. Its files can be used wherever ELMo's official ones can.",
+        _table(_model(run, step, seconds)),
+        "## Perplexity",
+        _perplexity(score),
+        "## Data",
+        _data(run),
+        "## Use",
+        f"In the folder of this file:\n\n```python\n{_USE.format(language=language)}```",
+        "Then `doc._.elmo` of `doc = nlp(text)` has a vector for each token.",
+        "## Settings",
+        f"```ini\n{text_without_folders(run.config)}```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _model(run: Run, step: int, seconds: float) -> dict[str, str]:
+    options, language, init = run.config.bilm, run.config.corpus.language, run.config.paths.init
+    filters = ", ".join(f"{n} of {width}" for width, n in options.filters)
+    tokens = step * run.config.training.tokens_per_update
+    rows = {
+        "character encoder": f"dim {options.char_dim}; filters: {filters} characters; {options.activation}; "
+        f"highway layers: {options.n_highway}",
+        "LSTM": f"dim {options.dim}, projection {options.projection_dim}, layers a direction: {options.n_layers}",
+        "vectors": f"{options.layers} layers of {options.width}",
+        "parameters": f"{options.n_parameters:,}, without the softmax",
+        "vocabulary": f"{len(run.vocabulary):,} words to predict, `<S>`, `</S>` and `<UNK>` included",
+    }
+    if init is not None:
+        weights = "" if run.init_sha256 is None else f", SHA-256 of its weights {run.init_sha256}"
+        rows["tuned from"] = f"`{name_of(init)}`{weights}. What it had read and its licence are in its own card"
+    if language is None:
+        told = f"{run.init_language}, that of the biLM it was tuned from" if run.init_language else "not told"
+        language = f"{told}; words were separated by blanks"
+    return rows | {
+        "language": language,
+        "tokens seen": f"{tokens:,} of one direction, `</S>` counted: {tokens / run.tokens_per_epoch:.2f} epochs in "
+        f"{step:,} updates",
+        "time": f"{seconds / 3600:.2f} hours, processes: {run.processes}",
+        "files": "`options.json` and `weights.hdf5` in the official format; `softmax.hdf5` and `vocabulary.txt`",
+        "versions": ", ".join(f"{name} {version(name)}" for name in ("spacy-elmo", "torch")),
+    }
+
+
+def _perplexity(score: Score) -> str:
+    values = dict(zip(("forward", "backward", "mean"), (f"{value:.1f}" for value in score.perplexities)))
+    return (
+        f"{_table(values, '', 'held-out perplexity')}\n\n"
+        f"Of {score.sentences:,} held-out sentences, each from the zero state, by the full softmax: "
+        f"{score.predictions:,} predictions a direction, boundaries counted. {score.unknown_share:.2%} of the tokens "
+        "are outside the vocabulary; they are predicted as `<UNK>`, and count. The mean is exp of the mean of both "
+        "directions' losses."
+    )
+
+
+def _data(run: Run) -> str:
+    cut_off, coverage = run.config.paths.heldout is None, run.vocabulary.coverage
+    text = _table({name: _text(source, corpus, not cut_off) for name, source, corpus in run.texts})
+    known = "" if coverage is None else f"\n\nThe vocabulary covers {coverage:.2%} of the training text's tokens."
+    bad = [
+        f"- {name_of(line.file)}, line {line.line:,}: {line.reason}"
+        for _, _, corpus in run.texts
+        for line in corpus.meta.report.bad
+    ]
+    listed = "\n\nLines that were left out, the first of them:\n\n" + "\n".join(bad) if bad else ""
+    return text + known + listed
+
+
+def _text(source: str, corpus: PreparedCorpus, complete: bool) -> str:
+    parts = [f"`{name_of(source)}`", f"{len(corpus):,} sentences", f"{corpus.n_tokens:,} tokens"]
+    if corpus.meta.report.n_bad:
+        parts.append(f"bad lines left out: {corpus.meta.report.n_bad:,}")
+    if complete:
+        parts.append(f"SHA-256 of its sentences {corpus.meta.sha256}")
+    return ", ".join(parts)
+
+
+def _table(rows: dict[str, str], *header: str) -> str:
+    lines = ["| " + " | ".join(header or ("", "")) + " |", "|---|---|"]
+    return "\n".join(lines + [f"| {name} | {value.replace('|', chr(92) + '|')} |" for name, value in rows.items()])

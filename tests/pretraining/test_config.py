@@ -1,0 +1,486 @@
+"""The settings of a run: what each may be; the file that is read, overridden, refused and written; the help."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from spacy.cli._util import app
+from thinc.api import Config
+from typer.testing import CliRunner
+
+import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
+from spacy_elmo.errors import ElmoError, OptionsError, SettingsError
+from spacy_elmo.formats import BiLMOptions, write_options
+from spacy_elmo.pretraining.config import (
+    CorpusSettings,
+    EvaluationSettings,
+    OptimizerSettings,
+    PathSettings,
+    PretrainConfig,
+    ScheduleSettings,
+    SoftmaxSettings,
+    TrainingSettings,
+    VocabularySettings,
+    commented,
+    read_config,
+    reference_table,
+    settings,
+    to_config,
+    to_text,
+    write_config,
+)
+from spacy_elmo.pretraining.presets import Size, config_of_size
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference.md"
+BILM = """
+[bilm]
+
+[bilm.lstm]
+dim = 6
+projection_dim = 4
+n_layers = 1
+cell_clip = null
+proj_clip = 3
+use_skip_connections = true
+
+[bilm.char_cnn]
+embedding = {"dim": 3}
+filters = [[1, 4], [2, 5]]
+n_highway = 1
+n_characters = 261
+max_characters_per_token = 20
+activation = "tanh"
+"""
+OPTIONS = BiLMOptions(
+    char_dim=3,
+    filters=((1, 4), (2, 5)),
+    n_highway=1,
+    activation="tanh",
+    max_characters=20,
+    dim=6,
+    projection_dim=4,
+    n_layers=1,
+    cell_clip=None,
+    proj_clip=3.0,
+    use_skip_connections=True,
+)
+SHORT = f"""
+# a comment
+[paths]
+train = "train.txt"
+{BILM}
+[training]
+# another
+streams = 6
+
+[training.softmax]
+kind = "full"
+"""
+SECTIONS = {
+    "paths": PathSettings,
+    "corpus": CorpusSettings,
+    "vocabulary": VocabularySettings,
+    "training": TrainingSettings,
+    "training.softmax": SoftmaxSettings,
+    "training.optimizer": OptimizerSettings,
+    "training.schedule": ScheduleSettings,
+    "evaluation": EvaluationSettings,
+}
+NOT_WHOLE = [True, 1.0, "1", None, [1], -1, 2**63, 10**400]
+NOT_REAL = [True, "1", None, [1.0], math.nan, math.inf, -math.inf, 10**400, -(10**400), 1j]
+SHARES = [-0.01, 1.01, *NOT_REAL]
+TEXT = to_text(to_config(config_of_size(Size.mini, PathSettings("a.txt"))))
+
+
+# What a setting may be
+
+
+def refused_value(section: str, name: str, value: Any) -> str:
+    given = {"train": "a"} if section == "paths" else {}
+    with pytest.raises(SettingsError) as caught:
+        SECTIONS[section](**given | {name: value})
+    message = str(caught.value)
+    assert message.startswith(f"{section}.{name} is ")
+    assert ". Expected " in message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("key", "bad", "good"),
+    [
+        ("paths.train", [None, "", 1, ["a"]], ["a"]),
+        ("paths.heldout", ["", 1, False], [None, "a"]),
+        ("paths.vocabulary", ["", 1], [None, "a"]),
+        ("paths.init", ["", 1], [None, "a"]),
+        ("corpus.language", ["", 1], [None, "en"]),
+        ("corpus.heldout_share", [0, 1, *SHARES], [0.5]),
+        ("corpus.shuffle_block", [0, *NOT_WHOLE], [1]),
+        ("vocabulary.size", [3, *NOT_WHOLE], [4, 2**63 - 1]),
+        ("vocabulary.min_count", [0, *(x for x in NOT_WHOLE if x is not None)], [None, 1]),
+        ("training.streams", [0, *NOT_WHOLE], [1]),
+        ("training.steps", [0, *NOT_WHOLE], [1]),
+        ("training.zero_state_share", SHARES, [0, 1]),
+        ("training.dropout", [1, *SHARES], [0, 0.99]),
+        ("training.epochs", [0, -1, *NOT_REAL], [0.1, 3]),
+        ("training.total_tokens", [0, *(x for x in NOT_WHOLE if x is not None)], [None, 1]),
+        ("training.accumulate", [0, *NOT_WHOLE], [1]),
+        ("training.frozen_tokens", NOT_WHOLE, [0, 5]),
+        ("training.workers", [0, *NOT_WHOLE], [1]),
+        ("training.precision", ["half", 1, None, ["auto"]], ["auto", "float32", "bfloat16"]),
+        ("training.device", ["gpu", None], ["cpu", "cuda"]),
+        ("training.seed", NOT_WHOLE, [0, 2**63 - 1]),
+        ("training.patience", NOT_WHOLE, [0]),
+        ("training.softmax.kind", ["none", None, 1], ["sampled", "full", "adaptive"]),
+        ("training.softmax.negatives", [0, *NOT_WHOLE], [1]),
+        ("training.softmax.cutoffs", [[], [3], [4, 4], [9, 5], [4, 5.5], [4, 2**63], 4, None, "45"], [[4, 5], (9,)]),
+        ("training.optimizer.name", ["adam", None], ["adamw", "muon", "adagrad"]),
+        ("training.optimizer.learning_rate", [0, -1, *NOT_REAL], [1e-9]),
+        ("training.optimizer.beta1", [1, *SHARES], [0]),
+        ("training.optimizer.beta2", [1, *SHARES], [0]),
+        ("training.optimizer.epsilon", [0, *NOT_REAL], [1e-30]),
+        ("training.optimizer.momentum", [1, *SHARES], [0]),
+        ("training.optimizer.weight_decay", [-1, *NOT_REAL], [0, 9]),
+        ("training.optimizer.initial_accumulator", [-1, *NOT_REAL], [0, 9]),
+        ("training.optimizer.clip_norm", [0, *NOT_REAL], [9]),
+        ("training.optimizer.loss_scale", [0, *NOT_REAL], [20]),
+        ("training.schedule.kind", ["step", None], ["constant", "linear", "cosine"]),
+        ("training.schedule.warmup_steps", NOT_WHOLE, [0]),
+        ("training.schedule.decay_share", SHARES, [0, 1]),
+        ("training.schedule.final_share", SHARES, [0, 1]),
+        ("evaluation.every", [0, *NOT_WHOLE], [1]),
+        ("evaluation.checkpoint_every", [0, *NOT_WHOLE], [1]),
+        ("evaluation.sentences", [0, *NOT_WHOLE], [1]),
+    ],
+)
+def test_each_setting(key: str, bad: list[Any], good: list[Any]) -> None:
+    section, name = key.rsplit(".", 1)
+    for value in bad:
+        refused_value(section, name, value)
+    for value in good:
+        given = {"train": "a"} if section == "paths" else {}
+        got = getattr(SECTIONS[section](**given | {name: value}), name)
+        assert got == (tuple(value) if isinstance(value, list) else value)
+
+
+def test_every_setting_is_checked() -> None:
+    for name, section in SECTIONS.items():
+        assert name == section.SECTION
+        hints = get_type_hints(section)
+        for field in fields(section):
+            assert is_dataclass(hints[field.name]) != ("rule" in field.metadata)
+
+
+def test_whole_numbers_become_real_ones_where_these_are_meant() -> None:
+    assert isinstance(TrainingSettings(epochs=3).epochs, float)
+    assert isinstance(SoftmaxSettings(cutoffs=[5, 9]).cutoffs, tuple)
+
+
+def test_the_messages() -> None:
+    assert refused_value("training.optimizer", "beta1", 1) == (
+        "training.optimizer.beta1 is 1. Expected a number, 0 or more and less than 1."
+    )
+    assert refused_value("training", "total_tokens", 0.5) == (
+        "training.total_tokens is 0.5. Expected a whole number, 1 or more, or null."
+    )
+    assert refused_value("training", "device", "tpu") == 'training.device is \'tpu\'. Expected one of "cpu", "cuda".'
+    assert len(refused_value("training", "streams", "x" * 10_000)) < 300
+
+
+def together(training: dict[str, Any], size: int, paths: dict[str, Any]) -> PretrainConfig:
+    return PretrainConfig(
+        PathSettings("a", **paths),
+        OPTIONS,
+        vocabulary=VocabularySettings(size),
+        training=TrainingSettings(**training),
+    )
+
+
+@pytest.mark.parametrize(
+    ("training", "size", "paths", "message"),
+    [
+        ({"workers": 3, "streams": 3}, 9, {}, "training.workers is 3. Expected 1 or an even number"),
+        ({"workers": 4, "streams": 3}, 9, {}, "training.streams is 3. Expected a multiple of 2"),
+        ({"softmax": SoftmaxSettings(negatives=10)}, 9, {}, "training.softmax.negatives is 10. Expected at most "),
+        ({"softmax": SoftmaxSettings("adaptive", 1, (4, 9))}, 9, {}, "training.softmax.cutoffs is (4, 9). Expected "),
+        ({"frozen_tokens": 1}, 9, {"init": None}, "training.frozen_tokens is 1. Expected 0 where paths.init"),
+    ],
+)
+def test_what_can_not_be_together(training: dict[str, Any], size: int, paths: dict[str, Any], message: str) -> None:
+    settings = {"softmax": SoftmaxSettings(negatives=9)} | training
+    with pytest.raises(SettingsError) as caught:
+        PretrainConfig(
+            PathSettings("a", **paths),
+            OPTIONS,
+            vocabulary=VocabularySettings(size),
+            training=TrainingSettings(**settings),
+        )
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("training", "size", "paths"),
+    [
+        ({"workers": 1, "streams": 3}, 9, {}),
+        ({"workers": 2, "streams": 3}, 9, {}),
+        ({"workers": 4, "streams": 6}, 9, {}),
+        ({"softmax": SoftmaxSettings("full", 10)}, 9, {}),
+        ({"softmax": SoftmaxSettings("adaptive", 10, (4, 8))}, 9, {}),
+        ({"softmax": SoftmaxSettings("sampled", 9, (4, 80))}, 9, {}),
+        ({"frozen_tokens": 1}, 9, {"init": "folder"}),
+    ],
+)
+def test_what_can_be_together(training: dict[str, Any], size: int, paths: dict[str, Any]) -> None:
+    together({"softmax": SoftmaxSettings(negatives=9)} | training, size, paths)
+
+
+# The file
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a text."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.txt").write_text("a b\n", encoding="utf8")
+    (tmp_path / "short.cfg").write_text(SHORT, encoding="utf8")
+    return tmp_path
+
+
+def read(text: str, overrides: dict[str, Any] | None = None) -> PretrainConfig:
+    Path("run.cfg").write_text(text, encoding="utf8")
+    return read_config("run.cfg", overrides)
+
+
+def refused(text: str, overrides: dict[str, Any] | None = None, kind: type[ElmoError] = SettingsError) -> str:
+    with pytest.raises(ElmoError) as caught:
+        read(text, overrides)
+    assert type(caught.value) is kind
+    message = str(caught.value)
+    assert message.startswith("run.cfg: ")
+    assert message.count("run.cfg") == 1
+    return message.removeprefix("run.cfg: ")
+
+
+def refused_option(key: str) -> str:
+    """The message of a setting on the command line that there is not."""
+    with pytest.raises(SettingsError) as caught:
+        read(SHORT, {key: 1})
+    return str(caught.value)
+
+
+def test_defaults_fill_what_is_left_out() -> None:
+    config = read(SHORT)
+    assert config.bilm == OPTIONS
+    assert config.paths.train == "train.txt"
+    assert config.training == TrainingSettings(streams=6, softmax=SoftmaxSettings(kind="full"))
+    assert config == replace(PretrainConfig(config.paths, OPTIONS), training=config.training)
+
+
+def test_overrides_reach_sections_that_are_not_in_the_file() -> None:
+    overrides = {"training.optimizer.name": "adagrad", "training.epochs": 2, "training.softmax.cutoffs": [5, 9]}
+    config = read(SHORT, overrides | {"bilm.lstm.dim": 8, "bilm.char_cnn.embedding.dim": 7})
+    assert config.training.optimizer.name == "adagrad"
+    assert config.training.epochs == 2
+    assert config.training.softmax == SoftmaxSettings("full", cutoffs=(5, 9))
+    assert (config.bilm.dim, config.bilm.char_dim) == (8, 7)
+
+
+def test_variables() -> None:
+    text = SHORT.replace("[paths]", '[paths]\nheldout = ${paths.train}\ninit = "${paths.train}.d/x"')
+    Path("b.txt.d", "x").mkdir(parents=True)
+    Path("b.txt").write_text("b\n", encoding="utf8")
+    config = read(text, {"paths.train": "b.txt", "training.accumulate": "${training.patience}", "training.patience": 4})
+    assert config.paths.heldout == "b.txt"
+    assert config.paths.init == "b.txt.d/x"
+    assert config.training.accumulate == 4
+    assert read(SHORT, {"training.steps": "${evaluation.every}"}).training.steps == config.evaluation.every
+
+
+def test_a_bilm_to_go_on_from_gives_the_sizes() -> None:
+    Path("model").mkdir()
+    write_options("model/options.json", OPTIONS)
+    text = SHORT.replace(BILM, 'init = "model"')
+    assert read(text).bilm == OPTIONS
+    Path("model/options.json").unlink()
+    assert "options.json" in refused(text, kind=OptionsError)
+    assert refused(SHORT.replace(BILM, "")).startswith("the section [bilm] is missing. Expected ")
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("training.streems", "training.streams"),
+        ("training.negatives", "training.softmax.negatives"),
+        ("training.softmax.negative", "training.softmax.negatives"),
+        ("trainin.streams", "training.streams"),
+        ("bilm.lstm.dims", "bilm.lstm.dim"),
+        ("bilm.char_cnn.filter", "bilm.char_cnn.filters"),
+        ("paths.training", "paths.train"),
+    ],
+)
+def test_unknown_names_are_refused(key: str, nearest: str) -> None:
+    """The file is not at fault for those of the command line, so the message does not begin with its name."""
+    section, _, name = key.rpartition(".")
+    head = f"\n[{section}]\n"
+    written = SHORT.replace(head, f"{head}{name} = 1\n") if head in SHORT else f"{SHORT}{head}{name} = 1\n"
+    option, of_file = refused_option(key), refused(written)
+    assert ("given on the command line" in option, "given on the command line" in of_file) == (True, False)
+    for message in (option, of_file):
+        got, told = message.removeprefix("no such settings: ").split(" (nearest: ", 1)
+        assert key.startswith(got)
+        assert nearest in told.split(")")[0].split(", ")
+
+
+def test_all_unknown_names_are_told_at_once() -> None:
+    text = SHORT + "\n[zzz]\nq = 1\n[evaluation]\nsentence = 1\n"
+    message = refused(text)
+    assert "zzz" in message
+    assert "evaluation.sentence (nearest: evaluation.sentences" in message
+    for key in ("paths.train.x", "streams"):
+        assert refused_option(key).startswith(f"no such settings: {key} (nearest: ")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"training.streams": 0}, "training.streams is 0. Expected a whole number, from 1 to 1,000,000."),
+        ({"training.streams": {"a": 1}}, "training.streams is {'a': 1}. Expected a whole number"),
+        ({"training.softmax": 3}, "training.softmax is 3. Expected the section [training.softmax]."),
+        ({"training.workers": 3}, "training.workers is 3. Expected 1 or an even number"),
+        ({"paths.train": None}, "paths.train is missing. Expected a value for it"),
+        ({"paths.train": 7}, "paths.train is 7. Expected text in quotes."),
+        ({"training.steps": 10**9}, "training.steps is 1000000000. Expected a whole number, from 1 to 1,000,000."),
+        ({"training.workers": 2048}, "training.workers is 2048. Expected a whole number, from 1 to 1,024."),
+        ({"training.epochs": 1e308}, "training.epochs is 1e+308. Expected a number, more than 0 and 1000000.0 or less"),
+        ({"training.optimizer.initial_accumulator": 1e300}, "training.optimizer.initial_accumulator is 1e+300. Expec"),
+        ({"training.optimizer.loss_scale": 1e7}, "training.optimizer.loss_scale is 10000000.0. Expected a number"),
+        ({"paths.train": "${nothing.x}"}, "not a configuration ("),
+        ({"paths.train": "${paths.train}"}, "not a configuration ("),
+    ],
+)
+def test_values_are_refused(overrides: dict[str, Any], message: str) -> None:
+    assert refused(SHORT, overrides).startswith(message)
+
+
+@pytest.mark.parametrize("name", ["train", "heldout", "vocabulary"])
+def test_texts_may_be_gone(name: str) -> None:
+    """A run that was begun goes on without them."""
+    assert getattr(read(SHORT, {f"paths.{name}": "texts/*.gz"}).paths, name) == "texts/*.gz"
+
+
+def test_sizes_are_refused() -> None:
+    assert refused(SHORT, {"bilm.lstm.dim": -6}, OptionsError).startswith("[bilm]: lstm.dim is -6. Expected ")
+    assert "char_cnn.activation" in refused(SHORT.replace('activation = "tanh"', ""), kind=OptionsError)
+    assert "lstm is None" in refused(SHORT, {"bilm.lstm": None}, OptionsError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        "x = 1",
+        "[paths]\ntrain",
+        "[paths]\ntrain = 1\ntrain = 2",
+        "[paths]\n[paths]",
+        "[a.b]\nc = 1",
+        "[[",
+        "\0",
+        "[paths]\ntrain = ${paths.x",
+        "[paths.*.b]\nc = 1",
+    ],
+)
+def test_what_is_no_configuration(text: str) -> None:
+    message = refused(text)
+    assert message.startswith("not a configuration (")
+    assert "\n" not in message
+
+
+def test_an_empty_one_and_strange_ones() -> None:
+    assert refused("").startswith("paths.train is missing")
+    assert refused("[*]\na = 1").startswith("no such settings: *")
+    assert refused(f"[paths]\ntrain = {'[' * 100_000}")
+    Path("run.cfg").write_bytes(b"\xff")
+    for path in ("run.cfg", "missing.cfg", "."):
+        with pytest.raises(SettingsError, match="not a configuration"):
+            read_config(path)
+
+
+def test_what_is_written_reads_the_same() -> None:
+    Path('odd $ na"me é.txt').write_text("a\n", encoding="utf8")
+    overrides: dict[str, Any] = {
+        "paths.train": 'odd $ na"me é.txt',
+        "paths.heldout": "train.txt",
+        "training.optimizer.epsilon": 1e-12,
+        "training.total_tokens": 10**15,
+        "training.softmax.cutoffs": [5, 9],
+        "corpus.language": "en",
+    }
+    config = read(SHORT, overrides)
+    write_config(config, "whole.cfg")
+    assert read_config("whole.cfg") == config
+    assert Config().from_disk("whole.cfg") == to_config(config)  # by thinc alone, too
+    assert not list(Path().glob(".*"))
+
+
+def test_the_file_is_complete_and_in_order() -> None:
+    config = to_config(read(SHORT))
+    assert list(config) == ["paths", "bilm", "corpus", "vocabulary", "training", "evaluation"]
+    assert config["bilm"] == OPTIONS.to_dict()
+    write_config(read(SHORT), "whole.cfg")
+    lines = Path("whole.cfg").read_text(encoding="utf8").splitlines()
+    sections = [line for line in lines if line.startswith("[")]
+    assert sections.index("[bilm.lstm]") < sections.index("[corpus]") < sections.index("[training.optimizer]")
+
+
+def test_a_folder_in_the_way(folder: Path) -> None:
+    with pytest.raises(SettingsError, match="is a folder"):
+        write_config(read(SHORT), folder)
+
+
+# The help
+
+
+def keys_of(text: str) -> list[str]:
+    """All settings of a config, read without the package's help."""
+    section, keys = "", []
+    for line in text.splitlines():
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif " = " in line and not section.startswith("bilm"):
+            keys.append(f"{section}.{line.split(' = ')[0]}")
+    return keys
+
+
+def test_every_setting_has_a_help_text_of_its_own() -> None:
+    found = [setting for setting in settings() if "." in setting.key]
+    assert [setting.key for setting in found] == keys_of(TEXT)
+    texts = [setting.help for setting in found]
+    assert len(set(texts)) == len(texts)
+    assert all("product" not in text and "where" not in text and "so many" not in text for text in texts)
+
+
+def test_comments_stand_above_their_settings() -> None:
+    lines = commented(TEXT).splitlines()
+    assert [line for line in lines if not line.startswith("# ")] == TEXT.splitlines()
+    helps = {setting.key.rpartition(".")[2]: setting.help for setting in settings() if setting.key.count(".") == 1}
+    for name in ("streams", "heldout", "min_count", "checkpoint_every"):
+        (place,) = (number for number, line in enumerate(lines) if line.startswith(f"{name} = "))
+        assert lines[place - 1] == f"# {helps[name]}"
+
+
+def test_the_reference_has_the_table() -> None:
+    """If it fails: put what reference_table() returns in its place."""
+    assert f"\n{reference_table()}\n\n" in REFERENCE.read_text(encoding="utf8")
+
+
+def test_the_command_tells_of_every_setting() -> None:
+    result = CliRunner().invoke(app, ["elmo", "pretrain", "--help"])
+    assert result.exit_code == 0
+    told = " ".join(result.output.split())
+    for key, default, text in settings():
+        if "." in key:
+            expected = "required" if key == "paths.train" else f"default: {default}"
+            assert f"--{key}: {text} ({expected})" in told

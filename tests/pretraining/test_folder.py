@@ -1,0 +1,576 @@
+"""The folder of a run: what it may begin with, what it goes on with, its words, and its first model."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from bilm_cases import bilm_of, random_datasets
+from bilm_package import install_bilm, uninstall_all
+from small_run import OPTIONS, config_of, with_paths, write_text
+from small_run import run as run_of
+from starts import find_vocabulary
+from torch import nn
+
+from spacy_elmo.errors import CorpusError, ElmoError, OptionsError, SettingsError, WeightsError
+from spacy_elmo.formats import BiLMOptions, read_options, read_weights
+from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
+from spacy_elmo.pretraining.config import (
+    PathSettings,
+    PretrainConfig,
+    SoftmaxSettings,
+    TrainingSettings,
+    VocabularySettings,
+    commented,
+    read_config,
+)
+from spacy_elmo.pretraining.folder import (
+    WRITTEN,
+    check_new_run,
+    empty_model,
+    has_checkpoint,
+    open_run,
+    refuse_other_folder,
+    reopen_run,
+    starting_model,
+)
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
+from spacy_elmo.pretraining.vocabulary import Vocabulary
+
+ROOT = Path(__file__).parents[2]
+SIZES = BiLMOptions(3, ((1, 3), (2, 2)), 1, "relu", 20, 24, 16, 2, 3.0, 3.0, True)
+SPECIAL = ["<S>", "</S>", "<UNK>"]
+TEXT = "the ship sank\nthe sea took the ship <S>\nthe whale\n"
+# of 3 sentences and 10 tokens: the 4, ship 2, sank sea took whale 1, and a word spelled <S>
+COUNTS = {"the": 4, "ship": 2, "sank": 1, "sea": 1, "took": 1, "whale": 1}
+OLD_WORDS = [*SPECIAL, "the", "of", "ship", "king", "whale"]
+WORDS = ["<S>", "</S>", "<UNK>", "word1", "word2", "word3"]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    return write_text(tmp_path / "text.txt")
+
+
+@pytest.fixture
+def given(tmp_path: Path, text: Path) -> PretrainConfig:
+    """With words of its own, and a biLM to go on from."""
+    Vocabulary(WORDS).write(tmp_path / "words.txt")
+    softmax = Softmax(len(WORDS), OPTIONS.projection_dim)
+    softmax.reset_parameters()
+    LanguageModel(bilm_of(OPTIONS, random_datasets(OPTIONS)), softmax, Vocabulary(WORDS)).save(tmp_path / "init")
+    return config_of(text, paths={"vocabulary": tmp_path / "words.txt", "init": tmp_path / "init"})
+
+
+def begun(config: PretrainConfig, output: Path) -> Path:
+    """A folder that a run goes on in: one with a checkpoint."""
+    output.mkdir(exist_ok=True)
+    assert not open_run(config, output).resumed
+    (output / "checkpoints").mkdir()
+    (output / "checkpoints" / "step-000000002.h5").touch()
+    assert has_checkpoint(output)
+    return output
+
+
+def kept(output: Path) -> dict[str, Any]:
+    texts: dict[str, Any] = json.loads((output / "run.json").read_text(encoding="utf8"))["texts"]
+    return texts
+
+
+def test_what_is_kept_of_words_and_weights(given: PretrainConfig, text: Path, tmp_path: Path) -> None:
+    words = hashlib.sha256("".join(f"{word}\n" for word in WORDS).encode()).hexdigest()
+    weights = hashlib.sha256((tmp_path / "init" / "weights.hdf5").read_bytes()).hexdigest()
+    texts = kept(begun(given, tmp_path / "out"))
+    assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (words, words, weights)
+    assert open_run(given, tmp_path / "out").init_sha256 == reopen_run(given, tmp_path / "out").init_sha256 == weights
+    output = begun(config_of(text), tmp_path / "plain")
+    built = hashlib.sha256((output / "vocabulary.txt").read_bytes()).hexdigest()
+    texts = kept(output)
+    assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (built, None, None)
+
+
+def test_a_start_that_can_not_be_is_refused_before_anything_is_written(given: PretrainConfig, tmp_path: Path) -> None:
+    (tmp_path / "init" / "softmax.hdf5").unlink()
+    with pytest.raises(SettingsError, match=r"there is no softmax\.hdf5"):
+        run_of(given, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_biLM_is_not_replaced(given: PretrainConfig, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in (tmp_path / "init").iterdir()}
+    with pytest.raises(
+        SettingsError, match=r"init: holds options\.json, weights\.hdf5, softmax\.hdf5, but no run\.json"
+    ):
+        run_of(given, tmp_path / "init")
+    assert {path: path.read_bytes() for path in (tmp_path / "init").iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["weights.hdf5", "softmax.hdf5"])
+def test_a_damaged_start_is_refused_at_once(given: PretrainConfig, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "init" / name
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(WeightsError, match=name):
+        run_of(given, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_may_move_or_be_gone(given: PretrainConfig, text: Path, tmp_path: Path) -> None:
+    output = begun(given, tmp_path / "out")
+    before = (output / "run.json").read_bytes()
+    identity = open_run(given, output).identity
+    (tmp_path / "init").rename(tmp_path / "moved")
+    (tmp_path / "words.txt").rename(tmp_path / "moved.txt")
+    moved = with_paths(given, vocabulary=tmp_path / "moved.txt", init=tmp_path / "moved")
+    text.unlink()
+    for config in (given, moved):
+        run = open_run(config, output)
+        assert (run.identity, run.resumed, run.vocabulary.words) == (identity, True, WORDS)
+        assert reopen_run(config, output).resumed
+    assert (output / "run.json").read_bytes() == before
+
+
+def test_a_published_bilm_may_be_gone(given: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All weights are in the checkpoints."""
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(tmp_path / "init", tmp_path / "cache" / "small")
+    config = with_paths(given, init="small")
+    output = begun(config, tmp_path / "out")
+    shutil.rmtree(tmp_path / "cache")
+    assert open_run(config, output).resumed
+
+
+def test_a_package_may_be_gone(given: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_bilm(monkeypatch, tmp_path, "en_midi", tmp_path / "init")
+    config = with_paths(given, init="en_midi")
+    output = begun(config, tmp_path / "out")
+    assert open_run(config, output).resumed
+    uninstall_all(monkeypatch)
+    assert open_run(config, output).resumed
+
+
+def test_a_full_disk(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Path.write_text
+
+    def write_text(self: Path, *arguments: Any, **named: Any) -> int:
+        if "run.json" in self.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(self, *arguments, **named)
+
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(Path, "write_text", write_text)
+    with pytest.raises(SettingsError, match=r"out/run\.json: can't be written .*No space left"):
+        open_run(config_of(text), tmp_path / "out")
+    assert not list((tmp_path / "out").glob("*run.json*"))
+
+
+def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Path) -> None:
+    output = begun(given, tmp_path / "out")
+    before = (output / "config.cfg").read_bytes()
+    Vocabulary(WORDS[:-1]).write(tmp_path / "fewer.txt")
+    shutil.copytree(tmp_path / "init", tmp_path / "other")
+    with (tmp_path / "other" / "weights.hdf5").open("ab") as file:
+        file.write(b"\0")
+    for paths, message in (
+        (
+            {"vocabulary": tmp_path / "fewer.txt"},
+            r"paths\.vocabulary: .*fewer\.txt: not with the contents .* --restart",
+        ),
+        ({"init": tmp_path / "other"}, r"paths\.init: .*other: not with the contents"),
+        ({"vocabulary": None}, r"started with paths\.vocabulary = a file of SHA-256 \w+, but now it is null"),
+        ({"init": None}, r"started with paths\.init = a file of SHA-256 \w+, but now it is null.* or add --restart"),
+    ):
+        with pytest.raises(SettingsError, match=message):
+            open_run(with_paths(given, **paths), output)
+    assert (output / "config.cfg").read_bytes() == before
+
+
+def test_words_or_weights_that_were_not_there_are_refused(text: Path, given: PretrainConfig, tmp_path: Path) -> None:
+    output = begun(config_of(text), tmp_path / "out")
+    for name in ("vocabulary", "init"):
+        value = getattr(given.paths, name)
+        with pytest.raises(SettingsError, match=rf"started with paths\.{name} = null, but now it is {value}"):
+            open_run(with_paths(config_of(text), **{name: value}), output)
+
+
+def test_changed_words_of_the_run_are_refused(text: Path, tmp_path: Path) -> None:
+    config = config_of(text)
+    output = begun(config, tmp_path / "out")
+    words = (output / "vocabulary.txt").read_text(encoding="utf8").splitlines()
+    words[4], words[5] = words[5], words[4]
+    (output / "vocabulary.txt").write_text("\n".join(words) + "\n", encoding="utf8")
+    with pytest.raises(SettingsError, match=r"out.vocabulary\.txt: not with the contents \(SHA-256 in .*run\.json\)"):
+        open_run(config, output)
+
+
+def test_a_run_of_an_earlier_version_goes_on(given: PretrainConfig, tmp_path: Path) -> None:
+    """It kept none of these digests; its run.json, and so its identity, stays as it is."""
+    output = begun(given, tmp_path / "out")
+    record = json.loads((output / "run.json").read_text(encoding="utf8"))
+    for name in ("vocabulary", "paths.vocabulary", "paths.init"):
+        del record["texts"][name]
+    (output / "run.json").write_text(json.dumps(record), encoding="utf8")
+    identity = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+    assert open_run(with_paths(given, vocabulary=None), output).identity == identity
+    assert json.loads((output / "run.json").read_text(encoding="utf8")) == record
+
+
+def test_a_text_that_has_changed(text: Path, tmp_path: Path) -> None:
+    output = begun(config_of(text), tmp_path / "out")
+    size = text.stat().st_size
+    with text.open("ab") as file:
+        file.write(b"more\n")
+    old, new = (f"{n:,} bytes in files: 1, the largest {n:,}" for n in (size, size + 5))
+    message = (
+        rf"text\.txt: the text has changed .*: it had {old}; now {new}\. Put the earlier text back.* or add --restart"
+    )
+    with pytest.raises(SettingsError, match=message):
+        open_run(config_of(text), output)
+
+
+@pytest.mark.parametrize("pattern", ["**/*.txt", "*/*.txt", "*/*/*.txt"])
+def test_a_pattern_that_matches_the_run_itself(text: Path, tmp_path: Path, pattern: str) -> None:
+    """At the beginning, when it is begun again, and when it goes on."""
+    for folder in ("a", "a/b"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(text, tmp_path / folder / "text.txt")
+    config, output = config_of(f"{tmp_path}/{pattern}"), tmp_path / "out"
+    output.mkdir()
+    sentences = open_run(config, output).train.meta.report.sentences
+    assert sentences == 60 * (3 if pattern.startswith("**") else 1)
+    assert begun(config, output)
+    run = open_run(config, output)
+    assert (run.resumed, run.train.meta.report.sentences) == (True, sentences)
+
+
+def test_cutoffs_are_compared_with_the_words_of_a_file(text: Path, tmp_path: Path) -> None:
+    """Not with vocabulary.size, 30, which is for words that are built from the text."""
+    words = [*WORDS[:3], *(f"word{i}" for i in range(57))]
+    Vocabulary(words).write(tmp_path / "words.txt")
+    given = {"vocabulary": tmp_path / "words.txt"}
+    run = open_run(config_of(text, paths=given, softmax=SoftmaxSettings("adaptive", cutoffs=(40,))), tmp_path / "out")
+    assert run.vocabulary.words == words
+    Vocabulary(WORDS).write(tmp_path / "words.txt")
+    with pytest.raises(SettingsError, match=r"cutoffs is \[10\], but the vocabulary has 6 words"):
+        run_of(config_of(text, paths=given, softmax=SoftmaxSettings("adaptive", cutoffs=(10,))), tmp_path / "few")
+    assert not (tmp_path / "few").exists()
+
+
+def test_files_that_a_run_would_replace(text: Path, tmp_path: Path) -> None:
+    config, output = config_of(text), tmp_path / "out"
+    output.mkdir()
+    (output / "notes.txt").touch()
+    check_new_run(config, output)
+    for name in WRITTEN:
+        (output / name).touch()
+        with pytest.raises(SettingsError, match=f"holds {name}, but no run.json"):
+            check_new_run(config, output)
+        (output / name).unlink()
+    for own in ("run.json", "corpus/meta.json", "checkpoints/a"):  # any of these makes it the folder of a run
+        (output / "vocabulary.txt").touch()
+        (output / own).parent.mkdir(exist_ok=True)
+        (output / own).touch()
+        check_new_run(config, output)
+        refuse_other_folder(output)
+        (output / own).unlink()
+        shutil.rmtree(output / "checkpoints", ignore_errors=True)
+
+
+def test_a_restart_in_another_folder(tmp_path: Path) -> None:
+    refuse_other_folder(tmp_path)  # empty
+    refuse_other_folder(tmp_path / "new")
+    (tmp_path / ".lock").touch()
+    refuse_other_folder(tmp_path)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(SettingsError, match="Expected one for --restart"):
+        refuse_other_folder(tmp_path)
+
+
+# What it starts from
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreparedCorpus:
+    """That of text.txt in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
+    return prepare(tmp_path / "text.txt", tmp_path / "prepared")
+
+
+def old_model(kind: str = "sampled") -> LanguageModel:
+    softmax = AdaptiveSoftmax(8, 16, [4, 6]) if kind == "adaptive" else Softmax(8, 16)
+    softmax.reset_parameters(torch.arange(8.0) - 9, torch.Generator().manual_seed(7))
+    counts = np.array([30, 30, 9, 50, 40, 30, 20, 10])
+    return LanguageModel(bilm_of(SIZES, random_datasets(SIZES, 5)), softmax, Vocabulary(OLD_WORDS, counts))
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    old_model().save(tmp_path / "old")
+    return tmp_path / "old"
+
+
+def tuning_of(
+    kind: str = "sampled", cutoffs: tuple[int, ...] = (4, 6), paths: dict[str, Any] | None = None, **training: Any
+) -> PretrainConfig:
+    given = {name: str(path) for name, path in (paths or {}).items()}
+    settings = TrainingSettings(softmax=SoftmaxSettings(kind, 4, cutoffs), **training)
+    return PretrainConfig(PathSettings("text.txt", **given), SIZES, training=settings)
+
+
+def started(config: PretrainConfig, corpus: PreparedCorpus) -> LanguageModel:
+    return starting_model(config, find_vocabulary(config, corpus))
+
+
+def same(a: nn.Module, b: nn.Module) -> bool:
+    states = a.state_dict(), b.state_dict()
+    assert states[0].keys() == states[1].keys()
+    return all(torch.equal(values, states[1][name]) for name, values in states[0].items())
+
+
+def rows_of(model: LanguageModel) -> dict[str, bytes]:
+    """Each word's row and bias, as bits."""
+    softmax = model.softmax
+    assert isinstance(softmax, Softmax)
+    table = torch.cat([softmax.weight, softmax.bias[:, None]], 1).detach().numpy()
+    return {word: row.tobytes() for word, row in zip(model.words, table, strict=True)}
+
+
+# Random weights
+
+
+@pytest.mark.parametrize("kind", ["sampled", "full", "adaptive"])
+def test_the_seed_decides_a_random_start(corpus: PreparedCorpus, kind: str) -> None:
+    torch.manual_seed(1)
+    first = started(tuning_of(kind, seed=4), corpus)
+    torch.manual_seed(2)
+    again, other = started(tuning_of(kind, seed=4), corpus), started(tuning_of(kind, seed=5), corpus)
+    assert same(first.bilm, again.bilm)
+    assert same(first.softmax, again.softmax)
+    assert not same(first.bilm, other.bilm)
+    assert not same(first.softmax, other.softmax)
+    assert isinstance(first.softmax, AdaptiveSoftmax if kind == "adaptive" else Softmax)
+
+
+def test_random_starts_predict_words_by_their_frequency(corpus: PreparedCorpus) -> None:
+    """With an input of zeros; one added to each count, `</S>` once a sentence (see Vocabulary.log_unigram)."""
+    model = started(tuning_of("full"), corpus)
+    assert model.words == [*SPECIAL, "the", "ship", "sank", "sea", "took", "whale"]
+    expected = np.log(np.array([3, 2, 5, 3, 2, 2, 2, 2]) / 21)
+    bias = model.softmax.state_dict()["bias"][1:].numpy()
+    np.testing.assert_allclose(bias, expected, rtol=1e-6)
+
+
+# The words
+
+
+def test_words_of_the_corpus(corpus: PreparedCorpus) -> None:
+    config = replace(tuning_of(), vocabulary=VocabularySettings(size=5))
+    vocabulary = find_vocabulary(config, corpus)
+    assert vocabulary.words == [*SPECIAL, "the", "ship"]
+    assert vocabulary.counts is not None
+    assert vocabulary.counts.tolist() == [3, 3, 5, 4, 2]
+
+
+@pytest.mark.parametrize("with_init", [False, True])
+def test_given_words_come_first_and_are_counted_in_the_corpus(
+    corpus: PreparedCorpus, old: Path, tmp_path: Path, with_init: bool
+) -> None:
+    words = [*SPECIAL, "whale", "kraken", "the"]
+    Vocabulary(words, np.array([9, 9, 9, 9, 9, 9])).write(tmp_path / "words.txt")
+    paths = {"vocabulary": tmp_path / "words.txt"} | ({"init": old} if with_init else {})
+    vocabulary = find_vocabulary(tuning_of(paths=paths), corpus)
+    assert vocabulary.words == words
+    assert vocabulary.counts is not None
+    assert vocabulary.counts.tolist() == [3, 3, 10 + 1 - 5, 1, 0, 4]
+
+
+def test_words_of_the_model_to_be_tuned_are_kept(corpus: PreparedCorpus, old: Path) -> None:
+    vocabulary = find_vocabulary(tuning_of(paths={"init": old}), corpus)
+    assert vocabulary.words == OLD_WORDS
+    assert vocabulary.counts is not None
+    assert vocabulary.counts.tolist() == [3, 3, 4, 4, 0, 2, 0, 1]
+
+
+def test_words_of_a_folder_without_a_softmax_are_the_corpus(corpus: PreparedCorpus, old: Path) -> None:
+    (old / "softmax.hdf5").unlink()
+    vocabulary = find_vocabulary(tuning_of(paths={"init": old}, frozen_tokens=100), corpus)
+    assert set(vocabulary.words) == {*SPECIAL, *COUNTS}
+
+
+def test_a_model_without_its_words(corpus: PreparedCorpus, old: Path) -> None:
+    (old / "vocabulary.txt").unlink()
+    with pytest.raises(CorpusError, match=r"old.vocabulary\.txt"):
+        find_vocabulary(tuning_of(paths={"init": old}), corpus)
+
+
+# Tuning
+
+
+def test_all_is_kept_where_the_words_are(corpus: PreparedCorpus, old: Path) -> None:
+    model = started(tuning_of(paths={"init": old}, seed=11), corpus)
+    assert same(model.bilm, old_model().bilm)
+    assert same(model.softmax, old_model().softmax)
+
+
+def test_shared_words_keep_their_rows_in_another_order(corpus: PreparedCorpus, old: Path, tmp_path: Path) -> None:
+    words = [*SPECIAL, "whale", "kraken", "ship", "the", "deck"]
+    Vocabulary(words).write(tmp_path / "words.txt")
+    config = tuning_of(paths={"init": old, "vocabulary": tmp_path / "words.txt"}, seed=11)
+    model, again = started(config, corpus), started(config, corpus)
+    assert same(model.bilm, old_model().bilm)
+    got, before = rows_of(model), rows_of(old_model())
+    assert list(got) == words
+    for word in [*SPECIAL, "whale", "ship", "the"]:
+        assert got[word] == before[word], word
+    assert not {got["kraken"], got["deck"]} & set(before.values())
+    assert got["kraken"] != got["deck"]
+    assert rows_of(again) == got
+    fresh = started(replace(config, training=replace(config.training, seed=12)), corpus)
+    assert rows_of(fresh)["deck"] != got["deck"]
+
+
+def test_official_files_need_a_softmax_to_be_fitted(corpus: PreparedCorpus, golden: Path) -> None:
+    folder = golden / "random_a"
+    options = read_options(folder / "options.json")
+    config = replace(tuning_of(paths={"init": folder}), bilm=options)
+    model = started(replace(config, training=replace(config.training, frozen_tokens=1000)), corpus)
+    for name, values in read_weights(folder / "weights.hdf5", options).items():
+        np.testing.assert_array_equal(model.bilm.state_dict()[name].numpy(), values)
+    assert model.softmax.n_words == 9
+    assert model.softmax.projection_dim == options.projection_dim
+
+
+def test_what_can_not_start_is_refused_before_the_text_is_read(corpus: PreparedCorpus, old: Path) -> None:
+    tuning, output = tuning_of(paths={"init": old}), Path("out")
+    check_new_run(tuning, output)
+    check_new_run(tuning_of("adaptive"), output)
+    with pytest.raises(SettingsError, match=r"\[bilm\] has other sizes than .*old.options\.json"):
+        check_new_run(replace(tuning, bilm=replace(SIZES, n_layers=3)), output)
+    with pytest.raises(SettingsError, match="has 3 numbers, too many for a projection_dim of 16"):
+        check_new_run(tuning_of("adaptive", (4, 6, 10)), output)
+    with pytest.raises(OptionsError, match=r"options\.json: no such file"):
+        check_new_run(tuning_of(paths={"init": old.parent}), output)
+    for name in ("options.json", "weights.hdf5", "softmax.hdf5"):
+        content = (old / name).read_bytes()
+        (old / name).write_bytes(b"\xff\xfe")
+        with pytest.raises(ElmoError, match=name.replace(".", r"\.")):
+            check_new_run(tuning, output)
+        (old / name).write_bytes(content)
+    (old / "softmax.hdf5").unlink()
+    with pytest.raises(SettingsError, match=r"no softmax\.hdf5\..*a file of its own.* set training\.frozen_tokens"):
+        check_new_run(tuning, output)
+    check_new_run(tuning_of(paths={"init": old}, frozen_tokens=100), output)
+
+
+def test_files_that_a_run_begins_with_have_to_be_there(corpus: PreparedCorpus, old: Path, tmp_path: Path) -> None:
+    text, output = tmp_path / "text.txt", tmp_path / "out"
+    words = old / "vocabulary.txt"
+    full = PretrainConfig(PathSettings(str(text), f"{tmp_path}/*.txt", str(words), str(old)), SIZES)
+    check_new_run(full, output)
+    for name, value, message in (
+        ("train", "no/*.gz", r"^paths\.train: .*no.\*\.gz: no such file"),
+        ("heldout", "no/*.gz", r"^paths\.heldout: .*no.\*\.gz: no such file"),
+        ("vocabulary", "no.txt", r"^paths\.vocabulary is '.*no\.txt'\. Expected a file"),
+        ("init", "text.txt", r"^paths\.init is '.*text\.txt'\. Expected a folder"),
+    ):
+        paths = replace(full.paths, **{name: str(tmp_path / value)})
+        with pytest.raises((CorpusError, SettingsError), match=message):
+            check_new_run(replace(full, paths=paths), output)
+    output.mkdir()
+    shutil.copy(text, output)
+    with pytest.raises(CorpusError, match="no such file"):  # what the run wrote itself does not count
+        check_new_run(replace(full, paths=PathSettings(f"{output}/*.txt")), output)
+
+
+@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
+def test_a_run_that_goes_on_needs_no_model_to_begin_with(corpus: PreparedCorpus, kind: str, tmp_path: Path) -> None:
+    """The sizes are those of the model at the beginning; the values come from a checkpoint."""
+    old_model(kind).save(tmp_path / "before")
+    config = tuning_of(kind, paths={"init": tmp_path / "before"}, frozen_tokens=100)
+    first = started(config, corpus)
+    shutil.rmtree(tmp_path / "before")
+    empty = empty_model(config, Vocabulary(OLD_WORDS))
+    for a, b in ((first.bilm, empty.bilm), (first.softmax, empty.softmax)):
+        assert [(name, t.shape) for name, t in a.state_dict().items()] == [
+            (name, t.shape) for name, t in b.state_dict().items()
+        ]
+
+
+# The adaptive softmax
+
+
+def test_an_adaptive_softmax_is_kept_as_a_whole(corpus: PreparedCorpus, tmp_path: Path) -> None:
+    old_model("adaptive").save(tmp_path / "adaptive")
+    model = started(tuning_of("adaptive", paths={"init": tmp_path / "adaptive"}), corpus)
+    assert same(model.bilm, old_model().bilm)
+    assert same(model.softmax, old_model("adaptive").softmax)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "kind", "cutoffs", "words"),
+    [
+        ("adaptive", "sampled", (4, 6), None),
+        ("sampled", "adaptive", (4, 6), None),
+        ("adaptive", "adaptive", (5, 6), None),
+        ("adaptive", "adaptive", (4,), None),
+        ("adaptive", "adaptive", (4, 6), [*OLD_WORDS[:-1], "kraken"]),
+        ("adaptive", "adaptive", (4, 6), [*OLD_WORDS, "kraken"]),
+    ],
+)
+def test_an_adaptive_softmax_does_not_change(
+    corpus: PreparedCorpus,
+    tmp_path: Path,
+    before: str,
+    kind: str,
+    cutoffs: tuple[int, ...],
+    words: list[str] | None,
+) -> None:
+    old_model(before).save(tmp_path / "before")
+    Vocabulary(words or OLD_WORDS).write(tmp_path / "words.txt")
+    paths = {"init": tmp_path / "before", "vocabulary": tmp_path / "words.txt"}
+    with pytest.raises(SettingsError, match=r"An adaptive softmax can only be tuned as it is"):
+        started(tuning_of(kind, cutoffs, paths), corpus)
+    # the way out that the message names
+    shutil.copytree(tmp_path / "before", tmp_path / "bilm", ignore=shutil.ignore_patterns("softmax.hdf5"))
+    paths["init"] = tmp_path / "bilm"
+    model = started(tuning_of(kind, cutoffs, paths, frozen_tokens=100), corpus)
+    assert same(model.bilm, old_model().bilm)
+
+
+def test_cutoffs_beyond_the_words_that_the_corpus_has(corpus: PreparedCorpus) -> None:
+    with pytest.raises(SettingsError, match=r"cutoffs is \[4, 9\], but the vocabulary has 9 words"):
+        started(tuning_of("adaptive", (4, 9)), corpus)
+
+
+# The configuration of the domain tuning
+
+
+def test_the_tuning_configuration(old: Path, tmp_path: Path) -> None:
+    """Sizes and words are those of the model to be tuned; all settings are ones that exist."""
+    path = ROOT / "configs" / "tune.cfg"
+    config = read_config(path, {"paths.init": str(old), "paths.train": str(ROOT / "README.md")})
+    assert config.bilm == SIZES
+    assert config.paths.vocabulary is None
+    assert (config.training.epochs, config.training.total_tokens) == (1.0, None)
+    assert config.training.frozen_tokens == 0
+    assert config.training.optimizer.learning_rate == 1e-3
+    schedule = config.training.schedule
+    assert (schedule.kind, schedule.warmup_steps, schedule.decay_share) == ("linear", 100, 1.0)
+    header, settings = path.read_text(encoding="utf8").split("\n\n", 1)
+    lines = header.splitlines()
+    assert all(line.startswith("# ") for line in lines)
+    command = "# python -m spacy elmo pretrain configs/tune.cfg runs/novels --paths.train TEXT --paths.init en_mini"
+    assert lines[1] == command  # the two paths of the file are not there for a user
+    assert lines[3] == "# python -m spacy elmo init-pretrain-config tune.cfg --train TEXT --init en_mini"
+    without_comments = "\n".join(line for line in settings.splitlines() if not line.startswith("#"))
+    assert settings == commented(without_comments)  # as init-pretrain-config writes them
