@@ -25,10 +25,8 @@ sections of the tasks are no measure of its speed:"""
 READING = """\
 ## How to read this page
 
-- Within a task, all networks have the same encoder, learning rate, batches and dropout. ELMo brings settings of its
-  own: the dropout of its mixes, and the gamma at which they begin.
-- Of each training, the weights with the best score on the development part were scored once on the test part. Other
-  pages have test scores of further variants on Broad Twitter.
+- Within a task, all networks have the same encoder, learning rate, batches and dropout. ELMo has its own settings: the
+  dropout of its mixes, and their first gamma. The weights with the best score on the development part were scored once.
 - Scores of a task: mean ± sample standard deviation over the runs, and their range, in %. Error cut: of the first
   measure. Mixes: means over the runs of the softmax weights of layers 0, 1 and 2, whose sum is 1, and of gamma; "input"
   is before the component's encoder, "output" after it.
@@ -38,8 +36,8 @@ READING = """\
   machines of different speed that did other work. So take both as rough sizes. Words per second in the summary and in
   "What you would take instead" were measured in turns.
 - Static vectors are those of [floret](https://github.com/explosion/floret): fastText's, with which spaCy makes a vector
-  for any word. LAS and UAS: the share of words that get the right head, with its label or without. MUC, B-cubed,
-  CEAF-phi4 and LEA are [measures of coreference](tasks.md#coreference).
+  for any word. LAS and UAS: the share of words that get the right head, with its label or without. The page on tasks
+  tells the [measures of coreference](tasks.md#coreference).
 - To make the runs again: `python -m spacy project run evidence .` makes the sections of the tasks, the tuned biLMs,
   "One change at a time" and "Inside the biLM". For static vectors, first run `python -m spacy project run embedding .
   --vars.embedding floret --vars.text FILE`, where FILE is the first text that `en_mini`
@@ -100,17 +98,14 @@ their runs of eight words are in its text of Wikipedia. The same runs on {found}
 ALTERNATIVES = """\
 What you could train on your own text in place of ELMo: static vectors (floret; spaCy keeps them frozen), initial
 weights of x (`spacy pretrain`; they are tuned with the component), or a biLM of half an hour
-([LSTM 512](pretraining.md#which-size)). Each had about half an hour of one core, with the settings of its
-documentation, and read the first text of the embedded biLM: Wikipedia of 2015. Machines had other processors of the
-same kind: floret a Zen 4, the half-hour biLM a Zen 5. `spacy pretrain` had numpy multiply its matrices; without that it
-would have read less. The half-hour biLM's minutes contain the evaluation at its end, which took eight of them. Those of
-the embedded biLM are of [all its runs](#how-the-bilms-learned). Minutes are those of one core: an hour of two cores
-counts as 120. It also had 7 minutes of a GPU, in which it read 600 million of its words; `en_midi` had 9 minutes of a
-GPU and none of a core. Words read are each program's own count, with repetitions.
-
-The task is [Broad Twitter](#entities-broad-twitter). Words per second: two threads, the networks in turns, ELMo's
-caches off. Thinc multiplies matrices with one thread, so the second thread helps ELMo alone. `spacy pretrain` changes
-the weights of x alone, so its speed is the same."""
+([LSTM 512](pretraining.md#which-size); its evaluation took eight of its minutes). Each had about half an hour of one
+core, with the settings of its documentation, and read the first text of the embedded biLM: Wikipedia of 2015. `spacy
+pretrain` had numpy multiply its matrices; without that it would have read less. The embedded biLM's minutes are those
+of [all its runs](#how-the-bilms-learned). Minutes are those of one core: an hour of two cores counts as 120. It also
+had 7 minutes of a GPU, in which it read 600 million of its words; `en_midi` had 9 minutes of a GPU and none of a core.
+Words read are each program's own count, with repetitions. The task is [Broad Twitter](#entities-broad-twitter). Words
+per second: two threads, the networks in turns, ELMo's caches off. Thinc multiplies matrices with one thread, so the
+second thread helps ELMo alone. `spacy pretrain` changes the weights of x alone, so its speed is the same."""
 
 TUNED = """\
 `en_mini` was tuned on the words of a task's training part, without the labels: for one epoch, with the settings of
@@ -143,8 +138,6 @@ ABLATIONS = """\
   for. All have {updates} updates and one run; [x; ELMo] has three on the first two.
 - Scores are those of a run's best evaluation on the development part, because the test part is not for choosing. So
   they are a little too good. Difference: of the first measure, from [x; ELMo].
-- A mix learns both gamma and the weights of the layers, or neither. To see what gamma alone brings, compare the mean of
-  the layers without gamma with an l2 of 50, which nearly gives the mean.
 - The loss of a component in spaCy is a sum over the batch, and the paper's a mean over examples. So an l2 of 0.001 is
   weaker here than the paper's lambda of 0.001. The same strength is the paper's lambda times the number of examples in
   a batch."""
@@ -170,10 +163,9 @@ sentences, with the softmax of the copy."""
 LEARNING = """\
 Perplexity during the runs that made the biLMs: of 1,000 sentences that are spread over the held-out text of Wikipedia,
 by a softmax over the same 50,000 words. Tokens are those of one direction; `</S>` counts as one. A run begins with the
-weights of the biLM's run before it. "Averaged": an average of the last weights was scored. If only a few figures of a
-run were kept, the picture has only these. [Pretraining](pretraining.md#how-en_mini-was-trained) has the commands and
-tells what the texts are; those of runs 2 and 3 were not kept word for word. `python -m scripts.bilms.record_run` keeps
-the evaluations of a run."""
+weights of the biLM's run before it. "Averaged": an average of the last weights was scored. Only a few figures of some
+runs were kept. [Pretraining](pretraining.md#how-en_mini-was-trained) has the commands, but those of runs 2 and 3, which
+were not kept word for word, and tells what the texts are."""
 
 INSIDE = """\
 What each layer of `en_mini` tells, as in section 5.3 of the paper. Layer 0 sees the characters of a word alone; 1 and 2

@@ -74,7 +74,8 @@ class Runs(NamedTuple):
 
     def dev(self, network: str) -> list[float]:
         """Return the first measure of each run on the development part."""
-        return [run["dev"][next(iter(self.task.measures))] for run in self.of(network)]
+        key = next(iter(self.task.measures))
+        return [run["dev"][key] for run in self.of(network) if key in run["dev"]]
 
     def cut(self, network: str = ELMO, than: str = BASELINE) -> float | None:
         """Return how much smaller a network's error is than another's; None without runs of both."""
