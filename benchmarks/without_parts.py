@@ -14,8 +14,7 @@ from unittest import mock
 import torch
 
 from spacy_elmo.formats.options import BiLMOptions
-from spacy_elmo.inference import Engine
-from spacy_elmo.inference import engine as layout
+from spacy_elmo.inference import Engine, engine, lstm
 from spacy_elmo.inference.words import WordEncoder
 
 from .common import (
@@ -35,7 +34,6 @@ from .common import (
 )
 
 PAUSE, LEAST = 0.5, 1.0  # seconds before a measurement, and of one
-INFERENCE = "spacy_elmo.inference"
 
 
 def float32_encoder(options: BiLMOptions, dtype: torch.dtype, lossless: bool) -> WordEncoder:
@@ -49,35 +47,33 @@ def one_thread(parts: Any, n_threads: int) -> None:
         part()
 
 
-def torch_stacks() -> Any:
-    """The LSTM in torch."""
-    return mock.patch(f"{INFERENCE}.lstm.stacks.kind_of", return_value=None)
+def off(module: Any, name: str, instead: Any) -> Callable[[], Any]:
+    """Return what makes a patch of a module."""
+    return lambda: mock.patch.object(module, name, instead)
 
 
 BOUNDARIES = "positions of boundaries left out"  # with them, every row's first and last position are run
+TORCH = off(lstm, "kind_of", lambda *_: None)
 OFF: dict[str, list[Callable[[], Any]]] = {
     "nothing": [],
-    "the compiled LSTM (torch's matrix multiplications, compiled cell)": [torch_stacks],
-    "that, and a thread for each direction": [
-        torch_stacks,
-        lambda: mock.patch(f"{INFERENCE}.engine.run_all", one_thread),
-    ],
-    "weights in large pages": [lambda: mock.patch(f"{INFERENCE}.lstm.compiled.in_large_pages", lambda tensor: tensor)],
-    "inputs of the first layer once a word": [lambda: mock.patch(f"{INFERENCE}.engine.WORD_BYTES", 0)],
+    "the compiled LSTM (torch's matrix multiplications, compiled cell)": [TORCH],
+    "that, and a thread for each direction": [TORCH, off(engine, "run_all", one_thread)],
+    "weights in large pages": [off(lstm, "in_large_pages", lambda tensor: tensor)],
+    "inputs of the first layer once a word": [off(engine, "WORD_BYTES", 0)],
     BOUNDARIES: [],
-    "the character encoder in bfloat16": [lambda: mock.patch.object(layout, "WordEncoder", float32_encoder)],
+    "the character encoder in bfloat16": [off(engine, "WordEncoder", float32_encoder)],
 }
 
 
-def seconds_of(engine: Engine, sentences: Sentences, batch: int, boundaries: bool) -> float:
+def seconds_of(whole: Engine, sentences: Sentences, batch: int, boundaries: bool) -> float:
     """Run all batches once."""
     begin = time.perf_counter()
     for k in range(0, len(sentences), batch):
         part = sentences[k : k + batch]
         if boundaries:
-            engine.run_from(part, engine.zero_state(len(part)))
+            whole.run_from(part, whole.zero_state(len(part)))
         else:
-            engine.run(part)
+            whole.run(part)
     return time.perf_counter() - begin
 
 
@@ -99,13 +95,14 @@ def main() -> None:
                 with ExitStack() as stack:
                     for patch in OFF[name]:
                         stack.enter_context(patch())
-                    engine = make_engine(bilm, precision)
-                    one_pass = partial(seconds_of, engine, sentences, args.batch, name == BOUNDARIES)
+                    one_pass = partial(
+                        seconds_of, make_engine(bilm, precision), sentences, args.batch, name == BOUNDARIES
+                    )
                     one_pass()
                     found = measured(partial(rate_of, one_pass, tokens, LEAST), PAUSE)
                     if turn:
                         rounds.append(found)
-                del engine, one_pass
+                del one_pass
         for name, rounds in series.items():
             share = compared(rounds, series["nothing"], ".0%")
             print(row([precision, name, f"{median_rate(rounds):,.0f}", share, load_of(rounds)]), flush=True)

@@ -3,7 +3,8 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 import torch
 from embedded_case import TEXT, model_of
 
-from benchmarks import allennlp_perplexity, matrix_rates, same_bits
+from benchmarks import allennlp_perplexity, matrix_rates, same_bits, without_parts
 from benchmarks.common import Load, Measured, Rounds, options_of, rate_of
 from benchmarks.tokens_per_second import FULL, Cell, Side, markdown, row, rows_of
 from spacy_elmo.formats import BiLMOptions, batch_to_ids_array
@@ -35,6 +36,12 @@ def test_help(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert ended.value.code == 0
     command = "benchmarks/same_bits.py" if name == "same_bits" else f"-m benchmarks.{name}"
     assert f"python {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("patch", [patch for patches in without_parts.OFF.values() for patch in patches])
+def test_what_is_switched_off_is_there(patch: Callable[[], AbstractContextManager[object]]) -> None:
+    with patch():
+        pass
 
 
 def test_operations_of_the_original_size() -> None:
