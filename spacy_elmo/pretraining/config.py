@@ -108,9 +108,12 @@ def refuse(key: str, value: object, expected: str) -> None:
 
 
 class Section:
-    """A dataclass of settings, checked when it is made. SECTION: its name in the file. Raises SettingsError."""
+    """A dataclass of settings, checked when it is made: raises SettingsError. name: of the section in the file."""
 
     SECTION: ClassVar[str]
+
+    def __init_subclass__(cls, name: str) -> None:
+        cls.SECTION = name
 
     def __post_init__(self) -> None:
         for entry in fields(self):  # type: ignore[arg-type]  # those below are dataclasses
@@ -126,10 +129,8 @@ class Section:
 
 
 @dataclass(frozen=True)
-class PathSettings(Section):
+class PathSettings(Section, name="paths"):
     """The files of a run; relative paths begin at the folder that the command runs in."""
-
-    SECTION: ClassVar[str] = "paths"
 
     train: str = setting(
         MISSING,
@@ -152,10 +153,8 @@ class PathSettings(Section):
 
 
 @dataclass(frozen=True)
-class CorpusSettings(Section):
+class CorpusSettings(Section, name="corpus"):
     """How the text is split, cut and shuffled."""
-
-    SECTION: ClassVar[str] = "corpus"
 
     language: str | None = setting(
         None,
@@ -171,10 +170,8 @@ class CorpusSettings(Section):
 
 
 @dataclass(frozen=True)
-class VocabularySettings(Section):
+class VocabularySettings(Section, name="vocabulary"):
     """Which words the softmax predicts."""
-
-    SECTION: ClassVar[str] = "vocabulary"
 
     size: int = setting(50_000, whole(4), "words that the softmax predicts, with <S>, </S> and <UNK>")
     min_count: int | None = setting(
@@ -183,13 +180,11 @@ class VocabularySettings(Section):
 
 
 @dataclass(frozen=True)
-class SoftmaxSettings(Section):
+class SoftmaxSettings(Section, name="training.softmax"):
     """How the loss is computed: sampled after Jean et al. 2015, adaptive after Grave et al. 2017.
 
     Each cluster of the adaptive softmax has a quarter of the width of the one before it.
     """
-
-    SECTION: ClassVar[str] = "training.softmax"
 
     kind: str = setting(
         "sampled",
@@ -201,13 +196,11 @@ class SoftmaxSettings(Section):
 
 
 @dataclass(frozen=True)
-class OptimizerSettings(Section):
+class OptimizerSettings(Section, name="training.optimizer"):
     """The optimizer: Muon (Jordan et al. 2024), AdamW (Loshchilov and Hutter 2019), or Adagrad (Duchi et al. 2011).
 
     Peters et al. 2018 used Adagrad. They started its sums at 1, and multiplied the loss by the steps before clipping.
     """
-
-    SECTION: ClassVar[str] = "training.optimizer"
 
     name: str = setting(
         "muon",
@@ -231,10 +224,8 @@ class OptimizerSettings(Section):
 
 
 @dataclass(frozen=True)
-class ScheduleSettings(Section):
+class ScheduleSettings(Section, name="training.schedule"):
     """The learning rate over the run: a linear rise, a constant part, and a fall."""
-
-    SECTION: ClassVar[str] = "training.schedule"
 
     kind: str = setting(
         "linear",
@@ -247,10 +238,8 @@ class ScheduleSettings(Section):
 
 
 @dataclass(frozen=True)
-class TrainingSettings(Section):
+class TrainingSettings(Section, name="training"):
     """The batches, the length of the run, and what computes."""
-
-    SECTION: ClassVar[str] = "training"
 
     streams: int = setting(256, whole(1, 10**6), "rows of a batch, of all processes together")
     steps: int = setting(
@@ -296,10 +285,8 @@ class TrainingSettings(Section):
 
 
 @dataclass(frozen=True)
-class EvaluationSettings(Section):
+class EvaluationSettings(Section, name="evaluation"):
     """How often a run is evaluated and saved."""
-
-    SECTION: ClassVar[str] = "evaluation"
 
     every: int = setting(2_000, whole(1), "updates from one evaluation to the next")
     checkpoint_every: int = setting(500, whole(1), "updates from one checkpoint to the next")

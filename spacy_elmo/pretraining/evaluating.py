@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import CheckpointError, WeightsError, shown
+from ..errors import CheckpointError, WeightsError
 from ..formats.atomic import replacing, writing
 from .card import write_card
 from .checkpoint import CHECKPOINTS, Stop
@@ -80,28 +80,20 @@ def read_metrics(path: Path) -> list[EvaluationRow]:
     rows = []
     for number, line in enumerate(lines, 1):
         try:
-            rows.append(_row(json.loads(line)))
-        except (ValueError, OverflowError) as error:
+            rows.append(_row(line))
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             if number < len(lines):
                 raise CheckpointError(
-                    f"{path}: line {number} is not the row of an evaluation ({error}). Expected one JSON object a "
+                    f"{path}: line {number} is not the row of an evaluation ({error!r}). Expected one JSON object a "
                     "line, as the run wrote it: correct that line, or move the file away."
                 ) from error
     return rows
 
 
-def _row(record: object) -> EvaluationRow:
-    if not isinstance(record, dict):
-        raise ValueError(f"{shown(record)} is no object")
-    values = {}
-    for name, kind in EvaluationRow.__annotations__.items():
-        if name not in record:
-            raise ValueError(f"{name} is missing")
-        value = math.inf if record[name] is None and kind is float else record[name]
-        if isinstance(value, bool) or not isinstance(value, int | kind):
-            raise ValueError(f"{name} is {shown(value)}")
-        values[name] = kind(value)
-    return EvaluationRow(**values)
+def _row(line: bytes) -> EvaluationRow:
+    record = json.loads(line)
+    kinds = EvaluationRow.__annotations__
+    return EvaluationRow(*(kind(math.inf if record[name] is None else record[name]) for name, kind in kinds.items()))
 
 
 def cut_back(path: Path, step: int) -> None:
@@ -174,48 +166,31 @@ class Reporter:
 
     `start` comes first, then `resumed` if the run continues from a checkpoint, then `step` for each update,
     `evaluating` during an evaluation and `evaluated` after it, and `message` at any time. `done` comes at the end if
-    there was no error, `close` always.
+    there was no error, `close` always. Steps are updates so far; tokens are those of one direction, `</S>` counted.
     """
 
     def start(self, run: Run, warnings: Sequence[str]) -> None:
         """Training is about to start. warnings: what is unusual about the run, though it may be intended."""
 
     def resumed(self, step: int, tokens: int) -> None:
-        """The run continues from a checkpoint. step, tokens: of that checkpoint."""
+        """The run continues from a checkpoint."""
 
     def step(
         self, step: int, tokens: int, total_tokens: int, loss: float, rate: float, tokens_per_second: float
     ) -> None:
-        """An update was made.
-
-        step: updates so far.
-        tokens: tokens of one direction so far, `</S>` counted.
-        total_tokens: length of the run.
-        loss: smoothed training loss, in nats.
-        rate: learning rate.
-        tokens_per_second: smoothed speed.
-        """
+        """An update was made. loss, in nats, and tokens_per_second are smoothed; rate: learning rate."""
 
     def evaluating(self, scored: int, sentences: int) -> None:
-        """Some held-out sentences were scored, of the selection or, at the end of a run, of all.
-
-        scored: sentences that were scored so far.
-        sentences: number that will be scored.
-        """
+        """Some of the sentences that are to be scored were scored."""
 
     def evaluated(self, row: EvaluationRow) -> None:
-        """The held-out sentences were scored. row: the result."""
+        """The held-out sentences were scored."""
 
     def message(self, text: str) -> None:
         """Something else happened that a person should know. text: a sentence."""
 
     def done(self, output: Path, best: float | None, stopped_by: int | None) -> None:
-        """The run has ended, or was stopped by a signal.
-
-        output: its folder.
-        best: lowest held-out perplexity; None if there was no evaluation.
-        stopped_by: number of the signal; None if the run has ended.
-        """
+        """The run has ended, or was stopped by a signal. best, stopped_by: as in `Outcome`."""
 
     def close(self) -> None:
         """No other method will be called: the run has ended, also after an error."""

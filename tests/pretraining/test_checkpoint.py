@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -112,12 +113,13 @@ def test_the_file_is_plain_hdf5(folder: Path) -> None:
 def test_the_last_ones_are_kept(folder: Path) -> None:
     checkpoints = Checkpoints(folder, keep=3)
     assert checkpoints.latest(pytest.fail) is None
-    for step in (0, 5, 999_999_999, 1_000_000_000, 12_345_678_901):
+    for step in (0, 5, 999_999_999, 1_000_000_000, 12_345_678_901, 12_345_678_901):
         checkpoints.write(step, small(step))
         assert reports_of(checkpoints, step) == []
     assert files(folder) == ["step-1000000000.h5", "step-12345678901.h5", "step-999999999.h5"]
-    checkpoints.write(12_345_678_901, small(12_345_678_901))  # the same again
-    assert len(files(folder)) == 3
+    checkpoints.write(5, small(5))  # a run that begins anew is not mixed with the old one
+    assert reports_of(checkpoints, 5) == []
+    assert files(folder) == ["step-000000005.h5"]
 
 
 def test_other_files_are_left_alone(folder: Path) -> None:
@@ -128,18 +130,10 @@ def test_other_files_are_left_alone(folder: Path) -> None:
     checkpoints = Checkpoints(folder, keep=1)
     assert checkpoints.latest(pytest.fail) is None
     assert not checkpoints.exist()
-    checkpoints.write(1, small(1))
-    assert checkpoints.exist()
-    checkpoints.write(2, small(2))
+    for step in (1, 2):
+        checkpoints.write(step, small(step))
+        assert checkpoints.exist()
     assert files(folder) == sorted([*others, "step-000000002.h5"])
-
-
-def test_a_run_that_begins_anew_is_not_mixed_with_the_old_one(folder: Path) -> None:
-    for step in (100, 200):
-        Checkpoints(folder).write(step, small(step))
-    Checkpoints(folder).write(5, small(5))
-    assert reports_of(Checkpoints(folder), 5) == []
-    assert files(folder) == ["step-000000005.h5"]
 
 
 @pytest.mark.slow
@@ -348,71 +342,56 @@ def test_a_writer_that_is_killed_at_any_moment(folder: Path) -> None:
 # Signals
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-def test_the_first_signal_is_a_request(number: signal.Signals) -> None:
-    before = [signal.getsignal(each) for each in NUMBERS]
-    with asked_to_stop() as stop:
-        assert stop.number is None
-        signal.raise_signal(number)
-        assert stop.number == number
-    assert [signal.getsignal(each) for each in NUMBERS] == before
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """After the test the handlers are as they were before it."""
+    numbers = [*NUMBERS, signal.SIGHUP]
+    before = [signal.getsignal(each) for each in numbers]
+    yield
+    assert [signal.getsignal(each) for each in numbers] == before
 
 
+@pytest.mark.usefixtures("handlers")
 @pytest.mark.parametrize("first", NUMBERS)
 @pytest.mark.parametrize("second", NUMBERS)
-def test_a_second_one_interrupts(
+def test_the_first_signal_is_a_request_and_a_second_one_interrupts(
     monkeypatch: pytest.MonkeyPatch, first: signal.Signals, second: signal.Signals
 ) -> None:
-    monkeypatch.setattr(checkpoint, "REPEATED_SECONDS", -1.0)
-    before = [signal.getsignal(each) for each in NUMBERS]
     with asked_to_stop() as stop:
+        assert stop.number is None
         signal.raise_signal(first)
+        signal.raise_signal(second)  # at once, as of timeout(1): the same request
+        assert stop.number == first
+        monkeypatch.setattr(checkpoint, "REPEATED_SECONDS", -1.0)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(second)
     assert stop.number == first
-    assert [signal.getsignal(each) for each in NUMBERS] == before
 
 
-def test_one_that_comes_twice_at_once_is_one_request() -> None:
-    with asked_to_stop() as stop:
-        os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert stop.number == signal.SIGTERM
-
-
-def test_a_signal_that_was_ignored_before_is_a_request_too() -> None:
-    """Shells start background commands with SIGINT ignored."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize(
+    ("number", "before", "asked"),
+    [
+        (signal.SIGINT, signal.SIG_IGN, True),  # shells start background commands so
+        (signal.SIGHUP, signal.SIG_DFL, True),  # a terminal is closed
+        (signal.SIGHUP, signal.SIG_IGN, False),  # under nohup
+    ],
+)
+def test_signals_that_were_ignored_before(number: signal.Signals, before: signal.Handlers, asked: bool) -> None:
+    earlier = signal.signal(number, before)
     try:
         with asked_to_stop() as stop:
-            signal.raise_signal(signal.SIGINT)
-            assert stop.number == signal.SIGINT
-        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+            signal.raise_signal(number)
+            assert stop.number == (number if asked else None)
+        assert signal.getsignal(number) == before
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, earlier)
 
 
-def test_a_terminal_that_is_closed_is_a_request_but_not_under_nohup() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    try:
-        with asked_to_stop() as stop:
-            signal.raise_signal(signal.SIGHUP)
-            assert stop.number == signal.SIGHUP
-        assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        with asked_to_stop() as stop:
-            signal.raise_signal(signal.SIGHUP)
-            assert stop.number is None
-        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
+@pytest.mark.usefixtures("handlers")
 def test_handlers_are_put_back_after_an_error() -> None:
-    before = [signal.getsignal(each) for each in NUMBERS]
     with pytest.raises(KeyError), asked_to_stop():
         raise KeyError
-    assert [signal.getsignal(each) for each in NUMBERS] == before
 
 
 def test_other_threads_change_nothing() -> None:
@@ -432,16 +411,15 @@ def test_other_threads_change_nothing() -> None:
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_block_that_the_first_signal_interrupts(number: signal.Signals) -> None:
     with asked_to_stop() as stop:
+        with stop.at_once():
+            pass
         with pytest.raises(Stopped), stop.at_once():
             signal.raise_signal(number)
         assert stop.number == number
         with pytest.raises(Stopped), stop.at_once():
             pytest.fail("it was not to start")
-
-
-def test_after_such_a_block_a_signal_is_a_request_again() -> None:
     with asked_to_stop() as stop:
         with stop.at_once():
             pass
-        signal.raise_signal(signal.SIGTERM)
-        assert stop.number == signal.SIGTERM
+        signal.raise_signal(number)  # after the block it is a request again
+        assert stop.number == number

@@ -99,16 +99,6 @@ TEXT = to_text(to_config(config_of_size(Size.mini, PathSettings("a.txt"))))
 # What a setting may be
 
 
-def refused_value(section: str, name: str, value: Any) -> str:
-    given = {"train": "a"} if section == "paths" else {}
-    with pytest.raises(SettingsError) as caught:
-        SECTIONS[section](**given | {name: value})
-    message = str(caught.value)
-    assert message.startswith(f"{section}.{name} is ")
-    assert ". Expected " in message
-    return message
-
-
 @pytest.mark.parametrize(
     ("key", "bad", "good"),
     [
@@ -158,12 +148,15 @@ def refused_value(section: str, name: str, value: Any) -> str:
 )
 def test_each_setting(key: str, bad: list[Any], good: list[Any]) -> None:
     section, name = key.rsplit(".", 1)
+    given = {"train": "a"} if section == "paths" else {}
     for value in bad:
-        refused_value(section, name, value)
+        with pytest.raises(SettingsError, match=rf"^{key} is .*\. Expected ") as caught:
+            SECTIONS[section](**given | {name: value})
+        assert len(str(caught.value)) < 300
     for value in good:
-        given = {"train": "a"} if section == "paths" else {}
         got = getattr(SECTIONS[section](**given | {name: value}), name)
         assert got == (tuple(value) if isinstance(value, list) else value)
+        assert isinstance(got, float) == (bad[-1] == 1j)  # whole numbers too where real ones are meant
 
 
 def test_every_setting_is_checked() -> None:
@@ -172,22 +165,6 @@ def test_every_setting_is_checked() -> None:
         hints = get_type_hints(section)
         for field in fields(section):
             assert is_dataclass(hints[field.name]) != ("rule" in field.metadata)
-
-
-def test_whole_numbers_become_real_ones_where_these_are_meant() -> None:
-    assert isinstance(TrainingSettings(epochs=3).epochs, float)
-    assert isinstance(SoftmaxSettings(cutoffs=[5, 9]).cutoffs, tuple)
-
-
-def test_the_messages() -> None:
-    assert refused_value("training.optimizer", "beta1", 1) == (
-        "training.optimizer.beta1 is 1. Expected a number, 0 or more and less than 1."
-    )
-    assert refused_value("training", "total_tokens", 0.5) == (
-        "training.total_tokens is 0.5. Expected a whole number, 1 or more, or null."
-    )
-    assert refused_value("training", "device", "tpu") == 'training.device is \'tpu\'. Expected one of "cpu", "cuda".'
-    assert len(refused_value("training", "streams", "x" * 10_000)) < 300
 
 
 def together(training: dict[str, Any], size: int, paths: dict[str, Any]) -> PretrainConfig:
@@ -347,13 +324,14 @@ def test_all_unknown_names_are_told_at_once() -> None:
     ("overrides", "message"),
     [
         ({"training.streams": 0}, "training.streams is 0. Expected a whole number, from 1 to 1,000,000."),
+        ({"training.total_tokens": 0.5}, "training.total_tokens is 0.5. Expected a whole number, 1 or more, or null."),
+        ({"training.device": "tpu"}, 'training.device is \'tpu\'. Expected one of "cpu", "cuda".'),
+        ({"training.dropout": 1}, "training.dropout is 1. Expected a number, 0 or more and less than 1."),
         ({"training.streams": {"a": 1}}, "training.streams is {'a': 1}. Expected a whole number"),
         ({"training.softmax": 3}, "training.softmax is 3. Expected the section [training.softmax]."),
         ({"training.workers": 3}, "training.workers is 3. Expected 1 or an even number"),
         ({"paths.train": None}, "paths.train is missing. Expected a value for it"),
         ({"paths.train": 7}, "paths.train is 7. Expected text in quotes."),
-        ({"training.steps": 10**9}, "training.steps is 1000000000. Expected a whole number, from 1 to 1,000,000."),
-        ({"training.workers": 2048}, "training.workers is 2048. Expected a whole number, from 1 to 1,024."),
         ({"training.epochs": 1e308}, "training.epochs is 1e+308. Expected a number, more than 0 and 1000000.0 or less"),
         ({"training.optimizer.initial_accumulator": 1e300}, "training.optimizer.initial_accumulator is 1e+300. Expec"),
         ({"training.optimizer.loss_scale": 1e7}, "training.optimizer.loss_scale is 10000000.0. Expected a number"),
@@ -363,12 +341,6 @@ def test_all_unknown_names_are_told_at_once() -> None:
 )
 def test_values_are_refused(overrides: dict[str, Any], message: str) -> None:
     assert refused(SHORT, overrides).startswith(message)
-
-
-@pytest.mark.parametrize("name", ["train", "heldout", "vocabulary"])
-def test_texts_may_be_gone(name: str) -> None:
-    """A run that was begun goes on without them."""
-    assert getattr(read(SHORT, {f"paths.{name}": "texts/*.gz"}).paths, name) == "texts/*.gz"
 
 
 def test_sizes_are_refused() -> None:
