@@ -42,7 +42,7 @@ def register(*commands: Callable[..., None]) -> None:
 register(demo, info, download, embed, similar)
 app.command("neighbours", context_settings=ONE_CORPUS)(with_exit_codes(neighbours))
 register(init_config, weights, init_pretrain_config, vocab)
-# pretrain handles signals itself (pretraining/run/stopping.py)
+# pretrain handles signals itself (pretraining/checkpoint.py)
 app.command("pretrain", context_settings=CONTEXT, epilog=command_help())(pretrain)
 register(evaluate, probe, wsd, pack)
 spacy_app.add_typer(app)

@@ -74,7 +74,7 @@ _WORDS = VocabularySettings(min_count=None)  # so that <UNK> is learned from a s
 _TINY_TRAINING = TrainingSettings(
     streams=64, softmax=SoftmaxSettings(negatives=1024), schedule=ScheduleSettings(warmup_steps=50)
 )
-# so that an evaluation costs at most a tenth of the updates before it: see fitting.py
+# so that an evaluation costs at most a tenth of the updates before it: see `fit`
 _TINY_EVALUATION = EvaluationSettings(every=500, checkpoint_every=100, sentences=200)
 # a low rate, falling from the beginning: a higher one loses what the biLM knows. There Muon is no better than AdamW
 _TUNING = TrainingSettings(
@@ -162,28 +162,40 @@ def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
     size: of the training text, with the sentences that will be held out if paths.heldout is null.
     own_words: whether the vocabulary is built from the text. A biLM that is tuned with its softmax has its own.
     """
-    if own_words:
-        config = _with_softmax(config, size)
-    training, evaluation = config.training, config.evaluation
-    share = 1.0 if config.paths.heldout is not None else 1 - config.corpus.heldout_share
+    training, evaluation, vocabulary = config.training, config.evaluation, config.vocabulary
+    if own_words and training.softmax.kind == "sampled":
+        words = size.words
+        if vocabulary.min_count is None and words < min(MOST_WORDS, vocabulary.size - len(SPECIAL)):
+            words = size.repeated  # as `least_count` may choose
+        if words < _WORDS_PER_NEGATIVE * training.softmax.negatives:
+            training = replace(training, softmax=replace(training.softmax, kind="full"))
+    share, sentences = 1.0, size.sentences
+    if config.paths.heldout is None:
+        share = 1 - config.corpus.heldout_share
+        sentences -= heldout_sentences(sentences, config.corpus.heldout_share)
     tokens = (size.tokens + size.sentences) * share  # each sentence has a `</S>`
-    before = max(1, round(tokens * training.epochs / training.tokens_per_update))
+
+    def updates() -> int:
+        return max(1, round(tokens * training.epochs / training.tokens_per_update))
+
+    before = updates()
     if not size.complete:
-        return Fit(config, before, before)
-    training = replace(training, streams=_most_streams(config, size))
+        return Fit(replace(config, training=training), before, before)
+    if training.streams > sentences:
+        training = replace(training, streams=1 << max(0, sentences.bit_length() - 1))
     if before >= _enough_updates(config):
-        updates = round(tokens * training.epochs / training.tokens_per_update)
-        return Fit(replace(config, training=training), before, updates)
-    while tokens * training.epochs < _ENOUGH_UPDATES * training.tokens_per_update:
-        if training.streams // 2 < _LEAST_STREAMS:
-            break
+        return Fit(replace(config, training=training), before, updates())
+    while (
+        tokens * training.epochs < _ENOUGH_UPDATES * training.tokens_per_update
+        and training.streams // 2 >= _LEAST_STREAMS
+    ):
         training = replace(training, streams=training.streams // 2)
     wanted = _FEW_UPDATES * training.tokens_per_update / max(1.0, tokens)
     if training.epochs < wanted:
         training = replace(training, epochs=max(training.epochs, min(_MOST_EPOCHS, float(math.ceil(wanted)))))
-    updates = max(1, round(tokens * training.epochs / training.tokens_per_update))
-    warmup = min(training.schedule.warmup_steps, updates // _WARMUP_PART)
-    every = min(evaluation.every, max(1, updates // _EVALUATIONS))
+    warmup = min(training.schedule.warmup_steps, updates() // _WARMUP_PART)
+    training = replace(training, schedule=replace(training.schedule, warmup_steps=warmup))
+    every = min(evaluation.every, max(1, updates() // _EVALUATIONS))
     length = tokens / max(1, size.sentences)  # mean tokens of a sentence
     cost = _NARROW_EVALUATION_COST if config.bilm.dim < _NARROW else _EVALUATION_COST
     affordable = every * training.tokens_per_update / (_EVALUATION_PART * cost * max(1.0, length))
@@ -193,24 +205,7 @@ def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
         checkpoint_every=min(evaluation.checkpoint_every, every),
         sentences=min(evaluation.sentences, max(1, int(affordable))),
     )
-    training = replace(training, schedule=replace(training.schedule, warmup_steps=warmup))
-    return Fit(replace(config, training=training, evaluation=evaluation), before, updates)
-
-
-def _with_softmax(config: PretrainConfig, size: TextSize) -> PretrainConfig:
-    softmax, vocabulary, words = config.training.softmax, config.vocabulary, size.words
-    if vocabulary.min_count is None and words < min(MOST_WORDS, vocabulary.size - len(SPECIAL)):
-        words = size.repeated  # as `least_count` may choose
-    if softmax.kind != "sampled" or words >= _WORDS_PER_NEGATIVE * softmax.negatives:
-        return config
-    return replace(config, training=replace(config.training, softmax=replace(softmax, kind="full")))
-
-
-def _most_streams(config: PretrainConfig, size: TextSize) -> int:
-    streams, sentences = config.training.streams, size.sentences
-    if config.paths.heldout is None:
-        sentences -= heldout_sentences(sentences, config.corpus.heldout_share)
-    return streams if streams <= sentences else 1 << max(0, sentences.bit_length() - 1)
+    return Fit(replace(config, training=training, evaluation=evaluation), before, updates())
 
 
 def _enough_updates(config: PretrainConfig) -> int:

@@ -20,7 +20,7 @@ from small_run import run as run_of
 from starts import find_vocabulary
 from torch import nn
 
-from spacy_elmo.errors import CorpusError, ElmoError, OptionsError, SettingsError, WeightsError
+from spacy_elmo.errors import CorpusError, ElmoError, OptionsError, SettingsError
 from spacy_elmo.formats import BiLMOptions, read_options, read_weights
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
 from spacy_elmo.pretraining.config import (
@@ -50,8 +50,6 @@ ROOT = Path(__file__).parents[2]
 SIZES = BiLMOptions(3, ((1, 3), (2, 2)), 1, "relu", 20, 24, 16, 2, 3.0, 3.0, True)
 SPECIAL = ["<S>", "</S>", "<UNK>"]
 TEXT = "the ship sank\nthe sea took the ship <S>\nthe whale\n"
-# of 3 sentences and 10 tokens: the 4, ship 2, sank sea took whale 1, and a word spelled <S>
-COUNTS = {"the": 4, "ship": 2, "sank": 1, "sea": 1, "took": 1, "whale": 1}
 OLD_WORDS = [*SPECIAL, "the", "of", "ship", "king", "whale"]
 WORDS = ["<S>", "</S>", "<UNK>", "word1", "word2", "word3"]
 
@@ -112,15 +110,6 @@ def test_a_biLM_is_not_replaced(given: PretrainConfig, tmp_path: Path) -> None:
     ):
         run_of(given, tmp_path / "init")
     assert {path: path.read_bytes() for path in (tmp_path / "init").iterdir()} == before
-
-
-@pytest.mark.parametrize("name", ["weights.hdf5", "softmax.hdf5"])
-def test_a_damaged_start_is_refused_at_once(given: PretrainConfig, tmp_path: Path, name: str) -> None:
-    path = tmp_path / "init" / name
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(WeightsError, match=name):
-        run_of(given, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_files_may_move_or_be_gone(given: PretrainConfig, text: Path, tmp_path: Path) -> None:
@@ -372,38 +361,32 @@ def test_random_starts_predict_words_by_their_frequency(corpus: PreparedCorpus) 
 # The words
 
 
-def test_words_of_the_corpus(corpus: PreparedCorpus) -> None:
-    config = replace(tuning_of(), vocabulary=VocabularySettings(size=5))
-    vocabulary = find_vocabulary(config, corpus)
-    assert vocabulary.words == [*SPECIAL, "the", "ship"]
-    assert vocabulary.counts is not None
-    assert vocabulary.counts.tolist() == [3, 3, 5, 4, 2]
-
-
-@pytest.mark.parametrize("with_init", [False, True])
-def test_given_words_come_first_and_are_counted_in_the_corpus(
-    corpus: PreparedCorpus, old: Path, tmp_path: Path, with_init: bool
+@pytest.mark.parametrize(
+    ("source", "words", "counts"),
+    [
+        ("text", ["the", "ship"], [3, 3, 5, 4, 2]),
+        ("file", ["whale", "kraken", "the"], [3, 3, 10 + 1 - 5, 1, 0, 4]),
+        ("file and init", ["whale", "kraken", "the"], [3, 3, 10 + 1 - 5, 1, 0, 4]),
+        ("init", OLD_WORDS[3:], [3, 3, 4, 4, 0, 2, 0, 1]),
+        ("init without a softmax", ["the", "ship"], [3, 3, 5, 4, 2]),
+    ],
+)
+def test_the_words_and_their_counts_in_the_text(
+    corpus: PreparedCorpus, old: Path, source: str, words: list[str], counts: list[int]
 ) -> None:
-    words = [*SPECIAL, "whale", "kraken", "the"]
-    Vocabulary(words, np.array([9, 9, 9, 9, 9, 9])).write(tmp_path / "words.txt")
-    paths = {"vocabulary": tmp_path / "words.txt"} | ({"init": old} if with_init else {})
-    vocabulary = find_vocabulary(tuning_of(paths=paths), corpus)
-    assert vocabulary.words == words
+    """Those of the file first, then those of the biLM to go on from, then those of the text."""
+    Vocabulary([*SPECIAL, "whale", "kraken", "the"], np.full(6, 9)).write(Path("words.txt"))
+    paths = {"vocabulary": Path("words.txt")} if "file" in source else {}
+    if "init" in source:
+        paths["init"] = old
+    if source == "init without a softmax":
+        (old / "softmax.hdf5").unlink()
+    frozen = 100 if paths.get("init") else 0
+    config = replace(tuning_of(paths=paths, frozen_tokens=frozen), vocabulary=VocabularySettings(size=5))
+    vocabulary = find_vocabulary(config, corpus)
+    assert vocabulary.words == [*SPECIAL, *words]
     assert vocabulary.counts is not None
-    assert vocabulary.counts.tolist() == [3, 3, 10 + 1 - 5, 1, 0, 4]
-
-
-def test_words_of_the_model_to_be_tuned_are_kept(corpus: PreparedCorpus, old: Path) -> None:
-    vocabulary = find_vocabulary(tuning_of(paths={"init": old}), corpus)
-    assert vocabulary.words == OLD_WORDS
-    assert vocabulary.counts is not None
-    assert vocabulary.counts.tolist() == [3, 3, 4, 4, 0, 2, 0, 1]
-
-
-def test_words_of_a_folder_without_a_softmax_are_the_corpus(corpus: PreparedCorpus, old: Path) -> None:
-    (old / "softmax.hdf5").unlink()
-    vocabulary = find_vocabulary(tuning_of(paths={"init": old}, frozen_tokens=100), corpus)
-    assert set(vocabulary.words) == {*SPECIAL, *COUNTS}
+    assert vocabulary.counts.tolist() == counts
 
 
 def test_a_model_without_its_words(corpus: PreparedCorpus, old: Path) -> None:
@@ -415,10 +398,12 @@ def test_a_model_without_its_words(corpus: PreparedCorpus, old: Path) -> None:
 # Tuning
 
 
-def test_all_is_kept_where_the_words_are(corpus: PreparedCorpus, old: Path) -> None:
-    model = started(tuning_of(paths={"init": old}, seed=11), corpus)
+@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
+def test_all_is_kept_where_the_words_are(corpus: PreparedCorpus, tmp_path: Path, kind: str) -> None:
+    old_model(kind).save(tmp_path / "before")
+    model = started(tuning_of(kind, paths={"init": tmp_path / "before"}, seed=11), corpus)
     assert same(model.bilm, old_model().bilm)
-    assert same(model.softmax, old_model().softmax)
+    assert same(model.softmax, old_model(kind).softmax)
 
 
 def test_shared_words_keep_their_rows_in_another_order(corpus: PreparedCorpus, old: Path, tmp_path: Path) -> None:
@@ -506,13 +491,6 @@ def test_a_run_that_goes_on_needs_no_model_to_begin_with(corpus: PreparedCorpus,
 
 
 # The adaptive softmax
-
-
-def test_an_adaptive_softmax_is_kept_as_a_whole(corpus: PreparedCorpus, tmp_path: Path) -> None:
-    old_model("adaptive").save(tmp_path / "adaptive")
-    model = started(tuning_of("adaptive", paths={"init": tmp_path / "adaptive"}), corpus)
-    assert same(model.bilm, old_model().bilm)
-    assert same(model.softmax, old_model("adaptive").softmax)
 
 
 @pytest.mark.slow
