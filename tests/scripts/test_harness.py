@@ -105,6 +105,13 @@ def test_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def test_what_the_sanitizers_run_is_there() -> None:
+    paths = [*sanitize.TESTS, *(f"tests/kernels/{name}" for name in sanitize.SKIPPED)]
+    assert [path for path in paths if not (sanitize.ROOT / path).exists()] == []
+    assert sanitize.TILES.is_file()
+    assert sanitize.environment(sanitize.ROOT)["PYTHONPATH"].startswith(str(sanitize.ROOT))
+
+
 def test_each_kind_of_call(monkeypatch: pytest.MonkeyPatch, compiled: ctypes.CDLL) -> None:
     monkeypatch.setattr(kernels, "load", lambda: compiled)
     sanitize._switch()
