@@ -43,9 +43,6 @@ def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
     A line break inside a text becomes a blank, except in the last text: it would end the text if the doc is read from
     a file by spaCy, which restores words but no spans.
 
-    nlp: pipeline, whose tokenizer is used.
-    keys: key of each text in `doc.spans`.
-
     Raises AnnotationError if a text is no string.
     """
     for key, text in zip(keys, texts):
@@ -101,8 +98,6 @@ def keep_parts(doc: Doc, keys: Sequence[str], parts: Sequence[Span]) -> None:
 def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., Any], **arguments: Any) -> None:
     """Set an extension attribute of docs or spans that is read by a function, unless it is set already.
 
-    arguments: of the function, beside the doc or span.
-
     Raises SettingsError if something else, or a component with other arguments, has set an attribute of this name: its
     values would be taken for ours.
     """
@@ -155,10 +150,7 @@ def aligned(example: Example, spans: Iterable[Span], *, to_reference: bool = Fal
 def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said: set[str]) -> None:
     """Issue an UnknownLabelWarning if examples have labels that a component lacks, once for each label.
 
-    name: of the component.
-    found: labels of the examples.
-    labels: of the component.
-    said: labels that it was warned of before; new ones are added.
+    found: labels of the examples. labels: of the component. said: labels warned of before; new ones are added.
     """
     unknown = sorted(set(found).difference(labels, said))
     if unknown:
@@ -209,10 +201,7 @@ class ConfiguredPipe(TrainablePipe):
 
 
 def default_tok2vec(depth: int) -> dict[str, Any]:
-    """Return the config of a tok2vec on word features, without ELMo.
-
-    depth: number of convolutional layers: each token's vector knows of that many tokens on each side.
-    """
+    """Return the config of a tok2vec on word features, whose vectors know of `depth` tokens on each side."""
     return {
         "@architectures": "spacy.Tok2Vec.v2",
         "embed": {
@@ -240,6 +229,19 @@ def init_tok2vec(model: Model[Any, Any], docs: list[Doc] | None) -> int | None:
         return None
     width: int | None = tok2vec.maybe_get_dim("nO")
     return tok2vec.predict(docs[:1])[0].shape[1] if width is None else width
+
+
+def init_network(model: Model[Any, Any], X: list[Doc] | None = None, Y: Any = None) -> None:
+    """Initialise tok2vec, and build the torch network for its width and, if the model has labels, their number.
+
+    X: sample docs. Y: *Shape:* (docs, labels).
+    """
+    width = init_tok2vec(model, X)
+    if Y is not None:
+        model.set_dim("nO", Y.shape[1])
+    has_labels = model.has_dim("nO")  # False: it has no such dimension; None: their number is not known
+    if width and has_labels is not None:
+        shim_of(model).prepare(width=width, **({"labels": model.get_dim("nO")} if has_labels else {}))
 
 
 class TorchShim(PyTorchShim):
@@ -357,11 +359,14 @@ def run_network(
     def backprop(d_output: Any, d_vectors: Sequence[Floats2d]) -> None:
         gradients = backprop_torch(ArgsKwargs(((output,),), {"grad_tensors": (xp2torch(d_output),)}))
         d_flat: Any = torch2xp(gradients.args[0], ops=model.ops)
+        sums = [model.ops.xp.zeros_like(array) for array in vectors]
         start = 0
         for doc, part in places:
             end = start + part.stop - part.start
-            d_vectors[doc][part] += d_flat[start:end]
+            sums[doc][part] += d_flat[start:end]
             start = end
+        for total, own in zip(d_vectors, sums):
+            total += own
 
     return torch2xp(output, ops=model.ops), backprop
 
@@ -371,9 +376,8 @@ def batches_of(
 ) -> list[list[int]]:
     """Divide rows into batches of similar sizes, so that their memory has a bound. Return the rows' numbers.
 
-    sizes: of each row; a batch is padded to the largest ones.
+    sizes: of each row; a batch is padded to the largest ones. cost: function from them to the cost of a row.
     most: cost of a batch, unless it is a single row.
-    cost: function from a row's sizes to its cost.
     """
     batches: list[list[int]] = []
     largest: tuple[int, ...] = ()
@@ -392,10 +396,6 @@ class BiLSTM(nn.Module):
 
     Each layer is two LSTMs, the second of which reads the rows from their ends. torch's packed rows would say the same,
     but take 1.5 to 2.2 times as long on a CPU.
-
-    width: of the input.
-    lstm_width: of each direction's output.
-    depth: number of layers.
     """
 
     def __init__(self, width: int, lstm_width: int, depth: int = 1) -> None:
@@ -407,9 +407,7 @@ class BiLSTM(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor, dropout: float = 0.0) -> Tensor:
         """Return *Shape:* (rows, tokens, 2 * lstm_width). What is beyond a row's end means nothing.
 
-        x: *Shape:* (rows, tokens, width).
-        lengths: *Shape:* (rows,), number of tokens of each row without padding.
-        dropout: rate of dropout between the layers.
+        x: *Shape:* (rows, tokens, width). lengths: *Shape:* (rows,). dropout: rate between the layers.
         """
         places = torch.arange(x.shape[1], device=x.device)[None]
         lengths = lengths.to(x.device)[:, None]
@@ -424,7 +422,7 @@ class BiLSTM(nn.Module):
 
 
 def _take(x: Tensor, places: Tensor) -> Tensor:
-    """Return the vectors of each row at these places. x: *Shape:* (rows, tokens, width), places: (rows, tokens)."""
+    """Return the vectors of each row at these places, *Shape:* (rows, tokens)."""
     return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))
 
 

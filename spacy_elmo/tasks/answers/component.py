@@ -151,10 +151,9 @@ def best_spans(scores: Floats, allowed: NDArray[np.bool_], longest: int, count: 
 
     A span's probability is that of its start times that of its end, each normalised over the context.
 
-    scores: *Shape:* (tokens, 2), scores of each token as start and end.
-    allowed: *Shape:* (tokens,), tokens at which an answer may start or end.
-    longest: number of tokens in a span, at most.
-    count: number of spans, at most.
+    scores: *Shape:* (tokens, 2), of each token as start and end.
+    allowed: *Shape:* (tokens,), where an answer may start or end.
+    longest: number of tokens in a span, at most. count: number of spans, at most.
     """
     if not allowed.any():
         return []
@@ -196,10 +195,9 @@ def has_answers(doc: Doc) -> bool:
 
 
 def targets_of(example: Example) -> Floats | None:
-    """Return which tokens of the predicted doc's context are starts and ends of the reference's right answers.
+    """Return 1.0 where right answers start and end in the predicted doc's context, *Shape:* (context tokens, 2).
 
-    Returns *Shape:* (context tokens, 2), 1.0 at starts and ends; None if there is nothing to learn: the reference has
-    no answers, or none that begins and ends where tokens of the predicted doc do.
+    None: the reference has no answers, or none that begins and ends where tokens of the predicted doc do.
 
     Raises AnnotationError if the answers are wrong (see `has_answers`), or the predicted doc has no context.
     """

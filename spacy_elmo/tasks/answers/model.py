@@ -16,17 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import SettingsError, shown
 from ...models.types import Tok2VecModel, is_whole
-from ..shared import (
-    BiLSTM,
-    TorchShim,
-    batches_of,
-    check_sizes,
-    init_tok2vec,
-    is_inside,
-    parts_of,
-    run_network,
-    shim_of,
-)
+from ..shared import BiLSTM, TorchShim, batches_of, check_sizes, init_network, is_inside, parts_of, run_network
 from . import CONTEXT, QUESTION
 
 AnswersModel = Model[list[Doc], list[Floats2d]]
@@ -64,17 +54,12 @@ def build_answers(
     return Model(
         "answers",
         _forward,
-        init=_init,
+        init=init_network,
         layers=[tok2vec],
         shims=[TorchShim(partial(AnswersNetwork, lstm_width=lstm_width, self_attention=self_attention))],
         refs={"tok2vec": tok2vec},
         attrs={"dropout_rate": 0.0, "longest_window": longest_window, "window_overlap": window_overlap},
     )
-
-
-def _init(model: AnswersModel, X: list[Doc] | None = None, Y: Any = None) -> None:
-    if width := init_tok2vec(model, X):
-        shim_of(model).prepare(width=width)
 
 
 def _forward(
@@ -115,19 +100,13 @@ def _forward(
 
 
 class Row(NamedTuple):
-    """A question and a window of its context.
+    """A question and a window of its context."""
 
-    doc: index of the doc in its batch.
-    question, window: tokens of the doc.
-    used: the part of the window whose scores are used.
-    place: the same part, as a slice of the context.
-    """
-
-    doc: int
-    question: slice
+    doc: int  # index in the batch
+    question: slice  # of the doc's tokens
     window: slice
-    used: slice
-    place: slice
+    used: slice  # the part of the window whose scores are used
+    place: slice  # the same part, in the context
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -138,9 +117,9 @@ class Row(NamedTuple):
 def rows_of(parts: Iterable[Sequence[Span] | None], longest: int, overlap: int) -> list[Row]:
     """Return the rows of docs, in the order of the docs and of their windows. Each token of a context is used once.
 
+    Of the tokens that neighbouring windows share, each window uses the half that is nearer to it.
+
     parts: question and context of each doc; None: the doc has no rows.
-    longest: number of tokens in a window; the last may have fewer.
-    overlap: number of tokens that neighbouring windows share. Of these, each window uses the half that is nearer to it.
     """
     rows = []
     for doc, found in enumerate(parts):
@@ -176,12 +155,7 @@ def _cells(window: int, question: int) -> int:
 
 
 class AnswersNetwork(nn.Module):
-    """Scores of each token of a context as the start and as the end of the answer.
-
-    width: width of the tokens' vectors.
-    lstm_width: width of each direction of the BiLSTMs.
-    self_attention: whether the tokens of a context attend to one another.
-    """
+    """Scores of each token of a context as the start and as the end of the answer."""
 
     def __init__(self, width: int, lstm_width: int, self_attention: bool) -> None:
         super().__init__()

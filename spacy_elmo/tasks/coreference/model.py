@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import SettingsError, shown
 from ...models.types import Tok2VecModel, is_number
-from ..shared import BiLSTM, TorchShim, check_sizes, init_tok2vec, shim_of
+from ..shared import BiLSTM, TorchShim, check_sizes, init_network, shim_of
 
 Array = NDArray[Any]
 LONGEST_SENTENCE = 250  # tokens; longer ones are cut
@@ -47,13 +47,8 @@ class Scores(NamedTuple):
     @classmethod
     def empty(cls) -> Scores:
         """The scores of a doc without tokens."""
-        return cls(
-            np.zeros((0, 2), dtype=np.int64),
-            np.zeros(0, dtype=np.float32),
-            np.zeros(0, dtype=np.int64),
-            np.zeros((0, 1), dtype=np.int64),
-            np.zeros((0, 1), dtype=np.float32),
-        )
+        whole, real = np.zeros((0, 1), np.int64), np.zeros((0, 1), np.float32)
+        return cls(np.zeros((0, 2), np.int64), real[:, 0], whole[:, 0], whole, real)
 
 
 CoreferenceModel = Model[list[Doc], list[Scores]]
@@ -96,7 +91,7 @@ def build_coreference(
     return Model(
         "coreference",
         _forward,
-        init=_init,
+        init=init_network,
         layers=[tok2vec],
         shims=[TorchShim(partial(CoreferenceNetwork, **sizes))],
         refs={"tok2vec": tok2vec},
@@ -108,11 +103,6 @@ def build_coreference(
             "train_tokens": train_tokens,
         },
     )
-
-
-def _init(model: CoreferenceModel, X: list[Doc] | None = None, Y: Any = None) -> None:
-    if width := init_tok2vec(model, X):
-        shim_of(model).prepare(width=width)
 
 
 def _forward(
@@ -201,14 +191,11 @@ def _most(model: CoreferenceModel, part: Part) -> int:
 
 
 class Mentions(NamedTuple):
-    """Mentions that others are compared with.
+    """Mentions that others are compared with."""
 
-    bounds: *Shape:* (mentions, 2). texts: a number for each text of theirs. vectors: *Shape:* (mentions, hidden_width)
-    """
-
-    bounds: Array
-    texts: Array
-    vectors: Tensor
+    bounds: Array  # *Shape:* (mentions, 2)
+    texts: Array  # a number for each text
+    vectors: Tensor  # *Shape:* (mentions, hidden_width)
 
 
 def _no_mentions(model: CoreferenceModel) -> Mentions:
@@ -268,19 +255,13 @@ def _tensor(vectors: Any) -> Tensor:
 
 
 class Part(NamedTuple):
-    """Successive sentences of a doc.
-
-    start, end: the part is doc[start:end].
-    lengths: number of tokens of each sentence.
-    lower: ids of the lower-case words. *Shape:* (tokens,)
-    space: 1 for tokens that are whitespace. *Shape:* (tokens,)
-    """
+    """Successive sentences of a doc: doc[start:end]."""
 
     start: int
     end: int
-    lengths: list[int]
-    lower: Array
-    space: Array
+    lengths: list[int]  # number of tokens of each sentence
+    lower: Array  # ids of the lower-case words
+    space: Array  # 1 for tokens that are whitespace
 
 
 def split_into_parts(doc: Doc, most: int) -> Iterator[Part]:
@@ -322,11 +303,9 @@ def spans_of(part: Part, max_width: int) -> Array:
 
 
 def best_spans(spans: Array, scores: Array, most: int) -> Array:
-    """Return which spans have the highest scores, among them no two that cross; they are in the order of the text.
+    """Return which spans have the highest scores, `most` or fewer, no two of which cross, in the order of the text.
 
     spans: the first token of each, and the token after its last one. *Shape:* (spans, 2)
-    scores: *Shape:* (spans,)
-    most: number of spans, at most.
     """
     kept: list[int] = []
     starts, ends = np.zeros(most, dtype=np.int64), np.zeros(most, dtype=np.int64)
@@ -345,27 +324,15 @@ def best_spans(spans: Array, scores: Array, most: int) -> Array:
 
 
 class Words(NamedTuple):
-    """The tokens of a part of a doc, as spans are made of them.
+    """The tokens of a part of a doc, as spans are made of them."""
 
-    inputs: what the BiLSTM reads. *Shape:* (tokens, width)
-    states: what it returns. *Shape:* (tokens, 2 * lstm_width)
-    attention: weight of each token in the head of a span, not normalised. *Shape:* (tokens, 1)
-    """
-
-    inputs: Tensor
-    states: Tensor
-    attention: Tensor
+    inputs: Tensor  # of the BiLSTM: *Shape:* (tokens, width)
+    states: Tensor  # *Shape:* (tokens, 2 * lstm_width)
+    attention: Tensor  # weight of each token in the head of a span, not normalised: *Shape:* (tokens, 1)
 
 
 class CoreferenceNetwork(nn.Module):
-    """Scores spans and pairs of spans.
-
-    width: of the token vectors.
-    lstm_width: of each direction of the BiLSTM.
-    hidden_width: of a span's vector, and of the hidden layers.
-    max_width: number of tokens of a span, at most.
-    dropout: attribute; share of the values that are set to zero in training.
-    """
+    """Scores spans and pairs of spans. Its sizes are those of `build_coreference`."""
 
     def __init__(self, *, width: int, lstm_width: int, hidden_width: int, max_width: int) -> None:
         super().__init__()
@@ -396,11 +363,7 @@ class CoreferenceNetwork(nn.Module):
         return nn.functional.dropout(values, self.dropout, self.training)
 
     def read(self, vectors: Tensor, lengths: list[int]) -> Words:
-        """Read the sentences of a part.
-
-        vectors: of its tokens. *Shape:* (tokens, width)
-        lengths: number of tokens of each sentence.
-        """
+        """Read the sentences of a part. vectors: of its tokens. *Shape:* (tokens, width)"""
         inputs = self.drop(vectors)
         rows = self.lstm(pad_sequence(list(inputs.split(lengths)), batch_first=True), torch.tensor(lengths))
         states = self.drop(torch.cat([row[:length] for row, length in zip(rows, lengths)]))
@@ -445,11 +408,9 @@ class CoreferenceNetwork(nn.Module):
     ) -> Tensor:
         """Return the score of each pair; above 0: they are more likely to corefer than not to. *Shape:* (mentions, k)
 
-        mentions: vectors of the mentions. *Shape:* (mentions, hidden_width)
-        antecedents: vectors of all spans that may be antecedents. *Shape:* (spans, hidden_width)
+        mentions, antecedents: vectors of the mentions, and of all spans that may be antecedents.
         index: for each mention the antecedents that it is compared with. *Shape:* (mentions, k)
-        distance: number of tokens between the two. *Shape:* (mentions, k)
-        same: 1 if both have the same words, else 0. *Shape:* (mentions, k)
+        distance: number of tokens between the two. same: 1 if both have the same words, else 0. *Shape:* (mentions, k)
         """
         hidden = self.pair_mention(mentions)[:, None] + self.pair_antecedent(antecedents)[index]
         hidden = hidden + self.pair_product(mentions[:, None] * antecedents[index])

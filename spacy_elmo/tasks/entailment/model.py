@@ -16,17 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import AnnotationError, shown
 from ...models.types import Tok2VecModel
-from ..shared import (
-    BiLSTM,
-    TorchShim,
-    batches_of,
-    check_sizes,
-    init_tok2vec,
-    is_inside,
-    parts_of,
-    run_network,
-    shim_of,
-)
+from ..shared import BiLSTM, TorchShim, batches_of, check_sizes, init_network, is_inside, parts_of, run_network
 from . import KEYS
 
 EntailmentModel = Model[list[Doc], Floats2d]
@@ -56,21 +46,13 @@ def build_entailment(
     return Model(
         "entailment",
         _forward,
-        init=_init,
+        init=init_network,
         layers=[tok2vec],
         shims=[TorchShim(partial(Esim, lstm_width=lstm_width))],
         dims={"nO": nO},
         attrs={"dropout_rate": 0.0, "longest": longest},
         refs={"tok2vec": tok2vec},
     )
-
-
-def _init(model: EntailmentModel, X: list[Doc] | None = None, Y: Floats2d | None = None) -> None:
-    width = init_tok2vec(model, X)
-    if Y is not None:
-        model.set_dim("nO", Y.shape[1])
-    if width and model.has_dim("nO"):
-        shim_of(model).prepare(width=width, labels=model.get_dim("nO"))
 
 
 def _forward(
@@ -114,12 +96,7 @@ def _pair(doc: Doc, longest: int) -> list[Span] | None:
 
 
 class Esim(nn.Module):
-    """Compares two sentences, word by word. *Shapes:* N pairs, P and H words in the longest premise and hypothesis.
-
-    width: of the word vectors.
-    lstm_width: of each direction of the BiLSTMs. The other layers are twice as wide.
-    labels: number of classes.
-    """
+    """Compares two sentences, word by word. *Shapes:* N pairs, P and H words in the longest premise and hypothesis."""
 
     def __init__(self, width: int, lstm_width: int, labels: int) -> None:
         super().__init__()

@@ -185,11 +185,7 @@ class SemanticRoles(ConfiguredPipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Learn from a batch. Docs that nobody has annotated teach nothing.
-
-        drop: rate of dropout.
-        sgd: the optimizer; None: gradients are kept for `finish_update`.
-        losses: to which the loss is added.
+        """Learn from a batch. Docs that nobody has annotated teach nothing. See spaCy for the parameters.
 
         Raises AnnotationError if the annotations of an example are wrong.
         """
@@ -232,10 +228,8 @@ def targets_of(
 ) -> tuple[list[Floats | None], list[Row], list[Tags]]:
     """Return the targets of examples, for the tokens of their predicted docs.
 
-    A predicate that is not one token there is left out, and so are roles that are no whole tokens there.
-
-    labels: of the roles. Others are left out.
-    reach: number of tokens on each side of a predicate, at most.
+    A predicate that is not one token there is left out, and so are roles that are no whole tokens there, or have other
+    labels.
 
     Returns for each doc 1 for each token that is a predicate, or None if nobody has annotated the doc; the rows of all
     predicates whose roles are annotated; and the tags of each row.
@@ -299,7 +293,7 @@ def loss_of(
 
 
 def probabilities(logits: Any) -> Any:
-    """Return the probabilities that tokens are predicates. logits: of any shape."""
+    """Return the probabilities that tokens are predicates."""
     return (np.tanh(logits / 2) + 1) / 2  # does not overflow
 
 

@@ -4,28 +4,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-import numpy as np
 import torch
 from spacy.tokens import Doc
-from thinc.api import ArgsKwargs, Linear, Model, torch2xp, with_array, xp2torch
+from thinc.api import Linear, Model, with_array
 from thinc.types import Floats2d
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from ...models.types import Tok2VecModel
-from ..shared import BiLSTM, TorchShim, batches_of, check_sizes, init_tok2vec, shim_of
+from ..shared import BiLSTM, TorchShim, batches_of, check_sizes, init_tok2vec, run_network, shim_of
 
 
 class Row(NamedTuple):
-    """The tokens around a predicate.
+    """The tokens around a predicate: doc[start:end]."""
 
-    doc: index of the doc in its batch.
-    predicate: index of the predicate's token in its doc.
-    start, end: the row is doc[start:end].
-    """
-
-    doc: int
-    predicate: int
+    doc: int  # index in the batch
+    predicate: int  # index of its token in the doc
     start: int
     end: int
 
@@ -104,46 +99,33 @@ def _label(
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], tuple[list[Floats2d], list[Row]]]]:
     """Score the tags of all rows, in batches of rows with similar lengths."""
     vectors, rows = X
-    ops, shim = model.ops, shim_of(model)
     rate = model.attrs["dropout_rate"] if is_train else 0.0
-    sizes = [len(part) for part in vectors]
-    firsts = np.cumsum([0, *sizes])
-    flat = xp2torch(ops.xp.concatenate(vectors) if vectors else ops.alloc2f(0, 0), requires_grad=is_train)
     scores: list[Any] = [None] * len(rows)
     steps = []
     for numbers in row_batches(rows):
         batch = [rows[number] for number in numbers]
-        lengths = np.asarray([row.end - row.start for row in batch])
-        starts = np.asarray([firsts[row.doc] + row.start for row in batch])
-        marked = np.asarray([row.predicate - row.start for row in batch])
-        places = starts[:, None] + np.minimum(np.arange(lengths.max()), lengths[:, None] - 1)
-        arrays = (torch.from_numpy(array).to(flat.device) for array in (places, lengths, marked))
-        output, backprop_batch = shim(ArgsKwargs((flat, *arrays, rate), {}), is_train)
-        array: Any = torch2xp(output.detach(), ops=ops)
-        for row, number in enumerate(numbers):
-            scores[number] = array[row, : lengths[row]]
-        steps.append((numbers, output, backprop_batch))
+        places = [(row.doc, slice(row.start, row.end)) for row in batch]
+        lengths = [row.end - row.start for row in batch]
+        marked = [row.predicate - row.start for row in batch]
+        output, backprop_batch = run_network(model, vectors, places, lengths, marked, rate, is_train=is_train)
+        for number, values, length in zip(numbers, output, lengths):
+            scores[number] = values[:length]
+        steps.append((numbers, output.shape, backprop_batch))
 
     def backprop(gradients: list[Floats2d]) -> tuple[list[Floats2d], list[Row]]:
-        for numbers, output, backprop_batch in steps:
-            padded = ops.xp.zeros(output.shape, dtype="f")
-            for row, number in enumerate(numbers):
-                padded[row, : len(gradients[number])] = gradients[number]
-            backprop_batch(ArgsKwargs(((output,),), {"grad_tensors": (xp2torch(padded),)}))
-        if flat.grad is None:
-            return [ops.xp.zeros_like(part) for part in vectors], rows
-        d_flat: Any = torch2xp(flat.grad, ops=ops)
-        return [d_flat[first : first + size] for first, size in zip(firsts, sizes)], rows
+        d_vectors = [model.ops.alloc2f(*array.shape) for array in vectors]
+        for numbers, shape, backprop_batch in steps:
+            d_output: Any = model.ops.alloc(shape)
+            for values, number in zip(d_output, numbers):
+                values[: len(gradients[number])] = gradients[number]
+            backprop_batch(d_output, d_vectors)
+        return d_vectors, rows
 
     return scores, backprop
 
 
 def rows_of(docs: Sequence[Doc], predicates: Sequence[Sequence[int]], reach: int) -> list[Row]:
-    """Return a row for each predicate: its sentence, or the doc if it has no sentence boundaries.
-
-    predicates: for each doc, tokens.
-    reach: number of tokens on each side of the predicate, at most.
-    """
+    """Return a row for each predicate: its sentence or, without boundaries, the doc, to `reach` tokens on each side."""
     rows = []
     for number, (doc, tokens) in enumerate(zip(docs, predicates)):
         bounds = [(0, len(doc))] * len(doc)
@@ -165,11 +147,6 @@ class RoleNetwork(nn.Module):
 
     The mark is a vector that is added to the predicate's own, and another one that is added to all others. Each
     token's scores come from its state and that of the predicate.
-
-    width: of the tokens' vectors.
-    tags: number of tags.
-    lstm_width: of each direction of the LSTM.
-    depth: number of LSTM layers.
     """
 
     def __init__(self, width: int, tags: int, lstm_width: int, depth: int) -> None:
@@ -178,20 +155,18 @@ class RoleNetwork(nn.Module):
         self.lstm = BiLSTM(width, lstm_width, depth)
         self.output = nn.Linear(4 * lstm_width, tags)
 
-    def forward(self, vectors: Tensor, places: Tensor, lengths: Tensor, predicates: Tensor, dropout: float) -> Tensor:
+    def forward(self, vectors: Tensor, lengths: list[int], predicates: list[int], dropout: float) -> Tensor:
         """Return the scores of all tags. *Shape:* (rows, longest, tags); what is beyond a row's end means nothing.
 
-        vectors: of all tokens, each one once. *Shape:* (tokens, width).
-        places: for each token of each row, its number in `vectors`; anything beyond a row's end. *Shape:* (rows,
-            longest).
-        lengths: of the rows. *Shape:* (rows,).
-        predicates: for each row, the place of its predicate. *Shape:* (rows,).
+        vectors: of the rows' tokens, one row after the other. *Shape:* (tokens, width).
+        lengths, predicates: of each row, its length and the place of its predicate.
         dropout: of the input, between the LSTM layers, and of the output; 0.0 for predictions.
         """
-        marks = F.one_hot(predicates, places.shape[1])
-        inputs = F.dropout(F.embedding(places, vectors), dropout) + self.mark(marks)
-        states = F.dropout(self.lstm(inputs, lengths, dropout), dropout)
-        own = states[torch.arange(len(states)), predicates]
+        rows = pad_sequence(vectors.split(lengths), batch_first=True)
+        places = torch.tensor(predicates, device=rows.device)
+        inputs = F.dropout(rows, dropout) + self.mark(F.one_hot(places, rows.shape[1]))
+        states = F.dropout(self.lstm(inputs, torch.tensor(lengths), dropout), dropout)
+        own = states[torch.arange(len(states)), places]
         # the output layer in two parts: the predicate's is computed once for each row
         first, second = self.output.weight.split(states.shape[-1], dim=1)
         scores = states @ first.T + (own @ second.T + self.output.bias)[:, None]
