@@ -1,6 +1,5 @@
 """Answers: docs of questions, the component wherever spaCy uses components, its loss, and its scores."""
 
-import pickle
 import random
 import re
 import string
@@ -157,20 +156,6 @@ def test_updates_with_nothing_to_learn(nlp: Language) -> None:
     assert nlp.get_pipe("answers").to_bytes() == before
 
 
-def test_it_is_saved_and_loaded(nlp: Language, tmp_path: Path) -> None:
-    nlp.to_disk(tmp_path)
-    copies = [
-        spacy.load(tmp_path),
-        pickle.loads(pickle.dumps(nlp)),
-        answering().from_bytes(nlp.to_bytes()),
-    ]
-    expected = list(nlp.pipe(make_questions(nlp, ASKED)))
-    for copy in copies:
-        for doc, other in zip(expected, copy.pipe(make_questions(copy, ASKED))):
-            assert [span.text for span in other.spans["answer"]] == [span.text for span in doc.spans["answer"]]
-            np.testing.assert_allclose(other.spans["answer"].attrs["scores"], doc.spans["answer"].attrs["scores"])
-
-
 def test_settings_of_a_saved_pipeline_can_be_changed(nlp: Language, tmp_path: Path) -> None:
     nlp.to_disk(tmp_path)
     config = {"components": {"answers": {"n_best": 1, "longest_answer": 1}}}
@@ -207,24 +192,6 @@ def test_what_an_earlier_version_saved() -> None:
         "longest_answer": 3,
         "configured": None,
     }
-
-
-@pytest.mark.slow
-def test_processes(nlp: Language) -> None:
-    expected = [doc.spans["answer"].attrs["scores"] for doc in nlp.pipe(make_questions(nlp, ASKED))]
-    docs = list(nlp.pipe(make_questions(nlp, ASKED), n_process=2, batch_size=1))
-    for doc, scores in zip(docs, expected):
-        np.testing.assert_allclose([span._.answer_score for span in doc.spans["answer"]], scores, rtol=1e-4)
-
-
-def test_the_same_seed_gives_the_same_component() -> None:
-    saved = []
-    for _ in range(2):
-        spacy.util.fix_random_seed(3)
-        nlp = answering()
-        trained(nlp, 2, drop=0.3)
-        saved.append(nlp.get_pipe("answers").model.to_bytes())
-    assert saved[0] == saved[1]
 
 
 KEYS = {"@span_getters": "spacy-elmo.span_groups.v1", "keys": ["question", "context"]}

@@ -1,6 +1,5 @@
 """Coreference: clusters on docs, the component in a pipeline, what it learns from, and its loss."""
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -170,16 +169,6 @@ def test_the_scorer_reads_the_prefix_of_the_component() -> None:
     assert scorer([Example(doc, doc)], prefix="chains", singletons=True)["coref_f"] == pytest.approx(1.0)
 
 
-def test_bytes_disk_and_pickle(learned: Language, tmp_path: Path) -> None:
-    learned.to_disk(tmp_path)
-    others = [spacy.load(tmp_path), pickle.loads(pickle.dumps(learned)), blank().from_bytes(learned.to_bytes())]
-    for other in others:
-        assert found(other) == CLUSTERS
-        own, theirs = (nlp.get_pipe("coreference").to_bytes(exclude=["vocab"]) for nlp in (learned, other))
-        assert own == theirs
-    assert not list(tmp_path.rglob("*.pkl"))
-
-
 def test_settings_of_a_saved_pipeline_can_be_changed(learned: Language, tmp_path: Path) -> None:
     learned.to_disk(tmp_path)
     other = spacy.load(tmp_path, config={"components": {"coreference": {"prefix": "chains"}}})
@@ -190,16 +179,6 @@ def test_settings_of_a_saved_pipeline_can_be_changed(learned: Language, tmp_path
     annotate(gold, TEXTS[0][1], prefix="chains")
     predicted = Doc(other.vocab, words=TEXTS[0][0].split())
     assert other.evaluate([Example(predicted, gold)])["coref_f"] == pytest.approx(1.0)  # the scorer reads them too
-
-
-@pytest.mark.slow
-def test_pipe_and_processes(learned: Language) -> None:
-    texts = [text for text, _ in TEXTS] * 4
-    for processes in (1, 2):
-        docs = learned.pipe(
-            (Doc(learned.vocab, words=text.split()) for text in texts), n_process=processes, batch_size=5
-        )
-        assert [bounds(clusters_of(doc)) for doc in docs] == [clusters for _, clusters in TEXTS] * 4
 
 
 @pytest.mark.parametrize("words", [[], ["Anna"], ["\n"], ["\n", " "], ["."]])
@@ -216,19 +195,6 @@ def test_an_empty_doc_in_training(learned: Language) -> None:
     losses = nlp.update(given, sgd=nlp.resume_training())
     assert losses["coreference"] > 0
     nlp.update(given[:1])
-
-
-def test_training_is_repeated_with_the_same_seed() -> None:
-    saved = []
-    for _ in range(2):
-        fix_random_seed(3)
-        nlp = blank(train_tokens=6)
-        given = examples(nlp)
-        optimizer = nlp.initialize(lambda given=given: given)
-        for _ in range(3):
-            nlp.update(given, sgd=optimizer, drop=0.2)
-        saved.append(nlp.get_pipe("coreference").to_bytes(exclude=["vocab"]))
-    assert saved[0] == saved[1]
 
 
 def test_the_gradient_of_the_token_vectors() -> None:
@@ -258,24 +224,6 @@ def test_the_gradient_of_the_token_vectors() -> None:
     slope = (loss_at(vectors + step * shift) - loss_at(vectors - step * shift)) / (2 * step)
     loss_at(vectors)
     assert slope == pytest.approx(float((received[-1] * shift).sum()), rel=0.02)
-
-
-def test_a_listener_learns_too() -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
-    nlp.add_pipe("tok2vec")
-    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96, "upstream": "tok2vec"}
-    nlp.add_pipe("coreference", config={"model": SMALL | {"tok2vec": listener}})
-    given = examples(nlp)
-    optimizer = nlp.initialize(lambda: given)
-    before = nlp.get_pipe("tok2vec").model.to_bytes()
-    for _ in range(2):
-        nlp.update(given, sgd=optimizer)
-    assert nlp.get_pipe("tok2vec").model.to_bytes() != before
-    text = Doc(nlp.vocab, words=TEXT.split())
-    clusters = bounds(clusters_of(nlp(text)))
-    nlp.replace_listeners("tok2vec", "coreference", ["model.tok2vec"])
-    assert bounds(clusters_of(nlp(Doc(nlp.vocab, words=TEXT.split())))) == clusters
 
 
 def test_elmo_as_input() -> None:

@@ -228,12 +228,6 @@ def test_sentences_bound_arguments() -> None:
     assert all(end <= 9 for _, end, _ in roles[1])
 
 
-@pytest.mark.slow
-def test_the_seed_decides_everything() -> None:
-    first, second = (trained(steps=3).get_pipe("semantic_roles").model.to_bytes() for _ in range(2))
-    assert first == second
-
-
 def elmo_model(source: dict[str, Any]) -> dict[str, Any]:
     elmo = {
         "@architectures": "spacy-elmo.Tok2Vec.v1",
@@ -257,22 +251,6 @@ def test_with_elmo() -> None:
     nlp.replace_listeners("elmo", "semantic_roles", ["model.tok2vec"])
     nlp.remove_pipe("elmo")
     assert [roles_in(nlp(text)) for text, _ in GIVEN] == [roles for _, roles in GIVEN]
-
-
-@pytest.mark.slow
-def test_with_a_shared_tok2vec() -> None:
-    nlp = spacy.blank("en")
-    tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": SMALL_EMBED, "encode": SMALL_ENCODE}
-    nlp.add_pipe("tok2vec", config={"model": tok2vec})
-    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}
-    nlp.add_pipe("semantic_roles", config={"model": SMALL | {"tok2vec": listener}})
-    given = examples(nlp)
-    nlp.initialize(lambda: given)
-    before = nlp.get_pipe("tok2vec").model.to_bytes()
-    losses: dict[str, float] = {}
-    nlp.update(given, losses=losses, drop=0.2)
-    assert losses["semantic_roles"] > 0
-    assert nlp.get_pipe("tok2vec").model.to_bytes() != before  # gradients reach it
 
 
 def small(**settings: Any) -> Language:

@@ -1,0 +1,121 @@
+"""What the four components have in common with spaCy's own: files, processes, seeds, beginning anew, listeners."""
+
+import pickle
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import answers_cases
+import coreference_cases
+import entailment_cases
+import numpy as np
+import pytest
+import role_cases
+import spacy
+from spacy.language import Language
+from spacy.util import fix_random_seed
+
+PLAIN = role_cases.SMALL["tok2vec"]
+SIZES: dict[str, dict[str, Any]] = {
+    "answers": {"lstm_width": 16},
+    "entailment": {"lstm_width": 8},
+    "semantic_roles": {"lstm_width": 12, "depth": 1},
+    "coreference": {**coreference_cases.SMALL, "train_tokens": 6},
+}
+EXAMPLES = {
+    "answers": answers_cases.gold,
+    "entailment": entailment_cases.examples,
+    "semantic_roles": role_cases.examples,
+    "coreference": coreference_cases.examples,
+}
+TASKS = pytest.mark.parametrize("name", SIZES)
+
+
+def blank(name: str, tok2vec: Any = PLAIN) -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe(name, config={"model": {**SIZES[name], "tok2vec": tok2vec}})
+    return nlp
+
+
+def train(nlp: Language, name: str, steps: int, drop: float = 0.0) -> dict[str, float]:
+    examples = EXAMPLES[name](nlp)
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.02
+    losses: dict[str, float] = {}
+    for _ in range(steps):
+        nlp.update(examples, sgd=optimizer, drop=drop, losses=losses)
+    return losses
+
+
+@cache
+def trained(name: str) -> Language:
+    fix_random_seed(0)
+    nlp = blank(name)
+    train(nlp, name, 30)
+    return nlp
+
+
+def saved(nlp: Language, name: str) -> bytes:
+    return nlp.get_pipe(name).to_bytes(exclude=["vocab"])  # type: ignore[attr-defined, no-any-return]
+
+
+def results(nlp: Language, name: str, **settings: Any) -> tuple[list[Any], list[float]]:
+    """All spans, and all scores, of the docs that it learned."""
+    docs = list(nlp.pipe([example.predicted for example in EXAMPLES[name](nlp)], **settings))
+    groups = [(number, key, group) for number, doc in enumerate(docs) for key, group in doc.spans.items()]
+    spans = [(*place, [(span.start, span.end, span.label_) for span in group]) for *place, group in groups]
+    cats = [score for doc in docs for score in doc.cats.values()]
+    return spans, cats + [score for *_, group in groups for score in group.attrs.get("scores", ())]
+
+
+@TASKS
+def test_saved_it_gives_the_same(name: str, tmp_path: Path) -> None:
+    nlp = trained(name)
+    nlp.to_disk(tmp_path)
+    expected = results(nlp, name)
+    assert len(expected[0]) >= 3
+    for other in (spacy.load(tmp_path), pickle.loads(pickle.dumps(nlp)), blank(name).from_bytes(nlp.to_bytes())):
+        assert results(other, name) == expected
+        assert saved(other, name) == saved(nlp, name)
+    assert not list(tmp_path.rglob("*.pkl"))
+
+
+@pytest.mark.slow
+@TASKS
+def test_processes_give_the_same(name: str) -> None:
+    expected = results(trained(name), name)
+    for processes in (1, 2):
+        spans, scores = results(trained(name), name, n_process=processes, batch_size=2)
+        assert spans == expected[0]
+        np.testing.assert_allclose(scores, expected[1], rtol=1e-4, atol=1e-5)
+
+
+@TASKS
+def test_the_same_seed_gives_the_same(name: str) -> None:
+    fix_random_seed(3)
+    nlp = blank(name)
+    train(nlp, name, 3, drop=0.2)
+    first = saved(nlp, name)
+    for other in (blank(name), nlp):  # one that was initialised before begins anew
+        fix_random_seed(3)
+        train(other, name, 3, drop=0.2)
+        assert saved(other, name) == first
+    fix_random_seed(4)
+    train(nlp, name, 3, drop=0.2)
+    assert saved(nlp, name) != first
+
+
+@TASKS
+def test_a_listener_learns_too(name: str) -> None:
+    nlp = blank(name, {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"})
+    nlp.add_pipe("tok2vec", config={"model": PLAIN}, before=name)
+    examples = EXAMPLES[name](nlp)
+    optimizer = nlp.initialize(lambda: examples)
+    before = nlp.get_pipe("tok2vec").to_bytes()  # type: ignore[attr-defined]
+    assert nlp.update(examples, sgd=optimizer, drop=0.2)[name] > 0
+    assert nlp.get_pipe("tok2vec").to_bytes() != before  # type: ignore[attr-defined]
+    expected = results(nlp, name)
+    nlp.replace_listeners("tok2vec", name, ["model.tok2vec"])
+    nlp.remove_pipe("tok2vec")
+    assert results(nlp, name) == expected
