@@ -1,14 +1,14 @@
 """The commands `python -m spacy elmo ...`: a file for each, registered here. No other part of the package calls them.
 
-shared/ has what several commands need, views/ what they show, and task_configs/ the configs that `init-config` writes.
+What costs time is imported where a command needs it, since spaCy loads this module for each of its own commands, too.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import typer
 from spacy.cli._util import app as spacy_app
 
-from ..pretraining.config import command_help
 from .console import Commands, with_exit_codes
 from .demo import demo
 from .download import download
@@ -20,7 +20,8 @@ from .init_pretrain_config import init_pretrain_config
 from .neighbours import CONTEXT as ONE_CORPUS
 from .neighbours import neighbours
 from .pack import pack
-from .pretrain import CONTEXT, pretrain
+from .pretrain import CONTEXT as SETTINGS
+from .pretrain import PretrainCommand, pretrain
 from .probe import probe
 from .similar import similar
 from .version import version
@@ -32,17 +33,16 @@ app = typer.Typer(name="elmo", cls=Commands, help="Deep contextualized word vect
 app.callback(invoke_without_command=True)(version)
 
 
-def register(*commands: Callable[..., None]) -> None:
-    """Add commands, which help lists in this order."""
+def register(*commands: Callable[..., None], **settings: Any) -> None:
+    """Add commands, which help lists in this order. settings: as of `typer.Typer.command`."""
     for command in commands:
-        app.command(command.__name__.replace("_", "-"))(with_exit_codes(command))
+        app.command(command.__name__.replace("_", "-"), **settings)(with_exit_codes(command))
 
 
 # in the order of use: first looks, vectors, components, training of a biLM
 register(demo, info, download, embed, similar)
-app.command("neighbours", context_settings=ONE_CORPUS)(with_exit_codes(neighbours))
+register(neighbours, context_settings=ONE_CORPUS)
 register(init_config, weights, init_pretrain_config, vocab)
-# pretrain handles signals itself (pretraining/checkpoint.py)
-app.command("pretrain", context_settings=CONTEXT, epilog=command_help())(pretrain)
+register(pretrain, context_settings=SETTINGS, cls=PretrainCommand)
 register(evaluate, probe, wsd, pack)
 spacy_app.add_typer(app)

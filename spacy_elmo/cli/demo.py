@@ -13,7 +13,7 @@ import typer
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
 from ..formats.vectors import VectorsWriter
-from .console import msg, printing_errors
+from .console import msg
 
 COLOURS = ("#1f77b4", "#d95f02")
 HIGHEST = 1.35  # of the axis of the bars: a cosine is 1 at most, and the legend is above it
@@ -34,6 +34,61 @@ class SampleWord(NamedTuple):
     layers: npt.NDArray[np.float32]
 
 
+def demo(
+    output: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder for vectors.hdf5 and senses.png", file_okay=False)
+    ] = Path("out"),
+) -> None:
+    """Embed sample sentences, and compare layers.
+
+    The sentences have words of several senses. A table shows how well each layer separates the senses.
+    """
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(
+            f"{output}: this folder can't be made ({error.strerror}). Expected a place where you may write: give "
+            "another folder, as in python -m spacy elmo demo FOLDER."
+        ) from error
+    occurrences = _embed_sample(output / "vectors.hdf5")
+    layers, width = occurrences[0].layers.shape
+    msg.text(f"{len(occurrences)} sentences; each token has {layers} layers of {width} numbers, and as")
+    msg.text(f"token._.elmo their mean: a vector of {width}. For example:")
+    for occurrence in occurrences[:5:4]:
+        numbers = " ".join(f"{value:+.2f}" for value in occurrence.layers.mean(0)[:6])
+        msg.text(f"  {occurrence.word} ({occurrence.sense})  [{numbers} ...]  {occurrence.sentence}")
+    words = list(dict.fromkeys(occurrence.word for occurrence in occurrences))
+    rows = []
+    for word in [*words, "all"]:
+        same, different = similarities([o for o in occurrences if word in (o.word, "all")])
+        rows.append((word, *(f"{s:.2f} / {d:.2f}" for s, d in zip(same, different))))
+    msg.divider("cosine similarity of a word's occurrences: same sense / different senses")
+    header = ("word", "layer 0 (characters)", *(f"layer {k}" for k in range(1, layers)))
+    msg.table(rows, header=header, divider=True, aligns=("l", *["c"] * layers))
+    msg.text("Layer 0 sees the word alone: all its occurrences are equal. The layers above see the sentence:")
+    msg.text("the further the first number is above the second, the better a layer tells that word's senses apart.")
+    msg.good(f"{output / 'vectors.hdf5'}: all layers of all tokens")
+    if plot_senses(occurrences, output / "senses.png"):
+        msg.good(f"{output / 'senses.png'}: the picture of it")
+    else:
+        msg.warn("no picture: matplotlib is missing (pip install matplotlib)")
+
+
+def _embed_sample(vectors: Path) -> list[SampleWord]:
+    """Embed the package's example sentences with the embedded biLM, and write all their layers to a file."""
+    lines = files("spacy_elmo.cli").joinpath("senses.tsv").read_text(encoding="utf8").splitlines()
+    table = [line.split("\t") for line in lines]
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    occurrences = []
+    with VectorsWriter(vectors) as writer:
+        for (word, sense, sentence), doc in zip(table, nlp.pipe([row[2] for row in table])):
+            writer.write(" ".join(token.text for token in doc), doc._.elmo_layers)
+            token = next(token for token in doc if token.lower_ == word)
+            occurrences.append(SampleWord(word, sense, sentence, token._.elmo_layers))
+    return occurrences
+
+
 def similarities(occurrences: list[SampleWord]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return the mean cosine of pairs of a word in the same sense, and in different senses, each *Shape:* (layers,)."""
     same: list[npt.NDArray[np.float32]] = []
@@ -43,14 +98,6 @@ def similarities(occurrences: list[SampleWord]) -> tuple[npt.NDArray[np.float64]
             norms = np.linalg.norm(a.layers, axis=1) * np.linalg.norm(b.layers, axis=1)
             (same if a.sense == b.sense else different).append((a.layers * b.layers).sum(1) / norms)
     return np.stack(same).mean(0, dtype=np.float64), np.stack(different).mean(0, dtype=np.float64)
-
-
-def plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return the first two principal components of points, *Shape:* (n, 2). points: *Shape:* (n, width)."""
-    centred = points - points.mean(0)
-    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
-    result: npt.NDArray[np.float32] = centred @ axes.T
-    return result
 
 
 def plot_senses(occurrences: list[SampleWord], path: Path) -> bool:
@@ -74,7 +121,7 @@ def plot_senses(occurrences: list[SampleWord], path: Path) -> bool:
         for layer in range(n_layers):
             axes = figure.add_subplot(len(words) + 1, n_layers + 1, row * (n_layers + 1) + layer + 1)
             points = np.stack([occurrence.layers[layer] for occurrence in group])
-            places = np.zeros((len(group), 2)) if np.ptp(points, axis=0).max() < 1e-5 else plane(points)
+            places = _plane(points)
             for sense, colour in zip(senses, COLOURS):
                 chosen = places[[occurrence.sense == sense for occurrence in group]]
                 axes.scatter(chosen[:, 0], chosen[:, 1], color=colour, label=sense, alpha=0.8)
@@ -95,6 +142,15 @@ def plot_senses(occurrences: list[SampleWord], path: Path) -> bool:
     return True
 
 
+def _plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the first two principal components of points, *Shape:* (n, 2); zeros if the points are equal."""
+    if np.ptp(points, axis=0).max() < 1e-5:
+        return np.zeros((len(points), 2), np.float32)
+    centred = points - points.mean(0)
+    result: npt.NDArray[np.float32] = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    return result
+
+
 def _draw_similarities(axes: Any, occurrences: list[SampleWord], title: str) -> None:
     """Draw two bars for each layer: the mean cosine of pairs of the same sense, and of different senses."""
     same, different = similarities(occurrences)
@@ -105,66 +161,3 @@ def _draw_similarities(axes: Any, occurrences: list[SampleWord], title: str) -> 
     axes.set_yticks(np.arange(0, 1.1, 0.2))
     axes.set_xticks(bars, [f"layer {k}" for k in bars], fontsize=8)
     axes.set_title(title, fontsize=9)
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder, unless it is there. Raises CommandError if it can't be made."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(
-            f"{path}: this folder can't be made ({error.strerror}). Expected a place where you may write: give "
-            "another folder, as in python -m spacy elmo demo FOLDER."
-        ) from error
-
-
-def embed_sample(vectors: Path) -> list[SampleWord]:
-    """Embed the package's example sentences with the embedded biLM, and write all their layers to `vectors`."""
-    lines = (files("spacy_elmo.cli") / "senses.tsv").read_text(encoding="utf8").splitlines()
-    table = [line.split("\t") for line in lines]
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    occurrences = []
-    with VectorsWriter(vectors) as writer:
-        for (word, sense, sentence), doc in zip(table, nlp.pipe([row[2] for row in table])):
-            writer.write(" ".join(token.text for token in doc), doc._.elmo_layers)
-            token = next(token for token in doc if token.lower_ == word)
-            occurrences.append(SampleWord(word, sense, sentence, token._.elmo_layers))
-    return occurrences
-
-
-def demo(
-    output: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder for vectors.hdf5 and senses.png", file_okay=False)
-    ] = Path("out"),
-) -> None:
-    """Embed sample sentences, and compare layers.
-
-    The sentences have words of several senses. A table shows how well each layer separates the senses.
-    """
-    with printing_errors():
-        make_folder(output)
-        occurrences = embed_sample(output / "vectors.hdf5")
-    layers, width = occurrences[0].layers.shape
-    msg.text(f"{len(occurrences)} sentences; each token has {layers} layers of {width} numbers, and as")
-    msg.text(f"token._.elmo their mean: a vector of {width}. For example:")
-    for occurrence in occurrences[:5:4]:
-        numbers = " ".join(f"{value:+.2f}" for value in occurrence.layers.mean(0)[:6])
-        msg.text(f"  {occurrence.word} ({occurrence.sense})  [{numbers} ...]  {occurrence.sentence}")
-    words = list(dict.fromkeys(occurrence.word for occurrence in occurrences))
-    rows = []
-    for word in [*words, "all"]:
-        same, different = similarities([o for o in occurrences if word in (o.word, "all")])
-        rows.append((word, *(f"{s:.2f} / {d:.2f}" for s, d in zip(same, different))))
-    msg.divider("cosine similarity of a word's occurrences: same sense / different senses")
-    header = ("word", "layer 0 (characters)", *(f"layer {k}" for k in range(1, layers)))
-    msg.table(rows, header=header, divider=True, aligns=("l", *["c"] * layers))
-    msg.text("Layer 0 sees the word alone: all its occurrences are equal. The layers above see the sentence:")
-    msg.text("the further the first number is above the second, the better a layer tells that word's senses apart.")
-    msg.good(f"{output / 'vectors.hdf5'}: all layers of all tokens")
-    with printing_errors():
-        drawn = plot_senses(occurrences, output / "senses.png")
-    if drawn:
-        msg.good(f"{output / 'senses.png'}: the picture of it")
-    else:
-        msg.warn("no picture: matplotlib is missing (pip install matplotlib)")

@@ -2,241 +2,44 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from spacy.cli._util import import_code
 from tqdm import tqdm
 
 from ..allennlp.embedder import OutputFormat, device_of
-from ..corpus.bilm import BiLMChoice
-from ..corpus.embedding import Output, check_processes
-from ..corpus.embedding import embed as embed_corpus
-from ..corpus.manifest import SKIPPED, Summary
-from ..corpus.reading import Parser, check_tokenizer, read_items, sources_of, total_bytes, warn_of_json
-from ..corpus.shards import OnProgress, no_progress
 from ..errors import CommandError, TruncatedWordsWarning
 from ..formats.atomic import remove_leftovers_of
 from ..formats.text import kind_of, read_sentences
 from ..modules.loading import OPTIONS, WEIGHTS, find_bilm
-from .console import escaped, msg, printing_errors
+from .console import msg, telling_if_stopped
 from .shared import (
     STANDARD_INPUT,
+    STANDARD_OUTPUT,
     Code,
+    GpuId,
     OldLanguage,
     PipeName,
     bilm_of,
+    check_output,
     embedder_of,
-    open_text,
-    refuse_inputs,
-    refuse_stream,
     shown_bar,
     source_of,
     warn_of_language,
 )
 
-
-@dataclass(frozen=True)
-class AllenNLPOptions:
-    """The options that only this way of embedding has.
-
-    batch_size: sentences that run together; None: 64.
-    use_sentence_keys: whether datasets are named by the sentences.
-    forget_sentences: whether sentence_to_index is left out.
-    stateful: whether the LSTMs' state is carried from batch to batch.
-    """
-
-    batch_size: int | None
-    use_sentence_keys: bool
-    forget_sentences: bool
-    stateful: bool
-
-    def refuse(self) -> None:
-        """Raise CommandError if one of them was given."""
-        for name, value in vars(self).items():
-            if value:
-                raise CommandError(
-                    (
-                        "{option} is for one HDF5 file with all layers, the top one or their mean, as AllenNLP "
-                        "writes it. Leave it out, or give an output whose name ends in .hdf5, or add --format hdf5."
-                    ).format(option=f"--{name.replace('_', '-')}")
-                )
-
-
-def embed_as_allennlp(
-    files: list[Path],
-    output: Path,
-    layers: OutputFormat,
-    parser: Parser | None,
-    bilm: BiLMChoice,
-    gpu: int,
-    options: AllenNLPOptions,
-    *,
-    lines_of_progress: bool,
-    quiet: bool,
-) -> None:
-    """Write the layers of texts to an HDF5 file, and print what was written.
-
-    files: the texts; "-" is standard input.
-    output: the HDF5 file.
-    layers: which of them are written.
-    parser: makes sentences of the texts; None: a line of plain text is a sentence, whose words are separated by blanks.
-    bilm: the biLM.
-    gpu: number of the GPU; -1: the CPU.
-    options: of this way of embedding.
-    lines_of_progress: whether progress is shown as lines, at most one in ten seconds.
-    quiet: whether nothing is shown but warnings.
-
-    Raises ElmoError if a text, a setting or the file can't be used.
-    """
-    keys = options.use_sentence_keys
-    found = [_lines(file, parser, keys) for file in files]
-    lines = [line for sentences, _ in found for line in sentences]
-    if not lines:
-        raise CommandError(
-            f"{', '.join(map(source_of, files))}: empty. Expected text, one sentence a line, words separated by blanks."
-        )
-    embedder = embedder_of(bilm, gpu, options.stateful)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
-        embedder.embed_lines(
-            lines,
-            output,
-            layers,
-            options.batch_size or 64,
-            options.forget_sentences,
-            keys,
-            progress=False if quiet else "lines" if lines_of_progress else True,
-        )
-    tell_cut_words(embedder.n_truncated, embedder.options.max_characters - 2)
-    empty = sum(left_out for _, left_out in found)
-    if empty:
-        msg.warn(
-            f"texts without a word, such as empty lines, which were left out: {empty:,}"
-            + ("" if keys else "; the datasets are numbered without them")
-        )
-    if not quiet:
-        msg.good(f"{output}: {len(lines):,} sentences, {layers} of {embedder.options.layers} layers")
-
-
-def tell_cut_words(n: int, limit: int) -> None:
-    """Print a warning if words were cut. n: their number. limit: bytes of a word that the biLM reads."""
-    if n:
-        msg.warn(f"tokens with more than {limit} bytes, of which the biLM did not see the rest: {n:,}")
-
-
-def _lines(file: Path, parser: Parser | None, keys: bool) -> tuple[list[str], int]:
-    """Return a file's sentences, words separated by blanks, and how many of its texts have no word."""
-    plain = file == STANDARD_INPUT or (file.suffix == kind_of(file) and kind_of(file) not in (".jsonl", ".conllu"))
-    if parser is None and plain and file.suffix != ".spacy":
-        with open_text(file) as text:
-            lines = read_sentences(text, source_of(file), keys=keys)
-        if file == STANDARD_INPUT:
-            warn_of_json("".join(lines[:1]))
-        return lines, 0  # an empty line is refused
-    parser = Parser(None, docs=False) if parser is None else parser
-    texts = list(read_items([file]))
-    documents = list(parser.documents(texts))
-    lines = [" ".join(sentence.tokens) for document in documents for sentence in document.sentences]
-    return lines, len(texts) - len(documents)
-
-
-@contextmanager
-def corpus_bar(total: int | None, quiet: bool) -> Iterator[OnProgress]:
-    """Show the bytes of text that are done, the time left, and the tokens a second.
-
-    total: bytes of text, perhaps an estimate; None: they are not known, so the time left isn't either.
-    quiet: whether nothing is shown.
-
-    Yields the function that moves the bar.
-    """
-    if quiet or not sys.stderr:
-        yield no_progress
-        return
-    bar: tqdm[None] | None = None
-    begun, done = time.monotonic(), 0
-
-    def update(tokens: int, size: int) -> None:
-        nonlocal bar, done
-        if bar is None:  # not before, since the settings may be wrong
-            bar = shown_bar(total=total, unit="B", unit_scale=True)
-        done += tokens
-        rate = done / max(1e-9, time.monotonic() - begun)
-        bar.set_postfix_str(f"{done:,} tokens, {rate:,.0f} tokens/s", refresh=False)
-        if bar.total is not None:
-            bar.total = max(bar.total, bar.n + size)  # the total may be an estimate
-        bar.update(size)
-
-    try:
-        yield update
-        if bar is not None and bar.total is not None:
-            bar.total = bar.n  # closing the bar shows it
-    finally:
-        if bar is not None:
-            bar.close()
-
-
-def show_summary(summary: Summary, quiet: bool) -> None:
-    """Print what was embedded.
-
-    summary: of the command.
-    quiet: whether only warnings are shown.
-    """
-    if summary.skipped:
-        listed = summary.output / SKIPPED
-        msg.warn(escaped(f"lines that can't be used, left out and listed in {listed}: {summary.skipped:,}"))
-    if summary.cut_words:
-        msg.warn(f"tokens with more bytes than the biLM reads, of which it did not see the rest: {summary.cut_words:,}")
-    if quiet:
-        return
-    counts: list[Any] = [(summary.documents, "documents"), (summary.sentences, "sentences"), (summary.tokens, "tokens")]
-    parts = [_counted(n, name) for n, name in counts]
-    if summary.shards:
-        before = f", {summary.resumed:,} of them made before" if summary.resumed else ""
-        parts.append(f"{_counted(summary.shards, 'shards')} of {summary.format}{before}")
-    msg.good(escaped(f"{summary.output}: {', '.join(parts)}, in {summary.seconds:,.1f} seconds"))
-
-
-def _counted(n: int, name: str) -> str:
-    return f"{n:,} {name if n != 1 else name[:-1]}"
-
-
-_OF_ALLENNLP: dict[str | None, OutputFormat] = {None: "all", "all": "all", "top": "top", "mean": "average"}
-
-
-def layers_of(layers: str | None, *, all_: bool, top: bool, average: bool) -> str | None:
-    """Return what --layers, --all, --top and --average say; None if none was given.
-
-    Raises CommandError if several are set.
-    """
-    names = [("--all", "all", all_), ("--top", "top", top), ("--average", "mean", average)]
-    given = [(option, name) for option, name, value in names if value]
-    if layers is not None:
-        given.append(("--layers", layers))
-    if len(given) > 1:
-        raise CommandError(
-            f"{' and '.join(option for option, _ in given)} were given together. Expected one of --layers, --all, "
-            "--top and --average: leave out the others."
-        )
-    return given[0][1] if given else None
-
-
-def refuse_untold_format(output: Path, format_: str | None, *, all_: bool, top: bool, average: bool) -> None:
-    """Raise CommandError if AllenNLP's command may be meant, which writes HDF5 whatever the name of the output is."""
-    given = "--all" if all_ else "--top" if top else "--average" if average else None
-    if given and format_ is None and not output.suffix and not output.is_dir():
-        raise CommandError(
-            f"{output}: the end of its name tells no format, and {given} was given, as in AllenNLP, whose command "
-            "always writes one HDF5 file. Expected --format hdf5 for such a file. For a folder of shards in "
-            "Parquet add --format parquet."
-        )
+if TYPE_CHECKING:
+    from ..corpus.bilm import BiLMChoice
+    from ..corpus.manifest import Summary
+    from ..corpus.reading import Parser
 
 
 def embed(
@@ -321,9 +124,7 @@ def embed(
     forget_sentences: Annotated[
         bool, typer.Option("--forget-sentences", help="HDF5: leave out the dataset sentence_to_index")
     ] = False,
-    gpu_id: Annotated[
-        int, typer.Option("--gpu-id", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")
-    ] = -1,
+    gpu_id: GpuId = -1,
     cuda_device: Annotated[int | None, typer.Option("--cuda-device", min=-1, hidden=True)] = None,
     model: Annotated[
         str | None,
@@ -371,49 +172,72 @@ def embed(
             f"--include-package is not used: {', '.join(include_package)} is not imported. If a saved pipeline "
             "needs functions of yours, give their file with --code"
         )
-    with printing_errors():
-        refuse_stream(output)
-        target = Output.of(output, format_, shard_size is not None)
-    stopped = (
-        "stopped. {path} was not written. If there was a file of that name before, it is unchanged."
-        if target.single
-        else "stopped. The finished shards stay in {path}: the same command goes on with the others."
-    )
-    with printing_errors(stopped.format(path=output)):
+    from ..corpus.embedding import Output, check_processes
+    from ..corpus.embedding import embed as embed_corpus
+    from ..corpus.reading import Parser, check_tokenizer, sources_of, total_bytes
+
+    if output == STANDARD_OUTPUT:
+        raise CommandError(
+            "- as the output means standard output, to which no vectors can be written. Expected the name of a file."
+        )
+    target = Output.of(output, format_, shard_size is not None)
+    stopped = f"stopped. The finished shards stay in {output}: the same command goes on with the others."
+    if target.single:
+        stopped = f"stopped. {output} was not written. If there was a file of that name before, it is unchanged."
+    with telling_if_stopped(stopped):
         lang = lang or language
-        chosen = layers_of(layers, all_=all_, top=top, average=average)
+        chosen = _layers_of(layers, all_=all_, top=top, average=average)
         if shard_size is None:
-            refuse_untold_format(output, format_, all_=all_, top=top, average=average)
+            _refuse_untold_format(output, format_, all_=all_, top=top, average=average)
         gpu = gpu_id if cuda_device is None else cuda_device
-        bilm = bilm_of(model, options_file, weight_file, pipeline, pipe, str(device_of(gpu)), precision)
+        bilm = bilm_of(
+            model,
+            pipe,
+            options_file=options_file,
+            weight_file=weight_file,
+            pipeline=pipeline,
+            device=str(device_of(gpu)),
+            precision=precision,
+        )
         warn_of_language(bilm, lang)
         files = sources_of(inputs, output)
         if target.single:
             folder = None if model is None else find_bilm(model)
             named = [options_file, weight_file] if folder is None else [folder / OPTIONS, folder / WEIGHTS]
-            refuse_inputs(output, [*files, *(Path(name) for name in named if name)])
+            check_output(output, [*files, *(Path(name) for name in named if name)])
             remove_leftovers_of(output, CommandError)
-        allennlp = AllenNLPOptions(batch_size, use_sentence_keys, forget_sentences, stateful)
         if target.format == "hdf5" and target.single and chosen in _OF_ALLENNLP:
             check_processes(engine, address, workers)
             target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
             check_tokenizer(lang, tokenized)
             blanks = tokenized or (lang is None and bilm.saved_pipeline is None)
-            parser = None if blanks and not docs else Parser(None if blanks else bilm.tokenizer(lang), docs)
-            embed_as_allennlp(
+            _embed_as_allennlp(
                 files,
                 output,
                 _OF_ALLENNLP[chosen],
-                parser,
+                None if blanks and not docs else Parser(None if blanks else bilm.tokenizer(lang), docs),
                 bilm,
                 gpu,
-                allennlp,
+                batch_size=batch_size or 64,
+                keys=use_sentence_keys,
+                forget_sentences=forget_sentences,
+                stateful=stateful,
                 lines_of_progress=file_friendly_logging,
                 quiet=quiet,
             )
             return
-        allennlp.refuse()
-        with corpus_bar(None if quiet else total_bytes(files), quiet) as progress:
+        for option, value in {
+            "--batch-size": batch_size,
+            "--use-sentence-keys": use_sentence_keys,
+            "--forget-sentences": forget_sentences,
+            "--stateful": stateful,
+        }.items():
+            if value:
+                raise CommandError(
+                    f"{option} is for one HDF5 file with all layers, the top one or their mean, as AllenNLP "
+                    "writes it. Leave it out, or give an output whose name ends in .hdf5, or add --format hdf5."
+                )
+        with _corpus_bar(None if quiet else total_bytes(files), quiet) as progress:
             summary = embed_corpus(
                 inputs,
                 output,
@@ -433,4 +257,162 @@ def embed(
                 code=code,
                 progress=progress,
             )
-        show_summary(summary, quiet)
+        _show_summary(summary, quiet)
+
+
+_OF_ALLENNLP: dict[str | None, OutputFormat] = {None: "all", "all": "all", "top": "top", "mean": "average"}
+
+
+def _layers_of(layers: str | None, *, all_: bool, top: bool, average: bool) -> str | None:
+    """Return what --layers, --all, --top and --average say; None if none was given."""
+    names = [("--all", "all", all_), ("--top", "top", top), ("--average", "mean", average)]
+    given = [(option, name) for option, name, value in names if value]
+    if layers is not None:
+        given.append(("--layers", layers))
+    if len(given) > 1:
+        raise CommandError(
+            f"{' and '.join(option for option, _ in given)} were given together. Expected one of --layers, --all, "
+            "--top and --average: leave out the others."
+        )
+    return given[0][1] if given else None
+
+
+def _refuse_untold_format(output: Path, format_: str | None, *, all_: bool, top: bool, average: bool) -> None:
+    """Raise CommandError if AllenNLP's command may be meant, which writes HDF5 whatever the name of the output is."""
+    given = "--all" if all_ else "--top" if top else "--average" if average else None
+    if given and format_ is None and not output.suffix and not output.is_dir():
+        raise CommandError(
+            f"{output}: the end of its name tells no format, and {given} was given, as in AllenNLP, whose command "
+            "always writes one HDF5 file. Expected --format hdf5 for such a file. For a folder of shards in "
+            "Parquet add --format parquet."
+        )
+
+
+def _embed_as_allennlp(
+    files: list[Path],
+    output: Path,
+    layers: OutputFormat,
+    parser: Parser | None,
+    bilm: BiLMChoice,
+    gpu: int,
+    *,
+    batch_size: int,
+    keys: bool,
+    forget_sentences: bool,
+    stateful: bool,
+    lines_of_progress: bool,
+    quiet: bool,
+) -> None:
+    """Write the layers of texts to one HDF5 file, and print what was written.
+
+    parser: makes sentences of the texts; None: a line of plain text is a sentence, whose words are separated by blanks.
+    """
+    found = [_lines(file, parser, keys) for file in files]
+    lines = [line for sentences, _ in found for line in sentences]
+    if not lines:
+        raise CommandError(
+            f"{', '.join(map(source_of, files))}: empty. Expected text, one sentence a line, words separated by blanks."
+        )
+    embedder = embedder_of(bilm, gpu, stateful)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
+        embedder.embed_lines(
+            lines,
+            output,
+            layers,
+            batch_size,
+            forget_sentences,
+            keys,
+            progress=False if quiet else "lines" if lines_of_progress else True,
+        )
+    if embedder.n_truncated:
+        limit = embedder.options.max_characters - 2
+        msg.warn(
+            f"tokens with more than {limit} bytes, of which the biLM did not see the rest: {embedder.n_truncated:,}"
+        )
+    empty = sum(left_out for _, left_out in found)
+    if empty:
+        msg.warn(
+            f"texts without a word, such as empty lines, which were left out: {empty:,}"
+            + ("" if keys else "; the datasets are numbered without them")
+        )
+    if not quiet:
+        msg.good(f"{output}: {len(lines):,} sentences, {layers} of {embedder.options.layers} layers")
+
+
+def _lines(file: Path, parser: Parser | None, keys: bool) -> tuple[list[str], int]:
+    """Return a file's sentences, words separated by blanks, and how many of its texts have no word."""
+    from ..corpus.reading import Parser, read_items, standard_input, warn_of_json
+
+    if parser is None and file == STANDARD_INPUT:
+        text = io.TextIOWrapper(standard_input(), encoding="utf-8-sig")
+        try:
+            lines = read_sentences(text, source_of(file), keys=keys)
+        finally:
+            text.detach()  # otherwise it would close standard input
+        warn_of_json("".join(lines[:1]))
+        return lines, 0
+    if parser is None and file.suffix == kind_of(file) and file.suffix not in (".jsonl", ".conllu", ".spacy"):
+        with file.open(encoding="utf-8-sig") as lines_of_text:
+            return read_sentences(lines_of_text, str(file), keys=keys), 0  # none may be empty
+    parser = Parser(None, docs=False) if parser is None else parser
+    texts = list(read_items([file]))
+    documents = list(parser.documents(texts))
+    lines = [" ".join(sentence.tokens) for document in documents for sentence in document.sentences]
+    return lines, len(texts) - len(documents)
+
+
+@contextmanager
+def _corpus_bar(total: int | None, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show the bytes of text that are done, the time left, and the tokens a second.
+
+    total: bytes of text, perhaps an estimate; None: they are not known, so the time left isn't either.
+
+    Yields the function that moves the bar.
+    """
+    bar: tqdm[None] | None = None
+    begun, done = time.monotonic(), 0
+
+    def update(tokens: int, size: int) -> None:
+        nonlocal bar, done
+        if quiet or not sys.stderr:
+            return
+        if bar is None:  # not before, since the settings may be wrong
+            bar = shown_bar(total=total, unit="B", unit_scale=True)
+        done += tokens
+        rate = done / max(1e-9, time.monotonic() - begun)
+        bar.set_postfix_str(f"{done:,} tokens, {rate:,.0f} tokens/s", refresh=False)
+        if bar.total is not None:
+            bar.total = max(bar.total, bar.n + size)  # the total may be an estimate
+        bar.update(size)
+
+    try:
+        yield update
+        if bar is not None and bar.total is not None:
+            bar.total = bar.n  # closing the bar shows it
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _show_summary(summary: Summary, quiet: bool) -> None:
+    """Print what was embedded; only the warnings if `quiet`."""
+    from ..corpus.manifest import SKIPPED
+
+    if summary.skipped:
+        listed = summary.output / SKIPPED
+        msg.warn(f"lines that can't be used, left out and listed in {listed}: {summary.skipped:,}")
+    if summary.cut_words:
+        msg.warn(f"tokens with more bytes than the biLM reads, of which it did not see the rest: {summary.cut_words:,}")
+    if quiet:
+        return
+    counts = {"documents": summary.documents, "sentences": summary.sentences, "tokens": summary.tokens}
+    parts = [_counted(n, name) for name, n in counts.items()]
+    if summary.shards:
+        before = f", {summary.resumed:,} of them made before" if summary.resumed else ""
+        parts.append(f"{_counted(summary.shards, 'shards')} of {summary.format}{before}")
+    msg.good(f"{summary.output}: {', '.join(parts)}, in {summary.seconds:,.1f} seconds")
+
+
+def _counted(n: int, name: str) -> str:
+    return f"{n:,} {name if n != 1 else name[:-1]}"

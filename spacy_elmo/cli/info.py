@@ -1,5 +1,7 @@
 """`elmo info`: the contents of files, and what is wrong with them."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -13,417 +15,34 @@ from spacy.cli._util import import_code
 from spacy.tokens import Doc
 
 from ..errors import CommandError, ElmoError, WeightsError
-from ..formats.contents import OUTPUT, VECTORS_FILE, WEIGHTS, ask_output_layer, ask_shapes, ask_vectors, is_hdf5
-from ..formats.contents import ask_kind as ask_kind
+from ..formats.contents import (
+    OUTPUT,
+    VECTORS_FILE,
+    WEIGHTS,
+    ask_kind,
+    ask_output_layer,
+    ask_shapes,
+    ask_vectors,
+    is_hdf5,
+)
 from ..formats.docbin import docs_in
-from ..formats.names import find_official, folder_named, folders_of_packages, is_named
+from ..formats.names import find_official, folders_of_packages
 from ..formats.options import BiLMOptions, read_contents, read_options
 from ..formats.paths import refuse_address, sha256_of
 from ..formats.vectors import INDEX_NAME
 from ..formats.weights import read_weights, readers_of
-from ..modules.loading import EMBEDDED, best_of_run, embedded_files
+from ..modules.loading import EMBEDDED, can_name_bilm, embedded_files, find_bilm
+from ..modules.loading import OPTIONS as OPTIONS_FILE
+from ..modules.loading import WEIGHTS as WEIGHTS_FILE
 from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
 from ..pipeline.saved import is_pipeline, pipeline_bilms
-from ..pretraining.language_model import BEST, RUN, SOFTMAX, WORDS, softmax_folder
-from ..pretraining.vocabulary import read_words
-from .console import escaped, msg
+from .console import msg
 from .shared import Code
 
 Rows = list[tuple[str, str]]
 Contents = Mapping[str, Any]
-_EMBEDDED = f"{EMBEDDED}, the embedded one"
-
-
-def option_rows(options: BiLMOptions, sha256: str | None, bilm: str | None = None) -> Rows:
-    """Return the sizes and settings of a biLM.
-
-    options: the sizes and settings.
-    sha256: of its options.json; None if there is no such file.
-    bilm: the name of the embedded biLM, or of one in a package, if its weights are known to be the same; None: they are
-        not.
-    """
-    model = _named(bilm) if bilm else _embedded("options.json", sha256) or _by_sizes(options)
-    clips = [f"{value:g}" if value else "none" for value in (options.cell_clip, options.proj_clip)]
-    return [
-        ("character vectors", f"{options.char_dim}"),
-        ("filters", ", ".join(f"{n:,} of width {width}" for width, n in options.filters)),
-        ("filters together", f"{options.n_filters:,}, {options.activation}"),
-        ("characters a token", f"{options.max_characters}"),
-        ("highway layers", f"{options.n_highway}"),
-        ("LSTM dim", f"{options.dim:,}"),
-        ("LSTM projection dim", f"{options.projection_dim:,}"),
-        ("LSTM layers", f"{options.n_layers} in each direction"),
-        ("clips", f"cell {clips[0]}, projection {clips[1]}"),
-        ("skip connections", "yes" if options.use_skip_connections else "no"),
-        ("vectors", f"{options.layers} layers of {options.width:,}"),
-        ("parameters", f"{options.n_parameters:,}"),
-        ("model", model),
-    ]
-
-
-def reader_rows(options: BiLMOptions, contents: Contents, parameters: Iterable[str] | None) -> Rows:
-    """Return which programs can read a biLM.
-
-    options: its sizes.
-    contents: of its options.json.
-    parameters: names of its parameters; None: those that the sizes require.
-    """
-    readers = readers_of(options, parameters, contents)
-    rows = [("read by", ", ".join(reader.name for reader in readers if not reader.problems))]
-    return rows + [(f"not by {name}", problem) for name, problems in readers for problem in problems]
-
-
-def weight_rows(path: Path, options: BiLMOptions, contents: Contents, sha256: Callable[[], str]) -> Rows:
-    """Return what a weight file holds, after reading all of it.
-
-    path: the weights.hdf5.
-    options: the sizes that it must have.
-    contents: of its options.json.
-    sha256: computes its SHA-256. It is called after the checks, since that takes long for a large file.
-
-    Raises WeightsError if the file does not fit the options.
-    """
-    # row 0 of the embedding is not in the file
-    arrays = read_weights(path, options, untrusted=True)
-    n_parameters = sum(array.size for array in arrays.values()) - options.char_dim
-    return [
-        ("weights", "all there, with the sizes of the options"),
-        ("parameters", f"{n_parameters:,}"),
-        *reader_rows(options, contents, arrays),
-        ("model", _model(options, sha256())),
-    ]
-
-
-def lone_weight_rows(path: Path, sha256: Callable[[], str]) -> Rows:
-    """Return the datasets of a weight file whose options are unknown.
-
-    path, sha256: as for `weight_rows`.
-
-    Raises WeightsError if it is not a biLM's.
-    """
-    rows = [(name, " x ".join(f"{size:,}" for size in shape)) for name, shape in ask_shapes(path)]
-    return [*rows, ("model", _model(None, sha256()))]
-
-
-def vector_rows(path: Path) -> Rows:
-    """Return what a file of embedded sentences holds, after reading all of it. Raises VectorsError."""
-    facts = ask_vectors(path)
-    if facts.keyed:
-        return [("embedded sentences", f"{facts.n_sentences:,}, each named by its text"), ("first", f"{facts.first}")]
-    first = "none"
-    if facts.first is not None:
-        first = f"{facts.first}, " + ("(layers, tokens, width)", "(tokens, width)")[len(facts.first) == 2]
-    index = "yes" if facts.has_index else "no: the sentences' texts are not in the file"
-    return [("embedded sentences", f"{facts.n_sentences:,}"), ("first sentence", first), (INDEX_NAME, index)]
-
-
-def _model(options: BiLMOptions | None, sha256: str | None) -> str:
-    """Return the name of the published model with this SHA-256, or else with these sizes."""
-    if known := _embedded("weights.hdf5", sha256) or _packaged(sha256):
-        return known
-    published = find_official(options, sha256)
-    if published and published[1]:
-        return f"the official {published[0].name} model, by the SHA-256 that is quoted for it"
-    if options is None:
-        return "not known by its SHA-256"
-    return _by_sizes(options) + ("; the SHA-256 is not one that this version knows" if published else "")
-
-
-def _named(bilm: str) -> str:
-    return _EMBEDDED if bilm == EMBEDDED else f"{bilm}, of an installed package"
-
-
-def _embedded(name: str, sha256: str | None) -> str:
-    own = next(Path(file) for file in embedded_files() if Path(file).name == name)
-    return _EMBEDDED if sha256 == sha256_of(own) else ""
-
-
-def _packaged(sha256: str | None) -> str:
-    """Return which biLM of an installed package has weights with this SHA-256; "" if none has."""
-    for bilm, folder in folders_of_packages().items():
-        with suppress(OSError):
-            if bilm != EMBEDDED and sha256_of(folder / "weights.hdf5") == sha256:
-                return _named(bilm)
-    return ""
-
-
-def _by_sizes(options: BiLMOptions) -> str:
-    """Return the biLM with these sizes: an official one, or one of an installed package."""
-    if published := find_official(options):
-        return f"the sizes of the official {published[0].name} model"
-    for bilm, folder in folders_of_packages().items():
-        with suppress(ElmoError):
-            if read_options(folder / "options.json") == options:
-                return f"the sizes of {bilm}"
-    return "a biLM of your own, not an official model"
-
-
-def docbin_rows(path: Path) -> Rows:
-    """Return the numbers of docs and tokens of a .spacy file, and what ELMo vectors its docs have.
-
-    path: the file. All of it is in memory at once.
-
-    Raises CorpusError if it is damaged.
-    """
-    docs = tokens = embedded = 0
-    kinds: dict[str, None] = {}  # in order, each once
-    for doc in docs_in(path):
-        found = _vectors_on(doc)
-        docs, tokens, embedded = docs + 1, tokens + len(doc), embedded + bool(found)
-        kinds |= dict.fromkeys(found)
-    told = "; ".join(kinds) or "none"
-    some = f", on {embedded:,} of the docs" if 0 < embedded < docs else ""
-    return [("docs", f"{docs:,}"), ("tokens", f"{tokens:,}"), ("ELMo vectors", told + some)]
-
-
-def _vectors_on(doc: Doc) -> list[str]:
-    """Return what a doc has under each attr, with the sizes of the array."""
-    names = [name for name in map(_name, doc.user_data) if name is not None and name.endswith(TOKENS)]
-    told = []
-    for attr in (name.removesuffix(TOKENS) for name in names):
-        for suffix, dimensions in ((LAYERS, 3), (VECTORS, 2)):
-            array: object = doc.user_data.get(key(attr, suffix))
-            if isinstance(array, np.ndarray) and array.ndim == dimensions:  # the file may be damaged
-                layers = f"{array.shape[0]:,} layers of " if dimensions == 3 else "width "
-                told.append(f"doc._.{attr}{suffix}, {layers}{array.shape[-1]:,}, {array.dtype}")
-    return told
-
-
-def _name(found: object) -> str | None:
-    """Return the name in spaCy's key of an extension value; None for other keys."""
-    if isinstance(found, tuple) and len(found) == 4 and found[0] == "._." and isinstance(found[1], str):
-        return found[1]
-    return None
-
-
-def softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
-    """Return the sizes of a softmax, after reading all of it, and of the vocabulary in the same folder.
-
-    path: softmax.hdf5.
-    options: of its biLM; None if they are unknown.
-
-    Raises ElmoError if the softmax does not fit the options or the vocabulary.
-    """
-    cutoffs, arrays = ask_output_layer(path)
-    n_words, width = arrays["weight"].shape
-    if cutoffs is not None:
-        n_words = cutoffs[-1] + len(arrays[f"words.{len(cutoffs) - 1}"])
-    if options is not None and width != options.projection_dim:
-        expected = options.projection_dim
-        raise WeightsError(
-            f"{path}: the softmax has rows of {width} values, but the biLM's projection_dim is {expected}. "
-            "Expected the same number: use softmax.hdf5 and options.json of the same model."
-        )
-    kind = "one vector for each word"
-    if cutoffs is not None:
-        kind = "adaptive, clusters from word " + " and ".join(f"{cutoff:,}" for cutoff in cutoffs)
-    rows = [
-        ("softmax", kind),
-        ("words", f"{n_words:,}"),
-        ("vectors", f"{width:,}"),
-        ("parameters", f"{sum(values.size for values in arrays.values()):,}"),
-    ]
-    words = path.with_name(WORDS)
-    if not words.exists():
-        return [*rows, (WORDS, "not there: the softmax can't be used without its words")]
-    found = len(read_words(words))
-    if found != n_words:
-        raise WeightsError(
-            f"{path.parent}: the vocabulary has {found:,} words, but the softmax {n_words:,} rows. Expected a row "
-            "for each word: use vocabulary.txt and softmax.hdf5 of the same model."
-        )
-    return [*rows, (WORDS, f"{found:,} words")]
-
-
-OPTIONS, DOCS = "options", "docs"
+OPTIONS, DOCS = "options", "docs"  # kinds of files, beside those of formats/contents.py
 _OTHER_VECTORS = (".parquet", ".safetensors", ".npy")  # what embed writes beside HDF5 and docs
-
-
-def kind_of(path: Path) -> tuple[str, str]:
-    """Return the kind of a file, and what is wrong with it or "".
-
-    HDF5, by content or name, is a softmax, vectors or weights. A file whose name ends in .spacy is docs, and any other
-    file is options.
-    """
-    if path.suffix not in (".hdf5", ".h5") and not is_hdf5(path):
-        return DOCS if path.suffix == ".spacy" else OPTIONS, ""
-    try:
-        return ask_kind(path), ""
-    except ElmoError as error:
-        return WEIGHTS, str(error)
-
-
-def models_in(paths: list[str]) -> tuple[list[list[Path]], list[str]]:
-    """Return the files that belong together, and problems.
-
-    paths: files, folders, or names of biLMs. The files of a folder belong together, and so do all single files.
-
-    Returns lists of files, and a message for each path that can't be used.
-    """
-    models: list[list[Path]] = []
-    problems: list[str] = []
-    lone: list[Path] = []
-    for name in paths:
-        path = Path(name)
-        try:
-            refuse_address(name, CommandError)
-        except CommandError as error:
-            problems.append(str(error))
-            continue
-        if name == EMBEDDED and not path.exists():
-            models.append([*map(Path, embedded_files()), *softmax_of(name, problems)])
-            continue
-        if is_named(name):
-            try:
-                path = folder_named(name)
-            except ElmoError as error:
-                problems.append(str(error))
-                continue
-        if is_pipeline(name):
-            problems += show_pipeline(name)
-            continue
-        if not path.exists():
-            problems.append(
-                f"{path}: no such file or folder. Expected the options.json, weights.hdf5 or softmax.hdf5 of a "
-                "biLM, a file that spacy elmo embed wrote, the folder of a biLM, of a pretraining run or of a "
-                f"saved pipeline, or the name of an installed pipeline or of a biLM, such as {EMBEDDED}."
-            )
-            continue
-        if path.is_file() and path.suffix in _OTHER_VECTORS and not is_hdf5(path):
-            problems.append(
-                f"{path}: not a file that info reads. Of files that spacy elmo embed wrote it reads HDF5 and "
-                ".spacy. Expected one of these, or the options.json of a biLM."
-            )
-            continue
-        if not path.is_dir():
-            lone.append(path)
-            continue
-        if (path / RUN).is_file():
-            path = path / BEST
-            if not path.is_dir():
-                problems.append(
-                    f"{path.parent}: the folder of a pretraining run that has not written all of model-best yet. "
-                    "Expected one that has been evaluated once: wait, resume the run if it has ended, or lower "
-                    "evaluation.every."
-                )
-                continue
-        elif (path / "config.cfg").is_file():
-            problems += show_pipeline(name)
-            continue
-        path = best_of_run(path)
-        files = [path / "options.json", path / "weights.hdf5"]
-        if any(file.exists() for file in files):
-            models.append([*files, *softmax_of(str(path), problems)])
-        else:
-            problems.append(
-                f"{path}: a folder without options.json and weights.hdf5, and without config.cfg. Expected the "
-                "folder of a biLM, of a pretraining run or of a saved pipeline."
-            )
-    return ([lone] if lone else []) + models, problems
-
-
-def softmax_of(model: str, problems: list[str]) -> list[Path]:
-    """Return the softmax of a model, or nothing. Problems of en_mini's package are appended to `problems`."""
-    try:
-        folder = softmax_folder(model)
-    except ElmoError as error:
-        problems.append(str(error))
-        return []
-    return [folder / SOFTMAX] if folder is not None and (folder / SOFTMAX).exists() else []
-
-
-def rows_of(path: Path, kind: str, options: BiLMOptions | None, contents: Contents, sha256: Callable[[], str]) -> Rows:
-    """Return what a file holds. Raises ElmoError if it can't be used.
-
-    path: the file.
-    kind: as `kind_of` returns it.
-    options: of the biLM; None: they are not known.
-    contents: of its options.json.
-    sha256: computes the file's SHA-256. It is called after the checks, since that takes long for a large file.
-    """
-    if kind == DOCS:
-        return docbin_rows(path)
-    if kind == VECTORS_FILE:
-        return vector_rows(path)
-    if kind == OUTPUT:
-        return softmax_rows(path, options)
-    if options is None:
-        return lone_weight_rows(path, sha256)
-    return option_rows(options, sha256()) if kind == OPTIONS else weight_rows(path, options, contents, sha256)
-
-
-def show_model(paths: list[Path]) -> list[str]:
-    """Print the contents of files that belong together. Returns the problems, which are printed as well."""
-    found = {path: kind_of(path) for path in paths}
-    kinds = {path: kind for path, (kind, _) in found.items()}
-    option_files = [str(path) for path, kind in kinds.items() if kind == OPTIONS]
-    if len(option_files) > 1 and WEIGHTS in kinds.values():
-        return fail(
-            f"{len(option_files)} options files were given with weights: {', '.join(option_files)}. Expected one "
-            "options file, and the weight files that belong to it; give several models as their folders."
-        )
-    problems: list[str] = []
-    options: BiLMOptions | None = None
-    contents: Contents = {}
-    for path in sorted(
-        kinds, key=lambda path: kinds[path] != OPTIONS
-    ):  # options first, since weights are checked by them
-        msg.divider(escaped(str(path)))
-        rows: Rows = []
-        if path.is_file():  # otherwise its reader raises an error
-            with suppress(OSError):
-                rows.append(("size", f"{path.stat().st_size:,} bytes"))
-        problem = found[path][1]
-        sha256 = cache(partial(sha256_of, path))
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            try:
-                if problem:
-                    pass
-                elif kinds[path] == WEIGHTS and option_files and options is None:
-                    problem = (
-                        f"{path}: not compared with its options, because they can't be read. Give a valid "
-                        "options.json with it."
-                    )
-                else:
-                    if kinds[path] == OPTIONS:
-                        contents = read_contents(path)
-                        options = BiLMOptions.from_dict(contents, source=str(path))
-                    found_rows = rows_of(path, kinds[path], options, contents, sha256)
-                    if kinds[path] == OPTIONS and options is not None and WEIGHTS not in kinds.values():
-                        found_rows += reader_rows(options, contents, None)
-                    rows += [("SHA-256", sha256()), *found_rows]
-            except (ElmoError, OSError) as error:
-                problem = str(error)
-        if rows:
-            msg.table(rows, max_col=100)
-        for warning in told:
-            msg.warn(escaped(str(warning.message)))
-        if problem:
-            problems += fail(problem)
-        elif kinds[path] == WEIGHTS and options is None:
-            msg.info("not checked: give the options.json of these weights as well to check them")
-    return problems
-
-
-def show_pipeline(pipeline: str) -> list[str]:
-    """Print the sizes of the biLMs in a saved pipeline. Returns the problems.
-
-    pipeline: its folder, or the name of its package.
-    """
-    try:
-        for name, options, bilm in pipeline_bilms(pipeline):
-            msg.divider(escaped(f"{pipeline}, pipe {name}"))
-            msg.table(option_rows(options, None, bilm), max_col=100)
-    except ElmoError as error:
-        return [str(error)]
-    return []
-
-
-def fail(problem: str) -> list[str]:
-    """Print a problem, and return it in a list."""
-    msg.fail(escaped(problem))
-    return [problem]
 
 
 def info(
@@ -444,10 +63,322 @@ def info(
     en_mini, those of published biLMs that were downloaded, and of installed biLMs and pipelines.
     """
     import_code(code)
-    models, problems = models_in(files)
-    for problem in problems:
-        msg.fail(escaped(problem))
-    for paths in models:
-        problems += show_model(paths)
-    if problems:
+    lone: list[Path] = []  # single files belong together, and so do those of a folder
+    models = [lone]
+    usable = True
+    for name in files:
+        try:
+            found = _find(name)
+            if found is None:
+                _show_pipeline(name)
+            elif found.is_dir():
+                models.append([found / OPTIONS_FILE, found / WEIGHTS_FILE])
+                models[-1] += _softmax_of(name, found)
+            else:
+                lone.append(found)
+        except ElmoError as error:
+            usable = _fail(error)
+    for paths in filter(None, models):
+        usable &= _show_files(paths)
+    if not usable:
         raise typer.Exit(1)
+
+
+def _find(name: str) -> Path | None:
+    """Return the file or the folder of a biLM that a name stands for; None if it is a saved pipeline.
+
+    Raises ElmoError if there is no such thing, or it is of another kind.
+    """
+    refuse_address(name, CommandError)
+    path = Path(name)
+    if is_pipeline(name):
+        return None
+    if not path.exists() and not can_name_bilm(name):
+        raise CommandError(
+            f"{path}: no such file or folder. Expected the options.json, weights.hdf5 or softmax.hdf5 of a "
+            "biLM, a file that spacy elmo embed wrote, the folder of a biLM, of a pretraining run or of a "
+            f"saved pipeline, or the name of an installed pipeline or of a biLM, such as {EMBEDDED}."
+        )
+    if path.is_file() and path.suffix in _OTHER_VECTORS and not is_hdf5(path):
+        raise CommandError(
+            f"{path}: not a file that info reads. Of files that spacy elmo embed wrote it reads HDF5 and "
+            ".spacy. Expected one of these, or the options.json of a biLM."
+        )
+    if path.exists() and not path.is_dir():
+        return path
+    folder = find_bilm(name)
+    if any((folder / file).exists() for file in (OPTIONS_FILE, WEIGHTS_FILE)):
+        return folder
+    if (path / "run.json").is_file():
+        raise CommandError(
+            f"{path}: the folder of a pretraining run that has not written all of model-best yet. "
+            "Expected one that has been evaluated once: wait, resume the run if it has ended, or lower "
+            "evaluation.every."
+        )
+    if (path / "config.cfg").is_file():
+        return None
+    raise CommandError(
+        f"{folder}: a folder without options.json and weights.hdf5, and without config.cfg. Expected the "
+        "folder of a biLM, of a pretraining run or of a saved pipeline."
+    )
+
+
+def _softmax_of(name: str, folder: Path) -> list[Path]:
+    """Return the softmax of a biLM, or nothing. Raises ElmoError if en_mini's package of it can't be used."""
+    from ..pretraining.language_model import SOFTMAX, softmax_folder
+
+    found = softmax_folder(name) if name == EMBEDDED else folder
+    return [found / SOFTMAX] if found is not None and (found / SOFTMAX).exists() else []
+
+
+def _show_pipeline(pipeline: str) -> None:
+    """Print the sizes of the biLMs in a saved pipeline. Raises ElmoError if it can't be loaded."""
+    for name, options, bilm in pipeline_bilms(pipeline):
+        msg.divider(f"{pipeline}, pipe {name}")
+        msg.table(_option_rows(options, None, bilm), max_col=100)
+
+
+def _fail(problem: object) -> bool:
+    msg.fail(problem)
+    return False
+
+
+def _show_files(paths: list[Path]) -> bool:
+    """Print the contents of files that belong together. Returns whether they can be used."""
+    kinds = {path: _kind_of(path) for path in paths}
+    option_files = [str(path) for path, kind in kinds.items() if kind == OPTIONS]
+    has_weights = any(kind == WEIGHTS or isinstance(kind, ElmoError) for kind in kinds.values())
+    if len(option_files) > 1 and has_weights:
+        return _fail(
+            f"{len(option_files)} options files were given with weights: {', '.join(option_files)}. Expected one "
+            "options file, and the weight files that belong to it; give several models as their folders."
+        )
+    usable = True
+    options: BiLMOptions | None = None
+    contents: Contents = {}
+    # options first, since weights are checked by them
+    for path, kind in sorted(kinds.items(), key=lambda item: item[1] != OPTIONS):
+        msg.divider(str(path))
+        rows: Rows = []
+        if path.is_file():  # otherwise its reader raises an error
+            rows.append(("size", f"{path.stat().st_size:,} bytes"))
+        # after the checks, since it takes long for a large file
+        sha256 = cache(partial(sha256_of, path))
+        problem = None
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                if kind == OPTIONS:
+                    contents = read_contents(path)
+                    options = BiLMOptions.from_dict(contents, source=str(path))
+                found = _rows(path, kind, options, contents, sha256, bool(option_files))
+                if kind == OPTIONS and options is not None and not has_weights:
+                    found += _reader_rows(options, contents, None)
+                rows += [("SHA-256", sha256()), *found]
+            except (ElmoError, OSError) as error:
+                problem = error
+        if rows:
+            msg.table(rows, max_col=100)
+        for warning in told:
+            msg.warn(warning.message)
+        if problem is not None:
+            usable = _fail(problem)
+        elif kind == WEIGHTS and options is None:
+            msg.info("not checked: give the options.json of these weights as well to check them")
+    return usable
+
+
+def _kind_of(path: Path) -> str | ElmoError:
+    """Return the kind of a file, or what is wrong with HDF5.
+
+    HDF5, by content or name, is a softmax, vectors or weights. A file whose name ends in .spacy is docs, and any other
+    file is options.
+    """
+    if path.suffix not in (".hdf5", ".h5") and not is_hdf5(path):
+        return DOCS if path.suffix == ".spacy" else OPTIONS
+    try:
+        return ask_kind(path)
+    except ElmoError as error:
+        return error
+
+
+def _rows(
+    path: Path,
+    kind: str | ElmoError,
+    options: BiLMOptions | None,
+    contents: Contents,
+    sha256: Callable[[], str],
+    has_options: bool,
+) -> Rows:
+    """Return what a file holds. Raises ElmoError if it can't be used.
+
+    options: of the biLM; None: they are not known.
+    contents: of its options.json.
+    has_options: whether there is an options.json, which may be damaged.
+    """
+    if isinstance(kind, ElmoError):
+        raise kind
+    if kind == DOCS:
+        return _docbin_rows(path)
+    if kind == VECTORS_FILE:
+        return _vector_rows(path)
+    if kind == OUTPUT:
+        return _softmax_rows(path, options)
+    if options is not None:
+        return _option_rows(options, sha256()) if kind == OPTIONS else _weight_rows(path, options, contents, sha256)
+    if has_options:
+        raise CommandError(
+            f"{path}: not compared with its options, because they can't be read. Give a valid options.json with it."
+        )
+    shapes = [(name, " x ".join(f"{size:,}" for size in shape)) for name, shape in ask_shapes(path)]
+    return [*shapes, ("model", _model_of(None, sha256()))]
+
+
+def _option_rows(options: BiLMOptions, sha256: str | None, bilm: str | None = None) -> Rows:
+    """Return the sizes and settings of a biLM.
+
+    sha256: of its options.json; None if there is no such file.
+    bilm: its name if its weights are known to be those of the embedded biLM, or of one in a package.
+    """
+    if sha256 == sha256_of(Path(embedded_files()[0])):
+        bilm = EMBEDDED
+    clips = [f"{value:g}" if value else "none" for value in (options.cell_clip, options.proj_clip)]
+    return [
+        ("character vectors", f"{options.char_dim}"),
+        ("filters", ", ".join(f"{n:,} of width {width}" for width, n in options.filters)),
+        ("filters together", f"{options.n_filters:,}, {options.activation}"),
+        ("characters a token", f"{options.max_characters}"),
+        ("highway layers", f"{options.n_highway}"),
+        ("LSTM dim", f"{options.dim:,}"),
+        ("LSTM projection dim", f"{options.projection_dim:,}"),
+        ("LSTM layers", f"{options.n_layers} in each direction"),
+        ("clips", f"cell {clips[0]}, projection {clips[1]}"),
+        ("skip connections", "yes" if options.use_skip_connections else "no"),
+        ("vectors", f"{options.layers} layers of {options.width:,}"),
+        ("parameters", f"{options.n_parameters:,}"),
+        ("model", _named(bilm) if bilm else _by_sizes(options)),
+    ]
+
+
+def _reader_rows(options: BiLMOptions, contents: Contents, parameters: Iterable[str] | None) -> Rows:
+    """Return which programs can read a biLM. parameters: their names; None: those that the sizes require."""
+    readers = readers_of(options, parameters, contents)
+    rows = [("read by", ", ".join(reader.name for reader in readers if not reader.problems))]
+    return rows + [(f"not by {name}", problem) for name, problems in readers for problem in problems]
+
+
+def _weight_rows(path: Path, options: BiLMOptions, contents: Contents, sha256: Callable[[], str]) -> Rows:
+    """Return what a weight file holds, after reading all of it. Raises WeightsError if it does not fit the options."""
+    arrays = read_weights(path, options, untrusted=True)
+    n_parameters = sum(array.size for array in arrays.values()) - options.char_dim  # row 0 is not in the file
+    return [
+        ("weights", "all there, with the sizes of the options"),
+        ("parameters", f"{n_parameters:,}"),
+        *_reader_rows(options, contents, arrays),
+        ("model", _model_of(options, sha256())),
+    ]
+
+
+def _model_of(options: BiLMOptions | None, sha256: str) -> str:
+    """Return the biLM whose weights have this SHA-256, or else the one with these sizes."""
+    bilms = {EMBEDDED: Path(embedded_files()[0]).parent}
+    for bilm, folder in (folders_of_packages() | bilms).items():
+        with suppress(OSError):
+            if sha256_of(folder / "weights.hdf5") == sha256:
+                return _named(bilm)
+    official = find_official(options, sha256)
+    if official and official[1]:
+        return f"the official {official[0].name} model, by the SHA-256 that is quoted for it"
+    if options is None:
+        return "not known by its SHA-256"
+    return _by_sizes(options) + ("; the SHA-256 is not one that this version knows" if official else "")
+
+
+def _named(bilm: str) -> str:
+    return f"{EMBEDDED}, the embedded one" if bilm == EMBEDDED else f"{bilm}, of an installed package"
+
+
+def _by_sizes(options: BiLMOptions) -> str:
+    """Return the biLM with these sizes: an official one, or one of an installed package."""
+    if official := find_official(options):
+        return f"the sizes of the official {official[0].name} model"
+    for bilm, folder in folders_of_packages().items():
+        with suppress(ElmoError):
+            if read_options(folder / "options.json") == options:
+                return f"the sizes of {bilm}"
+    return "a biLM of your own, not an official model"
+
+
+def _vector_rows(path: Path) -> Rows:
+    """Return what a file of embedded sentences holds, after reading all of it. Raises VectorsError."""
+    facts = ask_vectors(path)
+    if facts.keyed:
+        return [("embedded sentences", f"{facts.n_sentences:,}, each named by its text"), ("first", f"{facts.first}")]
+    first = "none"
+    if facts.first is not None:
+        first = f"{facts.first}, " + ("(layers, tokens, width)", "(tokens, width)")[len(facts.first) == 2]
+    index = "yes" if facts.has_index else "no: the sentences' texts are not in the file"
+    return [("embedded sentences", f"{facts.n_sentences:,}"), ("first sentence", first), (INDEX_NAME, index)]
+
+
+def _docbin_rows(path: Path) -> Rows:
+    """Return the numbers of docs and tokens of a .spacy file, and what ELMo vectors its docs have."""
+    docs = tokens = embedded = 0
+    kinds: dict[str, None] = {}  # in order, each once
+    for doc in docs_in(path):
+        found = _vectors_on(doc)
+        docs, tokens, embedded = docs + 1, tokens + len(doc), embedded + bool(found)
+        kinds |= dict.fromkeys(found)
+    some = f", on {embedded:,} of the docs" if 0 < embedded < docs else ""
+    return [("docs", f"{docs:,}"), ("tokens", f"{tokens:,}"), ("ELMo vectors", ("; ".join(kinds) or "none") + some)]
+
+
+def _vectors_on(doc: Doc) -> list[str]:
+    """Return what a doc has under each attr, with the sizes of the array."""
+    # spaCy's key of an extension value is ("._.", name, start, end)
+    keys: list[Any] = [k for k in list[Any](doc.user_data) if isinstance(k, tuple) and len(k) == 4 and k[0] == "._."]
+    told = []
+    for attr in (k[1].removesuffix(TOKENS) for k in keys if isinstance(k[1], str) and k[1].endswith(TOKENS)):
+        for suffix, dimensions in ((LAYERS, 3), (VECTORS, 2)):
+            array: object = doc.user_data.get(key(attr, suffix))
+            if isinstance(array, np.ndarray) and array.ndim == dimensions:  # the file may be damaged
+                layers = f"{array.shape[0]:,} layers of " if dimensions == 3 else "width "
+                told.append(f"doc._.{attr}{suffix}, {layers}{array.shape[-1]:,}, {array.dtype}")
+    return told
+
+
+def _softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
+    """Return the sizes of a softmax, after reading all of it, and of the vocabulary in the same folder.
+
+    Raises ElmoError if the softmax does not fit the options, if they are known, or the vocabulary.
+    """
+    from ..pretraining.language_model import WORDS
+    from ..pretraining.vocabulary import read_words
+
+    cutoffs, arrays = ask_output_layer(path)
+    n_words, width = arrays["weight"].shape
+    kind = "one vector for each word"
+    if cutoffs is not None:
+        n_words = cutoffs[-1] + len(arrays[f"words.{len(cutoffs) - 1}"])
+        kind = "adaptive, clusters from word " + " and ".join(f"{cutoff:,}" for cutoff in cutoffs)
+    if options is not None and width != options.projection_dim:
+        raise WeightsError(
+            f"{path}: the softmax has rows of {width} values, but the biLM's projection_dim is "
+            f"{options.projection_dim}. Expected the same number: use softmax.hdf5 and options.json of the same model."
+        )
+    words, told = path.with_name(WORDS), "not there: the softmax can't be used without its words"
+    if words.exists():
+        found = len(read_words(words))
+        if found != n_words:
+            raise WeightsError(
+                f"{path.parent}: the vocabulary has {found:,} words, but the softmax {n_words:,} rows. Expected a row "
+                "for each word: use vocabulary.txt and softmax.hdf5 of the same model."
+            )
+        told = f"{found:,} words"
+    return [
+        ("softmax", kind),
+        ("words", f"{n_words:,}"),
+        ("vectors", f"{width:,}"),
+        ("parameters", f"{sum(values.size for values in arrays.values()):,}"),
+        (WORDS, told),
+    ]

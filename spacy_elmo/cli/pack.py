@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from ..pretraining.language_model import SOFTMAX
-from ..pretraining.pack import MANTISSA_BITS, MAX_STEP_BITS, MIN_STEP_BITS, Packed
-from ..pretraining.pack import pack as pack_model
-from .console import msg, printing_errors
+from .console import msg, telling_if_stopped
 from .shared import Force
+
+_ALL_BITS = 23  # of a float32's mantissa
 
 
 class Stored(str, Enum):
@@ -19,17 +18,6 @@ class Stored(str, Enum):
     float16 = "float16"
     float32 = "float32"
     none = "none"
-
-
-def show(packed: Packed) -> None:
-    """Print the sizes before and after, and the change of each part of the biLM."""
-    total = [sum(sizes) for sizes in zip(*packed.sizes.values())]
-    rows = [(name, *sizes) for name, sizes in packed.sizes.items()] + [("together", *total)]
-    cells = [(name, f"{before:,}", f"{after:,}", f"{after / max(1, before):.0%}") for name, before, after in rows]
-    msg.table(cells, header=("bytes", "before", "after", ""), divider=True, aligns=("l", "r", "r", "r"))
-    parts = [(name, f"{change:.2g}") for name, change in packed.norms.items() if not name.endswith("bias")]
-    msg.table(parts, header=("matrix", "change / norm"), divider=True, aligns=("l", "r"), max_col=60)
-    msg.text(f"relative change of the weights: {packed.largest:.2g} at most, {packed.mean:.2g} in the mean")
 
 
 def pack(
@@ -43,15 +31,13 @@ def pack(
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write")],
     mantissa_bits: Annotated[
         int,
-        typer.Option(
-            min=1, max=MANTISSA_BITS, metavar="N", help=f"Bits of the weights' mantissas; {MANTISSA_BITS}: all"
-        ),
+        typer.Option(min=1, max=_ALL_BITS, metavar="N", help=f"Bits of the weights' mantissas; {_ALL_BITS}: all"),
     ] = 10,
     bits: Annotated[
         int | None,
         typer.Option(
-            min=MIN_STEP_BITS,
-            max=MAX_STEP_BITS,
+            min=2,
+            max=16,
             metavar="N",
             help="Bits of the matrices, which become whole numbers times a power of two for each output; biases and "
             "the character embedding are rounded to --mantissa-bits",
@@ -67,11 +53,20 @@ def pack(
     Its weights are rounded, and its HDF5 files are compressed. The weights are still stored as float32, so AllenNLP,
     bilm-tf and other programs can read them through HDF5.
     """
-    with printing_errors(f"stopped. Nothing was written to {output}."):
+    from ..pretraining.language_model import SOFTMAX
+    from ..pretraining.pack import pack as pack_model
+
+    with telling_if_stopped(f"stopped. Nothing was written to {output}."):
         packed = pack_model(model, output, mantissa_bits, softmax.value, force, bits)
-    is_packed = packed.largest == 0 and mantissa_bits < MANTISSA_BITS
+    is_packed = packed.largest == 0 and mantissa_bits < _ALL_BITS
     if not is_packed or SOFTMAX in packed.sizes:
-        show(packed)
+        total = [sum(sizes) for sizes in zip(*packed.sizes.values())]
+        rows = [(name, *sizes) for name, sizes in packed.sizes.items()] + [("together", *total)]
+        cells = [(name, f"{before:,}", f"{after:,}", f"{after / max(1, before):.0%}") for name, before, after in rows]
+        msg.table(cells, header=("bytes", "before", "after", ""), divider=True, aligns=("l", "r", "r", "r"))
+        parts = [(name, f"{change:.2g}") for name, change in packed.norms.items() if not name.endswith("bias")]
+        msg.table(parts, header=("matrix", "change / norm"), divider=True, aligns=("l", "r"), max_col=60)
+        msg.text(f"relative change of the weights: {packed.largest:.2g} at most, {packed.mean:.2g} in the mean")
     if is_packed:
         msg.info(
             f"{model} is packed already: its weights have {mantissa_bits} bits or fewer, so they did not change. For a "

@@ -1,258 +1,32 @@
 """`elmo pretrain`: train a biLM, or resume a run."""
 
-import math
 import os
-import signal
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from spacy.cli._util import parse_config_overrides
-from spacy.training.loggers import setup_table
-from tqdm import tqdm
+from typer.core import TyperCommand
 
 from ..errors import CheckpointError, CommandError, ElmoError, OtherProcessError, SettingsError
 from ..formats.atomic import folder_lock
-from ..pretraining import run as loop
-from ..pretraining.config import read_config
-from ..pretraining.distributed import environment, local_rank
-from ..pretraining.evaluating import EvaluationRow, Reporter
-from ..pretraining.folder import Run, check_new_run, refuse_other_folder
-from .console import TerminalPrinter, escaped, give_up, print_error, quoted, show_all
+from .console import telling_if_stopped
 from .shared import folder_argument
-
-EVERY = 60.0  # seconds
-_SPACING = 2
-_WIDTHS = {"E": 5, "#": 7, "Tokens": 13, "": 12, "PPL fwd": 7, "PPL bwd": 7, "PPL": 7, "Rate": 9, "Tokens/s": 8}
-
-
-def same_command(restart: bool) -> str:
-    """Return what messages call the command that resumes a run. restart: whether the run was started with --restart."""
-    return "the same command without --restart" if restart else "the same command"
-
-
-class ConsoleReporter(Reporter):
-    """Prints a row for each evaluation, as `spacy train` does, and a progress bar.
-
-    A run must not end because its output is closed. If that happens, nothing else is printed.
-
-    restart: whether the run was started with --restart, which the command that resumes it must not have.
-    language: of the run's texts; None: their words are separated by blanks.
-    every: seconds between lines that replace the bar if standard error is not a terminal.
-    """
-
-    def __init__(self, *, restart: bool = False, language: str | None = None, every: float = EVERY) -> None:
-        self._restart, self._language = restart, language
-        self._every, self._told = every, time.monotonic()
-        self._loss, self._begun, self._lost = "loss", False, False
-        self._readers = ""
-        self._selected: int | None = None
-        self._bar: tqdm | None = None
-        self._scored: tqdm | None = None
-        self._printer = TerminalPrinter(no_print=True)
-
-    def start(self, run: Run, warnings: Sequence[str]) -> None:
-        """Print texts, vocabulary and sizes, and the warnings."""
-        self._loss = "sampled loss" if run.config.training.softmax.kind == "sampled" else "loss"
-        self._readers, self._selected = run.readers, run.scored
-        scored = "" if run.scored is None else f"; {run.scored:,} are scored during the run"
-        coverage = run.vocabulary.coverage
-        covered = "" if coverage is None else f", {coverage:.2%} of the training text's tokens"
-        rows = [
-            (name, f"{source}: {len(corpus):,} sentences, {corpus.n_tokens:,} tokens")
-            for name, source, corpus in run.texts
-        ]
-        rows[-1] = (rows[-1][0], rows[-1][1] + scored)
-        rows += [
-            ("vocabulary", f"{len(run.vocabulary):,} words{covered}"),
-            ("biLM", f"{run.config.bilm.n_parameters:,} parameters"),
-            ("read by", run.readers),
-            ("length", f"{run.total_tokens:,} tokens of one direction"),
-            ("processes", str(run.processes)),
-        ]
-        self._write(self._printer.table(rows, max_col=100))
-        for _, source, corpus in run.texts:
-            if corpus.meta.report.n_bad:
-                bad = f"{source}: {corpus.meta.report.n_bad:,} bad lines were left out"
-                self._write(self._printer.warn(escaped(bad)))
-                self._write("".join(f"  {line}\n" for line in corpus.meta.report.bad))
-        for warning in warnings:
-            self._write(self._printer.warn(escaped(warning)))
-
-    def resumed(self, step: int, tokens: int) -> None:
-        """Print the step of the checkpoint."""
-        self._write(self._printer.info(f"going on after step {step:,}, {tokens:,} tokens"))
-
-    def step(
-        self, step: int, tokens: int, total_tokens: int, loss: float, rate: float, tokens_per_second: float
-    ) -> None:
-        """Move the bar, or print a line if the last one is `every` seconds old."""
-        if self._bar is None:
-            self._bar = _bar(total_tokens, "tok", initial=tokens, unit_scale=True)
-        status = f"{self._loss} {loss:.3f}, rate {rate:.2g}"
-        if not self._bar.disable:
-            self._bar.set_postfix_str(status, refresh=False)
-            self._bar.update(tokens - self._bar.n)
-        elif self._due():
-            left = tqdm.format_interval((total_tokens - tokens) / max(tokens_per_second, 1e-9))
-            share = tokens / max(1, total_tokens)
-            speed = f"{tokens_per_second:,.0f} tokens/s"
-            self._write(f"step {step:,}, {tokens:,} tokens ({share:.1%}), {speed}, {left} left, {status}")
-
-    def evaluating(self, scored: int, sentences: int) -> None:
-        """Move a bar of the evaluation, or print a line if the last one is `every` seconds old."""
-        if self._scored is None:
-            self._scored = _bar(sentences, " sentences", desc="evaluating")
-        if not self._scored.disable:
-            self._scored.update(scored - self._scored.n)
-        elif self._due():
-            self._write(f"evaluating: {scored:,} of {sentences:,} held-out sentences ({scored / sentences:.1%})")
-        if scored == sentences:
-            self._close_scored()
-
-    def evaluated(self, row: EvaluationRow) -> None:
-        """Print a row of the table, the first time with its header."""
-        names = {name or ("Loss sampled" if "sampled" in self._loss else "Loss"): n for name, n in _WIDTHS.items()}
-        header, widths, aligns = setup_table(cols=list(names), widths=list(names.values()))
-        if not self._begun:
-            self._begun = True
-            self._write(self._printer.row(header, widths=widths, spacing=_SPACING, aligns=aligns))
-            self._write(self._printer.row(["-" * width for width in widths], spacing=_SPACING))
-        perplexities = (row.perplexity_forward, row.perplexity_backward, row.perplexity)
-        cells = [f"{row.epochs:.2f}", str(row.step), f"{row.tokens:,}", _known(row.loss, ".3f")]
-        cells += [f"{value:.2f}" for value in perplexities]
-        cells += [f"{row.rate:.2g}", _known(row.tokens_per_second, ",.0f")]
-        self._write(self._printer.row(cells, widths=widths, spacing=_SPACING, aligns=aligns))
-
-    def message(self, text: str) -> None:
-        """Print a message."""
-        self._write(text)
-
-    def done(self, output: Path, best: float | None, stopped_by: int | None) -> None:
-        """Print how the run ended and what to do next."""
-        self.close()
-        if stopped_by is not None:
-            name = signal.Signals(stopped_by).name
-            command = same_command(self._restart)
-            self._write(self._printer.warn(f"stopped by {name}: {command} goes on from there"))
-            return
-        if best is None:
-            self._write(self._printer.warn(escaped(f"{output}: the held-out perplexity was never a finite number")))
-            return
-        of = "" if self._selected is None else f" (of {self._selected:,} sentences)"
-        self._write(self._printer.good(escaped(f"{output}: lowest held-out perplexity on the way {best:.2f}{of}")))
-        if self._readers:
-            self._write(f"options.json and weights.hdf5 are read by {self._readers}")
-        language = "" if self._language is None else f" --lang {self._language}"
-        self._write(f"python -m spacy elmo evaluate {quoted(output / 'model-best')} TEXT{language}")
-
-    def close(self) -> None:
-        """Remove the progress bars."""
-        self._close_scored()
-        if self._bar is not None:
-            self._bar.close()
-
-    def _close_scored(self) -> None:
-        if self._scored is not None:
-            self._scored.close()
-            self._scored = None
-
-    def _due(self) -> bool:
-        """Whether it is time for a line in place of a bar; if so, start to wait for the next one."""
-        now = time.monotonic()
-        if now - self._told < self._every:
-            return False
-        self._told = now
-        return True
-
-    def _write(self, text: str) -> None:
-        if self._lost:
-            return
-        try:
-            # tqdm prints above the bar
-            tqdm.write(text, file=sys.stdout)
-            sys.stdout.flush()
-        except (AttributeError, OSError, ValueError):  # None, a full disk or a closed pipe, a closed file
-            self._lost = True
-            give_up()
-
-
-def _bar(total: int, unit: str, **options: Any) -> tqdm:
-    """Return a progress bar, which is hidden if standard error is closed (None) or not a terminal."""
-    return tqdm(total=total, unit=unit, leave=False, disable=None if sys.stderr else True, **options)
-
-
-def _known(value: float, form: str) -> str:
-    """Return a formatted number, or "-" if it is not known before the first update."""
-    return format(value, form) if math.isfinite(value) else "-"
-
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings
 
 
-def overrides_of(arguments: list[str]) -> dict[str, Any]:
-    """Return the settings in arguments like --training.epochs 2, by their full names, as `spacy train` reads them.
+class PretrainCommand(TyperCommand):
+    """The command, whose help lists all settings at its end."""
 
-    arguments: those that are not options of the command.
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        from ..pretraining.config import command_help
 
-    Raises CommandError if one is not a setting.
-    """
-    for argument in arguments:
-        name = argument.removeprefix("--").partition("=")[0]
-        if argument.startswith("--") and "." not in name:
-            raise CommandError(f"--{name}: expected a setting in a section, like --training.epochs 2.")
-    overrides: dict[str, Any] = parse_config_overrides(arguments)
-    return {name: _as_written(value) for name, value in overrides.items()}
-
-
-def _as_written(value: Any) -> Any:
-    """Return the number that was written: spaCy's parser reads 0.6 as 0.6000000000000001, unlike a config file."""
-    if isinstance(value, list):
-        return [_as_written(item) for item in value]
-    return float(f"{value:.15g}") if isinstance(value, float) else value
-
-
-def move_aside(output: Path, check: Callable[[], None]) -> Path | None:
-    """Rename a folder to the first free name of OUT.1, OUT.2 ...
-
-    check: raises ElmoError if a new run can't start in `output`. It is called before and after: if the run misses
-        something then, the folder gets its name back.
-
-    Returns the new path; None if the folder is missing or empty.
-    Raises ElmoError as `check` does, CommandError if it is a file, CheckpointError if a run is active in it,
-        SettingsError if the new run would read something that is in the folder.
-    """
-    check()
-    if output.is_file():
-        raise CommandError(f"{output}: a file. Expected the folder of a run, or a new one: give another name.")
-    if not output.exists() or not any(output.iterdir()):
-        return None
-    renamed = _renamed(output)
-    try:
-        check()
-    except BaseException as error:
-        renamed.rename(output)
-        if isinstance(error, ElmoError):
-            raise SettingsError(
-                f"{output}: --restart would rename it, but the new run reads something that is in it: {error} "
-                "Nothing was changed. Give another folder for the new run, or paths outside of this one."
-            ) from error
-        raise
-    return renamed
-
-
-def _renamed(output: Path) -> Path:
-    number = 1
-    while (renamed := output.parent / f"{output.name}.{number}").exists():
-        number += 1
-    with folder_lock(output, CheckpointError):  # an active run would continue to write there
-        if os.name != "nt":
-            return output.rename(renamed)
-    return output.rename(renamed)  # Windows renames no folder whose lock is open
+        self.epilog = command_help()
+        super().format_help(ctx, formatter)
 
 
 def pretrain(
@@ -280,45 +54,92 @@ def pretrain(
     Ctrl-C, SIGTERM and SIGHUP write a checkpoint and end the run; the same command resumes it,
     without --restart.
     """
-    show_all()
+    from ..pretraining import run
+    from ..pretraining.config import read_config
+    from ..pretraining.distributed import environment, local_rank
+    from ..pretraining.evaluating import Reporter
+    from ..pretraining.folder import check_new_run, refuse_other_folder
+    from .reporter import ConsoleReporter, same_command
+
     if restart and output.name in ("", ".."):
         output = output.resolve()  # a folder without a name can't be renamed
+    rank, _ = environment()
+    first_on_machine = local_rank() == 0
+    prefix = f"process {rank}: " if rank else ""
     try:
-        rank, _ = environment()
-        on_machine = local_rank()
+        settings = read_config(config, _overrides_of(context.args))
     except ElmoError as error:
-        print_error(str(error), exits=1)
-    first = rank == 0
-    prefix = "" if first else f"process {rank}: "
-    try:
-        settings = read_config(config, overrides_of(context.args))
-    except (ElmoError, OSError) as error:
-        if on_machine == 0:  # once for each machine, since all its processes read the same file
-            print_error(prefix + str(error))
+        if first_on_machine:  # all processes of a machine read the same file
+            raise CommandError(prefix + str(error)) from error
         raise typer.Exit(1) from error
-    reporter = ConsoleReporter(restart=restart, language=settings.corpus.language) if first else Reporter()
-    try:
-        if restart and first:
-            refuse_other_folder(output)
-            renamed = move_aside(output, partial(check_new_run, settings, output))
-            if renamed is not None:
-                reporter.message(f"the earlier run is kept in {renamed}")
-        outcome = loop.pretrain(settings, output, reporter)
-    except OtherProcessError as error:  # the other process prints it
-        reporter.close()
-        raise typer.Exit(1) from error
-    except (ElmoError, OSError) as error:
-        reporter.close()
-        print_error(prefix + str(error), exits=1)
-    except KeyboardInterrupt:
-        reporter.close()
-        print_error(
-            prefix
-            + (
-                f"stopped at once. Run {same_command(restart)} again: it goes on from the last checkpoint, if there "
-                "is one."
-            )
-        )
-        raise typer.Exit(130) from None
+    reporter = Reporter() if rank else ConsoleReporter(restart=restart, language=settings.corpus.language)
+    stopped = f"{prefix}stopped at once. Run {same_command(restart)} again: it goes on from the last checkpoint, if "
+    with telling_if_stopped(f"{stopped}there is one."):
+        try:
+            if restart and not rank:
+                refuse_other_folder(output)
+                renamed = _move_aside(output, partial(check_new_run, settings, output))
+                if renamed is not None:
+                    reporter.message(f"the earlier run is kept in {renamed}")
+            outcome = run.pretrain(settings, output, reporter)
+        except OtherProcessError as error:  # the other process prints it
+            raise typer.Exit(1) from error
+        except (ElmoError, OSError) as error:
+            raise CommandError(prefix + str(error)) from error
+        finally:
+            reporter.close()
     if outcome.stopped_by is not None:
         raise typer.Exit(128 + outcome.stopped_by)
+
+
+def _overrides_of(arguments: list[str]) -> dict[str, Any]:
+    """Return the settings in arguments like --training.epochs 2, by their full names, as `spacy train` reads them."""
+    for argument in arguments:
+        name = argument.removeprefix("--").partition("=")[0]
+        if argument.startswith("--") and "." not in name:
+            raise CommandError(f"--{name}: expected a setting in a section, like --training.epochs 2.")
+    overrides: dict[str, Any] = parse_config_overrides(arguments)
+    return {name: _as_written(value) for name, value in overrides.items()}
+
+
+def _as_written(value: Any) -> Any:
+    """Return the number that was written: spaCy's parser reads 0.6 as 0.6000000000000001, unlike a config file."""
+    if isinstance(value, list):
+        return [_as_written(item) for item in value]
+    return float(f"{value:.15g}") if isinstance(value, float) else value
+
+
+def _move_aside(output: Path, check: Callable[[], None]) -> Path | None:
+    """Rename a folder to the first free name of OUT.1, OUT.2 ..., and return it; None if there is nothing in it.
+
+    check: raises ElmoError if a new run can't start in `output`. It is called before and after: if the run misses
+        something then, the folder gets its name back.
+
+    Raises ElmoError as `check` does, CheckpointError if a run is active in the folder, and SettingsError if the new run
+    would read something that is in it.
+    """
+    check()
+    if not output.exists() or not any(output.iterdir()):
+        return None
+    renamed = _renamed(output)
+    try:
+        check()
+    except BaseException as error:
+        renamed.rename(output)
+        if isinstance(error, ElmoError):
+            raise SettingsError(
+                f"{output}: --restart would rename it, but the new run reads something that is in it: {error} "
+                "Nothing was changed. Give another folder for the new run, or paths outside of this one."
+            ) from error
+        raise
+    return renamed
+
+
+def _renamed(output: Path) -> Path:
+    number = 1
+    while (renamed := output.parent / f"{output.name}.{number}").exists():
+        number += 1
+    with folder_lock(output, CheckpointError):  # an active run would continue to write there
+        if os.name != "nt":
+            return output.rename(renamed)
+    return output.rename(renamed)  # Windows renames no folder whose lock is open

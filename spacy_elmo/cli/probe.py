@@ -1,97 +1,23 @@
 """`elmo probe`: what a linear classifier reads from each layer."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from spacy.cli._util import import_code
 
-from ..analysis.probing import ITERATIONS, Probes, Score, label_getter, read_labelled
-from ..analysis.rows import random_weights, row_keys, row_titles
-from ..corpus.bilm import BiLMChoice
 from ..modules.loading import EMBEDDED
-from .console import escaped, msg, print_json, printing_errors, show_all
+from .console import msg, print_json
 from .shared import Code, Json, Model, PipeName, bilm_of, shown_bar
+
+if TYPE_CHECKING:
+    from ..analysis.probing import Probes, Score
+    from ..corpus.bilm import BiLMChoice
 
 TRAINED, RANDOM = "trained", "random"  # which weights, in JSON
 _WIDEST = 40  # characters of a column
-
-
-def read_probes(train: Path, dev: Path, attribute: str, limit: int | None, iterations: int) -> Probes:
-    """Read both parts. Arguments and errors are as of `read_labelled` and `Probes`."""
-    getter = label_getter(attribute)
-    first, second = (read_labelled(path, attribute, getter, limit) for path in (train, dev))
-    return Probes(first, second, attribute, iterations)
-
-
-def run_probes(probes: Probes, choice: BiLMChoice, seed: int | None) -> dict[str, list[Score]]:
-    """Return the scores of each layer and of their mean, for the trained weights, and for random ones.
-
-    choice: the biLM.
-    seed: of the random weights; None: they are left out.
-
-    Raises ElmoError if the biLM can't be used.
-    """
-    options, arrays = choice.load_arrays()
-    weights = {TRAINED: arrays}
-    if seed is not None:
-        weights[RANDOM] = random_weights(options, seed)
-    found: dict[str, list[Score]] = {}
-    tokens, rows = len(probes.train.labels) + len(probes.dev.labels), options.layers + 1
-    for name in list(weights):
-        bilm = choice.load((options, weights.pop(name)))
-        with shown_bar(total=tokens, unit=" tokens", desc=f"{name} weights") as bar:
-            scores = probes.run(bilm, bar.update)
-        with shown_bar(total=rows, unit=" classifiers", desc=f"{name} weights") as bar:
-            found[name] = []
-            for score in scores:
-                found[name].append(score)
-                bar.update()
-    return found
-
-
-def as_dict(
-    model: str, attribute: str, probes: Probes, majority: Score, found: dict[str, list[Score]]
-) -> dict[str, Any]:
-    """Return the result as a dict that can be written as JSON."""
-    keys = row_keys(len(found[TRAINED]) - 1)
-    return {
-        "model": model,
-        "attribute": attribute,
-        "labels": len(probes.labels),
-        "train_tokens": probes.train_tokens,
-        "dev_tokens": probes.dev_tokens,
-        "dev_tokens_with_unknown_labels": probes.unknown_tokens,
-        "majority": majority._asdict(),
-        "layers": [
-            {"layer": key} | {name: scores[i]._asdict() for name, scores in found.items()} for i, key in enumerate(keys)
-        ],
-    }
-
-
-def show(attribute: str, probes: Probes, majority: Score, found: dict[str, list[Score]]) -> None:
-    """Print a table with a row for the most frequent labels, for each layer, and for their mean."""
-    msg.text(escaped(f"{attribute}: {len(probes.labels):,} labels"))
-    msg.text(
-        f"{probes.train_tokens:,} tokens to train on, {probes.dev_tokens:,} to score, of which this many % are right"
-    )
-    frequent = _cells(majority)
-    rows = [("most frequent label of the word", *frequent, *[""] * len(frequent) * (len(found) - 1))]
-    for i, title in enumerate(row_titles(len(found[TRAINED]) - 1)):
-        rows.append((title, *(cell for scores in found.values() for cell in _cells(scores[i]))))
-    titles = {TRAINED: "biLM", RANDOM: "random weights"}
-    header = ["% right", *(text for name in found for text in (titles[name], "F1")[: len(frequent)])]
-    msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * (len(header) - 1)), max_col=_WIDEST)
-    if probes.unknown_tokens:
-        msg.warn(
-            f"tokens to score whose label the training part lacks, so they count as wrong: {probes.unknown_tokens:,}"
-        )
-    if majority.f1 is not None:
-        msg.text("F1: of the labels other than O, token by token")
-
-
-def _cells(score: Score) -> list[str]:
-    return [f"{100 * share:.1f}" for share in score if share is not None]
 
 
 def probe(
@@ -125,7 +51,7 @@ def probe(
     ] = None,
     iterations: Annotated[
         int, typer.Option(min=1, metavar="N", help="Of the classifiers' training (L-BFGS), at most")
-    ] = ITERATIONS,
+    ] = 100,
     as_json: Json = False,
 ) -> None:
     """Measure what each layer tells a linear classifier.
@@ -133,16 +59,86 @@ def probe(
     A classifier of the tokens' labels is trained on each frozen layer, and on the mean of the layers. A table shows how
     many tokens of DEV get the right label. The first row gives each word its most frequent label in TRAIN.
     """
-    show_all()
+    from ..analysis.probing import Probes, label_getter, read_labelled
+    from ..analysis.rows import row_keys
+
     import_code(code)
-    with printing_errors():
-        choice = bilm_of(model, None, None, None, pipe, "cpu", "float32")
-        probes = read_probes(train, dev, attribute, limit, iterations)
-        majority = probes.majority()
-        found = run_probes(probes, choice, seed if random else None)
-    if as_json:
-        print_json(as_dict(model, attribute, probes, majority, found))
-    else:
-        show(attribute, probes, majority, found)
+    choice = bilm_of(model, pipe)
+    getter = label_getter(attribute)
+    of_train, of_dev = (read_labelled(path, attribute, getter, limit) for path in (train, dev))
+    probes = Probes(of_train, of_dev, attribute, iterations)
+    majority = probes.majority()
+    found = _run_probes(probes, choice, seed if random else None)
+    if not as_json:
+        _show(attribute, probes, majority, found)
         if train.samefile(dev):
             msg.warn("TRAIN and DEV are the same file: the figures tell how well the classifiers learn by heart")
+        return
+    layers = [
+        {"layer": key} | {name: scores[i]._asdict() for name, scores in found.items()}
+        for i, key in enumerate(row_keys(len(found[TRAINED]) - 1))
+    ]
+    print_json(
+        {
+            "model": model,
+            "attribute": attribute,
+            "labels": len(probes.labels),
+            "train_tokens": probes.train_tokens,
+            "dev_tokens": probes.dev_tokens,
+            "dev_tokens_with_unknown_labels": probes.unknown_tokens,
+            "majority": majority._asdict(),
+            "layers": layers,
+        }
+    )
+
+
+def _run_probes(probes: Probes, choice: BiLMChoice, seed: int | None) -> dict[str, list[Score]]:
+    """Return the scores of each layer and of their mean, for the trained weights, and for random ones.
+
+    seed: of the random weights; None: they are left out.
+    """
+    from ..analysis.rows import random_weights
+
+    options, arrays = choice.load_arrays()
+    weights = {TRAINED: arrays}
+    if seed is not None:
+        weights[RANDOM] = random_weights(options, seed)
+    found: dict[str, list[Score]] = {}
+    tokens, rows = len(probes.train.labels) + len(probes.dev.labels), options.layers + 1
+    for name in list(weights):
+        bilm = choice.load((options, weights.pop(name)))
+        with shown_bar(total=tokens, unit=" tokens", desc=f"{name} weights") as bar:
+            scores = probes.run(bilm, bar.update)
+        with shown_bar(total=rows, unit=" classifiers", desc=f"{name} weights") as bar:
+            found[name] = []
+            for score in scores:
+                found[name].append(score)
+                bar.update()
+    return found
+
+
+def _show(attribute: str, probes: Probes, majority: Score, found: dict[str, list[Score]]) -> None:
+    """Print a table with a row for the most frequent labels, for each layer, and for their mean."""
+    from ..analysis.rows import row_titles
+
+    msg.text(f"{attribute}: {len(probes.labels):,} labels")
+    msg.text(
+        f"{probes.train_tokens:,} tokens to train on, {probes.dev_tokens:,} to score, of which this many % are right"
+    )
+    frequent = _cells(majority)
+    rows = [("most frequent label of the word", *frequent, *[""] * len(frequent) * (len(found) - 1))]
+    for i, title in enumerate(row_titles(len(found[TRAINED]) - 1)):
+        rows.append((title, *(cell for scores in found.values() for cell in _cells(scores[i]))))
+    titles = {TRAINED: "biLM", RANDOM: "random weights"}
+    header = ["% right", *(text for name in found for text in (titles[name], "F1")[: len(frequent)])]
+    msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * (len(header) - 1)), max_col=_WIDEST)
+    if probes.unknown_tokens:
+        msg.warn(
+            f"tokens to score whose label the training part lacks, so they count as wrong: {probes.unknown_tokens:,}"
+        )
+    if majority.f1 is not None:
+        msg.text("F1: of the labels other than O, token by token")
+
+
+def _cells(score: Score) -> list[str]:
+    return [f"{100 * share:.1f}" for share in score if share is not None]

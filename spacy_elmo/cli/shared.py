@@ -1,26 +1,26 @@
-"""Options that several commands have, with the names that spaCy's own commands give them."""
+"""What several commands need: options, texts to read, files to write, progress, and the biLM that options name."""
 
-import io
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from tqdm import tqdm
 
 from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
-from ..corpus.bilm import BiLMChoice
-from ..corpus.reading import STANDARD_INPUT_NAME, standard_input
-from ..errors import EMBED_SAME, FILE_MISSING, FILE_NOT_REGULAR, FILE_UNREADABLE, PATH_FOLDER, CommandError
+from ..errors import EMBED_SAME, FILE_NOT_REGULAR, PATH_FOLDER, CommandError
 from ..formats.atomic import is_output, replacing, writing
 from ..formats.names import PUBLISHED, is_hidden
 from ..modules.loading import Precision, can_name_bilm, no_bilm
-from ..pretraining.language_model import folders_of
-from ..pretraining.text import Report, read_sentences, read_stream
 from .console import msg
+
+if TYPE_CHECKING:
+    from ..corpus.bilm import BiLMChoice
+    from ..pretraining.text import Report
 
 Force = Annotated[bool, typer.Option("--force", "-F", help="Replace what exists")]
 Json = Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")]
@@ -38,6 +38,7 @@ TextLanguage = Annotated[
     ),
 ]
 OldLanguage = Annotated[str | None, typer.Option("--language", hidden=True)]  # what --lang was called before
+GpuId = Annotated[int, typer.Option("--gpu-id", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")]
 PipeName = Annotated[
     str | None, typer.Option("--pipe", metavar="NAME", help="Name of the elmo pipe if the pipeline has several")
 ]
@@ -51,6 +52,9 @@ Model = Annotated[
     ),
 ]
 
+STANDARD_INPUT = STANDARD_OUTPUT = Path("-")
+WIDEST = 120  # characters of a column with sentences
+
 
 def folder_argument(value: str) -> Path:
     """Return the path of a folder, which may be missing. Raises BadParameter if it is a file."""
@@ -60,100 +64,56 @@ def folder_argument(value: str) -> Path:
     return path
 
 
-STANDARD_INPUT = Path(STANDARD_INPUT_NAME)
-
-
-@contextmanager
-def open_text(path: Path) -> Iterator[IO[str]]:
-    """Open a text in UTF-8, with or without a byte order mark.
-
-    path: the file; "-" is standard input, which stays open afterwards.
-
-    Raises CommandError if the file does not exist or can't be opened.
-    """
-    if path == STANDARD_INPUT:
-        text = io.TextIOWrapper(standard_input(), encoding="utf-8-sig")
-        try:
-            yield text
-        finally:
-            text.detach()  # otherwise it would close standard input
-        return
-    expected = "text, one sentence a line"
-    if path.is_dir():
-        raise CommandError(FILE_NOT_REGULAR.format(path=path, expected=expected))
-    try:
-        file = path.open(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise CommandError(FILE_MISSING.format(path=path, expected=expected)) from None
-    except OSError as error:
-        raise CommandError(FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
-    with file:
-        yield file
+def source_of(path: Path) -> str:
+    """Return what messages call a text."""
+    return "standard input" if path == STANDARD_INPUT else str(path)
 
 
 def sentences_in(path: Path, language: str | None, report: Report) -> Iterator[list[str]]:
-    """Yield the words of each sentence of a text: a file, a folder or a pattern as `read_sentences` reads it.
+    """Yield the words of each sentence of a text.
 
-    path: of the text; "-" is standard input, one sentence a line.
+    path: a file, a folder or a pattern; "-" is standard input, one sentence a line.
     language, report: as in `read_sentences`, which also tells the errors.
     """
+    from ..corpus.reading import standard_input
+    from ..pretraining.text import read_sentences, read_stream
+
     if path == STANDARD_INPUT:
         return read_stream(standard_input(), source_of(path), language, report)
     return read_sentences(path, language, report)
 
 
-def source_of(path: Path) -> str:
-    """Return what messages call a text. path: as in `open_text`."""
-    return "standard input" if path == STANDARD_INPUT else str(path)
+def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = True) -> None:
+    """Raise CommandError if a file can't be written, before the work on it begins.
 
-
-STANDARD_OUTPUT = Path("-")
-_EXPECTED = "the name of a file to write"
-
-
-def refuse_inputs(output: Path, inputs: list[Path]) -> None:
-    """Raise CommandError if an output file is one of the inputs, or exists and is not a regular file."""
-    for path in inputs:
-        if path.exists() and output.exists() and output.samefile(path):
+    inputs: files that are read, which it may not be.
+    force: whether a file that exists is replaced.
+    """
+    if output.exists():
+        if any(path.exists() and output.samefile(path) for path in inputs):
             raise CommandError(EMBED_SAME.format(path=output))
-    _refuse_special(output)
+        if not output.is_file():
+            raise CommandError(FILE_NOT_REGULAR.format(path=output, expected="the name of a file to write"))
+        if is_output(output):
+            raise CommandError(
+                f"{output}: standard output or standard error goes to it. Expected the name of another file."
+            )
+        if not force:
+            raise CommandError(f"{output}: exists. Give another file, or add --force to replace it.")
+    if not output.parent.is_dir():
+        raise CommandError(f"{output}: can't be written, because the folder {output.parent} does not exist.")
 
 
 def refuse_in_model(output: Path, model: str | os.PathLike[str]) -> None:
-    """Raise ElmoError if a file to write is in a folder of a biLM or of its run.
+    """Raise ElmoError if a file to write is in a folder of a biLM or of its run. model: a folder, or a name."""
+    from ..pretraining.language_model import folders_of
 
-    model: a folder, or the name of a biLM.
-    """
     for folder in folders_of(model):
         if Path(os.path.realpath(output)).is_relative_to(folder):
             raise CommandError(
                 f"{output}: the file to write is in {folder}, which is the folder of the model, or that of the "
                 "run that made it. Expected a place outside: give another name."
             )
-
-
-def refuse_stream(output: Path) -> None:
-    """Raise CommandError if vectors are to be written to standard output."""
-    if output == STANDARD_OUTPUT:
-        raise CommandError(
-            "- as the output means standard output, to which no vectors can be written. Expected the name of a file."
-        )
-
-
-def refuse_existing(path: Path, force: bool) -> None:
-    """Raise CommandError if a file exists and `force` is false, or if it can't be written."""
-    _refuse_special(path)
-    if path.exists() and not force:
-        raise CommandError(f"{path}: exists. Give another file, or add --force to replace it.")
-    if not path.parent.is_dir():
-        raise CommandError(f"{path}: can't be written, because the folder {path.parent} does not exist.")
-
-
-def _refuse_special(path: Path) -> None:
-    if path.exists() and not path.is_file():
-        raise CommandError(FILE_NOT_REGULAR.format(path=path, expected=_EXPECTED))
-    if is_output(path):
-        raise CommandError(f"{path}: standard output or standard error goes to it. Expected the name of another file.")
 
 
 def write_text(text: str, path: Path) -> None:
@@ -163,11 +123,11 @@ def write_text(text: str, path: Path) -> None:
 
 
 # what tqdm fills in; n_fmt, total_fmt and rate_fmt are short forms of the numbers
-LINE = "{desc}{n_fmt} of {total_fmt}{unit} ({percentage:.0f}%), {rate_fmt}, {remaining} left{postfix}"
-LINE_WITHOUT_TOTAL = "{desc}{n_fmt}{unit}, {rate_fmt}{postfix}"
+_LINE = "{desc}{n_fmt} of {total_fmt}{unit} ({percentage:.0f}%), {rate_fmt}, {remaining} left{postfix}"
+_LINE_WITHOUT_TOTAL = "{desc}{n_fmt}{unit}, {rate_fmt}{postfix}"
 
 
-def shown_bar(**options: Any) -> "tqdm[None]":
+def shown_bar(**options: Any) -> tqdm[None]:
     """Return a bar on a terminal, what writes a line in ten seconds in a file, or nothing if standard error is closed.
 
     options: of tqdm.
@@ -178,24 +138,27 @@ def shown_bar(**options: Any) -> "tqdm[None]":
         return tqdm(file=sys.stderr, **options)
     if "desc" in options:
         options["desc"] += ": "  # tqdm adds it to its own lines only
-    line = LINE_WITHOUT_TOTAL if options.get("total") is None else LINE
+    line = _LINE_WITHOUT_TOTAL if options.get("total") is None else _LINE
     return tqdm(file=Lines(sys.stderr), mininterval=SECONDS, maxinterval=SECONDS, bar_format=line, **options)
 
 
 def bilm_of(
     model: str | None,
-    options_file: str | None,
-    weight_file: str | None,
-    pipeline: str | None,
-    pipe: str | None,
-    device: str,
-    precision: str,
+    pipe: str | None = None,
+    *,
+    options_file: str | None = None,
+    weight_file: str | None = None,
+    pipeline: str | None = None,
+    device: str = "cpu",
+    precision: str = "float32",
 ) -> BiLMChoice:
     """Return which biLM the options name.
 
     Raises CommandError if they exclude each other, or if `model` is the name of nothing, and SettingsError if something
     in the current folder hides the biLM of that name.
     """
+    from ..corpus.bilm import BiLMChoice
+
     others = {"--pipeline": pipeline, "--options-file": options_file, "--weight-file": weight_file}
     present = [name for name, value in others.items() if value is not None]
     if model is not None and present:
@@ -207,13 +170,13 @@ def bilm_of(
             f"--pipeline and {present[1]} were given. Expected one of them, because a pipeline has its own biLM: "
             f"leave out {present[1]}."
         )
-    known = cast(Precision, precision)  # or refused
-    choice = BiLMChoice(model, options_file, weight_file, pipe, pipeline, device, known)
-    if model is not None and is_hidden(model) and not can_name_bilm(model):
-        raise no_bilm(model)
+    # the precision is refused when it is used
+    choice = BiLMChoice(model, options_file, weight_file, pipe, pipeline, device, cast(Precision, precision))
     if model is not None and choice.saved_pipeline is None and not can_name_bilm(model):
+        if is_hidden(model):
+            raise no_bilm(model)
         raise CommandError(
-            f"--model is {model!r}, which is no folder, no installed pipeline and no name of a biLM. Expected the "
+            f"{model} is no folder, no installed pipeline and no name of a biLM. Expected the "
             "folder of a biLM, of a pretraining run or of a saved pipeline; an installed pipeline with an elmo "
             "pipe; en_mini; or the name of a biLM in an installed package, such as en_midi, or of a published "
             f"one ({', '.join(PUBLISHED)})."
@@ -234,14 +197,11 @@ def warn_of_language(bilm: BiLMChoice, lang: str | None) -> None:
             )
 
 
-def embedder_of(bilm: BiLMChoice, gpu: int, stateful: bool = False) -> ElmoEmbedder:
-    """Return an embedder with a biLM.
+def embedder_of(bilm: BiLMChoice, gpu: int = -1, stateful: bool = False) -> ElmoEmbedder:
+    """Return an embedder with a biLM. Raises ElmoError if the biLM or the GPU can't be used.
 
     bilm: the biLM. Its device is not used.
     gpu: number of the GPU; -1: the CPU.
-    stateful: as for ElmoEmbedder.
-
-    Raises ElmoError if the biLM or the GPU can't be used.
     """
     options, arrays = bilm.load_arrays()
     return ElmoEmbedder.from_arrays(options, arrays, gpu, stateful=stateful, precision=bilm.precision)

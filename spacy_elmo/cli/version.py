@@ -17,6 +17,39 @@ DIGITS = 12  # of a SHA-256: enough to tell files apart
 PACKAGES = ("spacy", "thinc", "h5py", "numpy")
 
 
+def version(
+    show: Annotated[
+        bool, typer.Option("--version", help="Show the versions that a report of a bug should name, and exit")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --version: print JSON only")] = False,
+) -> None:
+    """Handle the options that stand before a command's name."""
+    if as_json and not show:
+        raise typer.BadParameter(
+            "--json was given before a command's name. Expected it after --version, or after the command's name."
+        )
+    if not show:
+        return
+    found = installation()
+    if as_json:
+        print_json(found)
+        raise typer.Exit
+    loops = "yes" if found["compiled_loops"] else f"no, {found['compiled_loops_missing']}; torch does the same"
+    instructions = ", ".join(found["instruction_sets"]) or "none of AVX-512 and AMX: torch runs the LSTMs"
+    rows = [
+        ("spacy-elmo", found["spacy_elmo"]),
+        ("embedded biLM", f"{found['bilm']}, SHA-256 {found['bilm_sha256']}..."),
+        ("compiled loops", loops),
+        ("instruction sets", instructions),
+        ("torch", f"{found['torch']} ({found['torch_capability']})"),
+        *((name, found[name]) for name in PACKAGES),
+        ("Python", found["python"]),
+        ("platform", found["platform"]),
+    ]
+    msg.table(rows)
+    raise typer.Exit
+
+
 def installation() -> dict[str, Any]:
     """Return the versions of this package and of what it runs on, by name. All values are for JSON.
 
@@ -37,39 +70,3 @@ def installation() -> dict[str, Any]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": platform.platform(),
     }
-
-
-def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows that are printed. found: what `installation` returns."""
-    loops = "yes" if found["compiled_loops"] else f"no, {found['compiled_loops_missing']}; torch does the same"
-    instructions = ", ".join(found["instruction_sets"]) or "none of AVX-512 and AMX: torch runs the LSTMs"
-    return [
-        ("spacy-elmo", found["spacy_elmo"]),
-        ("embedded biLM", f"{found['bilm']}, SHA-256 {found['bilm_sha256']}..."),
-        ("compiled loops", loops),
-        ("instruction sets", instructions),
-        ("torch", f"{found['torch']} ({found['torch_capability']})"),
-        *((name, found[name]) for name in PACKAGES),
-        ("Python", found["python"]),
-        ("platform", found["platform"]),
-    ]
-
-
-def version(
-    show: Annotated[
-        bool, typer.Option("--version", help="Show the versions that a report of a bug should name, and exit")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="With --version: print JSON only")] = False,
-) -> None:
-    """Handle the options that stand before a command's name."""
-    if as_json and not show:
-        raise typer.BadParameter(
-            "--json was given before a command's name. Expected it after --version, or after the command's name."
-        )
-    if not show:
-        return
-    if as_json:
-        print_json(installation())
-    else:
-        msg.table(rows(installation()))
-    raise typer.Exit

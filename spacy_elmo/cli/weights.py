@@ -15,8 +15,62 @@ from ..errors import CommandError
 from ..formats.atomic import replacing, writing
 from ..pipeline.mixes import LearnedMix, learned_mixes
 from ..pipeline.saved import not_loaded
-from .console import escaped, msg, print_json, printing_errors, show_all
+from .console import msg, print_json
 from .shared import Code, Json
+
+
+def weights(
+    pipeline: Annotated[str, typer.Argument(metavar="PIPELINE", help="Saved pipeline: folder or package")],
+    as_json: Json = False,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="File for a plot of them, like weights.png")] = None,
+    code: Code = None,
+) -> None:
+    """Show how each component mixes the biLM's layers.
+
+    A row for each component and place (input and output of its network): the layers' weights and gamma.
+    """
+    import_code(code)
+    mixes = _read_mixes(pipeline)
+    if plot is not None:
+        plot_weights(mixes, plot)
+    if as_json:
+        print_json([mix.to_dict() for mix in mixes])
+        return
+    layers = max(len(mix.weights) for mix in mixes)
+    rows = []
+    for mix in mixes:
+        weights = [f"{weight:.3f}" for weight in mix.weights]
+        blanks = [""] * (layers - len(weights))
+        rows.append((mix.component, mix.place, mix.source, *weights, *blanks, f"{mix.gamma:.3f}"))
+    header = ("component", "place", "source", *(f"layer {k}" for k in range(layers)), "gamma")
+    msg.table(rows, header=header, divider=True, aligns=("l", "l", "l", *["r"] * (layers + 1)))
+    msg.text("Weights of the layers after the softmax; layer 0 is the character encoder's. gamma scales their sum.")
+    if plot is not None:
+        msg.good(f"{plot}: the picture of it")
+
+
+def _read_mixes(pipeline: str) -> list[LearnedMix]:
+    """Return the mixes of a saved pipeline. Raises CommandError if it can't be loaded, or has no usable mix."""
+    try:
+        nlp = spacy.load(pipeline)
+    except Exception as error:  # damaged files raise EOFError, KeyError, TokenError and more
+        raise not_loaded(pipeline, error) from error
+    mixes = learned_mixes(nlp)
+    if not mixes:
+        got = ", ".join(nlp.component_names) or "(none)"
+        raise CommandError(
+            f"{pipeline}: no mix of a biLM's layers in the components {got}. Expected a component that has been "
+            "trained on spacy-elmo.Tok2Vec.v1 or spacy-elmo.ElmoTok2Vec.v1: python -m spacy elmo init-config "
+            "writes a config for one."
+        )
+    for mix in mixes:
+        if not all(map(math.isfinite, [*mix.w, mix.gamma])):
+            raise CommandError(
+                f"{pipeline}: the mix of {mix.component!r} ({mix.place}) has w {mix.w} and gamma {mix.gamma}. "
+                "Expected finite numbers: the training diverged or the file is damaged. Train again, with a "
+                "lower learn_rate, or get the file again."
+            )
+    return mixes
 
 
 def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
@@ -62,64 +116,3 @@ def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
     figure.colorbar(image, ax=axes, label="weight")
     with replacing(path, CommandError) as temporary, writing(path, CommandError):
         figure.savefig(temporary, format=kind, dpi=120)
-
-
-def read_mixes(pipeline: str) -> list[LearnedMix]:
-    """Return the mixes of a saved pipeline. Raises CommandError if it can't be loaded, or has no usable mix."""
-    try:
-        nlp = spacy.load(pipeline)
-    except Exception as error:  # damaged files raise EOFError, KeyError, TokenError and more
-        raise not_loaded(pipeline, error) from error
-    mixes = learned_mixes(nlp)
-    if not mixes:
-        got = ", ".join(nlp.component_names) or "(none)"
-        raise CommandError(
-            f"{pipeline}: no mix of a biLM's layers in the components {got}. Expected a component that has been "
-            "trained on spacy-elmo.Tok2Vec.v1 or spacy-elmo.ElmoTok2Vec.v1: python -m spacy elmo init-config "
-            "writes a config for one."
-        )
-    for mix in mixes:
-        if not all(map(math.isfinite, [*mix.w, mix.gamma])):
-            raise CommandError(
-                f"{pipeline}: the mix of {mix.component!r} ({mix.place}) has w {mix.w} and gamma {mix.gamma}. "
-                "Expected finite numbers: the training diverged or the file is damaged. Train again, with a "
-                "lower learn_rate, or get the file again."
-            )
-    return mixes
-
-
-def show(mixes: list[LearnedMix]) -> None:
-    """Print a row for each mix."""
-    layers = max(len(mix.weights) for mix in mixes)
-    rows = []
-    for mix in mixes:
-        weights = [f"{weight:.3f}" for weight in mix.weights]
-        blanks = [""] * (layers - len(weights))
-        rows.append((escaped(mix.component), mix.place, escaped(mix.source), *weights, *blanks, f"{mix.gamma:.3f}"))
-    header = ("component", "place", "source", *(f"layer {k}" for k in range(layers)), "gamma")
-    msg.table(rows, header=header, divider=True, aligns=("l", "l", "l", *["r"] * (layers + 1)))
-    msg.text("Weights of the layers after the softmax; layer 0 is the character encoder's. gamma scales their sum.")
-
-
-def weights(
-    pipeline: Annotated[str, typer.Argument(metavar="PIPELINE", help="Saved pipeline: folder or package")],
-    as_json: Json = False,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="File for a plot of them, like weights.png")] = None,
-    code: Code = None,
-) -> None:
-    """Show how each component mixes the biLM's layers.
-
-    A row for each component and place (input and output of its network): the layers' weights and gamma.
-    """
-    show_all()
-    import_code(code)
-    with printing_errors():
-        mixes = read_mixes(pipeline)
-        if plot is not None:
-            plot_weights(mixes, plot)
-    if as_json:
-        print_json([mix.to_dict() for mix in mixes])
-        return
-    show(mixes)
-    if plot is not None:
-        msg.good(escaped(f"{plot}: the picture of it"))

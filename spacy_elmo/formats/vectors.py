@@ -51,10 +51,10 @@ class DeferredErrorFile:
 
     def __init__(self, file: FileIO) -> None:
         self._file = file
-        self.error: OSError | None = None
+        self.error: BaseException | None = None  # an OSError, or a KeyboardInterrupt of a command's signal
 
     def check(self) -> None:
-        """Raise the stored error, an OSError, if there is one."""
+        """Raise the stored error, if there is one."""
         if self.error is not None:
             raise self.error
 

@@ -1,11 +1,14 @@
 """Fixtures of the tests of commands."""
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 from file_server import Server, serving
 
-from spacy_elmo.cli import download as fetching
+import spacy_elmo.cli  # noqa: F401
+
+fetching = sys.modules["spacy_elmo.cli.download"]  # the package has the command of this name
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""`elmo embed`, through spaCy's own app."""
+"""`elmo embed`: one HDF5 file as AllenNLP writes it, and corpora."""
 
-import io
+import gzip
 import json
 import os
 import shutil
@@ -8,31 +8,27 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
+import commands
 import h5py
 import numpy as np
 import pytest
 import spacy
-from spacy.cli._util import app
-from typer.testing import CliRunner, Result
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
 
-import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo import ElmoEmbedder
+from spacy_elmo.pipeline.attributes import register
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 FILES = ("--options-file", str(GOLDEN / "options.json"), "--weight-file", str(GOLDEN / "weights.hdf5"))
 LINES = ["the cat sat .", "a dog ran", "the cat sat .", "yes"]
 
 
-def invoke(*arguments: object, code: int = 0, stdin: bytes | None = None) -> Result:
-    result = CliRunner().invoke(app, ["elmo", "embed", *map(str, arguments)], input=stdin)
-    assert result.exit_code == code, result.output
-    return result
-
-
-def run(*arguments: object, code: int = 0, stdin: bytes | None = None) -> str:
-    return " ".join(invoke(*arguments, code=code, stdin=stdin).output.split())
+invoke = partial(commands.invoke, "elmo", "embed")
+run = partial(commands.run, "elmo", "embed")
 
 
 @pytest.fixture
@@ -56,20 +52,6 @@ def embedder() -> ElmoEmbedder:
 def arrays_in(path: Path) -> dict[str, np.ndarray]:
     with h5py.File(path) as file:
         return {name: dataset[()] for name, dataset in file.items() if name != "sentence_to_index"}
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_terminal_gets_a_progress_bar(output: Path, embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    embedder.embed_lines(LINES, output, progress=True)
-    assert "4/4" in terminal.getvalue()
-    monkeypatch.setattr(sys, "stderr", None)  # as under pythonw
-    embedder.embed_lines(LINES, output, progress=True)
 
 
 def test_the_options_of_allennlps_command(text: Path, output: Path, embedder: ElmoEmbedder) -> None:
@@ -223,7 +205,7 @@ def test_a_model_in_one_word(pipelines: Path, text: Path, output: Path, tmp_path
         ((GOLDEN, *FILES), "--model and --options-file"),
         ((GOLDEN, "--pipe", "elmo"), "no pipeline was given"),
         ((tmp_path / "gone",), "no folder, no installed pipeline"),
-        (("en_core_web_sm",), "--model is 'en_core_web_sm', which"),
+        (("en_core_web_sm",), "en_core_web_sm is no folder"),
         ((tmp_path,), "options.json: no such file"),
         ((pipelines / "none",), "no elmo pipe"),
     ):
@@ -325,8 +307,7 @@ def test_what_was_there_stays(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such signal")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped(text: Path, output: Path, number: signal.Signals) -> None:
+def test_stopped(text: Path, output: Path) -> None:
     text.write_text("a sentence of some words\n" * 50_000)
     command = [sys.executable, "-m", "spacy", "elmo", "embed", str(text), str(output), "--average"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -335,9 +316,166 @@ def test_stopped(text: Path, output: Path, number: signal.Signals) -> None:
     while not any(output.parent.iterdir()) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert process.poll() is None, process.communicate()[0]
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     printed, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + number, printed
+    assert process.returncode == 143, printed
     assert "Traceback" not in printed
     assert "stopped" in printed
     assert list(output.parent.iterdir()) == []
+
+
+# Corpora
+
+embed = partial(run, "--model", GOLDEN)
+
+
+def sentences_in(path: Path) -> list[str]:
+    with h5py.File(path) as file:
+        index = json.loads(file["sentence_to_index"][0])
+    return sorted(index, key=lambda sentence: int(index[sentence]))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("It isn't raining.\n", encoding="utf8")
+    (folder / "b.txt.gz").write_bytes(gzip.compress(b"A bank.\n"))
+    (folder / "c.jsonl").write_text('{"text": "The river. A boat."}\n{"tokens": ["isn\'t"]}\n', encoding="utf8")
+    (folder / "d.conllu").write_text("1\tYes\t_\n\n", encoding="utf8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("out", ("--format", "npy", "--sentence"), "If there was a file of that name before, it is unchanged"),
+        ("out", (), "The finished shards stay in"),
+        ("out.npy", ("--sentence", "--shard-size", 100), "The finished shards stay in"),
+    ],
+)
+def test_what_is_left_of_a_stopped_command(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, arguments: tuple[object, ...], message: str
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spacy_elmo.corpus.embedding.embed", stop)
+    assert message in embed(files, tmp_path / name, *arguments, code=130)
+
+
+def test_a_folder_of_shards(files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (files / "e.txt").write_bytes(b"bad \xff\n")
+    arguments = (files, out, "--format", "spacy", "--docs", "--layers", "top", "--shard-size", 30)
+    said = embed(*arguments)
+    assert "5 documents, 6 sentences, 16 tokens, " in said
+    assert "left out and listed in" in said
+    assert len((out / "skipped.jsonl").read_text(encoding="utf8").splitlines()) == 1
+    register("elmo")  # as an elmo pipe does
+    docs = [doc for path in sorted(out.glob("shards/*")) for doc in DocBin().from_disk(path).get_docs(Vocab())]
+    assert [[token.text for token in doc] for doc in docs] == [
+        ["It", "is", "n't", "raining", "."],
+        ["A", "bank", "."],
+        ["The", "river", ".", "A", "boat", "."],
+        ["isn't"],
+        ["Yes"],
+    ]
+    assert [len(list(doc.sents)) for doc in docs] == [1, 1, 2, 1, 1]
+    for doc in docs:
+        words = [[token.text for token in sentence] for sentence in doc.sents]
+        expected = np.concatenate([layers[-1] for layers in ElmoEmbedder(GOLDEN).embed_batch(words)])
+        np.testing.assert_allclose(doc._.elmo, expected, atol=1e-5)
+    assert "of them made before" in embed(*arguments)
+    assert "made before" not in embed(*arguments, "--no-resume")
+
+
+def test_quiet(files: Path, tmp_path: Path) -> None:
+    assert embed(files, tmp_path / "out", "--format", "spacy", "--quiet") == ""
+    assert embed(files, tmp_path / "a.hdf5", "--quiet") == ""
+
+
+def test_one_hdf5_file_of_any_input(files: Path, tmp_path: Path) -> None:
+    embed(files, tmp_path / "a.hdf5")
+    assert sentences_in(tmp_path / "a.hdf5") == ["It isn't raining.", "A bank.", "The river. A boat.", "isn't", "Yes"]
+    embed(files, tmp_path / "b.hdf5", "--lang", "en", "--docs")
+    split = ["It is n't raining .", "A bank .", "The river .", "A boat .", "isn't", "Yes"]
+    assert sentences_in(tmp_path / "b.hdf5") == split
+    (files / "e.jsonl").write_text("{\n", encoding="utf8")
+    assert "e.jsonl, line 1: not JSON" in embed(files, tmp_path / "c.hdf5", code=1)
+    assert not (tmp_path / "c.hdf5").exists()
+
+
+@pytest.mark.parametrize("name", ["a.hdf5", "a.parquet", "out"])
+def test_a_language_for_words_that_are_separated_by_blanks(files: Path, tmp_path: Path, name: str) -> None:
+    output = embed(files, tmp_path / name, "--lang", "de", "--tokenized", code=1)
+    assert "lang is 'de', but tokenized says" in output
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.slow
+def test_the_tokenizer_of_a_pipeline(files: Path, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.tokenizer.add_special_case("raining", [{"ORTH": "rain"}, {"ORTH": "ing"}])
+    nlp.add_pipe("elmo", config={"model": {"bilm": str(GOLDEN)}})
+    nlp.to_disk(tmp_path / "pipeline")
+    for options, expected in (
+        (("--pipeline", tmp_path / "pipeline"), "It is n't rain ing ."),
+        (("--pipeline", tmp_path / "pipeline", "--tokenized"), "It isn't raining."),
+        (("--pipeline", tmp_path / "pipeline", "--lang", "en"), "It is n't raining ."),
+    ):
+        run(files / "a.txt", tmp_path / "a.hdf5", *options)
+        assert sentences_in(tmp_path / "a.hdf5") == [expected]
+
+
+def test_the_files_of_killed_commands_are_deleted(files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / f".a.hdf5.{'0' * 32}.tmp").write_text("")
+    (out / f".b.hdf5.{'0' * 32}.tmp").write_text("")
+    embed(files / "a.txt", out / "a.hdf5")
+    assert sorted(path.name for path in out.iterdir()) == [f".b.hdf5.{'0' * 32}.tmp", "a.hdf5"]
+
+
+def test_vectors_of_sentences_from_standard_input(tmp_path: Path) -> None:
+    embed("-", tmp_path / "a.npy", "--sentence", "--layers", "all", "--tokenized", stdin=b"a b\nc\n")
+    expected = [layers.mean(1) for layers in ElmoEmbedder(GOLDEN).embed_batch([["a", "b"], ["c"]])]
+    np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, atol=1e-5)
+    assert "an .npy file has one vector a sentence" in embed("-", tmp_path / "b.npy", code=1)
+
+
+@pytest.mark.filterwarnings("always::spacy_elmo.errors.StandardInputWarning")
+@pytest.mark.parametrize("options", [("a.npy", "--sentence"), ("a.hdf5",), ("b.hdf5", "--lang", "en")])
+def test_json_lines_from_standard_input(options: tuple[str, ...], tmp_path: Path) -> None:
+    told = embed("-", tmp_path / options[0], *options[1:], stdin=b'{"text": "a"}\n')
+    assert "standard input is read as text" in told
+    assert "StandardInputWarning" not in told
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "parquet", "spacy", "safetensors"])
+def test_names_that_are_not_utf8(tmp_path: Path, ending: str) -> None:
+    """Python holds the other bytes as halves of surrogate pairs, which no format can store."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    text, out = tmp_path / "t\udcff.txt", tmp_path / f"o\udcff.{ending}"
+    text.write_text("A bank .\n", encoding="utf8")
+    embed(text, out, "--tokenized")
+    assert out.stat().st_size > 100
+    if ending == "parquet":
+        with out.open("rb") as file:
+            assert parquet.read_table(file)["source"].to_pylist() == [f"{tmp_path}/t\\xff.txt"]
+    elif ending == "spacy":
+        [doc] = DocBin().from_disk(out).get_docs(Vocab())
+        assert doc.user_data["source"] == f"{tmp_path}/t\\xff.txt"
+
+
+@pytest.mark.parametrize(("ending", "package"), [("parquet", "pyarrow.parquet"), ("safetensors", "safetensors.numpy")])
+def test_a_format_whose_package_is_missing(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, package: str
+) -> None:
+    """It is said before anything is written, so that the folder can be used with another format."""
+    monkeypatch.setitem(sys.modules, package, None)
+    for output in (tmp_path / "out", tmp_path / f"out.{ending}"):
+        told = embed(files, output, "--format", ending, code=1)
+        assert f"{package.partition('.')[0]} is missing" in told
+        assert not output.exists()
+    embed(files, tmp_path / "out", "--format", "hdf5")

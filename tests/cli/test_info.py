@@ -6,32 +6,32 @@ import os
 import shutil
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import commands
 import h5py
 import numpy as np
 import pytest
 import spacy
 import torch
-from spacy.cli._util import app
+from embedded_case import OPTIONS, WORDS, make_package, model_of
+from embedded_case import embed as embed_bilm
 from spacy.tokens import DocBin
-from typer.testing import CliRunner
 from weight_files import make_heap_cycle
 
-import spacy_elmo.cli  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.cli.info import weight_rows
+import spacy_elmo
 from spacy_elmo.corpus import embed
 from spacy_elmo.formats import VectorsWriter, read_options, write_options
 from spacy_elmo.formats.names import OFFICIAL_MODELS, find_official
+from spacy_elmo.modules.softmax import AdaptiveSoftmax
+from spacy_elmo.pretraining.language_model import LanguageModel, write_output_layer
 
 SMALL = "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229"
 EN_MINI = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini"
 
 
-def run(*paths: Path | str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["elmo", "info", *map(str, paths)])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
+run = partial(commands.run, "elmo", "info")
 
 
 def test_paths_that_a_terminal_can_not_show(tmp_path: Path) -> None:
@@ -66,7 +66,8 @@ def test_a_file_is_hashed_after_its_checks(model: Path, monkeypatch: pytest.Monk
     hashed: list[str] = []
 
     def sha256_of(path: Path) -> str:
-        hashed.append(path.name)
+        if path.parent == model:
+            hashed.append(path.name)
         return "0" * 64
 
     monkeypatch.setattr(sys.modules["spacy_elmo.cli.info"], "sha256_of", sha256_of)  # the package has the command
@@ -150,7 +151,7 @@ def test_official_sizes(tmp_path: Path, place: int) -> None:
     assert f"the sizes of the official {official.name} model" in run(tmp_path / "options.json")
 
 
-def test_the_table_of_official_models(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_of_official_models() -> None:
     sizes = [(model.name, round(model.options.n_parameters / 1e6, 1)) for model in OFFICIAL_MODELS]
     assert sizes == [("small", 13.6), ("medium", 28.0), ("original (and 5.5B)", 93.6)]
     small = OFFICIAL_MODELS[0]
@@ -159,12 +160,21 @@ def test_the_table_of_official_models(golden: Path, tmp_path: Path, monkeypatch:
     assert find_official(replace(small.options, cell_clip=None)) is None
     assert small.n_bytes == 54_402_456
     assert small.options.n_parameters * 4 < small.n_bytes
-    monkeypatch.setattr("spacy_elmo.cli.info.read_weights", lambda path, options, *, untrusted: {"all": np.zeros(16)})
-    contents = small.options.to_dict()
-    told = dict(weight_rows(tmp_path, small.options, contents, lambda: SMALL))["model"]
-    assert told == "the official small model, by the SHA-256 that is quoted for it"
-    told = dict(weight_rows(tmp_path, small.options, contents, lambda: "0" * 64))["model"]
-    assert told == "the sizes of the official small model; the SHA-256 is not one that this version knows"
+
+
+@pytest.mark.parametrize(
+    ("sha256", "told"),
+    [
+        (SMALL, "the official small model, by the SHA-256 that is quoted for it"),
+        ("0" * 64, "the sizes of the official small model; the SHA-256 is not one that this version knows"),
+    ],
+)
+def test_official_weights(model: Path, monkeypatch: pytest.MonkeyPatch, sha256: str, told: str) -> None:
+    info = sys.modules["spacy_elmo.cli.info"]  # the package has the command
+    write_options(model / "options.json", OFFICIAL_MODELS[0].options)
+    monkeypatch.setattr(info, "read_weights", lambda path, options, *, untrusted: {"all": np.zeros(16)})
+    monkeypatch.setattr(info, "sha256_of", lambda path: sha256 if path == model / "weights.hdf5" else "1" * 64)
+    assert f"model {told}" in run(model)
 
 
 def test_weights_of_other_sizes(model: Path, golden: Path) -> None:
@@ -342,3 +352,66 @@ def test_readers_of_an_options_file_that_leaves_out_keys(tmp_path: Path) -> None
     told = run(tmp_path / "options.json")
     assert "not by AllenNLP no char_cnn.n_highway in options.json" in told
     assert "not by bilm-tf char_cnn.n_characters is not 262" in told
+
+
+# A softmax
+
+
+@pytest.fixture
+def language_model(tmp_path: Path) -> Path:
+    model_of().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def adaptive(width: int, cutoff: int = 4) -> AdaptiveSoftmax:
+    layer = AdaptiveSoftmax(len(WORDS), width, [cutoff])
+    layer.reset_parameters(generator=torch.Generator().manual_seed(1))
+    return layer
+
+
+def test_a_folder_with_its_softmax(language_model: Path) -> None:
+    output = run(language_model)
+    assert f"{(language_model / 'softmax.hdf5').stat().st_size:,} bytes" in output
+    told = "softmax one vector for each word words 8 vectors 16 parameters 136 vocabulary.txt 8 words"  # 8 x (16 + 1)
+    assert told in output
+    assert told in run(language_model / "softmax.hdf5")  # by itself, too
+    assert "weights all there" in output
+
+
+def test_an_adaptive_one(language_model: Path) -> None:
+    plain = model_of()
+    LanguageModel(plain.bilm, adaptive(OPTIONS.projection_dim), plain.vocabulary).save(language_model)
+    assert "softmax adaptive, clusters from word 4 words 8 vectors 16" in run(language_model)
+
+
+def test_one_of_another_width(language_model: Path) -> None:
+    write_output_layer(language_model / "softmax.hdf5", adaptive(32), "float32")
+    output = run(language_model, code=1)
+    assert "32" in output
+    assert "16" in output
+    assert "softmax.hdf5" in output
+
+
+def test_other_words(language_model: Path) -> None:
+    with (language_model / "vocabulary.txt").open("a", encoding="utf8") as file:
+        file.write("newt\n")
+    assert "9 words" in run(language_model, code=1)
+    (language_model / "vocabulary.txt").unlink()
+    assert "can't be used without its words" in run(language_model)
+
+
+def test_damage(language_model: Path) -> None:
+    path = language_model / "softmax.hdf5"
+    path.write_bytes(path.read_bytes()[:-100])
+    assert "cut short" in run(language_model, code=1)
+
+
+def test_en_mini_with_and_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    bilm = embed_bilm(monkeypatch, tmp_path / "bilms" / "en_mini")
+    assert "softmax" not in run("en_mini")
+    name = f"softmax_package_{tmp_path.name.replace('-', '_')}"
+    package = make_package(monkeypatch, tmp_path / "site" / name, bilm / "weights.hdf5")
+    assert "softmax one vector for each word" in run("en_mini")
+    (package / "bilm.sha256").write_text("0" * 64, encoding="utf8")
+    assert "en_mini" in run("en_mini", code=1)

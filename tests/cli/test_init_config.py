@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 import spacy
+from commands import invoke
 from commands import run as run_command
-from commands import run_process
-from spacy.cli._util import app
 from spacy.cli.init_config import fill_config
 from spacy.cli.init_config import init_config as spacy_init_config
 from spacy.cli.train import train
 from spacy.kb import InMemoryLookupKB
 from spacy.tokens import Doc, DocBin, Span
 from spacy.util import load_config
-from typer.testing import CliRunner
 
 from spacy_elmo import bilms
 from spacy_elmo.cli.init_config import COMPONENTS
@@ -45,13 +43,11 @@ TOK2VEC = "spacy-elmo.ElmoTok2Vec.v1"
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["elmo", "init-config", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result.output
+    return invoke("elmo", "init-config", *arguments, code=code).output
 
 
 def error(*arguments: object) -> str:
-    return " ".join(run(*arguments, code=1).split())
+    return run_command("elmo", "init-config", *arguments, code=1)
 
 
 @pytest.fixture(scope="module")
@@ -303,10 +299,9 @@ def test_nothing_is_left_to_fill(tmp_path: Path) -> None:
     assert before == after
 
 
-def test_debug_config_and_a_process_of_its_own(data: Path, tmp_path: Path) -> None:
-    path = tmp_path / "task.cfg"
-    run_process("elmo", "init-config", "--pipeline", "ner", path)
-    texts = data / "dev.spacy"
+def test_debug_config(data: Path, tmp_path: Path) -> None:
+    path, texts = tmp_path / "task.cfg", data / "dev.spacy"
+    run("--pipeline", "ner", path)
     assert "Config validation" in run_command("debug", "config", path, f"--paths.train={texts}", f"--paths.dev={texts}")
 
 

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import invoke
 from small_run import config_of, write_text
 from small_run import run as train
-from spacy.cli._util import app
 from starts import check_new_run
 from thinc.api import Config
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.formats.softmax import write_softmax
 from spacy_elmo.pretraining import language_model as files
 from spacy_elmo.pretraining.config import (
@@ -32,8 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["elmo", "init-pretrain-config", *map(str, arguments)])
-    assert result.exit_code == code, result.output
+    result = invoke("elmo", "init-pretrain-config", *arguments, code=code)
     return result.stdout if "-" in arguments else result.output
 
 
@@ -71,7 +68,6 @@ def test_standard_output_has_the_config_alone() -> None:
     assert text.startswith("# ")
 
 
-# facts of the published models: sum of the filters, LSTM dim, projection, highway layers, parameters in millions
 def test_every_setting_is_explained() -> None:
     lines = run("-", "--train", "a.txt").splitlines()
     section, explained = "", set()
@@ -176,7 +172,7 @@ def test_a_missing_softmax_is_told(monkeypatch: pytest.MonkeyPatch, golden: Path
         told = " ".join(run("run.cfg", "--init", "en_mini", "-F").split())
         assert ("pip install ./packages/en_mini_softmax" in told) == (not installed)
         assert read_config("run.cfg", {"paths.train": "a.txt"}).training.frozen_tokens == 2_000_000 * (not installed)
-        result = CliRunner().invoke(app, ["elmo", "init-pretrain-config", "-", "--init", "en_mini"])
+        result = invoke("elmo", "init-pretrain-config", "-", "--init", "en_mini")
         assert ("training.frozen_tokens" in result.stderr) == (not installed)
 
 

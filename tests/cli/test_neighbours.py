@@ -6,10 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
-from spacy.cli._util import app
-from typer.testing import CliRunner
+from commands import invoke
 
-import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo import ElmoEmbedder
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
@@ -24,8 +22,7 @@ QUERY = ("-q", "She saw the bank of a bank .", "-w", "bank", *SMALL)
 
 
 def run(*arguments: object, code: int = 0, stdin: str | None = None) -> str:
-    result = CliRunner().invoke(app, ["elmo", "neighbours", *map(str, arguments)], input=stdin)
-    assert result.exit_code == code, result.output
+    result = invoke("elmo", "neighbours", *arguments, code=code, stdin=stdin)
     return result.stdout if code == 0 else " ".join(result.output.split())
 
 
@@ -139,7 +136,7 @@ def test_an_index_of_standard_input_is_read_again(tmp_path: Path) -> None:
     written = (tmp_path / "index" / "vectors.npy").stat().st_mtime_ns
     assert run(*arguments, stdin=stdin) == first
     assert (tmp_path / "index" / "vectors.npy").stat().st_mtime_ns == written
-    assert "not of -" in run(*arguments, stdin=stdin + " more", code=1)
+    assert "not of standard input" in run(*arguments, stdin=stdin + " more", code=1)
 
 
 def test_standard_input_is_called_so() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
+import commands
 import pytest
 from embedded_case import OPTIONS, TEXT, embed, make_package, model_of
-from spacy.cli._util import app
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.formats import read_weights
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.pack import round_to_steps
@@ -22,10 +21,7 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def run(*arguments: str | Path, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["elmo", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
+run = partial(commands.run, "elmo")
 
 
 def test_sizes_and_changes_are_printed(model: Path, tmp_path: Path) -> None:

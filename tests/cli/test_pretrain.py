@@ -1,19 +1,18 @@
 """`elmo pretrain`, through spaCy's own app: what it hands to the training loop, and how it ends."""
 
 import signal
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import commands
 import pytest
-from spacy.cli._util import app
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-from spacy_elmo.cli.pretrain import ConsoleReporter
+from spacy_elmo.cli.reporter import ConsoleReporter
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.pretraining import run as loop
 from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, write_config
-from spacy_elmo.pretraining.evaluating import Reporter
+from spacy_elmo.pretraining.evaluating import Reporter, read_metrics
 from spacy_elmo.pretraining.presets import Size, config_of_size
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -57,10 +56,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loop:
     return stub
 
 
-def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["elmo", "pretrain", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
+run = partial(commands.run, "elmo", "pretrain")
 
 
 def test_what_the_loop_is_given(stub: Loop) -> None:
@@ -213,3 +209,73 @@ def test_restart_of_the_folder_one_is_in(stub: Loop, tmp_path: Path, monkeypatch
         assert not Path("out").exists()
     assert Path("out.1", "sub").is_dir()
     assert Path("out.2", "sub").is_dir()
+
+
+# The whole command
+
+PRETRAIN = loop.pretrain
+TEXT = "the cat sat on the mat\na dog sat on the cat\nthe dog and the cat\n" * 12
+CONFIG = """
+[paths]
+train = "{folder}/train.txt"
+heldout = "{folder}/heldout.txt"
+
+[bilm]
+
+[bilm.lstm]
+dim = 6
+projection_dim = 4
+n_layers = 1
+cell_clip = null
+proj_clip = 3
+use_skip_connections = true
+
+[bilm.char_cnn]
+embedding = {{"dim": 3}}
+filters = [[1, 4], [2, 4]]
+n_highway = 1
+n_characters = 261
+max_characters_per_token = 20
+activation = "relu"
+
+[vocabulary]
+size = 10
+
+[training]
+streams = 2
+steps = 4
+workers = 1
+total_tokens = 80
+
+[training.softmax]
+negatives = 5
+
+[evaluation]
+every = 5
+checkpoint_every = 5
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of a small run, by the training loop itself."""
+    monkeypatch.setattr(loop, "pretrain", PRETRAIN)
+    for name in ("train.txt", "heldout.txt"):
+        (tmp_path / name).write_text(TEXT, encoding="utf8")
+    path = tmp_path / "pretrain.cfg"
+    path.write_text(CONFIG.format(folder=tmp_path), encoding="utf8")
+    return path
+
+
+@pytest.mark.slow
+def test_a_run_and_its_end(config: Path, tmp_path: Path) -> None:
+    output = run(config, tmp_path / "run", "--training.total_tokens", "40")
+    assert "lowest held-out perplexity" in output
+    model = {"options.json", "weights.hdf5", "softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy", "README.md"}
+    for name in ("model-best", "model-last"):
+        assert {path.name for path in (tmp_path / "run" / name).iterdir()} == model
+    assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == 1
+    assert (tmp_path / "run" / "curve.png").stat().st_size > 5_000
+    assert "going on after step 5, 40 tokens" in run(config, tmp_path / "run")
+    assert [row.tokens for row in read_metrics(tmp_path / "run" / "metrics.jsonl")] == [40, 80]
+    assert "perplexity" in commands.run("elmo", "evaluate", tmp_path / "run" / "model-best", tmp_path / "heldout.txt")

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import run
-from spacy.cli._util import app
+from commands import invoke, run
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
-from typer.testing import CliRunner
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 
@@ -47,9 +45,7 @@ def test_the_same_part_twice(corpora: tuple[Path, Path]) -> None:
 
 def test_json(corpora: tuple[Path, Path]) -> None:
     arguments = ["elmo", "probe", *map(str, corpora), "-a", "ent", "-m", str(GOLDEN), "--random", "--json"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    printed = json.loads(result.stdout)
+    printed = json.loads(invoke(*arguments).stdout)
     layers = printed.pop("layers")
     assert printed == {
         "model": str(GOLDEN),

@@ -8,10 +8,11 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 
 import pytest
+from commands import invoke
 from spacy.cli._util import app
 from typer.testing import CliRunner
 
-import spacy_elmo.cli  # registers the commands, as spaCy does through the entry point
+import spacy_elmo
 from spacy_elmo import kernels
 from spacy_elmo.kernels import State
 
@@ -19,9 +20,7 @@ WEIGHTS = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini" / "weights.hdf5
 
 
 def run(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["elmo", *arguments])
-    assert result.exit_code == code, result.output
-    return result.output
+    return invoke("elmo", *arguments, code=code).output
 
 
 def test_the_versions_are_those_that_are_installed() -> None:

@@ -2,26 +2,20 @@
 
 import gzip
 import os
-import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import commands
 import numpy as np
 import pytest
-from spacy.cli._util import app
-from typer.testing import CliRunner
+from commands import invoke
 
-import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
-
-vocab = sys.modules["spacy_elmo.cli.vocab"]  # the package has the command under this name
 TEXT = "b a c\n\na <UNK>\nd c a <S>\n"
 
 
-def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["elmo", "vocab", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
+run = partial(commands.run, "elmo", "vocab")
 
 
 @pytest.fixture
@@ -67,21 +61,17 @@ def test_a_dash_is_a_stream(text: Path, monkeypatch: pytest.MonkeyPatch) -> None
     run(text, text.with_name("v.txt"))
     expected = text.with_name("v.txt").read_text(encoding="utf8")
     monkeypatch.chdir(text.parent)
-    result = CliRunner().invoke(app, ["elmo", "vocab", "-", "-"], input=TEXT)
-    assert result.exit_code == 0
+    result = invoke("elmo", "vocab", "-", "-", stdin=TEXT)
     assert result.stdout == expected
     assert "sentences 3" in " ".join(result.stderr.split())
     run(text, "w.txt")
-    assert CliRunner().invoke(app, ["elmo", "vocab", "-", "w.txt", "-F"], input="other\n").exit_code == 0
+    run("-", "w.txt", "-F", stdin="other\n")
     assert words(Path("w.txt")) == ["<S>", "</S>", "<UNK>", "other", ""]
     assert not Path("-").exists()
-    result = CliRunner().invoke(app, ["elmo", "vocab", "-", "-"], input="\n")
-    assert result.exit_code == 1
-    assert "standard input" in result.stderr
-    assert result.stdout == ""
-    bad = CliRunner().invoke(app, ["elmo", "vocab", "-", "-"], input=b"\xff\n")
-    assert "line 1: not UTF-8" in bad.stderr
-    assert (bad.exit_code, bad.stdout) == (1, "")
+    for stdin, told in ((b"\n", "standard input"), (b"\xff\n", "line 1: not UTF-8")):
+        result = invoke("elmo", "vocab", "-", "-", stdin=stdin, code=1)
+        assert told in result.stderr
+        assert result.stdout == ""
 
 
 @pytest.mark.slow
@@ -144,10 +134,12 @@ def test_a_folder_is_no_name_of_a_file(text: Path, monkeypatch: pytest.MonkeyPat
     assert os.listdir() == ["text.txt"]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals(text: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int) -> None:
-    monkeypatch.setattr(vocab, "count_words", lambda sentences: signal.raise_signal(number))
-    assert "stopped" in run(text, text.with_name("v.txt"), code=code)
+def test_a_stopped_command(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(sentences: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spacy_elmo.pretraining.vocabulary.count_words", stop)
+    assert "v.txt was not written" in run(text, text.with_name("v.txt"), code=130)
     assert os.listdir(text.parent) == ["text.txt"]
 
 

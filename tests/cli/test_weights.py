@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
-from spacy.cli._util import app
+from commands import invoke
 from spacy.language import Language
 from spacy.training import Example
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.cli.weights import plot_weights
 from spacy_elmo.pipeline.mixes import LearnedMix
 
@@ -95,9 +93,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["elmo", "weights", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result.output
+    return invoke("elmo", "weights", *arguments, code=code).output
 
 
 def error(*arguments: object) -> str:

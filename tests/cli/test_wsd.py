@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import run
-from spacy.cli._util import app
-from typer.testing import CliRunner
+from commands import invoke, run
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 TRAIN = [["He|-", "banks|bank v save"], ["the|-", "bank|bank n river"], ["a|-", "bank|bank n money"]]
@@ -59,9 +57,7 @@ def test_listed_first_senses(corpora: tuple[Path, Path], tmp_path: Path) -> None
     listed = tmp_path / "listed.tsv"
     listed.write_text("lake\tn\twater\nbank\tn\tmoney\n", encoding="utf8")
     arguments = ["elmo", "wsd", *map(str, corpora), "-m", str(GOLDEN), "--first-senses", str(listed), "--json"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    printed = json.loads(result.stdout)
+    printed = json.loads(invoke(*arguments).stdout)
     assert (printed["lemmas"], printed["senses"], printed["first_senses"]) == (2, 3, "listed")
     [test] = printed["tests"]
     assert test == {"test": str(corpora[1])} | printed["all"]

@@ -8,16 +8,21 @@ from pathlib import Path
 
 import spacy
 from spacy.cli._util import app
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 
-def run(*arguments: object, code: int = 0) -> str:
-    """What a command prints, its exit code checked: through spaCy's own app, without a process of its own."""
+def invoke(*arguments: object, code: int = 0, stdin: str | bytes | None = None) -> Result:
+    """A command's result, its exit code checked: through spaCy's own app, without a process of its own."""
     spacy.registry.cli.get_all()  # as `python -m spacy` does: our commands come in by the entry point
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
     assert result.exit_code == code, f"{result.output}{result.exception!r}"
     assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
-    return " ".join(result.output.split())
+    return result
+
+
+def run(*arguments: object, code: int = 0, stdin: str | bytes | None = None) -> str:
+    """What a command prints, with one blank between words, since messages are wrapped."""
+    return " ".join(invoke(*arguments, code=code, stdin=stdin).output.split())
 
 
 def run_process(*arguments: object, code: int = 0) -> str:

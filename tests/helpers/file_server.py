@@ -14,7 +14,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         server: Server = self.server  # type: ignore[assignment]
-        server.asked.append((self.path, self.headers["Range"]))
+        server.asked.append(self.path)
         assert self.headers["Accept-Encoding"] == "identity"
         answer = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
         answer(self)
@@ -33,36 +33,25 @@ Answer = Callable[[Handler], None]
 
 
 class Server(ThreadingHTTPServer):
-    """answers: what the next requests get, the last one over and over; asked: (path, Range) of each request."""
+    """answers: what the next requests get, the last one over and over; asked: the path of each request."""
 
     answers: list[Answer]
-    asked: list[tuple[str, str | None]]
+    asked: list[str]
 
     def url(self, path: str = "/a/weights.hdf5") -> str:
         return f"http://127.0.0.1:{self.server_address[1]}{path}"
 
 
-def whole(handler: Handler, upto: int | None = None) -> None:
-    handler.start(200, Content_Length=len(CONTENT))
-    handler.wfile.write(CONTENT[:upto])
-
-
-def by_range(handler: Handler) -> None:
-    asked = handler.headers["Range"]
-    if asked is None:
-        return whole(handler)
-    begin = int(asked.removeprefix("bytes=").removesuffix("-"))
-    rest = CONTENT[begin:]
-    total = len(CONTENT)
-    handler.start(206, Content_Range=f"bytes {begin}-{total - 1}/{total}", Content_Length=len(rest))
-    handler.wfile.write(rest)
+def whole(handler: Handler, content: bytes = CONTENT) -> None:
+    handler.start(200, Content_Length=len(content))
+    handler.wfile.write(content)
 
 
 @contextmanager
 def serving() -> Iterator[Server]:
     """Yield a server, which answers with CONTENT unless its answers are changed."""
     with Server(("127.0.0.1", 0), Handler) as made:
-        made.answers, made.asked = [by_range], []
+        made.answers, made.asked = [whole], []
         thread = Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield made

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from run_cases import run_of
 
-from spacy_elmo.cli.console import show_all
-from spacy_elmo.cli.pretrain import ConsoleReporter
+from spacy_elmo.cli.reporter import ConsoleReporter
 from spacy_elmo.pretraining.config import SoftmaxSettings
 from spacy_elmo.pretraining.evaluating import EvaluationRow, Reporter
 from spacy_elmo.pretraining.folder import Run
@@ -243,7 +242,7 @@ def test_no_standard_output_and_no_standard_error(run: Run, monkeypatch: pytest.
 
 
 def test_a_file_name_that_is_no_utf8(capsys: pytest.CaptureFixture[str]) -> None:
-    show_all()
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # as the group of commands does
     reporter = ConsoleReporter()
     reporter.message("a\udce9.txt")
     reporter.done(Path("o\udce9"), 61.0, None)
