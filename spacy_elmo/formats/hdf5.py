@@ -13,14 +13,13 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import FILE_MISSING, FILE_NOT_REGULAR, FILE_UNREADABLE, ElmoError, SettingsError, listed, shown
-from .paths import refuse_address
+from ..errors import FILE_UNREADABLE, ElmoError, SettingsError, listed, shown
+from .paths import existing_file
 
 Floats = npt.NDArray[np.float32]
 
@@ -63,12 +62,7 @@ def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError
 
     Raises `error` if `path` is missing, unreadable, not a regular file or not an HDF5 file.
     """
-    refuse_address(path, error)
-    path = Path(path)
-    if not os.path.exists(path):  # also False if the name is too long
-        raise error(FILE_MISSING.format(path=path, expected=expected))
-    if not path.is_file():
-        raise error(FILE_NOT_REGULAR.format(path=path, expected=expected))
+    path = existing_file(path, expected, error)
     try:
         file = h5py.File(path, "r")
     except PermissionError as exc:

@@ -52,84 +52,16 @@ PUBLISHED = {
 }
 
 
-def cache_folder() -> Path:
-    """Return the folder of downloaded biLMs: $SPACY_ELMO_CACHE, or spacy-elmo in $XDG_CACHE_HOME or in ~/.cache."""
+def published_folder(name: str | os.PathLike[str]) -> Path:
+    """Return the folder for the options.json and weights.hdf5 of a published biLM. It may be missing.
+
+    It is in $SPACY_ELMO_CACHE, or in spacy-elmo in $XDG_CACHE_HOME or in ~/.cache.
+    """
     if own := os.environ.get(CACHE):
-        return Path(os.path.expanduser(own))  # a shell expands ~ in some places only
+        return Path(os.path.expanduser(own)) / name  # a shell expands ~ in some places only
     shared = os.environ.get("XDG_CACHE_HOME", "")
     # the XDG specification: a relative path is not valid and should be ignored
-    return (Path(shared) if os.path.isabs(shared) else Path.home() / ".cache") / "spacy-elmo"
-
-
-def published_folder(name: str | os.PathLike[str]) -> Path:
-    """Return the folder for the options.json and weights.hdf5 of a published biLM. It may be missing."""
-    return cache_folder() / os.fspath(name)
-
-
-def downloaded_folder(name: str | os.PathLike[str]) -> Path:
-    """Return the folder of a published biLM. Raises SettingsError, with the command, if it was not downloaded."""
-    folder = published_folder(name)
-    if not all((folder / file).is_file() for file in _NEEDED):
-        raise SettingsError(
-            f"{os.fspath(name)}: a published biLM that was not downloaded to {folder}. Get it with python -m "
-            f"spacy elmo download {os.fspath(name)}. If its files are in another folder, give that folder, or set "
-            f"{CACHE} to the folder that holds the folder {os.fspath(name)}."
-        )
-    return folder
-
-
-_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-
-
-class OfficialModel(NamedTuple):
-    """An official model. sha256, n_bytes: of its weights.hdf5; None if no source states them."""
-
-    name: str
-    options: BiLMOptions
-    sha256: str | None = None
-    n_bytes: int | None = None
-
-
-def _options(dim: int, projection_dim: int, n_highway: int) -> BiLMOptions:
-    return BiLMOptions(
-        char_dim=16,
-        filters=_FILTERS,
-        n_highway=n_highway,
-        activation="relu",
-        max_characters=50,
-        dim=dim,
-        projection_dim=projection_dim,
-        n_layers=2,
-        cell_clip=3.0,
-        proj_clip=3.0,
-        use_skip_connections=True,
-    )
-
-
-OFFICIAL_MODELS = (
-    OfficialModel(
-        "small",
-        _options(1024, 128, 1),
-        "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229",
-        54_402_456,
-    ),
-    OfficialModel("medium", _options(2048, 256, 1)),
-    OfficialModel("original (and 5.5B)", _options(4096, 512, 2)),  # two models of the same sizes
-)
-
-
-def find_official(options: BiLMOptions | None, sha256: str | None = None) -> tuple[OfficialModel, bool] | None:
-    """Return the official model with this hash of its weights or else with these sizes, and whether the hash decided.
-
-    Returns None if no official model has this hash or these sizes. Either may be None if it is unknown.
-    """
-    for model in OFFICIAL_MODELS:
-        if sha256 is not None and sha256 == model.sha256:
-            return model, True
-    for model in OFFICIAL_MODELS:
-        if options == model.options:
-            return model, False
-    return None
+    return (Path(shared) if os.path.isabs(shared) else Path.home() / ".cache") / "spacy-elmo" / name
 
 
 def find_point(group: str, name: str) -> metadata.EntryPoint | None:
@@ -189,7 +121,14 @@ def folder_named(bilm: str | os.PathLike[str]) -> Path:
     """
     name = os.fspath(bilm)
     if name in PUBLISHED:
-        return downloaded_folder(name)
+        folder = published_folder(name)
+        if not all((folder / file).is_file() for file in _NEEDED):
+            raise SettingsError(
+                f"{name}: a published biLM that was not downloaded to {folder}. Get it with python -m spacy elmo "
+                f"download {name}. If its files are in another folder, give that folder, or set {CACHE} to the folder "
+                f"that holds the folder {name}."
+            )
+        return folder
     point = find_point(GROUP, name)
     if point is None:
         raise SettingsError(
@@ -220,3 +159,45 @@ def folders_of_packages() -> dict[str, Path]:
         with suppress(WeightsError):
             folders.setdefault(point.name, folder_of(point))  # the first one, as `find_point`
     return folders
+
+
+_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+
+
+class OfficialModel(NamedTuple):
+    """An official model. sha256, n_bytes: of its weights.hdf5; None if no source states them."""
+
+    name: str
+    options: BiLMOptions
+    sha256: str | None = None
+    n_bytes: int | None = None
+
+
+def _options(dim: int, projection_dim: int, n_highway: int) -> BiLMOptions:
+    return BiLMOptions(16, _FILTERS, n_highway, "relu", 50, dim, projection_dim, 2, 3.0, 3.0, True)
+
+
+OFFICIAL_MODELS = (
+    OfficialModel(
+        "small",
+        _options(1024, 128, 1),
+        "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229",
+        54_402_456,
+    ),
+    OfficialModel("medium", _options(2048, 256, 1)),
+    OfficialModel("original (and 5.5B)", _options(4096, 512, 2)),  # two models of the same sizes
+)
+
+
+def find_official(options: BiLMOptions | None, sha256: str | None = None) -> tuple[OfficialModel, bool] | None:
+    """Return the official model with this hash of its weights or else with these sizes, and whether the hash decided.
+
+    Returns None if no official model has this hash or these sizes. Either may be None if it is unknown.
+    """
+    for model in OFFICIAL_MODELS:
+        if sha256 is not None and sha256 == model.sha256:
+            return model, True
+    for model in OFFICIAL_MODELS:
+        if options == model.options:
+            return model, False
+    return None

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import FILE_MISSING, FILE_NOT_REGULAR, FILE_UNREADABLE, OptionsError, shown
+from ..errors import FILE_UNREADABLE, OptionsError, shown
 from .atomic import replacing, writing
-from .paths import refuse_address
-from .strict_json import TooDeepError, parse_json
+from .paths import existing_file
+from .strict_json import read_json
 
 ACTIVATIONS = ("relu", "tanh")
 # Files from training say 261 characters. Files for prediction say 262, with the mask.
@@ -285,30 +285,14 @@ def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
 
 def read_contents(path: str | os.PathLike[str]) -> Any:
     """Return what an options.json says, unchecked. Raises OptionsError if it is missing, unreadable or not JSON."""
-    refuse_address(path, OptionsError)
-    path = Path(path)
     expected = "the options.json of a biLM"
-    if not os.path.exists(path):  # also False if the name is too long
-        raise OptionsError(FILE_MISSING.format(path=path, expected=expected))
-    if not path.is_file():
-        raise OptionsError(FILE_NOT_REGULAR.format(path=path, expected=expected))
+    path = existing_file(path, expected, OptionsError)
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_OPTIONS_BYTES + 1)
+        return read_json(path, MAX_OPTIONS_BYTES, finite=False)  # the checks of the values name their keys
     except OSError as exc:
         raise OptionsError(FILE_UNREADABLE.format(path=path, reason=exc, expected=expected)) from exc
-    if len(raw) > MAX_OPTIONS_BYTES:
-        raise OptionsError(
-            f"{path}: more than {MAX_OPTIONS_BYTES:,} bytes. Expected the options.json of a biLM, which has about 500."
-        )
-    try:
-        return parse_json(raw, finite=False)  # the checks of the values name their keys
-    except TooDeepError:
-        raise OptionsError(
-            f"{path}: nested too deeply. Expected the options.json of a biLM: objects in one object."
-        ) from None
     except ValueError as exc:  # also raised for bytes that are not UTF-8, and for integers too long for Python
-        raise OptionsError(f"{path}: not valid JSON ({exc}). Expected the options.json of a biLM.") from exc
+        raise OptionsError(f"{path}: not valid JSON ({exc}). Expected {expected}, which has about 500 bytes.") from exc
 
 
 def write_options(path: str | os.PathLike[str], options: BiLMOptions) -> None:

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import ElmoError, shown
+from ..errors import FILE_MISSING, FILE_NOT_REGULAR, ElmoError, shown
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -28,6 +28,16 @@ def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None
             f"Download it first with python -m spacy elmo download {path} --sha256 HEX, and give the path of the "
             "file."
         )
+
+
+def existing_file(path: str | os.PathLike[str], expected: str, error: type[ElmoError]) -> Path:
+    """Return the path of a regular file. Raises `error` as `refuse_address` does, and if there is no such file."""
+    refuse_address(path, error)
+    if not os.path.exists(path):  # also False if the name is too long
+        raise error(FILE_MISSING.format(path=path, expected=expected))
+    if not os.path.isfile(path):
+        raise error(FILE_NOT_REGULAR.format(path=path, expected=expected))
+    return Path(path)
 
 
 def sha256_of(file: Path | BinaryIO) -> str:

@@ -10,18 +10,14 @@ from typing import Any, NoReturn
 from ..errors import shown
 
 
-class TooDeepError(ValueError):
-    """The JSON is nested more deeply than Python can parse."""
-
-
 def parse_json(raw: bytes | str, *, finite: bool = True) -> Any:
     """Return the value of a JSON text.
 
     raw: the text; bytes are UTF-8, with or without a byte order mark.
     finite: whether numbers that are NaN, infinite or too large for a float are refused.
 
-    Raises ValueError, with the reason, if it is no JSON, if an object has a key twice, or if a number is refused or an
-    integer of more digits than Python converts. Raises TooDeepError if it is nested too deeply.
+    Raises ValueError, with the reason, if it is no JSON, if an object has a key twice, if a number is refused or an
+    integer of more digits than Python converts, or if it is nested too deeply.
     """
     text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
     try:
@@ -32,10 +28,10 @@ def parse_json(raw: bytes | str, *, finite: bool = True) -> Any:
             parse_float=_finite if finite else None,
         )
     except RecursionError:
-        raise TooDeepError("it is nested too deeply") from None
+        raise ValueError("it is nested too deeply") from None
 
 
-def read_json(path: Path, limit: int) -> Any:
+def read_json(path: Path, limit: int, *, finite: bool = True) -> Any:
     """Return the value of a JSON file of at most `limit` bytes.
 
     Raises OSError if it can't be opened, ValueError as `parse_json` does, and if it is longer or no regular file.
@@ -46,7 +42,7 @@ def read_json(path: Path, limit: int) -> Any:
         raw = file.read(limit + 1)
     if len(raw) > limit:
         raise ValueError(f"it has more than {limit:,} bytes")
-    return parse_json(raw)
+    return parse_json(raw, finite=finite)
 
 
 def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -52,6 +52,12 @@ def test_what_a_process_prints_to_is_not_replaced(tmp_path: Path, name: str) -> 
     assert os.listdir(tmp_path) == ["log"]
 
 
+def test_where_no_file_can_be_written(tmp_path: Path) -> None:
+    for path, match in ((tmp_path / "no" / "file", r"the folder .*no does not exist"), (tmp_path, "it is a folder")):
+        with pytest.raises(VectorsError, match=match), replacing(path, VectorsError):
+            pytest.fail("not reached")
+
+
 def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(VectorsError, match="no regular file"), replacing(tmp_path / "pipe", VectorsError):

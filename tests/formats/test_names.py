@@ -12,12 +12,12 @@ from bilm_package import install_bilm, uninstall_all
 from spacy_elmo.errors import SettingsError, WeightsError
 from spacy_elmo.formats.names import (
     PUBLISHED,
-    cache_folder,
     find_point,
     folder_named,
     folder_of,
     folders_of_packages,
     is_named,
+    published_folder,
 )
 
 
@@ -36,16 +36,16 @@ def test_the_cache_can_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("SPACY_ELMO_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
-    assert cache_folder() == tmp_path / "home/.cache/spacy-elmo"
+    assert published_folder("pt").parent == tmp_path / "home/.cache/spacy-elmo"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert cache_folder() == tmp_path / "home/.cache/spacy-elmo"
+    assert published_folder("pt").parent == tmp_path / "home/.cache/spacy-elmo"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "xdg/spacy-elmo"
+    assert published_folder("pt").parent == tmp_path / "xdg/spacy-elmo"
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "own"))
-    assert cache_folder() == tmp_path / "own"
+    assert published_folder("pt").parent == tmp_path / "own"
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SPACY_ELMO_CACHE", "~/own")
-    assert cache_folder() == tmp_path / "own"
+    assert published_folder("pt").parent == tmp_path / "own"
 
 
 GROUP = "spacy_elmo_bilms"

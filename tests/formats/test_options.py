@@ -92,10 +92,6 @@ def test_golden(golden: Path) -> None:
     assert (b.activation, b.cell_clip, b.proj_clip, b.layers) == ("tanh", 0.6, 0.4, 4)
 
 
-def test_tiny_fixture(tiny_fixture: Path) -> None:
-    assert read_options(tiny_fixture / "options.json").max_characters == 50
-
-
 def test_size_of_the_original_model() -> None:
     filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
     original = BiLMOptions(16, filters, 2, "relu", 50, 4096, 512, 2, 3, 3, True)
@@ -297,34 +293,6 @@ def test_write_and_read(options: BiLMOptions, tmp_path: Path) -> None:
     write_options(path, options)
     assert read_options(path) == options
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_failed_write_keeps_the_earlier_file(
-    options: BiLMOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "options.json"
-    path.write_text("an earlier file", encoding="utf-8")
-
-    def refuse(*args: object, **kwargs: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_text", refuse)
-        with pytest.raises(OptionsError, match="No space left"):
-            write_options(path, options)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", refuse)
-        with pytest.raises(OptionsError, match="No space left"):
-            write_options(path, options)
-    assert path.read_text(encoding="utf-8") == "an earlier file"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_write_without_a_folder(options: BiLMOptions, tmp_path: Path) -> None:
-    with pytest.raises(OptionsError, match=r"folder .* does not exist"):
-        write_options(tmp_path / "no" / "options.json", options)
-    with pytest.raises(OptionsError, match="it is a folder"):
-        write_options(tmp_path, options)
 
 
 SMALL = BiLMOptions(2, ((1, 3),), 0, "relu", 50, 8, 4, 1, None, None, False)

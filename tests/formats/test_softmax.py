@@ -303,11 +303,6 @@ def test_a_refused_write_leaves_the_old_file(
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_write_without_a_folder(tmp_path: Path, kind: str, arrays: Arrays) -> None:
-    with pytest.raises(WeightsError, match=r"the folder .*missing does not exist"):
-        write(tmp_path / "missing" / "softmax.hdf5", kind, arrays)
-
-
 # What only an adaptive softmax has
 
 
