@@ -26,247 +26,34 @@ _CACHE_KIND = (
     "if nobody needs it."
 )
 
-StoredLayers = npt.NDArray[np.float32]
+_UNREADABLE = (
+    "{path}: the cached layers can't be opened or read ({error}). If another run uses the file, wait for it. If the "
+    "folder can't be written to, set cache_file to another place. Delete the file only if it is damaged."
+)
 _SHAPE = struct.Struct("<3q")
 APPLICATION_ID, VERSION = 0x654C4D6F, 1
 _TABLE = "CREATE TABLE IF NOT EXISTS layers (key BLOB PRIMARY KEY, shape BLOB, crc INTEGER, data BLOB)"
-# What sqlite_master has then: type, name, table and statement of the table and of its key's index.
-_SCHEMA = [
-    (b"table", b"layers", b"layers", _TABLE.replace("IF NOT EXISTS ", "").encode()),
-    (b"index", b"sqlite_autoindex_layers_1", b"layers", None),
-]
-# Values of another type or size than a row's are not read.
-_COLUMNS = f"""key,
-    CASE WHEN typeof(shape) = 'blob' AND length(shape) = {_SHAPE.size} THEN shape END,
-    CASE WHEN typeof(crc) = 'integer' THEN crc END,
-    CASE WHEN typeof(data) = 'blob' AND length(data) <= ? THEN data END"""
 # Older versions of SQLite accept at most 999 values in a query, and blobs of at most 1e9 bytes.
 _MAX_KEYS_PER_QUERY, _MAX_BYTES = 500, 2**29
-_ROOM = 4096  # bytes of a row beside its data, and of a statement
 # An SQLite error's text can have bytes of a damaged file, which Python may not decode.
 _PROBLEMS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
 _TIMEOUT = 60.0  # seconds to wait for another process that has locked the file
 
-
+_LOCK = fork_lock()  # shared by all caches; each holds it only while it copies some arrays
 # SQLite must not have a file open during a fork. So each call opens and closes the file (50 us) while it holds this.
 _FILE_LOCK = fork_lock()
 
 
-class LayersFile:
-    """Arrays by key in an SQLite file. An array that was written is never changed.
+def row_key(fingerprint: bytes, words: Sequence[str], before: bytes = b"") -> bytes:
+    """Return the key of a row of words that a biLM reads, 32 bytes.
 
-    The object is safe with threads, processes and forks, and can be pickled. A read-only file can be read.
-
-    path: the file. It is opened, or created if it is missing, at the first use.
-
-    Raises CacheError at once if `path` is an address on the network or a folder. Raises it at the first use if the file
-    can't be created, is something else, has another version, or is damaged.
+    fingerprint: digest of the biLM and its settings.
+    words: the words.
+    before: key of the row after which this row starts, if the state is carried; b"": it starts from the zero state.
     """
-
-    # SQLite uses its rollback journal, not WAL: WAL writes new pages twice and takes 1.5 times as long, and it needs
-    # shared memory, which network folders and read-only folders lack.
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        refuse_address(path, CacheError)
-        self.path = os.path.abspath(path)
-        self._check_regular()
-        self._writes = True
-        self._damaged: set[bytes] = set()
-
-    def read(self, keys: Sequence[bytes]) -> dict[bytes, StoredLayers]:
-        """Return the arrays of those keys that are in the file. Damaged rows count as missing.
-
-        keys: any number of them.
-
-        Returns read-only arrays by key, *Shape:* (layers, words, width), float32.
-        Raises CacheError if the file can't be read.
-        """
-        result: dict[bytes, StoredLayers] = {}
-        try:
-            with self._open() as connection:
-                # From the first query of a transaction on, no other process can make the file larger.
-                connection.execute("BEGIN")
-                connection.execute("PRAGMA user_version").fetchone()
-                # The rows of an intact file have no more bytes together than the file.
-                size = os.path.getsize(self.path)
-                _limit_lengths(connection, min(size, _MAX_BYTES))
-                for start in range(0, len(keys), _MAX_KEYS_PER_QUERY):
-                    some = keys[start : start + _MAX_KEYS_PER_QUERY]
-                    marks = ",".join("?" * len(some))
-                    query = f"SELECT {_COLUMNS} FROM layers WHERE key IN ({marks})"
-                    n_rows = 0
-                    for row in connection.execute(query, [min(size, _MAX_BYTES), *some]):
-                        n_rows += 1
-                        layers = _from_row(*row)
-                        if layers is None or n_rows > len(some):  # the key of a damaged row may be wrong as well
-                            self._damaged.update(some)
-                            continue
-                        size -= layers.nbytes
-                        if size < 0:
-                            raise sqlite3.DatabaseError("its rows have more bytes than the file")
-                        result[row[0]] = layers
-        except (*_PROBLEMS, OSError) as error:
-            raise CacheError(
-                f"{self.path}: the cached layers can't be opened or read ({error}). If another run uses the file, "
-                "wait for it. If the folder can't be written to, set cache_file to another place. Delete the "
-                "file only if it is damaged."
-            ) from error
-        self._damaged -= result.keys()
-        return result
-
-    def write(self, items: Mapping[bytes, npt.NDArray[Any]]) -> None:
-        """Add arrays in one transaction. Keys that are in the file already are skipped, unless their rows are damaged.
-
-        items: the arrays by key, *Shape:* (layers, words, width), stored as float32. Arrays of more than 512 MiB are
-            skipped.
-
-        Warns (CacheWarning) if the file can't be written. After that this object writes nothing.
-        Raises CacheError if the file is something else or can't be created.
-        """
-        rows = [_to_row(key, layers) for key, layers in items.items() if layers.nbytes <= _MAX_BYTES]
-        if not rows or not self._writes:
-            return
-        try:
-            with self._open() as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                damaged = [(key,) for key in self._damaged & items.keys()]
-                connection.executemany("DELETE FROM layers WHERE key = ?", damaged)
-                connection.executemany("INSERT OR IGNORE INTO layers VALUES (?, ?, ?, ?)", rows)
-                connection.execute("COMMIT")
-                self._damaged -= items.keys()
-        except _PROBLEMS as error:
-            self._writes = False
-            warnings.warn(
-                (
-                    f"{self.path}: no more layers are written there ({error}). Training goes on without the file. "
-                    "Make room, or set cache_file to a file that can be written to. This warning is given once."
-                ),
-                CacheWarning,
-                stacklevel=2,
-            )
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """Connect to the file, and create it if it is missing or empty."""
-        with _FILE_LOCK:
-            self._check_header()
-            with closing(sqlite3.connect(self.path, timeout=_TIMEOUT, isolation_level=None)) as connection:
-                connection.text_factory = bytes  # because damage can turn a blob into text, which may not be UTF-8
-                # What a file says must not make SQLite run anything: it may be made to do harm.
-                connection.execute("PRAGMA trusted_schema = OFF")
-                connection.execute("PRAGMA cell_size_check = ON")
-                connection.execute("PRAGMA synchronous = NORMAL")
-                _limit_lengths(connection, _MAX_BYTES)
-                # The version is also 0 if a process was killed while it created the file.
-                if connection.execute("PRAGMA user_version").fetchone() == (0,):
-                    self._create(connection)
-                self._check_schema(connection)
-                yield connection
-
-    def _check_schema(self, connection: sqlite3.Connection) -> None:
-        """Raise CacheError unless the file has our table and nothing else: no view, trigger or further index."""
-        query = "SELECT type, name, tbl_name, sql FROM sqlite_master"
-        found = connection.execute(query).fetchmany(len(_SCHEMA) + 1)
-        if sorted(found, key=repr) != sorted(_SCHEMA, key=repr):
-            names = ", ".join(shown(_text(name)) for _, name, *_ in found)
-            reason = f"an SQLite database with {names or 'nothing'}, not with the table of cached layers alone"
-            raise CacheError(_CACHE_KIND.format(path=self.path, reason=reason))
-
-    def _create(self, connection: sqlite3.Connection) -> None:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute(_TABLE)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            with suppress(OSError):  # SQLite leaves an empty file on a full disk
-                if not os.path.getsize(self.path):
-                    os.unlink(self.path)
-            raise CacheError(
-                f"{self.path}: can't be created ({error}). Set cache_file to a place that can be written to and "
-                "has room."
-            ) from error
-
-    def _check_regular(self) -> None:
-        if os.path.exists(self.path) and not os.path.isfile(self.path):
-            raise CacheError(
-                f"{self.path}: a folder or a special file. Set cache_file to the path of a file; it is created if "
-                "it is missing."
-            )
-
-    def _check_header(self) -> None:
-        """Raise CacheError if the file exists but is not of this format.
-
-        The header is read without SQLite, since SQLite could change a database of another program.
-        """
-        self._check_regular()
-        try:
-            with open(self.path, "rb") as file:
-                header = file.read(100)
-        except FileNotFoundError:
-            folder = os.path.dirname(self.path)
-            if not os.path.isdir(folder):
-                raise CacheError(
-                    f"{self.path}: can't be created, because the folder {folder} does not exist. Create the "
-                    "folder, or change cache_file."
-                ) from None
-            return
-        except OSError as error:
-            raise CacheError(
-                f"{self.path}: the cached layers can't be opened or read ({error}). If another run uses the file, "
-                "wait for it. If the folder can't be written to, set cache_file to another place. Delete the "
-                "file only if it is damaged."
-            ) from error
-        if not header:
-            return
-        if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-            raise CacheError(_CACHE_KIND.format(path=self.path, reason="no SQLite database"))
-        version, application = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
-        if application != APPLICATION_ID:
-            reason = f"an SQLite database with the application_id {application}, not {APPLICATION_ID}"
-            raise CacheError(_CACHE_KIND.format(path=self.path, reason=reason))
-        if version != VERSION:
-            raise CacheError(
-                f"{self.path}: cached layers in version {version} of their format. Expected version {VERSION}: "
-                "delete the file, and it is created again, or set cache_file to another one."
-            )
-
-
-def _text(value: object) -> object:
-    return value.decode("utf8", "backslashreplace") if isinstance(value, bytes) else value
-
-
-def _limit_lengths(connection: sqlite3.Connection, n_bytes: int) -> None:
-    """Let no value have more bytes, which SQLite would allocate. Python has no such limit before 3.11."""
-    if hasattr(connection, "setlimit"):
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, n_bytes + _ROOM)
-
-
-def _to_row(key: bytes, layers: npt.NDArray[Any]) -> tuple[bytes, bytes, int, bytes]:
-    """Return the row of an array: key, shape, checksum, values."""
-    shape, data = _SHAPE.pack(*layers.shape), layers.astype("<f4").tobytes()
-    return key, shape, _checksum(key, shape, data), data
-
-
-def _from_row(key: object, shape: object, crc: object, data: object) -> StoredLayers | None:
-    """Return the array of a row; None if the row is damaged."""
-    if not (isinstance(key, bytes) and isinstance(shape, bytes) and isinstance(data, bytes)):
-        return None
-    if len(shape) != _SHAPE.size or _checksum(key, shape, data) != crc:
-        return None
-    sizes = _SHAPE.unpack(shape)
-    # numpy refuses huge sizes even beside a size of 0, so that no bytes are needed
-    if not all(0 <= size <= _MAX_BYTES for size in sizes) or math.prod(sizes) * np.dtype("<f4").itemsize != len(data):
-        return None
-    return np.frombuffer(data, "<f4").astype(np.float32, copy=False).reshape(sizes)
-
-
-def _checksum(key: bytes, shape: bytes, data: bytes) -> int:
-    return zlib.crc32(data, zlib.crc32(key + shape))
-
-
-_LOCK = fork_lock()  # shared by all caches; each holds it only while it copies some arrays
+    parts = [fingerprint, before, *(word.encode("utf8", "surrogatepass") for word in words)]
+    # the length of each part is written before it, so that different parts never give the same bytes
+    return hashlib.blake2b(b"".join(len(part).to_bytes(8, "little") + part for part in parts), digest_size=32).digest()
 
 
 class LayerCache:
@@ -379,13 +166,171 @@ class LayerCache:
             )
 
 
-def row_key(fingerprint: bytes, words: Sequence[str], before: bytes = b"") -> bytes:
-    """Return the key of a row of words that a biLM reads, 32 bytes.
+class LayersFile:
+    """Arrays by key in an SQLite file. An array that was written is never changed.
 
-    fingerprint: digest of the biLM and its settings.
-    words: the words.
-    before: key of the row after which this row starts, if the state is carried; b"": it starts from the zero state.
+    The object is safe with threads, processes and forks, and can be pickled. A read-only file can be read.
+
+    path: the file. It is opened, or created if it is missing, at the first use.
+
+    Raises CacheError at once if `path` is an address on the network or a folder. Raises it at the first use if the file
+    can't be created, is something else, has another version, or is damaged.
     """
-    parts = [fingerprint, before, *(word.encode("utf8", "surrogatepass") for word in words)]
-    # the length of each part is written before it, so that different parts never give the same bytes
-    return hashlib.blake2b(b"".join(len(part).to_bytes(8, "little") + part for part in parts), digest_size=32).digest()
+
+    # SQLite uses its rollback journal, not WAL: WAL writes new pages twice and takes 1.5 times as long, and it needs
+    # shared memory, which network folders and read-only folders lack.
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        refuse_address(path, CacheError)
+        self.path = os.path.abspath(path)
+        self._check_regular()
+        self._writes = True
+        self._damaged: set[bytes] = set()
+
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, Layers]:
+        """Return the arrays of those keys that are in the file. Damaged rows count as missing.
+
+        Returns read-only arrays by key, *Shape:* (layers, words, width), float32.
+        Raises CacheError if the file can't be read.
+        """
+        result: dict[bytes, Layers] = {}
+        try:
+            with self._open() as connection:
+                for start in range(0, len(keys), _MAX_KEYS_PER_QUERY):
+                    some = keys[start : start + _MAX_KEYS_PER_QUERY]
+                    marks = ",".join("?" * len(some))
+                    query = f"SELECT key, shape, crc, data FROM layers WHERE key IN ({marks})"
+                    for row in connection.execute(query, some):
+                        layers = _from_row(*row)
+                        if layers is None:  # the key of a damaged row may be wrong as well
+                            self._damaged.update(some)
+                        else:
+                            result[row[0]] = layers
+        except (*_PROBLEMS, OSError) as error:
+            raise CacheError(_UNREADABLE.format(path=self.path, error=error)) from error
+        self._damaged -= result.keys()
+        return result
+
+    def write(self, items: Mapping[bytes, npt.NDArray[Any]]) -> None:
+        """Add arrays in one transaction. Keys that are in the file already are skipped, unless their rows are damaged.
+
+        items: the arrays by key, *Shape:* (layers, words, width), stored as float32. Arrays of more than 512 MiB are
+            skipped.
+
+        Warns (CacheWarning) if the file can't be written. After that this object writes nothing.
+        Raises CacheError if the file is something else or can't be created.
+        """
+        rows = [_to_row(key, layers) for key, layers in items.items() if layers.nbytes <= _MAX_BYTES]
+        if not rows or not self._writes:
+            return
+        try:
+            with self._open() as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                damaged = [(key,) for key in self._damaged & items.keys()]
+                connection.executemany("DELETE FROM layers WHERE key = ?", damaged)
+                connection.executemany("INSERT OR IGNORE INTO layers VALUES (?, ?, ?, ?)", rows)
+                connection.execute("COMMIT")
+                self._damaged -= items.keys()
+        except _PROBLEMS as error:
+            self._writes = False
+            warnings.warn(
+                (
+                    f"{self.path}: no more layers are written there ({error}). Training goes on without the file. "
+                    "Make room, or set cache_file to a file that can be written to. This warning is given once."
+                ),
+                CacheWarning,
+                stacklevel=2,
+            )
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """Connect to the file, and create it if it is missing or empty."""
+        with _FILE_LOCK:
+            self._check_header()
+            with closing(sqlite3.connect(self.path, timeout=_TIMEOUT, isolation_level=None)) as connection:
+                connection.text_factory = bytes  # because damage can turn a blob into text, which may not be UTF-8
+                connection.execute("PRAGMA cell_size_check = ON")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                # The version is also 0 if a process was killed while it created the file.
+                if connection.execute("PRAGMA user_version").fetchone() == (0,):
+                    self._create(connection)
+                yield connection
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(_TABLE)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            with suppress(OSError):  # SQLite leaves an empty file on a full disk
+                if not os.path.getsize(self.path):
+                    os.unlink(self.path)
+            raise CacheError(
+                f"{self.path}: can't be created ({error}). Set cache_file to a place that can be written to and "
+                "has room."
+            ) from error
+
+    def _check_regular(self) -> None:
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            raise CacheError(
+                f"{self.path}: a folder or a special file. Set cache_file to the path of a file; it is created if "
+                "it is missing."
+            )
+
+    def _check_header(self) -> None:
+        """Raise CacheError if the file exists but is not of this format.
+
+        The header is read without SQLite, since SQLite could change a database of another program.
+        """
+        self._check_regular()
+        try:
+            with open(self.path, "rb") as file:
+                header = file.read(100)
+        except FileNotFoundError:
+            folder = os.path.dirname(self.path)
+            if not os.path.isdir(folder):
+                raise CacheError(
+                    f"{self.path}: can't be created, because the folder {folder} does not exist. Create the "
+                    "folder, or change cache_file."
+                ) from None
+            return
+        except OSError as error:
+            raise CacheError(_UNREADABLE.format(path=self.path, error=error)) from error
+        if not header:
+            return
+        if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+            raise CacheError(_CACHE_KIND.format(path=self.path, reason="no SQLite database"))
+        version, application = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
+        if application != APPLICATION_ID:
+            reason = f"an SQLite database with the application_id {application}, not {APPLICATION_ID}"
+            raise CacheError(_CACHE_KIND.format(path=self.path, reason=reason))
+        if version != VERSION:
+            raise CacheError(
+                f"{self.path}: cached layers in version {version} of their format. Expected version {VERSION}: "
+                "delete the file, and it is created again, or set cache_file to another one."
+            )
+
+
+def _to_row(key: bytes, layers: npt.NDArray[Any]) -> tuple[bytes, bytes, int, bytes]:
+    """Return the row of an array: key, shape, checksum, values."""
+    shape, data = _SHAPE.pack(*layers.shape), layers.astype("<f4").tobytes()
+    return key, shape, _checksum(key, shape, data), data
+
+
+def _from_row(key: object, shape: object, crc: object, data: object) -> Layers | None:
+    """Return the array of a row; None if the row is damaged."""
+    if not (isinstance(key, bytes) and isinstance(shape, bytes) and isinstance(data, bytes)):
+        return None
+    if len(shape) != _SHAPE.size or _checksum(key, shape, data) != crc:
+        return None
+    sizes = _SHAPE.unpack(shape)
+    # numpy refuses huge sizes even beside a size of 0, so that no bytes are needed
+    if not all(0 <= size <= _MAX_BYTES for size in sizes) or math.prod(sizes) * np.dtype("<f4").itemsize != len(data):
+        return None
+    return np.frombuffer(data, "<f4").astype(np.float32, copy=False).reshape(sizes)
+
+
+def _checksum(key: bytes, shape: bytes, data: bytes) -> int:
+    return zlib.crc32(data, zlib.crc32(key + shape))

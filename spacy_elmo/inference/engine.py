@@ -1,9 +1,10 @@
-"""The engine: from sentences to layers, without gradients."""
+"""The engine: from sentences to layers, without gradients; and the owner of the weights that it runs on."""
+
+from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +21,10 @@ from ..modules.lstm_cell import LayerWeights
 from .lstm import make_stack
 from .packing import (
     BOUNDARIES,
+    Batch,
     Buffers,
     Index,
     Packing,
-    Plans,
     groups_of,
     plan_positions,
     plan_words,
@@ -32,6 +33,14 @@ from .packing import (
 )
 from .words import WordEncoder, WordVectors
 from .workers import run_all
+
+Layers = npt.NDArray[np.float32]
+DIRECTIONS = 2
+# The first LSTM layer computes W x + b of the gates only once for each distinct word. The results of one direction have
+# at most this size in bytes, which is enough for a thousand words at the original size.
+WORD_BYTES = 2**26
+# size of the result of one matrix multiplication of the input weights: small enough for the processor's cache
+INPUT_BYTES = 2**23
 
 
 def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
@@ -53,152 +62,6 @@ def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
         batches[-1].append(i)
         tokens += lengths[i]
     return batches
-
-
-Layers = npt.NDArray[np.float32]
-
-
-def new_layers(options: BiLMOptions, lengths: Index) -> list[Layers]:
-    """Return an array for each sentence, *Shape:* (layers, tokens, width), whose values are not set.
-
-    options: the biLM's options.
-    lengths: *Shape:* (sentences,), number of tokens of each.
-    """
-    return [np.empty((options.layers, n, options.width), np.float32) for n in lengths.tolist()]
-
-
-def fill(
-    layers: Sequence[Layers], outputs: Sequence[tuple[Tensor, Index]], lengths: Index, boundary: int, d: int
-) -> None:
-    """Write one direction's half of all layers into the arrays of sentences.
-
-    layers: what `new_layers` returned. The forward half is [..., :projection_dim], the backward half the other one.
-    outputs: for each layer a tensor of *Shape:* (any, projection_dim), and the row in it of each position of all
-        sentences, one sentence after the other.
-    lengths: *Shape:* (sentences,), number of positions of each.
-    boundary: number of positions at each end of a sentence that are not in `layers`.
-    d: 0 for the forward half, 1 for the backward half.
-
-    Raises KernelError if an array is not as the compiled loop expects it.
-    """
-    library = kernels.load()
-    tokens = lengths - 2 * boundary
-    if library is not None:
-        shapes = [(len(outputs), n, 2 * outputs[0][0].shape[1]) for n in tokens.tolist()]
-        starts = [kernels.address("layers", array, np.float32, shape) for array, shape in zip(layers, shapes)]
-        addresses = np.array(starts, np.uintp)
-        of_lengths = kernels.address("lengths", lengths, np.int64, (len(layers),))
-    for k, (output, places) in enumerate(outputs):
-        rows = np.ascontiguousarray(output.cpu().numpy())
-        width = rows.shape[1]
-        if library is None:
-            _fill_layer([array[k, :, d * width : (d + 1) * width] for array in layers], rows[places], lengths, boundary)
-            continue
-        targets = addresses + ((2 * k * tokens + d) * width * rows.itemsize).astype(np.uintp)
-        library.fill_rows(
-            len(layers),
-            boundary,
-            width,
-            2 * width,
-            of_lengths,
-            kernels.address("places", places, np.int64, (None,)),
-            kernels.address("rows", rows, np.float32, (None, width)),
-            kernels.address("targets", targets, np.uintp, (len(layers),)),
-        )
-
-
-def _fill_layer(targets: Sequence[Layers], rows: Layers, lengths: Index, boundary: int) -> None:
-    """Write rows, *Shape:* (positions, width), into the sentences' targets, *Shape:* (tokens, width) each."""
-    for target, end in zip(targets, np.cumsum(lengths).tolist()):
-        stop = end - boundary
-        target[:] = rows[stop - len(target) : stop]
-
-
-DIRECTIONS = 2
-# size of the result of one matrix multiplication of the input weights: small enough for the processor's cache
-INPUT_BYTES = 2**23
-
-
-class Layout:
-    """A character encoder, and a stack of LSTM layers for each direction. They can run after `lay_out`.
-
-    options: the biLM's options.
-    weights: the biLM's weights by parameter name. Only their names, device and types are used here.
-    dtype: type of the matrix multiplications, float32 or bfloat16.
-    lossless: whether `matrices` can restore the weights. Then they must be float32.
-    """
-
-    def __init__(self, options: BiLMOptions, weights: dict[str, Tensor], dtype: torch.dtype, lossless: bool) -> None:
-        self.options, self.dtype, self.lossless = options, dtype, lossless
-        self.device = weights["char_cnn.embedding.weight"].device
-        self.row_bytes = 4 * 4 * options.dim  # W x + b of four gates at one position, in float32
-        self.input_rows = max(1, INPUT_BYTES // self.row_bytes)
-        self.encoder = WordEncoder(options, dtype, lossless)
-        self._projection = _name(0, "projection") in weights
-        arguments = self._projection, dtype, self.device, Buffers(), self.input_rows
-        self.stacks = [make_stack(options, *arguments) for _ in range(DIRECTIONS)]
-        self._n_added = [0] * DIRECTIONS  # number of layers in each stack
-
-    @property
-    def _n_layers(self) -> int:
-        """Number of LSTM layers that are laid out in both directions. Their matrices are no longer in the weights."""
-        return min(self._n_added)
-
-    def lay_out(self, weights: dict[str, Tensor]) -> None:
-        """Lay out all matrices. After an error, call it again with the same `weights`.
-
-        weights: the biLM's weights by parameter name. Each matrix is removed from it after it is laid out. Biases,
-            convolutions and character embeddings are not removed.
-        """
-        self.encoder.lay_out(weights)
-        for k in range(self._n_layers, self.options.n_layers):
-            self._trim()
-            bias, *matrices = (weights[name] for name in (_name(k, "bias"), *self._matrix_names(k)))
-            for d, stack in enumerate(self.stacks):
-                if self._n_added[d] == k:
-                    stack.add(_direction(bias, matrices, d), self.lossless)
-                    self._n_added[d] += 1
-            matrices.clear()
-            for name in self._matrix_names(k):
-                del weights[name]
-        self._trim()
-
-    def matrices(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield names and copies of the matrices that `lay_out` has removed, bit for bit as they were."""
-        yield from self.encoder.matrices()
-        for k in range(self._n_layers):
-            both = zip(*(stack.matrices(k) for stack in self.stacks))
-            yield from zip(self._matrix_names(k), map(torch.stack, both))
-
-    def _trim(self) -> None:
-        """Return the memory of removed matrices to the system, unless a network still owns them."""
-        if self.lossless:
-            trim()
-
-    def _matrix_names(self, k: int) -> list[str]:
-        parts = ["input_weight", "recurrent_weight", "projection"]
-        return [_name(k, part) for part in parts[: 2 + self._projection]]
-
-
-def _name(k: int, part: str) -> str:
-    return f"lstm.layers.{k}.{part}"
-
-
-def _direction(bias: Tensor, matrices: list[Tensor], d: int) -> LayerWeights:
-    input_weight, recurrent_weight, *projection = (matrix[d] for matrix in matrices)
-    return LayerWeights(input_weight, recurrent_weight, bias[d], projection[0] if projection else None)
-
-
-# The first LSTM layer computes W x + b of the gates only once for each distinct word. The results of one direction have
-# at most this size in bytes, which is enough for a thousand words at the original size.
-WORD_BYTES = 2**26
-
-
-class Batch(NamedTuple):
-    """How rows that run together in one direction are packed, and what each layer computes for them."""
-
-    packing: Packing
-    plans: Plans
 
 
 class Engine:
@@ -227,7 +90,7 @@ class Engine:
     @classmethod
     @torch.inference_mode(False)
     @torch.no_grad()
-    def of(cls, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> "Engine":
+    def of(cls, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> Engine:
         """Return an engine with the weights of a network, which stays their owner. It is valid until they change.
 
         bilm: the network. Its matrices are copied; biases and convolutions are shared.
@@ -241,10 +104,7 @@ class Engine:
         return cls(layout, cached_words)
 
     def zero_state(self, rows: int) -> LstmState:
-        """Return the zero state, float32, *Shape:* (layers, 2, rows, projection_dim) and (layers, 2, rows, dim).
-
-        rows: number of sentences.
-        """
+        """Return the zero state, float32, *Shape:* (layers, 2, rows, projection_dim) and (layers, 2, rows, dim)."""
         shape, widths = (self.options.n_layers, DIRECTIONS, rows), (self.options.projection_dim, self.options.dim)
         return LstmState(*(torch.zeros(*shape, n, dtype=torch.float32, device=self.device) for n in widths))
 
@@ -345,16 +205,13 @@ class Engine:
         packing = Packing.of(lengths)
         max_words = WORD_BYTES // self._row_bytes
         first = plan_words(packing, index[packing.source], max_words, self._input_rows, self.device)
-        return Batch(packing, Plans(first, plan_positions(packing, self._input_rows, self.device)))
+        return Batch(packing, first, plan_positions(packing, self._input_rows, self.device))
 
     def _run_stack(
         self, d: int, encoded: Tensor, batch: Batch, state: LstmState, ends: LstmState | None
     ) -> list[Tensor]:
-        """Run one direction over rows, and write the states after them into `ends`.
+        """Run direction `d` over a batch: 0 is forward, 1 is backward.
 
-        d: 0 for the forward direction, 1 for the backward direction.
-        encoded: *Shape:* (words, projection_dim).
-        batch: the rows.
         state: the states before the rows, *Shape:* (layers, rows, projection_dim) and (layers, rows, dim).
         ends: receives the states after the rows, of the same shapes; None: they are not needed.
 
@@ -364,7 +221,7 @@ class Engine:
         same = all(part.stride(1) == 0 for part in state)  # one state is expanded to all rows
         packed = state if same else LstmState(*(part[:, order] for part in state))
         after = ends and LstmState(*map(torch.empty_like, packed))
-        outputs = self.stacks[d].run(encoded, batch.plans, batch.packing, packed, after, d == 1)
+        outputs = self.stacks[d].run(encoded, batch, packed, after, d == 1)
         for part, end in zip(ends or (), after or ()):
             part[:, order] = end
         return outputs
@@ -373,6 +230,124 @@ class Engine:
 def _select(state: LstmState, d: int, rows: slice) -> LstmState:
     """Return views of the states of some rows in one direction."""
     return LstmState(*(part[:, d, rows] for part in state))
+
+
+def new_layers(options: BiLMOptions, lengths: Index) -> list[Layers]:
+    """Return an array for each sentence, *Shape:* (layers, tokens, width), whose values are not set.
+
+    lengths: *Shape:* (sentences,), number of tokens of each.
+    """
+    return [np.empty((options.layers, n, options.width), np.float32) for n in lengths.tolist()]
+
+
+def fill(
+    layers: Sequence[Layers], outputs: Sequence[tuple[Tensor, Index]], lengths: Index, boundary: int, d: int
+) -> None:
+    """Write one direction's half of all layers into the arrays of sentences.
+
+    layers: what `new_layers` returned. The forward half is [..., :projection_dim], the backward half the other one.
+    outputs: for each layer a tensor of *Shape:* (any, projection_dim), and the row in it of each position of all
+        sentences, one sentence after the other.
+    lengths: *Shape:* (sentences,), number of positions of each.
+    boundary: number of positions at each end of a sentence that are not in `layers`.
+    d: 0 for the forward half, 1 for the backward half.
+
+    Raises KernelError if an array is not as the compiled loop expects it.
+    """
+    library = kernels.load()
+    tokens, ends = lengths - 2 * boundary, np.cumsum(lengths).tolist()
+    if library is not None:
+        shapes = [(len(outputs), n, 2 * outputs[0][0].shape[1]) for n in tokens.tolist()]
+        starts = [kernels.address("layers", array, np.float32, shape) for array, shape in zip(layers, shapes)]
+        addresses = np.array(starts, np.uintp)
+        of_lengths = kernels.address("lengths", lengths, np.int64, (len(layers),))
+    for k, (output, places) in enumerate(outputs):
+        rows = np.ascontiguousarray(output.cpu().numpy())
+        width = rows.shape[1]
+        if library is None:
+            positions = rows[places]
+            for array, end in zip(layers, ends):
+                stop = end - boundary
+                array[k, :, d * width : (d + 1) * width] = positions[stop - array.shape[1] : stop]
+            continue
+        targets = addresses + ((2 * k * tokens + d) * width * rows.itemsize).astype(np.uintp)
+        library.fill_rows(
+            len(layers),
+            boundary,
+            width,
+            2 * width,
+            of_lengths,
+            kernels.address("places", places, np.int64, (None,)),
+            kernels.address("rows", rows, np.float32, (None, width)),
+            kernels.address("targets", targets, np.uintp, (len(layers),)),
+        )
+
+
+class Layout:
+    """A character encoder, and a stack of LSTM layers for each direction. They can run after `lay_out`.
+
+    weights: the biLM's weights by parameter name. Only their names, device and types are used here.
+    dtype: type of the matrix multiplications, float32 or bfloat16.
+    lossless: whether `matrices` can restore the weights. Then they must be float32.
+    """
+
+    def __init__(self, options: BiLMOptions, weights: dict[str, Tensor], dtype: torch.dtype, lossless: bool) -> None:
+        self.options, self.dtype, self.lossless = options, dtype, lossless
+        self.device = weights["char_cnn.embedding.weight"].device
+        self.row_bytes = 4 * 4 * options.dim  # W x + b of four gates at one position, in float32
+        self.input_rows = max(1, INPUT_BYTES // self.row_bytes)
+        self.encoder = WordEncoder(options, dtype, lossless)
+        self._projection = _name(0, "projection") in weights
+        arguments = self._projection, dtype, self.device, Buffers(), self.input_rows
+        self.stacks = [make_stack(options, *arguments) for _ in range(DIRECTIONS)]
+
+    @property
+    def _n_layers(self) -> int:
+        """Number of LSTM layers that are laid out in both directions. Their matrices are no longer in the weights."""
+        return min(len(stack.layers) for stack in self.stacks)
+
+    def lay_out(self, weights: dict[str, Tensor]) -> None:
+        """Lay out all matrices. After an error, call it again with the same `weights`.
+
+        weights: the biLM's weights by parameter name. Each matrix is removed from it after it is laid out. Biases,
+            convolutions and character embeddings are not removed.
+        """
+        self.encoder.lay_out(weights)
+        for k in range(self._n_layers, self.options.n_layers):
+            self._trim()
+            bias, *matrices = (weights[name] for name in (_name(k, "bias"), *self._matrix_names(k)))
+            for d, stack in enumerate(self.stacks):
+                if len(stack.layers) == k:
+                    stack.add(_direction(bias, matrices, d), self.lossless)
+            matrices.clear()
+            for name in self._matrix_names(k):
+                del weights[name]
+        self._trim()
+
+    def matrices(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield names and copies of the matrices that `lay_out` has removed, bit for bit as they were."""
+        yield from self.encoder.matrices()
+        for k in range(self._n_layers):
+            both = zip(*(stack.matrices(k) for stack in self.stacks))
+            yield from zip(self._matrix_names(k), map(torch.stack, both))
+
+    def _trim(self) -> None:
+        """Return the memory of removed matrices to the system, unless a network still owns them."""
+        if self.lossless:
+            trim()
+
+    def _matrix_names(self, k: int) -> list[str]:
+        parts = ["input_weight", "recurrent_weight", "projection"]
+        return [_name(k, part) for part in parts[: 2 + self._projection]]
+
+
+def _name(k: int, part: str) -> str:
+    return f"lstm.layers.{k}.{part}"
+
+
+def _direction(bias: Tensor, matrices: list[Tensor], d: int) -> LayerWeights:
+    input_weight, recurrent_weight, *projection = (matrix[d] for matrix in matrices)
+    return LayerWeights(input_weight, recurrent_weight, bias[d], projection[0] if projection else None)
 
 
 class FrozenBiLM:
@@ -384,7 +359,6 @@ class FrozenBiLM:
 
     It is thread-safe.
 
-    options: the biLM's options.
     arrays: the weights by parameter name, as formats.read_weights returns them. The dict is emptied, so that this
         object is their only owner.
     device: the device of the weights.
@@ -433,7 +407,7 @@ class FrozenBiLM:
         """Return copies of the weights by parameter name, as formats.write_weights expects them."""
         return {name: tensor.cpu().numpy() for name, tensor in self._tensors(copied=True).items()}
 
-    def __reduce__(self) -> tuple[type["FrozenBiLM"], tuple[BiLMOptions, Arrays, torch.device]]:
+    def __reduce__(self) -> tuple[type[FrozenBiLM], tuple[BiLMOptions, Arrays, torch.device]]:
         # an engine's layout can't be copied; a copy makes its own
         with self._lock:
             return FrozenBiLM, (self.options, self.to_arrays(), self._plain["char_cnn.embedding.weight"].device)

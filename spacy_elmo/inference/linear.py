@@ -4,35 +4,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-HALF = 0x8000  # half of the last place of bfloat16, as bits of float32
-
-ROWS = 64  # number of rows that are split at a time, so that temporary arrays are small
-
-
-def split(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the weights rounded to bfloat16, and the remainders as int16, both of the shape of `weight`.
-
-    A tie is rounded away from zero. Torch rounds it to even, from which `joined` could not tell the remainder's sign.
-
-    weight: float32.
-    """
-    bits = weight.contiguous().view(torch.int32)
-    high, low = torch.empty_like(bits, dtype=torch.int16), torch.empty_like(bits, dtype=torch.int16)
-    for part, to_high, to_low in zip(*(array.split(ROWS) for array in (bits, high, low))):
-        to_high.copy_((part + HALF) >> 16)
-        to_low.copy_(part)
-    return high.view(torch.bfloat16), low
-
-
-def joined(high: Tensor, low: Tensor) -> Tensor:
-    """Return the float32 weights that `split` was called with, bit for bit.
-
-    high: the weights in bfloat16.
-    low: the remainders.
-    """
-    return ((high.contiguous().view(torch.int16).to(torch.int32) << 16) + low).view(torch.float32)
-
-
 # largest relative and absolute difference from the plain matrix multiplication with which the prepacked one is used
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
 
@@ -43,11 +14,9 @@ COLUMNS = 256
 
 
 def padded_rows(n: int) -> int:
-    """Return the number of rows to which the left matrix of a matrix multiplication is padded.
+    """Return the number of rows to which `n` rows of the left matrix of a matrix multiplication are padded.
 
     It has few different values, because oneDNN compiles code for each number of rows and never frees it.
-
-    n: number of rows.
     """
     step = 1 if n <= 16 else 4 if n <= 32 else 8 if n <= 64 else 16
     return -(-n // step) * step
@@ -64,6 +33,7 @@ class PrepackedLinear:
     rows: usual number of rows of x.
     dtype: type of the matrix multiplication, float32 or bfloat16.
     columns: of W in each part (see COLUMNS). Fewer are more exact, and slower for few rows.
+    lossless: whether `restored` must return the float32 weight also if it was rounded to bfloat16.
     """
 
     def __init__(
@@ -73,7 +43,12 @@ class PrepackedLinear:
         rows: int,
         dtype: torch.dtype = torch.float32,
         columns: int = COLUMNS,
+        lossless: bool = False,
     ) -> None:
+        self.remainder: Tensor | None = None
+        if (weight.dtype, dtype) == (torch.float32, torch.bfloat16):
+            weight, remainder = split(weight)
+            self.remainder = remainder if lossless else None
         self.dtype = dtype
         self.bias = None if bias is None else bias.to(dtype)
         self.weights = [weight.to(dtype).contiguous()]
@@ -93,16 +68,13 @@ class PrepackedLinear:
         if torch.allclose(result, F.linear(probe, plain, self.bias), rtol=tolerance, atol=tolerance):
             self.weights, self.prepacked = packed, True
 
-    @property
-    def plain(self) -> Tensor:
-        """A copy of the weight, *Shape:* (out, in), of the type of the matrix multiplication."""
-        return torch.cat([w.to_dense() for w in self.weights], 1) if self.prepacked else self.weights[0].clone()
+    def restored(self) -> Tensor:
+        """Return a copy of the weight, *Shape:* (out, in): float32 and bit for bit if `lossless` was set."""
+        plain = torch.cat([w.to_dense() for w in self.weights], 1) if self.prepacked else self.weights[0].clone()
+        return plain if self.remainder is None else joined(plain, self.remainder)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return x W^T + b, *Shape:* (rows, out), float32.
-
-        x: *Shape:* (rows, in).
-        """
+        """Return x W^T + b, *Shape:* (rows, out), float32. x: *Shape:* (rows, in)."""
         x = x.to(self.dtype)
         if not self.prepacked:
             return F.linear(x, self.weights[0], self.bias).float()
@@ -121,3 +93,26 @@ class PrepackedLinear:
             result = torch.ops.mkldnn._linear_pointwise.binary(x[:, start:end], result, part, None, "add")
             start = end
         return result
+
+
+HALF = 0x8000  # half of the last place of bfloat16, as bits of float32
+
+ROWS = 64  # number of rows that are split at a time, so that temporary arrays are small
+
+
+def split(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return float32 weights rounded to bfloat16, and the remainders as int16, both of the shape of `weight`.
+
+    A tie is rounded away from zero. Torch rounds it to even, from which `joined` could not tell the remainder's sign.
+    """
+    bits = weight.contiguous().view(torch.int32)
+    high, low = torch.empty_like(bits, dtype=torch.int16), torch.empty_like(bits, dtype=torch.int16)
+    for part, to_high, to_low in zip(*(array.split(ROWS) for array in (bits, high, low))):
+        to_high.copy_((part + HALF) >> 16)
+        to_low.copy_(part)
+    return high.view(torch.bfloat16), low
+
+
+def joined(high: Tensor, low: Tensor) -> Tensor:
+    """Return the float32 weights that `split` was called with, bit for bit. high, low: what it returned."""
+    return ((high.contiguous().view(torch.int16).to(torch.int32) << 16) + low).view(torch.float32)

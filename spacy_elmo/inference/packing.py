@@ -35,19 +35,16 @@ class Packing(NamedTuple):
     source: *Shape:* (positions,), index of each packed position if all rows are concatenated in the caller's order.
     """
 
-    unsorted_lengths: npt.NDArray[np.int64]
-    order: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
+    unsorted_lengths: Index
+    order: Index
+    lengths: Index
     active: npt.NDArray[np.int32]
-    offsets: npt.NDArray[np.int64]
-    source: npt.NDArray[np.int64]
+    offsets: Index
+    source: Index
 
     @classmethod
-    def of(cls, lengths: Sequence[int] | npt.NDArray[np.int64]) -> Packing:
-        """Return the packed order of rows.
-
-        lengths: *Shape:* (rows,), number of positions of each row, at least 1.
-        """
+    def of(cls, lengths: Sequence[int] | Index) -> Packing:
+        """Return the packed order of rows. lengths: *Shape:* (rows,), number of positions of each row, at least 1."""
         unsorted = np.asarray(lengths, np.int64)
         order = np.argsort(-unsorted, kind="stable")
         ended = np.cumsum(np.bincount(unsorted))  # how many rows have at most that many positions
@@ -66,14 +63,9 @@ class Packing(NamedTuple):
         return places
 
     @property
-    def firsts(self) -> npt.NDArray[np.int64]:
-        """The packed index of each row's first position, *Shape:* (rows,), in the order of `order`."""
-        return np.arange(len(self.order))
-
-    @property
-    def ends(self) -> npt.NDArray[np.int64]:
+    def ends(self) -> Index:
         """The packed index of each row's last position, *Shape:* (rows,), in the order of `order`."""
-        last: npt.NDArray[np.int64] = self.offsets[self.lengths - 1] + np.arange(len(self.order))
+        last: Index = self.offsets[self.lengths - 1] + np.arange(len(self.order))
         return last
 
 
@@ -107,12 +99,7 @@ def groups_of(lengths: Index, n_threads: int) -> list[slice]:
 
 
 def gather_rows(table: Tensor, places: Index, out: Tensor) -> None:
-    """Set out[k] = table[places[k]].
-
-    table: *Shape:* (any, width).
-    places: *Shape:* (rows,).
-    out: *Shape:* (rows, width).
-    """
+    """Set out[k] = table[places[k]]. Shapes: (any, width), (rows,) and (rows, width)."""
     if table.device.type == "cpu":
         np.take(table.numpy(), places, 0, out.numpy(), mode="clip")  # the default writes a copy first
     else:
@@ -120,31 +107,15 @@ def gather_rows(table: Tensor, places: Index, out: Tensor) -> None:
 
 
 def scatter_rows(table: Tensor, places: Index, values: Tensor) -> None:
-    """Set table[places[k]] = values[k].
-
-    table: *Shape:* (any, width).
-    places: *Shape:* (rows,), without repetitions.
-    values: *Shape:* (rows, width).
-    """
+    """Set table[places[k]] = values[k]. Shapes as in `gather_rows`. There are no repetitions in `places`."""
     if table.device.type == "cpu":
         table.numpy()[places] = values.numpy()
     else:
         table[torch.from_numpy(places).to(table.device)] = values
 
 
-class Chunk(NamedTuple):
-    """Consecutive steps whose input sums are computed together.
-
-    steps: the steps.
-    rows: the part of the plan's `by_chunk` whose input sums are computed for these steps.
-    """
-
-    steps: slice
-    rows: slice
-
-
 class Plan(NamedTuple):
-    """When a layer computes its input sums.
+    """When a layer computes its input sums: some before the first step, the others chunk by chunk.
 
     precomputed: *Shape:* (n_precomputed,), rows of the layer's input whose input sums are computed before the first
         chunk.
@@ -152,13 +123,14 @@ class Plan(NamedTuple):
         None: all rows of the input, in their order.
     places: *Shape:* (positions,), int32, the index of each position's input sum in an array that contains the input
         sums of `precomputed`, followed by those of the position's chunk.
-    chunks: in the order of steps.
+    chunks: *Shape:* (chunks, 4), in the order of steps: number of the first step, number of steps, index of the first
+        row in `by_chunk`, and number of rows.
     """
 
     precomputed: Tensor
     by_chunk: Tensor | None
     places: Tensor
-    chunks: list[Chunk]
+    chunks: Index
 
     @property
     def n_precomputed(self) -> int:
@@ -168,45 +140,31 @@ class Plan(NamedTuple):
     @property
     def n_largest_chunk(self) -> int:
         """Number of input sums that the largest chunk computes."""
-        return max(int(chunk.rows.stop - chunk.rows.start) for chunk in self.chunks)
+        return int(self.chunks[:, 3].max())
 
     @property
     def n_sums(self) -> int:
         """Number of input sums that are in memory at a time, at most."""
         return self.n_precomputed + self.n_largest_chunk
 
-    def rows_of(self, x: Tensor, chunk: Chunk) -> Tensor:
-        """Return the rows of a layer's input whose input sums a chunk computes, *Shape:* (n, input).
-
-        x: *Shape:* (rows, input), the layer's input.
-        chunk: one of `chunks`.
-        """
-        return x[chunk.rows] if self.by_chunk is None else x[self.by_chunk[chunk.rows]]
-
-    def table(self, backward: bool) -> Index:
-        """Return the chunks as numbers, in the order in which they are read.
-
-        backward: whether the last step is read first; that step then has the number 0.
-
-        Returns *Shape:* (chunks, 4): number of the first step, number of steps, index of the first row in `by_chunk`,
-        and number of rows.
-        """
-        n, order = self.chunks[-1].steps.stop, self.chunks[::-1] if backward else self.chunks
-        begins = [n - steps.stop if backward else steps.start for steps, _ in order]
-        numbers = [
-            (begin, steps.stop - steps.start, rows.start, rows.stop - rows.start)
-            for begin, (steps, rows) in zip(begins, order)
-        ]
-        return np.array(numbers, np.int64)
+    def chunks_read(self, backward: bool) -> Index:
+        """Return the chunks in the order in which they are read. The step that is read first has the number 0."""
+        if not backward:
+            return self.chunks
+        read, n = self.chunks[::-1].copy(), self.chunks[-1, :2].sum()
+        read[:, 0] = n - read[:, 0] - read[:, 1]
+        return read
 
 
-class Plans(NamedTuple):
-    """The plans of all layers.
+class Batch(NamedTuple):
+    """Rows that run together in one direction.
 
+    packing: the order of their positions.
     first: the plan of the first layer, in which equal words share an input sum.
     later: the plan of every other layer.
     """
 
+    packing: Packing
     first: Plan
     later: Plan
 
@@ -214,7 +172,6 @@ class Plans(NamedTuple):
 def plan_words(packing: Packing, words: Index, limit: int, most: int, device: torch.device) -> Plan:
     """Return the plan of the first layer, whose input depends on the word alone.
 
-    packing: the order of the positions.
     words: *Shape:* (positions,), the row of each position in the layer's input, in the order of the packing.
     limit: number of words, at most, whose input sums are computed before the first chunk. These are the most frequent
         words that occur more than once.
@@ -229,41 +186,30 @@ def plan_words(packing: Packing, words: Index, limit: int, most: int, device: to
     place_of[repeated] = np.arange(len(repeated))
     places = place_of[words]
     is_by_chunk = places < 0
-    numbers = np.concatenate([[0], np.cumsum(is_by_chunk)])  # how many of them are before each position
-    bounds = np.append(packing.offsets, len(words))
-    chunks = []
-    for steps in _chunks(np.diff(numbers[bounds]), most):
-        here = slice(bounds[steps.start], bounds[steps.stop])
-        rows = slice(int(numbers[here.start]), int(numbers[here.stop]))
-        places[here][is_by_chunk[here]] = len(repeated) + np.arange(rows.stop - rows.start)
-        chunks.append(Chunk(steps, rows))
+    chunks, in_chunk = _chunked(np.add.reduceat(is_by_chunk, packing.offsets, dtype=np.int64), most)
+    places[is_by_chunk] = len(repeated) + in_chunk
     arrays = (repeated, words[is_by_chunk], places.astype(np.int32))
     on_device = [torch.from_numpy(array).to(device) for array in arrays]
     return Plan(on_device[0], on_device[1], on_device[2], chunks)
 
 
 def plan_positions(packing: Packing, most: int, device: torch.device) -> Plan:
-    """Return the plan of a layer after the first, whose input has a row for each position.
+    """Return the plan of a layer after the first, whose input has a row for each position, in the packed order.
 
-    packing: the order of the positions, which is the order of the input's rows.
     most: number of rows of a chunk, at most. A chunk of one step may have more.
     device: where the plan's tensors are.
     """
-    bounds = np.append(packing.offsets, len(packing.source)).tolist()
-    places = np.arange(bounds[-1], dtype=np.int32)
-    chunks = []
-    for steps in _chunks(packing.active, most):
-        here = slice(bounds[steps.start], bounds[steps.stop])
-        places[here] -= here.start
-        chunks.append(Chunk(steps, here))
-    return Plan(torch.empty(0, dtype=torch.int64, device=device), None, torch.from_numpy(places).to(device), chunks)
+    chunks, in_chunk = _chunked(packing.active, most)
+    places = torch.from_numpy(in_chunk.astype(np.int32)).to(device)
+    return Plan(torch.empty(0, dtype=torch.int64, device=device), None, places, chunks)
 
 
-def _chunks(counts: npt.NDArray[np.integer], most: int) -> list[slice]:
-    """Split steps into consecutive ones that have at most `most` rows together.
+def _chunked(counts: npt.NDArray[np.integer], most: int) -> tuple[Index, Index]:
+    """Split steps into chunks of at most `most` rows. A step with more rows is alone.
 
-    counts: *Shape:* (steps,), rows of each step. A step with more than `most` rows is alone.
-    most: number of rows.
+    counts: *Shape:* (steps,), rows of each step.
+
+    Returns the chunks (see `Plan`), and the number of each row in its chunk.
     """
     begins, total = [0], 0
     for step, n in enumerate(counts.tolist()):
@@ -271,7 +217,10 @@ def _chunks(counts: npt.NDArray[np.integer], most: int) -> list[slice]:
             begins.append(step)
             total = 0
         total += n
-    return [slice(begin, end) for begin, end in zip(begins, [*begins[1:], len(counts)])]
+    steps = np.array([*begins, len(counts)], np.int64)
+    rows = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])[steps]
+    chunks = np.stack([steps[:-1], np.diff(steps), rows[:-1], np.diff(rows)], 1)
+    return chunks, np.arange(rows[-1]) - np.repeat(rows[:-1], chunks[:, 3])
 
 
 CPU = torch.device("cpu")
@@ -293,10 +242,10 @@ class Buffers(threading.local):
     def empty(self, name: str, *shape: int, dtype: torch.dtype = torch.float32, device: torch.device = CPU) -> Tensor:
         """Return a tensor whose values are not set. It is valid until this thread uses the same name again.
 
+        A tensor of more than MAX_BYTES is not stored for the next batch. On the CPU the address is a multiple of 64
+        bytes, as that of torch's memory is.
+
         name: name of the buffer. It must always have the same dtype and device.
-        shape: shape of the tensor. A tensor of more than MAX_BYTES is not stored for the next batch.
-        dtype: type of the tensor.
-        device: device of the tensor. On the CPU its address is a multiple of 64 bytes, as that of torch's memory is.
         """
         size = math.prod(shape)
         if size * dtype.itemsize > MAX_BYTES:
@@ -312,8 +261,6 @@ def in_large_pages(tensor: Tensor) -> Tensor:
 
     With large pages the processor translates fewer addresses when it reads all weights at each step. On other systems,
     and if the tensor is smaller than two large pages, the tensor itself is returned.
-
-    tensor: a tensor of any shape and strides.
     """
     size = tensor.numel() * tensor.element_size()
     advise = _madvise()
