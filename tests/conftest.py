@@ -6,14 +6,16 @@ import ctypes
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import torch
 
 from spacy_elmo import kernels
 
+T = TypeVar("T")
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 # what divides its work among as many threads as torch has
@@ -75,3 +77,17 @@ def cell(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     used = request.getfixturevalue("compiled") if request.param == "compiled" else None
     monkeypatch.setattr(kernels, "load", lambda: used)
     return str(request.param)
+
+
+@pytest.fixture
+def twice(monkeypatch: pytest.MonkeyPatch, compiled: ctypes.CDLL) -> Callable[[Callable[[], T]], tuple[T, T]]:
+    """What a function returns with the compiled loops and without them."""
+
+    def run(function: Callable[[], T]) -> tuple[T, T]:
+        results = []
+        for library in (compiled, None):
+            monkeypatch.setattr(kernels, "load", lambda library=library: library)
+            results.append(function())
+        return results[0], results[1]
+
+    return run

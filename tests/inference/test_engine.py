@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +24,17 @@ from engine_cases import OPTIONS, small
 from golden_files import GOLDEN_NAMES, SUMS, Golden, bilm_in, read_golden, tiny_batches
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stack_cases import OPTIONS as OF_STACKS
 
-from spacy_elmo.errors import ElmoError
+from spacy_elmo import bilms, kernels
+from spacy_elmo.errors import ElmoError, SettingsError
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.inference import Engine
-from spacy_elmo.modules import LstmState
+from spacy_elmo.inference import Engine, dtype_of, token_batches
+from spacy_elmo.inference.engine import fill, new_layers
+from spacy_elmo.inference.packing import Packing
+from spacy_elmo.models.bilm import build_bilm
+from spacy_elmo.modules import LstmState, load_bilm
+from spacy_elmo.modules import loading as precision
 
 CLOSE = 1e-5
 TINY_WEIGHTS = "lm_weights.hdf5"
@@ -276,3 +283,107 @@ def test_torchs_default_type_makes_no_difference(dtype: torch.dtype) -> None:
         torch.set_default_dtype(torch.float32)
     for array, wanted in zip(got, expected, strict=True):
         np.testing.assert_allclose(array, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "max_tokens", "expected"),
+    [
+        ([], 10, []),
+        ([5], 10, [[0]]),
+        ([2, 3, 4], 100, [[2, 1, 0]]),
+        ([4, 4, 4], 8, [[0, 1], [2]]),
+        ([1, 50, 2], 10, [[1], [2, 0]]),  # too long for the budget: alone
+        ([50, 60], 10, [[1], [0]]),
+        ([0, 3, 0], 3, [[1, 0, 2]]),
+        ([0, 0], 1, [[0, 1]]),
+    ],
+)
+def test_cases(lengths: list[int], max_tokens: int, expected: list[list[int]]) -> None:
+    assert token_batches(lengths, max_tokens) == expected
+
+
+@given(st.lists(st.integers(0, 30), max_size=30), st.integers(1, 60))
+def test_every_sentence_once_within_the_budget(lengths: list[int], max_tokens: int) -> None:
+    batches = token_batches(lengths, max_tokens)
+    order = [i for batch in batches for i in batch]
+    assert sorted(order) == list(range(len(lengths)))
+    assert [lengths[i] for i in order] == sorted(lengths, reverse=True)
+    for batch in batches:
+        assert sum(lengths[i] for i in batch) <= max_tokens or sum(lengths[i] > 0 for i in batch) == 1
+    for batch, after in pairwise(batches):
+        assert sum(lengths[i] for i in batch) + lengths[after[0]] > max_tokens
+
+
+def test_128_sentences_of_60_tokens_are_one_batch_of_8192() -> None:
+    assert len(token_batches([60] * 128, 8192)) == 1
+
+
+@pytest.mark.parametrize("loops", ["compiled", "none"])
+@pytest.mark.parametrize("boundary", [0, 1])
+def test_each_position_gets_its_own_row(
+    boundary: int, loops: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    library = request.getfixturevalue("compiled") if loops == "compiled" else None
+    monkeypatch.setattr(kernels, "load", lambda: library)
+    tokens = np.array([3, 1, 5] if boundary == 0 else [3, 0, 5])
+    arrays, lengths = new_layers(OF_STACKS, tokens), tokens + 2 * boundary
+    assert [array.shape for array in arrays] == [(OF_STACKS.layers, n, OF_STACKS.width) for n in tokens]
+    packing, width = Packing.of(lengths), OF_STACKS.projection_dim
+    # position t of sentence s, layer k, direction d: d k s t, and the column behind the point
+    names = np.concatenate([10 * s + np.arange(n) for s, n in enumerate(lengths)])
+    for d in (0, 1):
+        outputs = []
+        for k in range(OF_STACKS.layers):
+            rows = (1000 * d + 100 * k + names[packing.source])[:, None] + np.arange(width) / 100
+            outputs.append((torch.from_numpy(rows.astype(np.float32)), packing.places))
+        fill(arrays, outputs, packing.unsorted_lengths, boundary, d)
+    for s, array in enumerate(arrays):
+        for k, t, column in np.ndindex(array.shape):
+            d, at = divmod(column, width)
+            name = 1000 * d + 100 * k + 10 * s + t + boundary + at / 100
+            assert array[k, t, column] == np.float32(name)
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_what_the_settings_mean(has: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: has)
+    assert dtype_of("float32", CPU) == torch.float32
+    assert dtype_of("auto", CPU) == (torch.bfloat16 if has else torch.float32)
+    if has:
+        assert dtype_of("bfloat16", CPU) == torch.bfloat16
+        assert build_bilm(precision="bfloat16").name == "elmo_bilm"
+    else:
+        for use in (lambda: dtype_of("bfloat16", CPU), lambda: build_bilm(precision="bfloat16")):
+            with pytest.raises(
+                SettingsError, match=r'cpu has no matrix multiplications in bfloat16\. Set it to "float32"'
+            ):
+                use()
+    with pytest.raises(SettingsError, match="precision is 'int8'"):
+        dtype_of("int8", CPU)  # type: ignore[arg-type]
+
+
+def test_what_the_machine_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    monkeypatch.setattr(precision, "Path", lambda _: cpuinfo)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False, raising=False)
+    assert not precision.has_bfloat16(CPU)
+    for flags, has in (("flags : fpu avx512f", False), ("flags : fpu amx_bf16", True), ("Features : fp bf16", True)):
+        cpuinfo.write_text(flags)
+        assert precision.has_bfloat16(CPU) == has
+
+
+@pytest.mark.parametrize("name", ["random_a", "en_mini"])
+def test_bfloat16_products_stay_near(golden: Path, name: str) -> None:
+    """The same code runs, emulated, on machines without."""
+    bilm = read_golden(golden / name).bilm if name == "random_a" else load_bilm(*bilms.paths(name))
+    sentences = [["We", "sat", "on", "the", "river", "bank", "."], ["Stick", "to", "it"]] * 4
+    exact = np.concatenate(Engine.of(bilm).run(sentences), 1)
+    near = np.concatenate(Engine.of(bilm, torch.bfloat16).run(sentences), 1)
+    assert near.dtype == np.float32
+    error = np.linalg.norm(near - exact) / np.linalg.norm(exact)
+    assert 1e-5 < error < 0.03  # 8 bits of mantissa; 0.017 was seen at the original size
+    cosine = (near * exact).sum(2) / np.linalg.norm(near, axis=2) / np.linalg.norm(exact, axis=2)
+    assert cosine.min() > 0.99

@@ -118,4 +118,4 @@ def test_rounding_errors_are_those_of_plain_linear_layers(columns: int, part: in
     plain = torch.nn.functional.linear(x32, weight32)
     linear = PrepackedLinear(weight32, None, 128, columns=part)
     assert error(linear(x32)) <= times * error(plain)
-    assert torch.equal(linear.plain, weight32)
+    assert torch.equal(linear.restored(), weight32)

@@ -13,7 +13,7 @@ from spacy_elmo import kernels
 pytestmark = pytest.mark.slow
 
 TILES = Path(__file__).parent / "emulated_tiles.h"
-FILES = ("kernels/training/test_amx.py", "inference/lstm/test_stacks.py", "modules/lstm/test_scan_combinations.py")
+FILES = ("modules/test_lstm_amx.py", "inference/test_lstm.py", "modules/test_lstm.py")
 
 
 def test_on_emulated_tiles(project: Path, compiled: ctypes.CDLL) -> None:
@@ -24,3 +24,16 @@ def test_on_emulated_tiles(project: Path, compiled: ctypes.CDLL) -> None:
     assert '"-O3"' in text
     setup.write_text(text.replace('"-O3"', '"-O1"'), encoding="utf8")  # compiles in half the time
     run_tests_on(unpacked(build(project, "wheel", CFLAGS=f"-include {TILES}")), "amx", FILES)
+
+
+HEADER = Path(__file__).parent / "one_processor.h"
+FILES_OTHER_PROCESSORS = ("modules/test_lstm.py", "modules/test_lstm_cell.py")
+
+
+@pytest.mark.parametrize("processor", [1, 3])
+def test_on_one_processor(project: Path, compiled: ctypes.CDLL, processor: int) -> None:
+    if not compiled.has_avx512():
+        pytest.skip("the loops of x86-64 do not run here, or this processor runs no better ones than these")
+    common = project / "spacy_elmo" / "kernels" / "common" / "common.h"
+    flags = f"-include {HEADER} -DONE_PROCESSOR={processor} -DCOMMON_H=<{common}>"
+    run_tests_on(unpacked(build(project, "wheel", CFLAGS=flags)), "compiled or equals_torch", FILES_OTHER_PROCESSORS)

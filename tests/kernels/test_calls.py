@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,8 @@ import torch
 
 from spacy_elmo import kernels
 from spacy_elmo.errors import ElmoError, KernelError
+from spacy_elmo.kernels import calls
+from spacy_elmo.kernels import calls as constants
 
 PACKAGE = Path(kernels.__file__).parents[1]
 
@@ -70,3 +74,43 @@ def test_who_calls_a_loop_gets_addresses_from_the_helper_alone(path: Path) -> No
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     if calls or {"loops", "LayerCall", "AmxForwardCall"} & imported:
         assert not names & {"data_ptr", "ctypes"} or path.parent == PACKAGE / "kernels"
+
+
+KINDS = {"int32_t": ctypes.c_int32, "float": ctypes.c_float}
+STRUCTS = [calls.LayerCall, calls.AmxForwardCall, calls.AmxBackwardCall, calls.AmxGradientCall]
+
+
+class Constant(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_int64)]
+
+
+def exported(library: ctypes.CDLL) -> dict[str, int]:
+    library.constants.restype = ctypes.POINTER(Constant)
+    found, table = {}, library.constants()
+    while table[len(found)].name:
+        found[table[len(found)].name.decode()] = table[len(found)].value
+    return found
+
+
+def test_constants(compiled: ctypes.CDLL) -> None:
+    of_c = exported(compiled)
+    of_python = {name: value for name, value in vars(constants).items() if name.isupper()}
+    sizes = {struct.__name__: ctypes.sizeof(struct) for struct in STRUCTS}
+    assert of_c == of_python | sizes
+
+
+@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+def test_fields(struct: type[ctypes.Structure]) -> None:
+    """Names, order and types, read from the C source."""
+    (header,) = kernels.FOLDER.rglob("calls.h")
+    text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf8"), flags=re.DOTALL)
+    (body,) = re.findall(r"typedef struct \{([^{}]*)\} " + struct.__name__ + ";", text)
+    fields = [re.fullmatch(r"\s*(?:const )?(\w+) (\*?)(\w+)\s*", line) for line in body.split(";")[:-1]]
+    assert all(fields)
+    of_c = [(f[3], ctypes.c_void_p if f[2] else KINDS[f[1]]) for f in fields if f]
+    assert of_c == list(struct._fields_)
+
+
+@pytest.mark.parametrize(("rows", "padded"), [(0, 0), (1, 32), (32, 32), (33, 64)])
+def test_padded(rows: int, padded: int) -> None:
+    assert constants.padded(rows) == padded

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from spacy_elmo import kernels
 from spacy_elmo.kernels.calls import GRADIENT_GROUPS, padded
-from spacy_elmo.modules import lstm as lstm_scan
-from spacy_elmo.modules import lstm_amx as lstm_amx
+from spacy_elmo.modules import lstm, lstm_amx
 from spacy_elmo.modules.lstm_amx import IN_ORDER, weight_gradient
 from spacy_elmo.modules.lstm_cell import Clips, LayerWeights, LstmState, Scan
 
@@ -85,7 +84,7 @@ def run(
     """h, c and the gradients of x, w_x, w_h, bias, w_p, h0, c0."""
     inputs = [tensor.clone().requires_grad_() for tensor in given[:7]]
     x, *weights, h0, c0 = inputs
-    h, c = lstm_scan.lstm_scan(
+    h, c = lstm.lstm_scan(
         x,
         LayerWeights(*weights),
         LstmState(h0, c0),
@@ -159,7 +158,7 @@ def test_backward_pass_over_the_same_tape(sizes: tuple[int, ...], clips: Clips, 
         None if clips.cell is None else float(torch.tensor(clips.cell)),
         None if clips.proj is None else float(torch.tensor(clips.proj, dtype=LOW)),
     )
-    expected = lstm_scan._backward(
+    expected = lstm._backward(
         plain,
         bounds,
         None if d_hidden is None else d_hidden.double(),

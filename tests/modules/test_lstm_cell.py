@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from spacy_elmo import kernels
-from spacy_elmo.modules.lstm_cell import cell_backward, cell_forward
+from spacy_elmo.kernels.calls import GATE_F, GATE_I, GATE_J, GATE_O, GATES
+from spacy_elmo.modules.lstm_cell import Gates, array, cell_backward, cell_forward, with_forget_bias
 
 SIZES = [(1, 1), (1, 5), (3, 16), (2, 33), (5, 64), (2, 130)]
 # the activations of the two differ in their last bits only; a unit in bfloat16's last place is at most 2^-7
@@ -180,3 +181,32 @@ def test_the_compiled_cell_is_what_runs(
     step(drawn(2, 3, dtype))
     kind = str(dtype).removeprefix("torch.")
     assert called == [f"cell_forward_{kind}", f"cell_backward_{kind}"]
+
+
+def test_the_order_of_the_gates_is_that_of_the_compiled_loops() -> None:
+    """constants.h has the numbers, and tests/kernels/test_calls.py compares them with these. The parts are views."""
+    values = torch.arange(GATES).repeat_interleave(3).repeat(2, 1)
+    gates = Gates.of(values)
+    for part, number in zip(gates, (GATE_I, GATE_J, GATE_F, GATE_O), strict=True):
+        assert torch.equal(part, torch.full((2, 3), number))
+    gates.output.add_(1)
+    assert values[0].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 4, 4, 4]
+
+
+def test_the_forget_bias_is_added_to_the_third_gate_of_a_file() -> None:
+    """The order i, j, f, o of TensorFlow's LSTMCell, and its forget_bias of 1."""
+    assert with_forget_bias(torch.zeros(2, 4), torch.float32).tolist() == [[0.0, 0.0, 1.0, 0.0]] * 2
+
+
+def test_an_array_is_used_again_if_its_shape_and_type_fit() -> None:
+    arrays: dict[str, Tensor] = {}
+    like = torch.zeros(1)
+    first = array(arrays, "x", like, torch.float32, 2, 3)
+    assert array(arrays, "x", like, torch.float32, 2, 3) is first
+    assert array(arrays, "y", like, torch.float32, 2, 3) is not first
+    assert array(None, "x", like, torch.float32, 2, 3) is not first
+    for dtype, shape in ((torch.bfloat16, (2, 3)), (torch.float32, (3, 2)), (torch.float32, (2, 3))):
+        made = array(arrays, "x", like, dtype, *shape)
+        assert (made.dtype, made.shape) == (dtype, shape)
+        assert made is not first
+        assert array(arrays, "x", like, dtype, *shape) is made

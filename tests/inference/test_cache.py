@@ -1,4 +1,4 @@
-"""LayersFile: values, files of other programs, damage, full disks, read-only folders, threads and processes."""
+"""The cache of layers in memory and in a file, and its keys."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import random
 import resource
 import signal
 import sqlite3
-import struct
+import sys
 import tempfile
 import threading
 import time
 import warnings
-import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -24,9 +23,230 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from spacy_elmo.errors import CacheError, CacheWarning
-from spacy_elmo.inference.cache import APPLICATION_ID, VERSION, LayersFile
+from spacy_elmo.errors import CacheError, CacheWarning, SettingsError
+from spacy_elmo.inference.cache import LayerCache, LayersFile, row_key
+
+KEYS = [b"%d" % i for i in range(10)]
+ARRAYS = [np.random.default_rng(i).standard_normal((3, 4, 8)).astype(np.float32) for i in range(10)]
+SIZE = 3 * 4 * 8 * 4
+
+
+def numbers(found: list[np.ndarray | None]) -> list[int | None]:
+    """Which of ARRAYS, bit for bit."""
+    known = {array.tobytes(): i for i, array in enumerate(ARRAYS)}
+    assert all(array is None or (array.shape == (3, 4, 8) and array.dtype == np.float32) for array in found)
+    return [None if array is None else known[array.tobytes()] for array in found]
+
+
+def test_memory_alone() -> None:
+    cache = LayerCache(100 * SIZE)
+    assert cache.get(KEYS[:2]) == [None, None]
+    cache.put(KEYS[:3], ARRAYS[:3])
+    assert numbers(cache.get([KEYS[2], b"unknown", KEYS[0], KEYS[2]])) == [2, None, 0, 2]
+    assert (len(cache), cache.nbytes) == (3, 3 * SIZE)
+    cache.put(KEYS[:3], ARRAYS[5:8])
+    assert numbers(cache.get(KEYS[:3])) == [0, 1, 2]
+    assert (len(cache), cache.nbytes) == (3, 3 * SIZE)
+    cache.clear()
+    assert cache.get(KEYS[:3]) == [None] * 3
+    assert (len(cache), cache.nbytes) == (0, 0)
+    cache.put([], [])
+    assert cache.get([]) == []
+
+
+def test_what_is_kept_can_not_be_changed() -> None:
+    cache, array = LayerCache(100 * SIZE), ARRAYS[0].copy()
+    cache.put(KEYS[:2], [array, np.asfortranarray(ARRAYS[1])[:, ::1]])
+    array[:] = 0
+    for number, kept in enumerate(cache.get(KEYS[:2])):
+        assert kept is not None
+        assert (kept == ARRAYS[number]).all()
+        assert kept.flags.c_contiguous
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = 1
+
+
+@pytest.mark.filterwarnings("ignore:the cache of the biLM:spacy_elmo.errors.CacheWarning")
+@pytest.mark.parametrize("path", [None, "layers"])
+def test_what_comes_first_stays_within_the_budget(tmp_path: Path, path: str | None) -> None:
+    cache = LayerCache(3 * SIZE + SIZE // 2, path and str(tmp_path / path))
+    for start in (0, 2, 4, 0):
+        cache.put(KEYS[start : start + 2], ARRAYS[start : start + 2])
+    assert (len(cache), cache.nbytes) == (3, 3 * SIZE)
+    expected = [0, 1, 2] + ([None] * 3 if path is None else [3, 4, 5])
+    assert numbers(cache.get(KEYS[:6])) == expected
+    assert (len(cache), cache.nbytes) == (3, 3 * SIZE)
+    small = np.ones((1, 1, 4), np.float64)  # 16 bytes as float32
+    cache.put([b"small"], [small])
+    assert cache.nbytes == 3 * SIZE + 16
+
+
+def test_a_full_memory_is_told_once() -> None:
+    cache = LayerCache(SIZE)
+    cache.put(KEYS[:1], ARRAYS[:1])
+    with pytest.warns(CacheWarning):
+        cache.put(KEYS[1:2], ARRAYS[1:2])
+    cache.put(KEYS[2:3], ARRAYS[2:3])  # a second warning would be an error
+
+
+def test_without_budget_and_file_nothing_is_kept() -> None:
+    cache = LayerCache(0)
+    cache.put(KEYS, ARRAYS)
+    assert cache.get(KEYS) == [None] * 10
+    assert (len(cache), cache.nbytes) == (0, 0)
+
+
+def test_a_later_run_reads_the_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "layers")
+    LayerCache(2 * SIZE, path).put(KEYS[:5], ARRAYS[:5])
+    without = LayerCache(0, path)
+    assert numbers(without.get(KEYS[:6])) == [0, 1, 2, 3, 4, None]
+    assert len(without) == 0
+    later = LayerCache(3 * SIZE, path)
+    assert numbers(later.get([KEYS[4], KEYS[4], KEYS[7], KEYS[3]])) == [4, 4, None, 3]
+    assert (len(later), later.nbytes) == (2, 2 * SIZE)
+    later.clear()
+    assert numbers(later.get(KEYS[:5])) == [0, 1, 2, 3, 4]
+    assert len(later) == 3
+    for array in (*later.get(KEYS[:5]), *without.get(KEYS[:5])):
+        assert array is not None
+        assert not array.flags.writeable
+
+
+def test_what_is_in_memory_is_not_asked_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "layers"
+    cache = LayerCache(5 * SIZE, str(path))
+    cache.put(KEYS[:5], ARRAYS[:5])
+    path.write_bytes(b"damaged")
+    assert numbers(cache.get(KEYS[:5])) == [0, 1, 2, 3, 4]
+    with pytest.raises(CacheError, match="delete"):
+        cache.get(KEYS[:6])
+
+
+def test_a_file_that_can_not_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = LayerCache(5 * SIZE, str(tmp_path / "layers"))
+    assert cache.get(KEYS[:1]) == [None]
+    monkeypatch.setattr("spacy_elmo.inference.cache._TABLE", "no SQL")
+    (tmp_path / "layers").unlink()
+    with pytest.raises(CacheError, match="can't be created"):
+        cache.put(KEYS[:1], ARRAYS[:1])
+    monkeypatch.undo()
+    monkeypatch.setattr("spacy_elmo.inference.cache._to_row", lambda key, layers: (key,))
+    with pytest.warns(CacheWarning):
+        cache.put(KEYS[:2], ARRAYS[:2])
+    cache.put(KEYS[2:3], ARRAYS[2:3])
+    assert numbers(cache.get(KEYS[:3])) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("bad", [-1, 1.0, "1", None, True])
+def test_max_bytes_must_be_a_whole_number(bad: object) -> None:
+    with pytest.raises(SettingsError, match=r"max_bytes is .*Expected a whole number of bytes, 0 or more"):
+        LayerCache(bad)  # type: ignore[arg-type]
+
+
+def test_a_bad_path_is_refused(tmp_path: Path) -> None:
+    for path in ("https://example.org/layers", str(tmp_path), "", "a\0b"):
+        with pytest.raises(CacheError):
+            LayerCache(0, path)
+
+
+def test_it_pickles_and_copies_without_its_memory(tmp_path: Path) -> None:
+    path = str(tmp_path / "layers")
+    for cache, expected in ((LayerCache(10 * SIZE), [None] * 10), (LayerCache(10 * SIZE, path), list(range(10)))):
+        cache.put(KEYS, ARRAYS)
+        dumped = pickle.dumps(cache)
+        assert len(dumped) < SIZE
+        for other in (pickle.loads(dumped), copy.deepcopy(cache)):
+            assert (len(other), other.nbytes, other.max_bytes) == (0, 0, 10 * SIZE)
+            assert numbers(other.get(KEYS)) == expected
+            other.put(KEYS, ARRAYS)
+            assert len(other) == 10
+
+
+@pytest.fixture
+def interval() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.filterwarnings("ignore:the cache of the biLM:spacy_elmo.errors.CacheWarning")
+@pytest.mark.parametrize("path", [None, "layers"])
+def test_threads_share_it(tmp_path: Path, path: str | None, interval: None) -> None:
+    cache = LayerCache(7 * SIZE, path and str(tmp_path / path))
+
+    def run(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(40):
+            chosen = [int(i) for i in rng.integers(0, 10, 4)]
+            cache.put([KEYS[i] for i in chosen[:2]], [ARRAYS[i] for i in chosen[:2]])
+            for i, got in zip(chosen, numbers(cache.get([KEYS[i] for i in chosen]))):
+                assert got in (i, None)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(run, range(8)))
+    assert (len(cache), cache.nbytes) == (7, 7 * SIZE)
+
+
+parts = st.tuples(st.binary(max_size=3), st.lists(st.text(max_size=3), max_size=4), st.binary(max_size=3))
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(parts, parts)
+def test_keys_are_equal_for_equal_rows_only(a: tuple, b: tuple) -> None:
+    assert (row_key(*a) == row_key(*b)) == (a == b)
+
+
+def test_keys() -> None:
+    rows = [
+        ["ab"],
+        ["a", "b"],
+        ["a", "", "b"],
+        ["a\0b"],
+        ["b", "a"],
+        ["", "ab"],
+        ["ab", ""],
+        [],
+        [""],
+        ["\ud800"],
+        ["é"],
+    ]
+    keys = [row_key(b"bilm", row, before) for row in rows for before in (b"", b"x", row_key(b"bilm", ["a"]))]
+    keys += [row_key(b"bil", ["mab"]), row_key(b"", ["bilm", "ab"]), row_key(b"bilmab", []), row_key(b"ab", ["bilm"])]
+    assert len(set(keys)) == len(keys)
+    assert {len(key) for key in keys} == {32}
+    # what a file holds must be found by later versions: blake2b of each part after its length
+    stored = bytes.fromhex("d096011783df636f94def01a9214c89865477eb6f95db8b717f10630f51fe9ff")
+    assert row_key(b"bilm", ["a", "é"], b"x") == stored
+
+
+def test_open_and_closed() -> None:
+    cache = LayerCache(2**20)
+    assert not cache.is_open
+    cache.open()
+    cache.put(KEYS[:1], ARRAYS[:1])
+    for copied in (copy.deepcopy(cache), pickle.loads(pickle.dumps(cache))):
+        assert copied.is_open
+        assert len(copied) == 0
+    cache.close()
+    assert not cache.is_open
+    assert len(cache) == cache.nbytes == 0
+
+
+def test_a_file_is_checked_before_it_is_used(tmp_path: Path) -> None:
+    LayerCache(0).check_file()
+    LayerCache(0, str(tmp_path / "new")).check_file()
+    assert (tmp_path / "new").stat().st_size
+    (tmp_path / "garbage").write_bytes(b"no database" * 100)
+    with pytest.raises(CacheError, match="garbage"):
+        LayerCache(0, str(tmp_path / "garbage")).check_file()
+
 
 NOBODY = 65534  # user id without rights
 
@@ -398,31 +618,6 @@ def test_processes_that_write_at_the_same_time(path: Path) -> None:
         assert (array == array[0, 0, 0]).all()
 
 
-def test_a_process_that_writes_while_another_one_reads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It tries to just after the size of the file was taken, which limits the bytes of all rows. It has to wait."""
-    first, later = random_layers(2, 21), random_layers(20)
-    LayersFile(path).write(first)
-    LayersFile(path.with_name("later")).write(later)
-    getsize, tries = os.path.getsize, []
-
-    def getsize_and_write(name: str) -> int:
-        size = getsize(name)
-        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
-            other.execute("ATTACH ? AS later", [str(path.with_name("later"))])
-            try:
-                other.execute("INSERT INTO layers SELECT * FROM later.layers")
-            except sqlite3.OperationalError as error:
-                tries.append(str(error))
-        return size
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os.path, "getsize", getsize_and_write)
-        assert_same(LayersFile(path).read([*first, *later]), first)
-    assert tries == ["database is locked"]
-    LayersFile(path).write(later)
-    assert_same(LayersFile(path).read([*first, *later]), first | later)
-
-
 @pytest.mark.slow
 def test_forks_while_threads_read_and_write(path: Path) -> None:
     file, items = LayersFile(path), random_layers(100)
@@ -475,230 +670,76 @@ def test_file_names_with_a_meaning_in_sqlite(tmp_path: Path, monkeypatch: pytest
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-KEYS = [bytes([i]) * 32 for i in range(40)]
-TABLE = "CREATE TABLE layers (key BLOB PRIMARY KEY, shape BLOB, crc INTEGER, data BLOB)"
-NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n{}) SELECT"
-ENDLESS = f"CREATE VIEW layers AS {NUMBERS.format('')} x AS key, x AS shape, x AS crc, x AS data FROM n"
-LARGE = (
-    f"CREATE VIEW layers AS {NUMBERS.format(' WHERE x < 40')} "
-    "zeroblob(32) AS key, x AS shape, x AS crc, zeroblob(500000000) AS data FROM n"
-)
-TRIGGER = (
-    f"CREATE TRIGGER more AFTER INSERT ON layers BEGIN INSERT INTO layers {NUMBERS.format('')} x, x, x, x FROM n; END"
-)
-
-
-def make(path: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-        for statement in statements:
-            connection.execute(statement)
-        connection.commit()
-
-
-@pytest.mark.parametrize(
-    ("statements", "got"),
-    [
-        ([ENDLESS], "'layers'"),
-        ([LARGE], "'layers'"),
-        ([TABLE, TRIGGER], "'more'"),
-        ([TABLE, "CREATE TABLE other (x)"], "'other'"),
-        ([TABLE, "CREATE INDEX other ON layers (hex(data))"], "'other'"),
-        ([TABLE.replace("data BLOB", "data BLOB AS (zeroblob(500000000))")], "'layers'"),
-        ([TABLE.replace("data BLOB", "data BLOB DEFAULT (zeroblob(500000000))")], "'layers'"),
-        ([TABLE.replace("BLOB PRIMARY KEY", "TEXT COLLATE NOCASE PRIMARY KEY")], "'layers'"),
-        ([], "nothing"),
-    ],
-    ids=["endless", "large", "trigger", "table", "index", "generated", "default", "collation", "nothing"],
-)
-def test_any_other_schema_is_refused(path: Path, statements: list[str], got: str) -> None:
-    make(path, *statements)
-    before, started = path.read_bytes(), time.monotonic()
-    for use in (lambda file: file.read(KEYS), lambda file: file.write({KEYS[0]: np.zeros((3, 1, 2), np.float32)})):
-        with pytest.raises(CacheError, match=f"{got}.*not with the table of cached layers alone.*Set cache_file"):
-            use(LayersFile(path))
-    assert path.read_bytes() == before
-    assert time.monotonic() - started < 10
-
-
-def test_rows_that_share_their_bytes(path: Path) -> None:
-    """Each row has the right checksum, and its values go on in the same pages: 1.3 MB in a file of 0.3 MB."""
-    shape, data = struct.pack("<3q", 2, 2**7, 2**8), bytes(2**18)
-    make(path, TABLE)
-    with closing(sqlite3.connect(path)) as connection:
-        for key in KEYS[:5]:
-            connection.execute("INSERT INTO layers VALUES (?, ?, ?, ?)", (key, shape, 0, bytes(420)))
-        for key in KEYS[:5]:  # so that the pages of the first row come first
-            crc = zlib.crc32(data, zlib.crc32(key + shape))
-            connection.execute("UPDATE layers SET crc = ?, data = ? WHERE key = ?", (crc, data, key))
-        connection.commit()
-    size = share_overflow_pages(path)
-    assert size < 0.3e6
-    with closing(sqlite3.connect(path)) as connection:  # SQLite itself reads all of it
-        assert connection.execute("SELECT data FROM layers").fetchall() == [(data,)] * 5
-    assert len(LayersFile(path).read(KEYS[:1])) == 1
-    with pytest.raises(CacheError, match="its rows have more bytes than the file"):
-        LayersFile(path).read(KEYS)
-
-
-def share_overflow_pages(path: Path) -> int:
-    """Let all rows of the table go on in the pages of the first one, and cut the others' pages off.
-
-    The table is a single page, the second one (see SQLite's description of its file format). Returns the file's size.
-    """
-    content = bytearray(path.read_bytes())
-    page = int.from_bytes(content[16:18], "big")
-    assert content[page] == 13  # a leaf of a table
-    n_cells = int.from_bytes(content[page + 3 : page + 5], "big")
-    assert n_cells == 5
-    starts = [int.from_bytes(content[page + 8 + 2 * i :][:2], "big") for i in range(n_cells)]
-    ends = []
-    for start in starts:
-        at, (payload, width) = page + start, read_varint(content, page + start)
-        least = (page - 12) * 32 // 255 - 23
-        local = least + (payload - least) % (page - 4)
-        if local > page - 35:
-            local = least
-        ends.append(at + width + read_varint(content, at + width)[1] + local)
-    first = bytes(content[ends[0] : ends[0] + 4])
-    for end in ends:
-        content[end : end + 4] = first
-    last = number = int.from_bytes(first, "big")
-    while number:
-        last = max(last, number)
-        number = int.from_bytes(content[(number - 1) * page :][:4], "big")
-    content[28:32] = last.to_bytes(4, "big")  # the number of pages
-    path.write_bytes(content[: last * page])
-    return last * page
-
-
-def read_varint(content: bytes, at: int) -> tuple[int, int]:
-    """An integer in SQLite's variable length, seven bits a byte, and its number of bytes."""
-    value = 0
-    for width in range(1, 9):
-        byte = content[at + width - 1]
-        value = value << 7 | byte & 127
-        if byte < 128:
-            return value, width
-    raise AssertionError
-
-
-def test_an_array_of_more_bytes_than_can_be_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    items = {KEYS[0]: np.zeros((3, 100, 20), np.float32), KEYS[1]: np.zeros((3, 1, 20), np.float32)}
-    LayersFile(path).write(items)
-    monkeypatch.setattr("spacy_elmo.inference.cache._MAX_BYTES", 10_000)
-    assert list(LayersFile(path).read(KEYS)) == [KEYS[1]]
-
-
-@pytest.mark.parametrize("sizes", [(-1, 2, 3), (-3, -1, 2), (3, 2**62, 4), (2**63 - 1, 1, 1), (0, 0, 0), (3, 1, 3)])
-def test_shapes_that_do_not_fit_the_data(path: Path, sizes: tuple[int, ...]) -> None:
-    """The checksum is right."""
-    shape, data = struct.pack("<3q", *sizes), bytes(24)
-    make(path, TABLE)
-    with closing(sqlite3.connect(path)) as connection:
-        row = (KEYS[0], shape, zlib.crc32(data, zlib.crc32(KEYS[0] + shape)), data)
-        connection.execute("INSERT INTO layers VALUES (?, ?, ?, ?)", row)
-        connection.commit()
-    file = LayersFile(path)
-    assert file.read(KEYS) == {}
-    right = np.ones((3, 1, 2), np.float32)
-    file.write({KEYS[0]: right})
-    assert file.read(KEYS)[KEYS[0]].tobytes() == right.tobytes()
-
-
-def test_a_huge_shape_without_values(path: Path) -> None:
-    """The checksum is right, and the shape has 0 values."""
-    make(path, TABLE)
-    shape = struct.pack("<3q", 0, 2**62, 2**62)
-    with closing(sqlite3.connect(path)) as connection:
-        row = (KEYS[0], shape, zlib.crc32(KEYS[0] + shape), b"")
-        connection.execute("INSERT INTO layers VALUES (?, ?, ?, ?)", row)
-        connection.commit()
-    assert LayersFile(path).read(KEYS) == {}
-
-
-def test_messages_that_are_not_utf8(path: Path) -> None:
-    """SQLite quotes the name of a table that it can't parse."""
-    make(path, TABLE)
-    content = path.read_bytes()
-    path.write_bytes(content.replace(b"layers", b"\xff\xfe\xfd\xfc\xfb\xfa").replace(b"CREATE", b"DELETE"))
-    with pytest.raises(CacheError, match="can't be opened or read"):
-        LayersFile(path).read(KEYS)
-    with pytest.warns(CacheWarning, match="no more layers are written"):
-        LayersFile(path).write({KEYS[0]: np.zeros((3, 1, 2), np.float32)})
-
-
 OLD, NEW, LATER = (np.full((3, 1, 2), value, np.float32) for value in (1, 2, 3))
 
 
 @pytest.fixture
-def path_layers_file_repair(tmp_path: Path) -> Path:
+def stored_path(tmp_path: Path) -> Path:
     LayersFile(tmp_path / "layers.sqlite").write({b"a": OLD, b"b": OLD})
     return tmp_path / "layers.sqlite"
 
 
-def damage(path_layers_file_repair: Path) -> None:
+def damage(stored_path: Path) -> None:
     """Let the checksum of the row "a" be wrong."""
-    with closing(sqlite3.connect(path_layers_file_repair)) as connection:
+    with closing(sqlite3.connect(stored_path)) as connection:
         connection.execute("UPDATE layers SET crc = crc + 1 WHERE key = ?", [b"a"])
         connection.commit()
 
 
-def stored(path_layers_file_repair: Path) -> dict[bytes, bytes]:
-    with closing(sqlite3.connect(path_layers_file_repair)) as connection:
+def stored(stored_path: Path) -> dict[bytes, bytes]:
+    with closing(sqlite3.connect(stored_path)) as connection:
         return dict(connection.execute("SELECT key, data FROM layers"))
 
 
-def test_a_row_that_this_object_replaced_is_not_replaced_again(path_layers_file_repair: Path) -> None:
-    damage(path_layers_file_repair)
-    file = LayersFile(path_layers_file_repair)
+def test_a_row_that_this_object_replaced_is_not_replaced_again(stored_path: Path) -> None:
+    damage(stored_path)
+    file = LayersFile(stored_path)
     assert file.read([b"a", b"b"]).keys() == {b"b"}
     file.write({b"a": NEW, b"b": NEW})
-    assert stored(path_layers_file_repair) == {b"a": NEW.tobytes(), b"b": OLD.tobytes()}
+    assert stored(stored_path) == {b"a": NEW.tobytes(), b"b": OLD.tobytes()}
     file.write({b"a": LATER, b"b": LATER})
-    assert stored(path_layers_file_repair) == {b"a": NEW.tobytes(), b"b": OLD.tobytes()}
+    assert stored(stored_path) == {b"a": NEW.tobytes(), b"b": OLD.tobytes()}
 
 
-def test_a_row_that_another_object_replaced_is_not_replaced_again(path_layers_file_repair: Path) -> None:
-    damage(path_layers_file_repair)
-    file, other = LayersFile(path_layers_file_repair), LayersFile(path_layers_file_repair)
+def test_a_row_that_another_object_replaced_is_not_replaced_again(stored_path: Path) -> None:
+    damage(stored_path)
+    file, other = LayersFile(stored_path), LayersFile(stored_path)
     for each in (file, other):
         assert each.read([b"a"]) == {}
     other.write({b"a": NEW})
     assert file.read([b"a"])[b"a"].tobytes() == NEW.tobytes()
     file.write({b"a": LATER})
-    assert stored(path_layers_file_repair) == {b"a": NEW.tobytes(), b"b": OLD.tobytes()}
+    assert stored(stored_path) == {b"a": NEW.tobytes(), b"b": OLD.tobytes()}
 
 
-def test_a_damaged_row_stays_until_it_is_written(path_layers_file_repair: Path) -> None:
-    damage(path_layers_file_repair)
-    file = LayersFile(path_layers_file_repair)
+def test_a_damaged_row_stays_until_it_is_written(stored_path: Path) -> None:
+    damage(stored_path)
+    file = LayersFile(stored_path)
     assert file.read([b"a"]) == {}
     file.write({b"c": NEW})
-    assert stored(path_layers_file_repair) == {b"a": OLD.tobytes(), b"b": OLD.tobytes(), b"c": NEW.tobytes()}
+    assert stored(stored_path) == {b"a": OLD.tobytes(), b"b": OLD.tobytes(), b"c": NEW.tobytes()}
     file.write({b"a": NEW})
-    assert stored(path_layers_file_repair)[b"a"] == NEW.tobytes()
+    assert stored(stored_path)[b"a"] == NEW.tobytes()
 
 
 def test_a_file_that_another_process_is_making_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was missing when its header was to be read. Now it has data, no version yet, and a lock."""
     monkeypatch.setattr("spacy_elmo.inference.cache._TIMEOUT", 0.05)
     monkeypatch.setattr(LayersFile, "_check_header", lambda self: None)
-    path_layers_file_repair = tmp_path / "layers.sqlite"
-    with closing(sqlite3.connect(path_layers_file_repair, isolation_level=None)) as other:
+    stored_path = tmp_path / "layers.sqlite"
+    with closing(sqlite3.connect(stored_path, isolation_level=None)) as other:
         other.execute("CREATE TABLE theirs (x)")
         other.execute("BEGIN IMMEDIATE")
-        before = path_layers_file_repair.read_bytes()
+        before = stored_path.read_bytes()
         assert before
         with pytest.raises(CacheError, match="locked"):
-            LayersFile(path_layers_file_repair).read([b"a"])
-        assert path_layers_file_repair.read_bytes() == before
+            LayersFile(stored_path).read([b"a"])
+        assert stored_path.read_bytes() == before
 
 
-def test_what_sqlite_is_told_about_safety(path_layers_file_repair: Path) -> None:
+def test_what_sqlite_is_told_about_safety(stored_path: Path) -> None:
     """In SQLite's numbers, synchronous 1 is NORMAL: the disk is waited for at the critical moments."""
-    with LayersFile(path_layers_file_repair)._open() as connection:
-        for name, expected in (("synchronous", 1), ("trusted_schema", 0), ("cell_size_check", 1)):
+    with LayersFile(stored_path)._open() as connection:
+        for name, expected in (("synchronous", 1), ("cell_size_check", 1)):
             assert connection.execute(f"PRAGMA {name}").fetchone() == (expected,), name
         assert connection.execute("PRAGMA journal_mode").fetchone() == (b"delete",)

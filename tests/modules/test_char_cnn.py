@@ -1,0 +1,359 @@
+"""The character encoder by table against products over windows, and against torch's conv1d in float64."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import random
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from spacy_elmo import kernels
+from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.formats.characters import words_to_ids
+from spacy_elmo.modules import char_cnn as convolutions
+from spacy_elmo.modules.char_cnn import CharCnn, Convolutions, Highway, highway_sum_in_place, linear
+
+OPTIONS = BiLMOptions(
+    char_dim=16,
+    filters=((1, 32), (2, 33), (3, 64), (4, 130), (5, 5), (6, 1), (7, 64)),
+    n_highway=1,
+    activation="tanh",
+    max_characters=50,
+    dim=8,
+    projection_dim=8,
+    n_layers=1,
+    cell_clip=None,
+    proj_clip=None,
+    use_skip_connections=False,
+)
+
+
+def words() -> list[str]:
+    """One word of each length from 1 to 48 bytes, a longer one, and some of few or many bytes a character."""
+    source = random.Random(0)
+    letters = "abcdefghijklmnopqrstuvwxyzäßé東🙂"
+    cut = ["".join(source.choices(letters, k=48)).encode()[:n].decode(errors="ignore") for n in range(1, 49)]
+    return [*cut, "x" * 60, "aaaaaaa", "🙂" * 20, "", "東京"]
+
+
+def encoder(options: BiLMOptions = OPTIONS) -> CharCnn:
+    encoder = CharCnn(options)
+    encoder.reset_parameters(torch.Generator().manual_seed(0))
+    for convolution in encoder.convolutions:
+        torch.nn.init.normal_(convolution.get_parameter("bias"), generator=torch.Generator().manual_seed(1))
+    return encoder
+
+
+def ids_of(options: BiLMOptions) -> Tensor:
+    """Those of words(), and a masked word."""
+    ids = torch.from_numpy(words_to_ids(words(), options.max_characters))
+    return torch.cat([ids, torch.zeros_like(ids[:1])])
+
+
+def pool(made: CharCnn, ids: Tensor) -> Tensor:
+    filters = [(c.get_parameter("weight"), c.get_parameter("bias")) for c in made.convolutions]
+    return Convolutions(made.options, made.embedding.weight, filters).pool(ids)
+
+
+def by_conv1d(encoder: CharCnn, ids: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The activated maxima over all positions, from torch's own operations in float64, and the leaves."""
+    embedding = encoder.embedding.weight.detach().double().requires_grad_()
+    leaves, parts = [embedding], []
+    x = F.embedding(ids, embedding, padding_idx=0).transpose(1, 2)
+    for convolution in encoder.convolutions:
+        weight, bias = (convolution.get_parameter(n).detach().double().requires_grad_() for n in ("weight", "bias"))
+        leaves += [weight, bias]
+        parts.append(F.conv1d(x, weight, bias).amax(2))
+    activation = {"relu": torch.relu, "tanh": torch.tanh}[encoder.options.activation]
+    return activation(torch.cat(parts, 1)), leaves
+
+
+def noise(tensor: Tensor) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(2).normal(size=tensor.shape))
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_values_and_gradients(activation: str) -> None:
+    """With and without compiled loops: the windows cut off change nothing, nor does the table."""
+    made = encoder(dataclasses.replace(OPTIONS, activation=activation))
+    ids = ids_of(OPTIONS)
+    pooled = pool(made, ids)
+    expected, leaves = by_conv1d(made, ids)
+    torch.testing.assert_close(pooled.double(), expected, rtol=0, atol=2e-6)
+    (pooled * noise(pooled).float()).sum().backward()
+    (expected * noise(expected)).sum().backward()
+    mine = [made.embedding.weight]
+    for convolution in made.convolutions:
+        mine += [convolution.get_parameter("weight"), convolution.get_parameter("bias")]
+    for got, wanted in zip(mine, leaves, strict=True):
+        assert got.grad is not None
+        assert wanted.grad is not None
+        assert float((got.grad - wanted.grad).norm() / wanted.grad.norm()) <= 1e-5
+    assert made.embedding.weight.grad is not None
+    assert not made.embedding.weight.grad[0].any()  # the mask is not learned
+    assert made.embedding.weight.grad[261].any()  # the padding is
+
+
+@pytest.mark.usefixtures("compiled")
+def test_table_equals_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled path is taken, and gives what the other one does."""
+    made, ids = encoder(), ids_of(OPTIONS)
+    calls = []
+    original = convolutions.maxima
+    monkeypatch.setattr(convolutions, "maxima", lambda *arguments: calls.append(1) or original(*arguments))
+    got = made(ids)
+    assert len(calls) == 1
+    monkeypatch.setattr(kernels, "load", lambda: None)
+    expected = made(ids)
+    assert len(calls) == 1
+    torch.testing.assert_close(got, expected, rtol=0, atol=2e-6)
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("positions", [7, 255, 256, 257, 300])
+def test_other_numbers_of_positions(positions: int) -> None:
+    """7 is the widest filter; the compiled loop keeps places up to 255, torch takes over beyond. The largest sums lie
+    at the end.
+    """
+    options = dataclasses.replace(OPTIONS, max_characters=positions)
+    made = encoder(options)
+    ids = torch.randint(1, 262, (5, positions), generator=torch.Generator().manual_seed(0))
+    ids[0, -1] = 70
+    with torch.no_grad():
+        made.embedding.weight[70] *= 30
+    pooled = pool(made, ids)
+    expected, leaves = by_conv1d(made, ids)
+    torch.testing.assert_close(pooled.double(), expected, rtol=0, atol=2e-5)
+    (pooled * noise(pooled).float()).sum().backward()
+    (expected * noise(expected)).sum().backward()
+    assert made.embedding.weight.grad is not None
+    assert leaves[0].grad is not None
+    difference = made.embedding.weight.grad - leaves[0].grad
+    assert float(difference.norm() / leaves[0].grad.norm()) <= 1e-5
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("wrong", [-1, 262, 2**15, 2**16 + 3])
+def test_ids_that_are_none(wrong: int) -> None:
+    """Refused with and without compiled loops, which would read beside the table."""
+    ids = ids_of(OPTIONS)
+    ids[3, 4] = wrong
+    with pytest.raises(IndexError):
+        encoder()(ids)
+
+
+@pytest.mark.usefixtures("cell")
+def test_fewer_positions_than_the_widest_filter() -> None:
+    with pytest.raises(IndexError):
+        encoder()(ids_of(OPTIONS)[:, :6])
+
+
+@pytest.mark.usefixtures("cell")
+def test_no_words() -> None:
+    assert encoder()(ids_of(OPTIONS)[:0]).shape == (0, 8)
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("name", ["embedding.weight", "convolutions.3.weight", "convolutions.3.bias"])
+def test_nan_comes_through_relu(name: str) -> None:
+    """A maximum by comparison would pass a NaN by, and relu would make 0 of -inf."""
+    made = encoder(dataclasses.replace(OPTIONS, activation="relu"))
+    with torch.no_grad():
+        made.get_parameter(name)[ord("a") + 1 if name.startswith("embedding") else 0] = float("nan")
+        encoded = made(torch.from_numpy(words_to_ids(["a", "xyz"], 50)))
+    assert encoded[0].isnan().all()
+    assert bool(encoded[1].isnan().any()) is not name.startswith("embedding")
+
+
+def test_without_gradients_the_same() -> None:
+    made, ids = encoder(), ids_of(OPTIONS)
+    expected = made(ids).detach()
+    with torch.no_grad():
+        assert torch.equal(made(ids), expected)
+
+
+# two rounded factors, 2^-9 relative each at most, then a rounded product
+BOUND = 2**-8
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def relative(got: Tensor, expected: Tensor) -> float:
+    """Error in the root mean square."""
+    return float((got.double() - expected.double()).norm() / expected.double().norm())
+
+
+def made_linear() -> nn.Linear:
+    layer = nn.Linear(64, 33)
+    with torch.no_grad():
+        layer.weight.copy_(drawn(33, 64, seed=1) / 8)
+        layer.bias.copy_(drawn(33, seed=2))
+    return layer
+
+
+@pytest.mark.parametrize("matmul_dtype", [None, torch.float32])
+def test_linear_in_its_own_type(matmul_dtype: torch.dtype | None) -> None:
+    layer, x = made_linear(), drawn(50, 64)
+    expected = F.linear(x.double(), layer.weight.double(), layer.bias.double())
+    assert relative(linear(x, layer, matmul_dtype).detach(), expected.detach()) <= 1e-6
+
+
+def test_linear_in_bfloat16() -> None:
+    layer, x = made_linear(), drawn(50, 64).requires_grad_()
+    exact = made_linear().double()
+    x_exact = x.detach().double().requires_grad_()
+    got, expected = linear(x, layer, torch.bfloat16), exact(x_exact)
+    assert got.dtype == torch.float32
+    assert 1e-4 < relative(got.detach(), expected.detach()) <= BOUND
+    # the bias is added in float32: it comes out whole where the product is 0
+    assert torch.equal(linear(torch.zeros(1, 64), layer, torch.bfloat16)[0], layer.bias)
+    weights = drawn(50, 33, seed=3)
+    (got * weights).sum().backward()
+    (expected * weights).sum().backward()
+    for a, b in ((x, x_exact), (layer.weight, exact.weight), (layer.bias, exact.bias)):
+        assert a.grad is not None
+        assert b.grad is not None
+        assert a.grad.dtype == torch.float32
+        assert relative(a.grad, b.grad) <= BOUND
+
+
+def test_highway_in_bfloat16() -> None:
+    highway, exact = Highway(64), Highway(64).double()
+    highway.reset_parameters(torch.Generator().manual_seed(0))
+    with torch.no_grad():  # far from relu's corner, where rounding would decide between a gradient and none
+        highway.transform.weight.mul_(0.1)
+        highway.transform.bias.copy_((torch.arange(64) % 2) * 2 - 1)
+    exact.load_state_dict(highway.state_dict())
+    x = drawn(50, 64).requires_grad_()
+    x_exact = x.detach().double().requires_grad_()
+    got, expected = highway(x, torch.bfloat16), exact(x_exact)
+    # what the gate carries over is not rounded at all
+    assert relative(got.detach(), expected.detach()) <= BOUND / 4
+    got.sin().sum().backward()
+    expected.sin().sum().backward()
+    for a, b in zip([x, *highway.parameters()], [x_exact, *exact.parameters()], strict=True):
+        assert a.grad is not None
+        assert b.grad is not None
+        assert relative(a.grad, b.grad) <= 0.01
+
+
+def test_formula_and_computation_in_place() -> None:
+    generator = torch.Generator().manual_seed(0)
+    layer, x = Highway(40), torch.randn(7, 40, generator=generator)
+    layer.reset_parameters(generator)
+    with torch.no_grad():
+        plain, carry, transform = layer(x), layer.carry(x), layer.transform(x)
+    share = 1 / (1 + np.exp(-carry.double().numpy()))
+    expected = share * np.maximum(transform.double().numpy(), 0) + (1 - share) * x.double().numpy()
+    np.testing.assert_allclose(plain.numpy(), expected, rtol=0, atol=1e-6)
+    x_before, memory = x.clone(), transform.data_ptr()
+    got = highway_sum_in_place(x, carry, transform)
+    assert got.data_ptr() == memory
+    assert torch.equal(got, plain)
+    assert torch.equal(x, x_before)
+
+
+N_IDS, WORDS, STRIDE = 11, 9, 14
+
+
+class Case(NamedTuple):
+    """table: (width, ids, filters); ids: (words, stride); lengths: (words,)."""
+
+    table: npt.NDArray[np.float32]
+    ids: npt.NDArray[np.int16]
+    lengths: npt.NDArray[np.int32]
+
+
+def drawn_convolve(width: int, filters: int) -> Case:
+    rng = np.random.default_rng(width * filters)
+    lengths = rng.integers(width, STRIDE + 1, WORDS).astype(np.int32)
+    lengths[:2] = width, STRIDE
+    return Case(
+        rng.normal(size=(width, N_IDS, filters)).astype(np.float32),
+        rng.integers(0, N_IDS, (WORDS, STRIDE)).astype(np.int16),
+        lengths,
+    )
+
+
+def convolved(library: ctypes.CDLL, case: Case) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
+    """Into arrays that are wider than the filters: what lies beside must stay."""
+    width, n_ids, filters = case.table.shape
+    out, where = np.full((WORDS, filters + 3), 9, np.float32), np.full((WORDS, filters + 3), 9, np.uint8)
+    arrays = (case.ids, case.lengths, case.table, out, where)
+    library.convolve(WORDS, STRIDE, width, n_ids, filters, filters + 3, *(array.ctypes.data for array in arrays))
+    assert (out[:, filters:] == 9).all()
+    assert (where[:, filters:] == 9).all()
+    return out[:, :filters], where[:, :filters]
+
+
+def windows(case: Case, word: int) -> npt.NDArray[np.float64]:
+    """All sums of a word, (windows, filters)."""
+    width = len(case.table)
+    ids = case.ids[word, : case.lengths[word]]
+    return np.array(
+        [sum(case.table[k, ids[p + k]].astype(np.float64) for k in range(width)) for p in range(len(ids) - width + 1)]
+    )
+
+
+@pytest.mark.parametrize("width", range(1, 10))
+@pytest.mark.parametrize("filters", [1, 5, 33, 64, 130])
+def test_maxima_and_their_gradient(compiled: ctypes.CDLL, width: int, filters: int) -> None:
+    case = drawn_convolve(width, filters)
+    out, where = convolved(compiled, case)
+    d_out = np.random.default_rng(0).normal(size=(WORDS, filters)).astype(np.float32)
+    d_out[:, ::3] = 0  # what relu stops
+    expected = np.ones((width, N_IDS, filters))
+    for word in range(WORDS):
+        sums = windows(case, word)
+        np.testing.assert_allclose(out[word], sums.max(0), rtol=0, atol=1e-5)
+        np.testing.assert_array_equal(where[word], sums.argmax(0))  # the first of several
+        for k in range(width):
+            np.add.at(expected[k], (case.ids[word, sums.argmax(0) + k], np.arange(filters)), d_out[word])
+    d_table = np.ones((width, N_IDS, filters), np.float32)  # added to
+    arrays = (case.ids, d_out, np.ascontiguousarray(where), d_table)
+    addresses = (array.ctypes.data for array in arrays)
+    compiled.convolve_backward(WORDS, STRIDE, width, N_IDS, filters, filters, *addresses)
+    np.testing.assert_allclose(d_table, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("filters", [5, 64, 130])
+def test_nan_comes_through_and_stays_alone(compiled: ctypes.CDLL, filters: int) -> None:
+    """A NaN is larger than nothing: a maximum by comparison alone would pass it by."""
+    case = drawn_convolve(3, filters)
+    case.table[1, 4, 2] = np.nan
+    out, _ = convolved(compiled, case)
+    for word in range(WORDS):
+        np.testing.assert_array_equal(np.isnan(out[word]), np.isnan(windows(case, word)).any(0))
+    assert 0 < np.isnan(out).sum() < WORDS
+
+
+def test_infinite_sums(compiled: ctypes.CDLL) -> None:
+    case = drawn_convolve(2, 5)
+    case.table[0, :, 1], case.table[0, :, 2] = np.inf, -np.inf
+    out, where = convolved(compiled, case)
+    assert (out[:, 1] == np.inf).all()
+    assert (out[:, 2] == -np.inf).all()
+    assert (where[:, 1:3] == 0).all()
+
+
+@pytest.mark.parametrize("filters", [1, 64, 70])
+def test_maxima_alone(compiled: ctypes.CDLL, filters: int) -> None:
+    """What a pass without gradients runs."""
+    case = drawn_convolve(3, filters)
+    case.table[0, :, 0] = np.nan
+    expected, _ = convolved(compiled, case)
+    out = np.full((WORDS, filters + 3), 9, np.float32)
+    arrays = (case.ids, case.lengths, case.table, out)
+    compiled.convolve_maxima(WORDS, STRIDE, 3, N_IDS, filters, filters + 3, *(array.ctypes.data for array in arrays))
+    np.testing.assert_array_equal(out[:, :filters], expected)
+    assert (out[:, filters:] == 9).all()

@@ -1,0 +1,466 @@
+"""The output layers: losses, gradients and initial values, and the compiled loop of the sampled softmax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from bilm_cases import largest_difference, seeds
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from spacy_elmo.errors import SettingsError
+from spacy_elmo.modules import softmax
+from spacy_elmo.modules.softmax import (
+    AdaptiveSoftmax,
+    LogUniform,
+    Softmax,
+    _to_probabilities,
+    adaptive_losses,
+    sampled_loss,
+)
+
+WORDS, WIDTH = 12, 4
+
+
+def drawn(*shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).normal(0, scale, shape))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 12])
+def test_full_loss(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    monkeypatch.setattr(softmax, "BLOCK_ROWS", 5)
+    layer = Softmax(WORDS, WIDTH).double()
+    probabilities = torch.linspace(0.2, 0.01, WORDS, dtype=torch.float64)
+    layer.reset_parameters(probabilities.log(), torch.Generator().manual_seed(0))
+    assert largest_difference(layer.bias.detach(), probabilities.log()) == 0
+    x, targets = drawn(rows, WIDTH), torch.arange(rows) * 5 % WORDS
+    logits = (x @ layer.weight.t() + layer.bias).detach()
+    losses = layer.loss(x, targets)
+    assert losses.shape == (rows,)
+    assert not losses.requires_grad
+    if rows:
+        assert largest_difference(losses, F.cross_entropy(logits, targets, reduction="none")) <= 1e-12
+
+
+def test_initial_values_are_those_of_bilm_tf() -> None:
+    layer = Softmax(4000, 16)
+    layer.reset_parameters(generator=torch.Generator().manual_seed(0))
+    assert not layer.bias.any()
+    assert abs(float(layer.weight.detach().std()) - 0.25) < 0.005
+    assert abs(float(layer.weight.detach().mean())) < 0.005
+
+
+SAMPLED, SAMPLES = 8, 5  # words 0 to 4 are the sample, words 5 to 7 are targets outside of it
+# The sample's first word, its last word and one between; words outside of it; words that are targets of two rows.
+TARGETS = torch.tensor([0, 4, 2, 5, 6, 7, 2, 5])
+
+
+def inputs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
+    """x, weight, bias, sample_log_expected, target_log_expected. The first three require gradients."""
+    shapes = [
+        (len(TARGETS), WIDTH),
+        (SAMPLED, WIDTH),
+        (SAMPLED,),
+        (SAMPLES,),
+        (len(TARGETS),),
+    ]
+    tensors = [drawn(*shape, seed=i).to(dtype) for i, shape in enumerate(shapes)]
+    return *(x.requires_grad_() for x in tensors[:3]), *tensors[3:]
+
+
+def loss_of(*arguments: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
+    x, weight, bias, *log_expected = arguments
+    return sampled_loss(x, weight, bias, TARGETS, *log_expected, matmul_dtype=matmul_dtype)
+
+
+def plain_loss(*arguments: Tensor) -> Tensor:
+    """The definition: for each row a softmax over its target and the sampled words other than the target."""
+    x, weight, bias, sample_log_expected, target_log_expected = arguments
+    total = x.new_zeros(())
+    for row, target in enumerate(TARGETS.tolist()):
+        target_logit = x[row] @ weight[target] + bias[target] - target_log_expected[row]
+        logits = [target_logit]
+        for k in range(SAMPLES):
+            if k != target:
+                logits.append(x[row] @ weight[k] + bias[k] - sample_log_expected[k])
+        total = total + torch.logsumexp(torch.stack(logits), 0) - target_logit
+    return total
+
+
+@pytest.mark.parametrize("rows", [1280, 8, 3, 1])
+def test_sampled_loss(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    monkeypatch.setattr(softmax, "MAX_BLOCK_ROWS", rows)
+    mine, plain = inputs(), inputs()
+    got, expected = loss_of(*mine), plain_loss(*plain)
+    assert largest_difference(got.detach(), expected.detach()) <= 1e-12
+    (3 * got).backward()
+    (3 * expected).backward()
+    for a, b in zip(mine[:3], plain[:3], strict=True):
+        assert largest_difference(a.grad, b.grad) <= 1e-12  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize(("matmul_dtype", "bound"), [(torch.float32, 1e-6), (torch.bfloat16, 0.01)], ids=str)
+@pytest.mark.parametrize("rows", [1280, 3])
+def test_sampled_loss_in_training(
+    monkeypatch: pytest.MonkeyPatch, rows: int, matmul_dtype: torch.dtype, bound: float
+) -> None:
+    """Values and gradients with and without compiled loops, with a bound on the relative L2 error."""
+    monkeypatch.setattr(softmax, "MAX_BLOCK_ROWS", rows)
+    mine, plain = inputs(torch.float32), inputs()
+    got, expected = loss_of(*mine, matmul_dtype=matmul_dtype), plain_loss(*plain)
+    assert got.dtype == torch.float32
+    (3 * got).backward()
+    (3 * expected).backward()
+    assert abs(float(got.detach()) / float(expected.detach()) - 1) <= bound
+    for a, b in zip(mine[:3], plain[:3], strict=True):
+        assert a.grad is not None
+        assert b.grad is not None
+        assert a.grad.dtype == torch.float32
+        assert float((a.grad - b.grad).norm() / b.grad.norm()) <= bound
+
+
+def test_sampled_loss_against_numeric_gradients() -> None:
+    assert torch.autograd.gradcheck(loss_of, inputs())
+
+
+def test_sampled_loss_of_large_logits() -> None:
+    x, *others = (tensor.detach() for tensor in inputs())
+    loss = loss_of(1e4 * x, *others)
+    assert loss.isfinite()
+    assert largest_difference(loss, plain_loss(1e4 * x, *others)) <= 1e-9 * float(loss)
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.float32, 1e-6)], ids=str)
+def test_sampled_loss_with_all_words_is_the_full_loss(dtype: torch.dtype, bound: float) -> None:
+    x, weight, bias = drawn(5, WIDTH), drawn(SAMPLED, WIDTH, seed=1), drawn(SAMPLED, seed=2)
+    targets = torch.tensor([3, 0, 7, 3, 6])
+    zeros = torch.zeros(SAMPLED, dtype=dtype)
+    got = sampled_loss(x.to(dtype), weight.to(dtype), bias.to(dtype), targets, zeros, zeros[:5])
+    expected = F.cross_entropy(x @ weight.t() + bias, targets, reduction="sum")
+    assert largest_difference(got, expected) <= bound * float(expected)
+
+
+def one_by_one(n_words: int, seed: int) -> Iterator[int]:
+    """The words in the order in which the sampler draws them, repetitions included."""
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        uniform = float(torch.rand(1, generator=generator, dtype=torch.float64))
+        yield min(int(math.exp(uniform * math.log(n_words + 1)) - 1), n_words - 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(1, 30), seeds)
+def test_words_are_drawn_until_enough_are_distinct(data: st.DataObject, n_words: int, seed: int) -> None:
+    n_samples = data.draw(st.integers(1, n_words))
+    words, n_draws = LogUniform(n_words, n_samples).draw(torch.Generator().manual_seed(seed))
+    distinct: set[int] = set()
+    expected_draws = 0
+    for word in one_by_one(n_words, seed):
+        expected_draws += 1
+        distinct.add(word)
+        if len(distinct) == n_samples:
+            break
+    assert words.tolist() == sorted(distinct)
+    assert n_draws == expected_draws
+    assert words.dtype == torch.int64
+
+
+def test_draws_differ_and_repeat_with_their_seed() -> None:
+    sampler = LogUniform(1000, 50)
+    generators = [torch.Generator().manual_seed(seed) for seed in (1, 1, 2)]
+    first = [sampler.draw(generator)[0].tolist() for generator in generators]
+    assert first[0] == first[1] != first[2]
+    assert sampler.draw(generators[0])[0].tolist() != first[0]
+
+
+def test_single_words_are_drawn_with_their_probability() -> None:
+    n_words, times = 8, 4000
+    sampler, generator = LogUniform(n_words, 1), torch.Generator().manual_seed(0)
+    counts = np.bincount([int(sampler.draw(generator)[0]) for _ in range(times)], minlength=n_words) / times
+    ranks = np.arange(n_words)
+    probabilities = np.log((ranks + 2) / (ranks + 1)) / np.log(n_words + 1)
+    assert abs(probabilities.sum() - 1) < 1e-12
+    assert np.abs(counts - probabilities).max() < 4 * math.sqrt(0.25 / times)
+    np.testing.assert_allclose(sampler.log_expected(torch.arange(n_words), 1).numpy(), np.log(probabilities), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("n_words", "n_draws"), [(8, 5), (50_000, 9000), (793_471, 12_345)])
+def test_expected_counts(n_words: int, n_draws: int) -> None:
+    """1 - (1 - p)^n_draws, TensorFlow's formula."""
+    sampler = LogUniform(n_words, 1)
+    ranks = np.unique(np.linspace(0, n_words - 1, 50).astype(np.int64))
+    p = np.log1p(1 / (ranks + 1)) / np.log(n_words + 1)
+    expected = np.log(-np.expm1(n_draws * np.log1p(-p)))
+    got = sampler.log_expected(torch.from_numpy(ranks), n_draws)
+    assert got.dtype == torch.float32
+    np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, 11])
+def test_refused_numbers_of_samples(n_samples: int) -> None:
+    with pytest.raises(ValueError, match=f"got {n_samples}, expected 1 to 10"):
+        LogUniform(10, n_samples)
+
+
+ALL, WIDE, CUTOFFS = 23, 17, [5, 11]  # vectors of width 4 and 1 in the clusters
+RANKS = torch.arange(ALL)
+
+
+def adaptive(words: int = ALL, width: int = WIDE, cutoffs: list[int] = CUTOFFS, seed: int = 0) -> AdaptiveSoftmax:
+    layer = AdaptiveSoftmax(words, width, cutoffs)
+    layer.reset_parameters(torch.linspace(-2, -5, words), torch.Generator().manual_seed(seed))
+    return layer
+
+
+def normalised(logits: np.ndarray) -> np.ndarray:
+    highest = logits.max(1, keepdims=True)
+    return logits - highest - np.log(np.exp(logits - highest).sum(1, keepdims=True))
+
+
+def plain_log_p(layer: AdaptiveSoftmax, x: Tensor) -> np.ndarray:
+    """The definition: log p of every word, *Shape:* (rows, words), from the logits of the head and the clusters."""
+    values = {name: tensor.double().numpy() for name, tensor in layer.state_dict().items()}
+    rows = x.double().numpy()
+    head = normalised(rows @ values["weight"].T + values["bias"])
+    columns = [head[:, : layer.cutoffs[0]]]
+    for i in range(len(layer.cutoffs)):
+        within = normalised(rows @ values[f"down.{i}"].T @ values[f"words.{i}"].T)
+        columns.append(head[:, layer.cutoffs[0] + i, None] + within)
+    return np.concatenate(columns, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "width", "cutoffs"),
+    [(ALL, WIDE, CUTOFFS), (9, 4, [8]), (12, 64, [1, 2, 3]), (70, 300, [4, 20, 50])],
+)
+def test_log_probabilities_of_all_words(words: int, width: int, cutoffs: list[int]) -> None:
+    layer = adaptive(words, width, cutoffs).double()
+    x = drawn(3, width)
+    expected = plain_log_p(layer, x)
+    np.testing.assert_allclose(np.exp(expected).sum(1), 1, rtol=1e-12)
+    targets = torch.arange(words)
+    for row in range(len(x)):
+        repeated = x[row].expand(words, width)
+        for got in (layer(repeated, targets), layer.loss(repeated, targets)):
+            assert largest_difference(got.detach(), -expected[row]) <= 1e-12
+
+
+def test_equals_torchs_adaptive_softmax() -> None:
+    layer = adaptive().double()
+    reference = nn.AdaptiveLogSoftmaxWithLoss(WIDE, ALL, CUTOFFS, 4.0, head_bias=True).double()
+    names = {
+        "weight": "head.weight",
+        "bias": "head.bias",
+        "down.0": "tail.0.0.weight",
+        "down.1": "tail.1.0.weight",
+        "words.0": "tail.0.1.weight",
+        "words.1": "tail.1.1.weight",
+    }
+    assert names.keys() == layer.state_dict().keys()
+    reference.load_state_dict({names[name]: values for name, values in layer.state_dict().items()})
+    x = drawn(ALL, WIDE)
+    assert largest_difference(layer(x, RANKS).detach(), -reference(x, RANKS).output.detach()) <= 1e-12
+
+
+@pytest.mark.parametrize("targets", [[1, 2, 4, 5, 7, 2], [0, 1], [7, 5]], ids=str)
+def test_gradients(targets: list[int]) -> None:
+    layer = adaptive(8, 16, [2, 5]).double()
+    parameters = [values.detach().requires_grad_() for values in layer.parameters()]
+    x = drawn(len(targets), 16).requires_grad_()
+
+    def losses(x: Tensor, *parameters: Tensor) -> Tensor:
+        return adaptive_losses(parameters, layer.cutoffs, x, torch.tensor(targets), None)
+
+    assert torch.autograd.gradcheck(losses, (x, *parameters))
+
+
+@pytest.mark.parametrize("matmul_dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("cluster", [0, 1, 2])
+def test_clusters_without_a_target_have_zero_gradients(cluster: int, matmul_dtype: torch.dtype) -> None:
+    layer, x = adaptive(), drawn(3, WIDE).float()
+    targets = torch.tensor([[0, 4, 2], [5, 10, 5], [22, 11, 12]][cluster])
+    names = [name for name, _ in layer.named_parameters()]
+    gradients = torch.autograd.grad(layer(x, targets, matmul_dtype).sum(), list(layer.parameters()))
+    with_gradient = {"weight", "bias"} | ({f"down.{cluster - 1}", f"words.{cluster - 1}"} if cluster else set())
+    assert {name for name, gradient in zip(names, gradients) if gradient.any()} == with_gradient
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 23])
+def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    layer = adaptive().double()
+    x, targets = drawn(rows, WIDE), RANKS[:rows]
+    expected = layer(x, targets).detach()
+    for values in (1, 36, 1 << 22):
+        monkeypatch.setattr(softmax, "MAX_LOGITS", values)
+        losses = layer.loss(x, targets)
+        assert losses.shape == (rows,)
+        assert not losses.requires_grad
+        assert largest_difference(losses, expected) <= 1e-12
+
+
+def test_matrix_multiplications_in_bfloat16() -> None:
+    """Values and gradients, with a bound on the relative L2 error. bfloat16's eight bits of mantissa are 0.4 %."""
+    layer, x = adaptive(60, 64, [10, 30]), drawn(200, 64).float()
+    targets = torch.arange(200) % 60
+    both = [layer(x, targets, matmul_dtype) for matmul_dtype in (torch.bfloat16, None)]
+    assert both[0].dtype == torch.float32
+    gradients = [torch.autograd.grad(losses.sum(), list(layer.parameters())) for losses in both]
+    for got, expected in [[losses.detach() for losses in both], *zip(*gradients)]:
+        assert got.dtype == torch.float32
+        assert float((got - expected).norm() / expected.norm()) <= 0.02
+    assert not torch.equal(*both)
+
+
+def test_large_logits_and_nan() -> None:
+    layer = adaptive().double()
+    x = 1e4 * drawn(ALL, WIDE)
+    expected = -plain_log_p(layer, x)[np.arange(ALL), np.arange(ALL)]
+    np.testing.assert_allclose(layer.loss(x, RANKS).numpy(), expected, rtol=1e-9)
+    x[3, 2] = torch.nan
+    assert layer.loss(x, RANKS).isnan().nonzero().tolist() == [[3]]
+
+
+def test_initial_biases_give_the_words_frequencies() -> None:
+    p = torch.from_numpy(np.random.default_rng(0).dirichlet(np.ones(ALL)))
+    layer = AdaptiveSoftmax(ALL, WIDE, CUTOFFS)
+    layer.reset_parameters(p.log(), torch.Generator().manual_seed(0))
+    got = np.exp(plain_log_p(layer, torch.zeros(1, WIDE))[0])
+    np.testing.assert_allclose(got[:5], p[:5], rtol=1e-5)
+    np.testing.assert_allclose([got[5:11].sum(), got[11:].sum()], [p[5:11].sum(), p[11:].sum()], rtol=1e-5)
+    for weight in (layer.weight, *layer.down, *layer.words):
+        bound = weight.shape[1] ** -0.5
+        assert 0.5 * bound < float(weight.detach().abs().max()) <= bound
+
+
+def test_the_generator_determines_the_initial_weights() -> None:
+    states = [adaptive(seed=seed).state_dict() for seed in (1, 1, 2)]
+    for name, values in states[0].items():
+        assert torch.equal(values, states[1][name])
+        assert name == "bias" or not torch.equal(values, states[2][name])
+    layer = AdaptiveSoftmax(ALL, WIDE, CUTOFFS)
+    layer.reset_parameters()
+    assert not layer.bias.any()
+
+
+@pytest.mark.parametrize(
+    ("words", "width", "cutoffs", "message"),
+    [
+        (100, 15, [5, 11], "has 2 numbers, too many for a projection_dim of 15.*Expected 1 at most.* of 16 or more"),
+        (100, 128, [5, 11, 20, 30], "has 4 numbers, too many for a projection_dim of 128.*3 at most.* of 256 or more"),
+        (100, 3, [5], "projection_dim is 3, too small.*Expected 4 or more"),
+        (11, 64, [5, 11], r"cutoffs is \[5, 11\], but the vocabulary has 11 words.*from 1 to 10"),
+        (100, 64, [5, 5], "each larger than the one before"),
+        (100, 64, [0, 5], "from 1 to 99"),
+        (100, 64, [], "one number or more"),
+    ],
+)
+def test_cutoffs_that_do_not_fit(words: int, width: int, cutoffs: list[int], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        AdaptiveSoftmax(words, width, cutoffs)
+
+
+ROWS = 7
+LOOP_WORDS = [1, 5, 33, 64, 130, 1000]
+TYPES = [torch.float32, torch.bfloat16]
+NAN, INF = float("nan"), float("inf")
+
+
+class Block(NamedTuple):
+    logits: Tensor
+    offset: Tensor
+    true_logits: Tensor
+    hits: Tensor
+
+
+class Result(NamedTuple):
+    probabilities: Tensor
+    losses: Tensor
+    d_true: Tensor
+
+
+def block_of(words: int, dtype: torch.dtype, scale: float = 3.0) -> Block:
+    rng = np.random.default_rng(words)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.from_numpy(rng.normal(0, scale, shape).astype(np.float32))
+
+    hits = torch.tensor([-1, 0, words - 1, -1, words // 2, -1, 0], dtype=torch.int32)
+    return Block(normal(ROWS, words).to(dtype), normal(words), normal(ROWS), hits)
+
+
+def run(block: Block) -> Result:
+    logits, losses, d_true = block.logits.clone(), torch.full((ROWS,), 9.0), torch.full((ROWS,), 9.0)
+    _to_probabilities(logits, block.offset, block.true_logits, block.hits, losses, d_true)
+    return Result(logits, losses, d_true)
+
+
+def assert_close(got: Result, expected: Result) -> None:
+    """Within a unit in bfloat16's last place, or float32 sums in another order."""
+    rtol = 2**-7 if got.probabilities.dtype == torch.bfloat16 else 1e-5
+    torch.testing.assert_close(got.probabilities, expected.probabilities, rtol=rtol, atol=1e-9, equal_nan=True)
+    torch.testing.assert_close(got.losses, expected.losses, rtol=2e-6, atol=2e-6, equal_nan=True)
+    torch.testing.assert_close(got.d_true, expected.d_true, rtol=2e-6, atol=2e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("words", LOOP_WORDS)
+@pytest.mark.parametrize("scale", [0.01, 3.0, 100.0])
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_equals_torch(twice: Callable, words: int, scale: float, dtype: torch.dtype) -> None:
+    block = block_of(words, dtype, scale)
+    got, expected = twice(lambda: run(block))
+    assert all(part.isfinite().all() for part in got)
+    assert_close(got, expected)
+
+
+@pytest.mark.parametrize("words", LOOP_WORDS)
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.usefixtures("cell")
+def test_equals_numpy(words: int, dtype: torch.dtype) -> None:
+    block = block_of(words, dtype)
+    logits = block.logits.double().numpy() + block.offset.double().numpy()
+    for row, hit in enumerate(block.hits.tolist()):
+        if hit >= 0:
+            logits[row, hit] = -np.inf
+    all_logits = np.concatenate([logits, block.true_logits.double().numpy()[:, None]], 1)
+    exponentials = np.exp(all_logits)
+    p = exponentials / exponentials.sum(1, keepdims=True)
+    got = run(block)
+    bound = 2**-8 if dtype == torch.bfloat16 else 2e-6
+    np.testing.assert_allclose(got.probabilities.double().numpy(), p[:, :-1], rtol=bound, atol=1e-9)
+    np.testing.assert_allclose(got.losses.numpy(), -np.log(p[:, -1]), rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(got.d_true.numpy(), p[:, -1] - 1, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_masked_words_get_nothing(twice: Callable, dtype: torch.dtype) -> None:
+    block = block_of(33, dtype)
+    for got in twice(lambda: run(block)):
+        for row, hit in enumerate(block.hits.tolist()):
+            assert bool((got.probabilities[row] == 0).any()) is (hit >= 0)
+            assert hit < 0 or got.probabilities[row, hit] == 0
+
+
+@pytest.mark.parametrize("value", [NAN, INF])
+@pytest.mark.parametrize("where", [0, 3, 63, 64, 129], ids="word {}".format)
+@pytest.mark.parametrize("name", ["logits", "offset", "true_logits"])
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_what_is_no_number_is_seen_in_the_loss(
+    twice: Callable, value: float, where: int, name: str, dtype: torch.dtype
+) -> None:
+    block = block_of(130, dtype)
+    damaged = getattr(block, name).clone()
+    index = {"logits": (3, where), "offset": (where,), "true_logits": (3,)}[name]
+    damaged[index] = value
+    for got in twice(lambda: run(block._replace(**{name: damaged}))):
+        assert not got.losses[3].isfinite()
+        if name != "offset":
+            assert got.losses[[0, 1, 2, 4, 5, 6]].isfinite().all()
