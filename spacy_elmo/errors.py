@@ -143,7 +143,3 @@ FILE_UNWRITABLE = "{path}: can't be written ({reason})."
 MIX_FINITE = "scalar_mix_parameters are {got}. Expected finite numbers: to leave a layer out, give it -1e10."
 PATH_FOLDER = "{path} is no folder. Expected the name of a folder."
 SOURCE_DAMAGED = "{path}: damaged, cut short or unreadable ({reason}). Get the file again, or leave it out."
-TASK_NO_EXAMPLES = (
-    "the component {name!r} can't be initialised: none of its examples ({got}) has {expected}. Give it "
-    "examples with such annotations: nlp.initialize(lambda: examples)."
-)

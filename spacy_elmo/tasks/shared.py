@@ -164,6 +164,14 @@ def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said
         )
 
 
+def no_examples_error(name: str, number: int, expected: str) -> AnnotationError:
+    """Return the error for a component none of whose examples has the annotations that it learns from."""
+    return AnnotationError(
+        f"the component {name!r} can't be initialised: none of its examples ({number}) has {expected}. Give it "
+        "examples with such annotations: nlp.initialize(lambda: examples)."
+    )
+
+
 _CONFIGURED = "configured"
 
 

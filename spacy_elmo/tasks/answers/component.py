@@ -12,8 +12,18 @@ from spacy.vocab import Vocab
 from thinc.api import Ops
 from thinc.types import Floats2d
 
-from ...errors import TASK_NO_EXAMPLES, AnnotationError, shown
-from ..shared import ConfiguredPipe, Scorer, aligned, check_sizes, default_tok2vec, keep_parts, parts_of, set_getter
+from ...errors import AnnotationError, shown
+from ..shared import (
+    ConfiguredPipe,
+    Scorer,
+    aligned,
+    check_sizes,
+    default_tok2vec,
+    keep_parts,
+    no_examples_error,
+    parts_of,
+    set_getter,
+)
 from . import ANSWER, CONTEXT, QUESTION
 from .model import AnswersModel
 
@@ -93,7 +103,7 @@ class Answers(ConfiguredPipe):
         sample = [example.reference for example in examples if has_answers(example.reference)][:_SAMPLE]
         if not sample:
             expected = f"a question, a context and right answers in doc.spans[{ANSWER!r}]"
-            raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
+            raise no_examples_error(self.name, len(examples), expected)
         self.model.initialize(X=sample)
 
     def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:

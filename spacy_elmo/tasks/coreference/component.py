@@ -10,8 +10,8 @@ from spacy.tokens.underscore import Underscore
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 
-from ...errors import TASK_NO_EXAMPLES, AnnotationError, SettingsError, shown
-from ..shared import ConfiguredPipe, Scorer, default_tok2vec, set_getter
+from ...errors import SettingsError, shown
+from ..shared import ConfiguredPipe, Scorer, default_tok2vec, no_examples_error, set_getter
 from . import PREFIX, annotate, clusters_of, head_of, places_of
 from .model import Array, CoreferenceModel, Scores
 
@@ -94,7 +94,7 @@ class Coreference(ConfiguredPipe):
         examples = list(get_examples())
         if not sum(len(clusters_of(example.reference, self.cfg["prefix"])) for example in examples):
             expected = f"span groups {self.cfg['prefix']}_1, {self.cfg['prefix']}_2 and so on"
-            raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
+            raise no_examples_error(self.name, len(examples), expected)
         self.model.initialize(X=[example.reference for example in examples[:SAMPLE]])
 
     def predict(self, docs: Iterable[Doc]) -> list[Clusters]:

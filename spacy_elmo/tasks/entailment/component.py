@@ -10,8 +10,8 @@ from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
-from ...errors import TASK_NO_EXAMPLES, AnnotationError, SettingsError, shown
-from ..shared import Scorer, default_tok2vec, keep_parts, parts_of, warn_of_unknown
+from ...errors import AnnotationError, SettingsError, shown
+from ..shared import Scorer, default_tok2vec, keep_parts, no_examples_error, parts_of, warn_of_unknown
 from . import KEYS
 from .model import EntailmentModel
 
@@ -90,7 +90,7 @@ class Entailment(TextCategorizer):
         number, names = len(classes), ", ".join(sorted(classes))
         if not classes:
             expected = "cats, with 1.0 for its class"
-            raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
+            raise no_examples_error(self.name, len(examples), expected)
         if number < 2:
             raise AnnotationError(
                 f"the component {self.name!r} can't be initialised: there is only one class, {names}. "

@@ -13,9 +13,9 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Ops, Optimizer, set_dropout_rate
 
-from ...errors import TASK_NO_EXAMPLES, AnnotationError, SettingsError, shown
+from ...errors import AnnotationError, SettingsError, shown
 from ...models.types import is_number
-from ..shared import ConfiguredPipe, Scorer, aligned, check_sizes, default_tok2vec, warn_of_unknown
+from ..shared import ConfiguredPipe, Scorer, aligned, check_sizes, default_tok2vec, no_examples_error, warn_of_unknown
 from . import annotate, given_predicates, predicates_of, roles_of
 from .model import RoleModel, RoleScores, Row, row_batches, rows_of
 
@@ -133,7 +133,7 @@ class SemanticRoles(ConfiguredPipe):
         found = sorted(set().union(*map(labels_in, examples))) if labels is None else labels
         if not found and not self.labels:
             expected = 'roles: doc.spans["predicates"], and doc.spans["roles:i"] for the predicate at token i'
-            raise AnnotationError(TASK_NO_EXAMPLES.format(name=self.name, got=len(examples), expected=expected))
+            raise no_examples_error(self.name, len(examples), expected)
         for label in found:
             self.add_label(label)
         self.model.set_dim("nO", len(self.labels))
