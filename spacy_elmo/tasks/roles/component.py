@@ -331,13 +331,11 @@ def best_tags(scores: Floats) -> Tags:
     All transitions that are legal count the same, so a step needs no matrix of transitions: what comes before O or a
     B- tag is the best of all, and what comes before I-X is the better of B-X and I-X.
 
-    scores: *Shape:* (length, 1 + 2 * labels), tags in the order of `tags_of`.
+    scores: *Shape:* (length, 1 + 2 * labels), of one token or more; tags in the order of `tags_of`.
     """
     length, width = scores.shape
     labels = (width - 1) // 2
     tags = np.zeros(length, dtype=np.intp)
-    if not length:
-        return tags
     back = np.zeros((length, width), dtype=np.intp)
     path = scores[0].astype(np.float64)
     path[1 + labels :] = -np.inf
