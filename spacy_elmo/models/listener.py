@@ -122,12 +122,6 @@ def _read(upstream: "Upstream", source: "Source | None", doc: Doc, is_train: boo
         return layers
     if upstream.samples.get(id(doc)) is doc:
         return None
-    if source is None and upstream.renamed:
-        raise NotEmbeddedError(
-            f"a component listens to an elmo pipe named {upstream.name!r}, which was renamed to "
-            f"{upstream.renamed!r}. Rename it back, or set upstream in the component's spacy-elmo.Listener.v1 "
-            f"to {upstream.renamed!r} in the config before the pipeline is built."
-        )
     if source is None:
         name = "" if upstream.name == "*" else f" named {upstream.name!r}"
         raise NotEmbeddedError(
@@ -189,7 +183,6 @@ class Upstream:
     id: attribute, identifies the listener: an opaque token that holds no references.
     source: attribute, the pipe that feeds the listener, also if its "*" is ambiguous; None: there is none.
     learned: attribute, whether the listener was trained while the biLM of this pipe was tuned.
-    renamed: attribute, the new name of the pipe that was asked for, if it was renamed after it was bound.
     samples: attribute, the docs of an initialisation that is not over, by their id. They are not kept alive.
     """
 
@@ -197,7 +190,7 @@ class Upstream:
         self.name = name
         self.id: Hashable = object()
         self.source: Source | None = None
-        self.learned, self.renamed = False, ""
+        self.learned = False
         self.samples: weakref.WeakValueDictionary[int, Doc] = weakref.WeakValueDictionary()
         self._rivals: tuple[str, ...] = ()
 
@@ -213,7 +206,7 @@ class Upstream:
         if self.source is not None:
             self.source.upstreams.discard(self)
         self.learned = self.learned and self.source is source
-        self.source, self._rivals, self.renamed = source, tuple(rivals), ""
+        self.source, self._rivals = source, tuple(rivals)
         source.upstreams.add(self)
         # spaCy links a pipeline again when all its components are initialised
         self.samples.clear()

@@ -223,7 +223,6 @@ class ElmoPipe(TrainablePipe):
         for upstream in self.upstreams:
             if not upstream.accepts(self.name):
                 upstream.unbind(self.source)
-                upstream.renamed = self.name
         self._listener_map = listeners
         # the elmo pipes that have shown themselves since the last linking are those before this one
         self._before, self._found_by = self._found_by, []
@@ -491,20 +490,12 @@ _HELD: WeakKeyDictionary[Doc, dict[str, tuple[Block, set[Hashable]]]] = WeakKeyD
 
 
 class DocLayers(Source):
-    """What listeners read: the layers that are stored on a doc, or held because the pipe stores nothing."""
+    """The layers that are stored on a doc under `attr`, or held because the pipe stores nothing."""
 
     def hold(self, doc: Doc, layers: Floats3d, readers: Iterable[Hashable]) -> None:
         """Hold layers until each reader has released them, or the doc is gone. Without readers nothing is held."""
         if waiting := set(readers):
             _HELD.setdefault(doc, {})[self.attr] = (Block(0, tokens_of(doc), layers, None, None), waiting)
-
-    def release(self, doc: Doc, reader: Hashable) -> None:
-        """Note that the listener with this id needs the layers no more. After the last one they are dropped."""
-        if self.attr in _HELD.get(doc, {}):
-            waiting = _HELD[doc][self.attr][1]
-            waiting.discard(reader)
-            if not waiting:
-                self.drop(doc)
 
     def drop(self, doc: Doc) -> None:
         """Drop layers that are held, if any."""
@@ -513,24 +504,26 @@ class DocLayers(Source):
         if not held:
             _HELD.pop(doc, None)
 
+    def release(self, doc: Doc, reader: Hashable) -> None:
+        if self.attr in _HELD.get(doc, {}):
+            waiting = _HELD[doc][self.attr][1]
+            waiting.discard(reader)
+            if not waiting:
+                self.drop(doc)
+
     def was_dropped(self, doc: Doc) -> bool:
-        """Whether a pipe has run on the doc but stored nothing."""
         return is_not_stored(doc, self.attr)
 
     def read(self, doc: Doc) -> Floats3d | None:
-        """Return the doc's layers, *Shape:* (layers, tokens, width); None if it has nothing.
-
-        If it was retokenised, its tokens have the layers of their characters. Raises NotEmbeddedError if only a mix is
-        stored, or a token has no layers.
-        """
+        # if the doc was retokenised, its tokens have the layers of their characters
         if self.attr not in _HELD.get(doc, {}):
             return layers_of(doc, attr=self.attr) if has_values(doc, attr=self.attr) else None
         block, _ = _HELD[doc][self.attr]
-        if np.array_equal(block.tokens, tokens_of(doc)):
-            layers: Floats3d = block.layers
-            return layers
-        followed: Floats3d = follow(doc, self.attr, [block], lambda block, rows: block.layers[:, rows])
-        return followed
+        unchanged = np.array_equal(block.tokens, tokens_of(doc))
+        layers: Floats3d = (
+            block.layers if unchanged else follow(doc, self.attr, [block], lambda block, rows: block.layers[:, rows])
+        )
+        return layers
 
 
 DEFAULT_MODEL = {

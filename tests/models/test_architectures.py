@@ -8,7 +8,6 @@ import pytest
 from tasks import TEXTS, elmo_block, examples, tok2vec, train, with_tasks
 
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.models.types import is_number, is_whole
 from spacy_elmo.pipeline.mixes import learned_mixes
 
 
@@ -55,17 +54,3 @@ def test_a_pipeline_of_read_only_arrays_predicts_the_same(block: dict[str, Any])
     for text in TEXTS:
         assert nlp(text).to_json() == copied(text).to_json() == again(text).to_json()
     assert [doc.to_json() for doc in copied.pipe(TEXTS)] == [doc.to_json() for doc in nlp.pipe(TEXTS)]
-
-
-@pytest.mark.parametrize("value", [0, -1, 0.5, 3e38, np.float32(0.5), np.int64(3)])
-def test_numbers(value: Any) -> None:
-    assert is_number(value)
-
-
-@pytest.mark.parametrize("value", ["0.5", True, None, [1], float("nan"), float("inf"), 1e39, 10**400])
-def test_no_numbers(value: Any) -> None:
-    assert not is_number(value)
-
-
-def test_whole_numbers() -> None:
-    assert [is_whole(value) for value in (3, -3, True, 3.0, "3", None)] == [True, True, False, False, False, False]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
-from pipelines import files
+from pipelines import files, pipeline
 from spacy.tokens import DocBin
 from spacy.training.initialize import init_nlp
 from tasks import EMBEDS, ENCODES, TEXTS, add_task, elmo_block, examples, tok2vec, train, with_tasks
@@ -323,8 +323,8 @@ def test_a_shared_component_reads_what_its_own_pipeline_wrote() -> None:
     other = spacy.blank("en")
     other.add_pipe("elmo", config={**files("random_a"), "attr": "e2"})
     other.add_pipe("tagger", source=nlp)
-    for pipeline in (other, nlp, other):
-        assert [token.tag_ for token in pipeline(TEXT)] == expected
+    for which in (other, nlp, other):
+        assert [token.tag_ for token in which(TEXT)] == expected
     train(nlp, 1)
     assert len(other(TEXT)) == len(nlp(TEXT))
 
@@ -441,8 +441,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
 
         return Model("constant", forward)
 
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"@architectures": "constant_layers.v1"}})
+    nlp = pipeline(None, {"@architectures": "constant_layers.v1"})
     add_task(nlp, "tagger", tok2vec(width=8))
     train(nlp, 3)
     said = output(nlp)

@@ -209,6 +209,8 @@ def test_registered_with_defaults() -> None:
         ({"gamma": float("inf")}, "gamma is inf"),
         ({"gamma": 1e300}, r"gamma is 1e\+300"),
         ({"gamma": "1"}, "gamma is '1'"),
+        ({"gamma": True}, "gamma is True"),
+        ({"l2": 10**400}, "l2 is 1000"),
         ({"dropout": "0.1"}, "dropout is '0.1'. Expected a number"),
         ({"scalar_mix_parameters": [0.0, float("-inf")]}, "finite"),
         ({"scalar_mix_parameters": []}, "has 0 weights"),

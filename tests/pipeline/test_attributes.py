@@ -490,8 +490,7 @@ def test_empty_docs_and_whitespace(nlp_vectors: Language) -> None:
 
 
 def test_without_the_setting_vectors_stay_spacys() -> None:
-    nlp_vectors = spacy.blank("en")
-    nlp_vectors.add_pipe("elmo")
+    nlp_vectors = pipeline(None)
     assert not nlp_vectors("bank").has_vector
 
 

@@ -41,16 +41,14 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def nlp() -> Language:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
+    nlp = pipeline(None)
     return nlp
 
 
 @pytest.mark.filterwarnings("ignore::spacy_elmo.errors.TruncatedWordsWarning")
 @pytest.mark.parametrize("name", GOLDEN_NAMES)
 def test_official_files_give_allennlps_vectors(name: str) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config=files(name))
+    nlp = pipeline(name)
     golden = read_golden(GOLDEN / name)
     # a Doc takes no empty words, and whitespace is not shown to the biLM
     chosen = [i for i, words in enumerate(golden.sentences) if all(word.strip() for word in words)]
@@ -66,8 +64,7 @@ def test_works_at_once_and_after_initialize(nlp: Language) -> None:
     doc = nlp("Stick to the river bank .")
     assert doc._.elmo_layers.shape == (3, 6, 256)
     assert doc._.elmo.dtype == np.float32
-    other = spacy.blank("en")
-    other.add_pipe("elmo")
+    other = pipeline(None)
     other.initialize()
     assert (other("Stick to the river bank .")._.elmo == doc._.elmo).all()
 
@@ -116,8 +113,7 @@ def test_sentences_of_many_docs_run_together_under_the_token_budget(monkeypatch:
 def test_each_distinct_word_is_encoded_once(
     monkeypatch: pytest.MonkeyPatch, cached_words: int, second: list[int]
 ) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"cached_words": cached_words}})
+    nlp = pipeline(None, {"cached_words": cached_words})
     encoded: list[int] = []
     encode = WordEncoder.__call__
     monkeypatch.setattr(WordEncoder, "__call__", lambda self, ids: (encoded.append(len(ids)), encode(self, ids))[1])
@@ -137,8 +133,7 @@ def test_endless_streams_flow(nlp: Language) -> None:
 def test_store_and_mix(store: str) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={**files("random_a"), "store": store, "scalar_mix_parameters": [0.5, -1.0, 2.0]})
-    plain = spacy.blank("en")
-    plain.add_pipe("elmo", config=files("random_a"))
+    plain = pipeline("random_a")
     doc, layers = nlp("the bank of the river"), plain("the bank of the river")._.elmo_layers
     weights = np.exp([0.5, -1.0, 2.0]) / np.exp([0.5, -1.0, 2.0]).sum()
     tolerance = 2e-3 if store == "layers_float16" else 1e-5
@@ -167,8 +162,7 @@ def test_docs_without_vectors_say_so(nlp: Language) -> None:
 
 
 def test_two_pipes_with_one_attr_are_refused() -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
+    nlp = pipeline(None)
     with pytest.raises(SettingsError, match="the pipe 'elmo' has the same"):
         nlp.add_pipe("elmo", name="second")
 
@@ -258,23 +252,20 @@ def test_one_word_names_a_bilm(golden: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(vectors[2], vectors[0])
     shutil.rmtree(tmp_path / "run")  # a saved pipeline needs no other file
     np.testing.assert_array_equal(spacy.load(tmp_path / "saved")("A bank .")._.elmo, vectors[0])
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"bilm": "en_mini"}})
+    nlp = pipeline(None, {"bilm": "en_mini"})
     assert nlp("A bank .")._.elmo.shape == (3, 256)
 
 
 def test_one_word_and_files_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="bilm is 'en_mini', and weight_file is set too"):
         spacy.blank("en").add_pipe("elmo", config={"model": {"bilm": "en_mini", "weight_file": "x"}})
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"bilm": str(tmp_path / "gone")}})
+    nlp = pipeline(None, {"bilm": str(tmp_path / "gone")})
     with pytest.raises(ElmoError, match=r"gone' names no biLM: there is no such folder.*model\.bilm"):
         nlp("A bank .")
 
 
 def test_missing_files_name_setting_and_path() -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"options_file": "gone/o.json", "weight_file": "gone/w.hdf5"}})
+    nlp = pipeline(None, {"options_file": "gone/o.json", "weight_file": "gone/w.hdf5"})
     for use in (lambda: nlp("a"), nlp.initialize):
         with pytest.raises(ElmoError, match=r"gone/o\.json: no such file.*options_file \(model\.options_file in a"):
             use()
@@ -338,7 +329,7 @@ def card(folder: Path, row: str | None) -> dict[str, object]:
     }
 
 
-def test_a_renamed_pipe_is_named_to_those_who_listen() -> None:
+def test_a_renamed_pipe_is_missed_by_those_who_ask_for_it() -> None:
     for upstream in ("elmo", "*"):
         nlp = pipeline()
         listener = {"@architectures": "spacy-elmo.Listener.v1", "width": 32, "upstream": upstream}
@@ -352,9 +343,7 @@ def test_a_renamed_pipe_is_named_to_those_who_listen() -> None:
         if upstream == "*":
             np.testing.assert_array_equal(source.predict([doc])[0], doc._.elmo_layers)
             continue
-        with pytest.raises(
-            NotEmbeddedError, match="listens to an elmo pipe named 'elmo', which was renamed to 'second'"
-        ):
+        with pytest.raises(NotEmbeddedError, match="listens to an elmo pipe named 'elmo', but there is none before it"):
             source.predict([doc])
         nlp.rename_pipe("second", "elmo")
         np.testing.assert_array_equal(source.predict([doc])[0], doc._.elmo_layers)
@@ -464,19 +453,6 @@ def test_without_a_handler_errors_are_raised(monkeypatch: pytest.MonkeyPatch) ->
     for use in (lambda: with_vectors("a b"), lambda: list(with_vectors.pipe(["a", "b"]))):
         with pytest.raises(RuntimeError, match="out of something"):
             use()
-
-
-def test_a_doc_that_fails_alone_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_vectors, calls = pipeline(), []
-
-    def failing(self: Engine, sentences: list[list[str]], *rest: object) -> None:
-        calls.append(sentences)
-        raise RuntimeError("no")
-
-    monkeypatch.setattr(Engine, "run", failing)
-    with_vectors.set_error_handler(ignore)
-    assert not list(with_vectors.pipe(["a b"]))
-    assert calls == [[["a", "b"]]]
 
 
 def test_memory_zone() -> None:

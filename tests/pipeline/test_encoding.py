@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
+from pipelines import pipeline
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -17,8 +18,7 @@ TEXTS = ["He sat on the bank. It rained.", "", "A  bank's   rates", "  "]
 
 @pytest.fixture
 def nlp(golden: Path) -> Language:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"bilm": str(golden / "random_a")}})
+    nlp = pipeline(None, {"bilm": str(golden / "random_a")})
     return nlp
 
 

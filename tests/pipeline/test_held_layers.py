@@ -202,11 +202,6 @@ def test_vectors_need_something_stored() -> None:
         pipeline(set_vectors=True, **NONE)
 
 
-def said_listeners(nlp: Language) -> Any:
-    doc = nlp(TEXT)
-    return [token.tag_ for token in doc], [(span.start, span.end, span.label_) for span in doc.ents]
-
-
 def trained(folder: Path, **elmo: Any) -> Language:
     nlp = with_tasks("tagger", "ner", **elmo)
     train(nlp, 20)
@@ -218,19 +213,19 @@ def trained(folder: Path, **elmo: Any) -> Language:
 @pytest.mark.parametrize("component", ["tagger", "ner"])
 @pytest.mark.parametrize("store", ["layers", "none"])
 def test_enabled_after_it_was_loaded_disabled(store: str, component: str, tmp_path: Path) -> None:
-    expected = said_listeners(trained(tmp_path, store=store))
+    expected = said(trained(tmp_path, store=store)(TEXT))
     assert expected[0][0]
     nlp = spacy.load(tmp_path, disable=[component])
     nlp(TEXT)
     nlp.enable_pipe(component)
-    assert said_listeners(nlp) == expected
+    assert said(nlp(TEXT)) == expected
     nlp.disable_pipe(component)
     nlp.add_pipe("sentencizer")  # spaCy links the pipeline again
     nlp.remove_pipe("sentencizer")
     nlp.enable_pipe(component)
     doc = nlp(TEXT)
     assert doc not in _HELD  # all have read it
-    assert said_listeners(nlp) == expected
+    assert said(nlp(TEXT)) == expected
 
 
 @pytest.mark.slow
@@ -257,14 +252,14 @@ def test_spacy_train_with_a_frozen_component_and_an_elmo_of_its_own(tmp_path: Pa
     nlp = with_tasks("tagger", store="none")
     train(nlp, 20)
     nlp.to_disk(tmp_path / "source")
-    tags = said_listeners(nlp)[0]
+    tags = said(nlp(TEXT))[0]
     DocBin(docs=[eg.reference for eg in examples(nlp)]).to_disk(tmp_path / "train.spacy")
     config = Config(with_tasks("tagger", "ner", store="none").config)
     config["components"]["tagger"] = {"source": str(tmp_path / "source")}
     config["paths"].update(train=str(tmp_path / "train.spacy"), dev=str(tmp_path / "train.spacy"))
     config["training"]["frozen_components"] = ["tagger"]
     started = init_nlp(config.interpolate())  # links the pipeline while the tagger is disabled
-    assert said_listeners(started)[0] == tags
+    assert said(started(TEXT))[0] == tags
 
 
 def test_a_removed_component_is_forgotten() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import spacy
 import srsly
+from pipelines import pipeline
 from spacy.language import Language
 from spacy.vocab import Vocab
 from thinc.api import Linear, Model, chain
@@ -351,8 +352,7 @@ def test_pickle_of_a_pipeline_never_used_works_in_a_fresh_process(tmp_path: Path
 
 
 def test_missing_files_leave_nothing_half_written(tmp_path: Path) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"options_file": "gone.json", "weight_file": "gone.hdf5"}})
+    nlp = pipeline(None, {"options_file": "gone.json", "weight_file": "gone.hdf5"})
     with pytest.raises(ElmoError, match=r"gone\.json"):
         nlp.get_pipe("elmo").to_disk(tmp_path / "elmo")
     assert not (tmp_path / "elmo").exists()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+from pipelines import pipeline
 
 from spacy_elmo.errors import CommandError
 from spacy_elmo.pipeline.saved import load_tokenizer, pipeline_weights
@@ -23,8 +24,7 @@ from spacy_elmo.pipeline.saved import load_tokenizer, pipeline_weights
     ],
 )
 def test_damaged_pipelines(name: str, content: bytes, tmp_path: Path) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
+    nlp = pipeline(None)
     nlp.to_disk(tmp_path / "pipeline")
     assert pipeline_weights(str(tmp_path / "pipeline"))[0].width == 256
     (tmp_path / "pipeline" / name).write_bytes(content)

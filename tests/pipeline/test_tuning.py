@@ -380,22 +380,6 @@ def two_models(nlp: Any) -> list[Any]:
     return models
 
 
-def test_gradients_doc_by_doc_are_those_of_the_batch() -> None:
-    got = []
-    for alone in (False, True):
-        nlp = with_tasks(frozen=False)
-        docs = [nlp.make_doc(text) for text in ("The bank of the river", "Ham", "a  b")]
-        models = two_models(nlp)
-        nlp.get_pipe("elmo").update([Example(doc, doc.copy()) for doc in docs])
-        for model in models:
-            for part in [[doc] for doc in docs] if alone else [docs]:
-                Y, backprop = model.begin_update(part)
-                backprop([np.ones_like(y) for y in Y])
-        got.append(gradients(nlp))
-    for name in got[0]:
-        np.testing.assert_allclose(got[0][name], got[1][name], rtol=1e-5, atol=1e-5)
-
-
 def test_docs_of_the_step_beside_others() -> None:
     """What the others' layers came from is frozen, so only the gradient of the doc in the step arrives."""
     got = []
@@ -535,15 +519,6 @@ def test_a_warning_does_not_hide_the_wrong_bilm_from_who_loads_the_pipeline(tmp_
     nlp.to_disk(tmp_path)
     with pytest.warns(ChangedBiLMWarning):
         spacy.load(tmp_path)("And does not come back")
-
-
-def test_bytes_name_the_tuned_bilm_too() -> None:
-    nlp = tuned("tagger")
-    nlp.update(examples(nlp), sgd=Adam(0.01))
-    [listener] = nlp.get_pipe("elmo").listeners
-    before = listener.attrs["bilm"]
-    nlp.to_bytes()
-    assert listener.attrs["bilm"] == shim_of(nlp).compute_fingerprint() != before
 
 
 def living_tensors() -> int:
