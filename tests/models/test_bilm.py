@@ -161,6 +161,7 @@ def test_missing_files_name_the_setting() -> None:
     [
         ({"options_file": "x"}, "options_file is set, but weight_file is not"),
         ({"weight_file": "x"}, "weight_file is set, but options_file is not"),
+        ({"get_spans": 3}, "model.get_spans is 3. Expected a function of docs"),
         ({"precision": "bfloat16"}, 'model.precision is "bfloat16"'),
         ({"stateful": True, "trainable": True}, "model.stateful and model.trainable"),
     ],

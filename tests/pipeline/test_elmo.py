@@ -200,8 +200,6 @@ def test_update_annotates_and_learns_nothing(nlp: Language) -> None:
         ({"max_batch_tokens": 0}, "max_batch_tokens is 0"),
         ({"learn_rate_factor": "0.1"}, "learn_rate_factor is '0.1'"),  # a number in quotes in a config file
         ({"scalar_mix_parameters": ["0", "0", "1"]}, r"scalar_mix_parameters are \['0', '0', '1'\]"),
-        ({"scalar_mix_parameters": [float("nan"), 0.0, 0.0]}, "Expected finite numbers"),
-        ({"scalar_mix_parameters": [float("inf"), 0.0, 0.0]}, "Expected finite numbers"),
         ({"model": {"width": "256"}}, "width is '256' in spacy-elmo.BiLM.v1. Expected .* a whole number"),
         ({"model": {"width": 0}}, "width is 0 in spacy-elmo.BiLM.v1"),
         ({"attr": "not a name"}, "attr is 'not a name'"),
@@ -212,6 +210,19 @@ def test_update_annotates_and_learns_nothing(nlp: Language) -> None:
 def test_settings_that_can_not_be_used(config: dict, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         spacy.blank("en").add_pipe("elmo", config=config)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scalar_mix_parameters": [float("nan"), 0.0, 0.0]}, "Expected finite numbers"),
+        ({"scalar_mix_parameters": [float("inf"), 0.0, 0.0]}, "Expected finite numbers"),
+        ({"store": "all"}, "store is 'all'. Expected one of layers, layers_float16, mix, none"),
+    ],
+)
+def test_settings_that_no_config_can_have(settings: dict[str, Any], message: str, nlp: Language) -> None:
+    with pytest.raises(SettingsError, match=message):
+        ElmoPipe(nlp.vocab, Model("other", lambda model, docs, is_train: ([], list)), **settings)
 
 
 def test_mix_parameters_of_another_number_of_layers() -> None:
