@@ -112,10 +112,7 @@ class Group:
         return [part.view(tensor.shape) for part, tensor in zip(flat.split([t.numel() for t in tensors]), tensors)]
 
     def union(self, numbers: Tensor) -> Tensor:
-        """Return the distinct numbers of all processes, sorted, *Shape:* (distinct,).
-
-        numbers: of any shape, int64, at least one.
-        """
+        """Return the distinct numbers of all processes, sorted, *Shape:* (distinct,), int64."""
         distinct: Tensor = torch.unique(numbers)
         if self.size == 1:
             return distinct
@@ -126,11 +123,7 @@ class Group:
         return united.to(numbers.device)
 
     def concatenate(self, tensor: Tensor, dim: int) -> Tensor:
-        """Return the tensors of all processes, concatenated in the order of their ranks.
-
-        tensor: of the same type and shape in all processes.
-        dim: axis along which they are concatenated.
-        """
+        """Return the tensors of all processes, of one type and shape, concatenated in the order of their ranks."""
         if self.size == 1:
             return tensor
         return torch.cat([part.to(tensor.device) for part in self._gather(tensor.contiguous().to(self.device))], dim)
@@ -150,17 +143,16 @@ class Group:
 
     @torch.no_grad()
     def copy_first(self, tensors: Sequence[Tensor]) -> None:
-        """Overwrite tensors with those of the first process. tensors: of the same shapes in all processes."""
+        """Overwrite tensors with those of the first process."""
         if self.size > 1:
             with _errors_of_others():
                 for tensor in tensors:
                     dist.broadcast(tensor, 0)
 
     def check_alike(self, value: object, error: ElmoError) -> None:
-        """Raise an error in each process whose value differs from that of the first process.
+        """Raise an error in each process whose value, by its repr, differs from that of the first process.
 
-        value: is compared by its repr.
-        error: what is raised. In the other processes OtherProcessError is raised.
+        In the other processes OtherProcessError is raised.
         """
         checksum = zlib.crc32(repr(value).encode())
         alike = self.from_first(checksum) == checksum

@@ -1,4 +1,4 @@
-"""The protocols of the losses of pretraining: a softmax with its optimizer, and what scores a batch with it."""
+"""The losses of pretraining: a softmax with its optimizer, and what scores a batch with it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -52,30 +52,22 @@ class Objective(Protocol):
         """
 
     def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
-        """Add the gradients of a batch.
-
-        scorer: as `scorer` returned it for the batch.
-        gradients: of the scorer's leaves, in their order.
-        """
+        """Add the gradients of a batch, of its scorer's leaves in their order."""
 
     def gradients(self) -> list[Tensor]:
         """Return the sums of the gradients since the last update. The caller may change them in place."""
 
     def replace(self, gradients: Sequence[Tensor]) -> None:
-        """Use other gradients for the update. gradients: of the shapes that `gradients` returned."""
+        """Use other gradients for the update, of the shapes that `gradients` returned."""
 
     def update(self, rate: float, step: int) -> None:
-        """Apply the gradients, and forget them.
-
-        rate: learning rate.
-        step: number of the update, from 1.
-        """
+        """Apply the gradients, and forget them. step: number of the update, from 1."""
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the optimizer's state as arrays by their names."""
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Set the optimizer's state. arrays: as `arrays` returned them."""
+        """Set the optimizer's state to what `arrays` returned."""
 
 
 class _RowScorer:
@@ -114,7 +106,6 @@ class RowObjective:
 
     softmax: changed in place.
     negatives: number of sampled words; None: the full softmax.
-    settings: of the optimizer.
     """
 
     def __init__(self, softmax: Softmax, negatives: int | None, settings: OptimizerSettings) -> None:
@@ -125,7 +116,6 @@ class RowObjective:
         self._sums: list[tuple[Tensor, list[Tensor]]] = []  # rows, and gradients of weight and bias; at most one
 
     def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
-        """Draw the negatives of a batch, and return what computes its losses."""
         if self.sampler is None:
             n_words = len(self.softmax.bias)
             zeros = torch.zeros(n_words, device=targets.device)
@@ -147,7 +137,7 @@ class RowObjective:
         )
 
     def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
-        """Add the gradients of a batch. The sums have the rows of all batches of the update."""
+        # the sums have the rows of all batches of the update
         assert isinstance(scorer, _RowScorer)
         self._sums.append((scorer.rows, gradients))
         if len(self._sums) > 1:
@@ -159,30 +149,21 @@ class RowObjective:
             self._sums = [(rows, sums)]
 
     def gradients(self) -> list[Tensor]:
-        """Return the sums of the gradients: *Shape:* (rows, projection_dim) of the weight, (rows,) of the bias."""
         return self._sums[0][1]
 
     def replace(self, gradients: Sequence[Tensor]) -> None:
-        """Use other gradients for the update. gradients: of the same rows."""
         self._sums = [(self._sums[0][0], list(gradients))]
 
     def update(self, rate: float, step: int) -> None:
-        """Apply the gradients to their rows, and forget them.
-
-        rate: learning rate.
-        step: number of the update, from 1.
-        """
         rows, (d_weight, d_bias) = self._sums.pop()
         self.weight.update(rows, d_weight, rate, step)
         self.bias.update(rows, d_bias[:, None], rate, step)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the optimizers' states as arrays, by names like "weight/" and the name in the state."""
         both = (("weight", self.weight), ("bias", self.bias))
         return {f"{title}/{name}": t.cpu().numpy().copy() for title, rows in both for name, t in rows.state().items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Set the optimizers' states. arrays: as `arrays` returned them."""
         for title, rows in (("weight", self.weight), ("bias", self.bias)):
             rows.restore({name: torch.from_numpy(np.array(arrays[f"{title}/{name}"])) for name in rows.state()})
 
@@ -202,11 +183,7 @@ class _AdaptiveScorer:
 
 
 class AdaptiveObjective:
-    """The adaptive softmax. Each update changes all of its parameters.
-
-    softmax: changed in place.
-    settings: of the optimizer. Weight decay is not used.
-    """
+    """The adaptive softmax. Each update changes all of its parameters. Weight decay is not used."""
 
     def __init__(self, softmax: AdaptiveSoftmax, settings: OptimizerSettings) -> None:
         self.softmax, self.parameters = softmax, list(softmax.parameters())
@@ -214,27 +191,18 @@ class AdaptiveObjective:
         self._sums: list[Tensor] = []
 
     def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
-        """Return what computes the losses of a batch; `seed` and `group` are not used."""
         return _AdaptiveScorer(self.softmax, targets)
 
     def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
-        """Add the gradients of a batch, in the order of the softmax's parameters."""
         self._sums = [a + b for a, b in zip(self._sums, gradients)] if self._sums else list(gradients)
 
     def gradients(self) -> list[Tensor]:
-        """Return the sums of the gradients, in the order of the softmax's parameters."""
         return self._sums
 
     def replace(self, gradients: Sequence[Tensor]) -> None:
-        """Use other gradients for the update. gradients: in the order of the softmax's parameters."""
         self._sums = list(gradients)
 
     def update(self, rate: float, step: int) -> None:
-        """Apply the gradients, and forget them.
-
-        rate: learning rate.
-        step: not used, since the optimizer counts its updates.
-        """
         for parameter, gradient in zip(self.parameters, self._sums):
             parameter.grad = gradient
         self._sums = []
@@ -242,19 +210,14 @@ class AdaptiveObjective:
         self.optimizer.step()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the optimizer's state as arrays by their names."""
         return optimizer_arrays(self.optimizer)
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Set the optimizer's state. arrays: as `arrays` returned them."""
         restore_optimizer(self.optimizer, arrays)
 
 
 def objective_of(settings: TrainingSettings, model: LanguageModel) -> Objective:
-    """Return what computes the loss of a model and updates its softmax.
-
-    settings: kind of the softmax, its negatives, and the optimizer.
-    model: its softmax is changed in place.
+    """Return what computes the loss of a model and updates its softmax in place.
 
     Raises SettingsError if there are more negatives than words.
     """

@@ -193,13 +193,7 @@ def pack(
 
 
 def rounded_parameter(name: str, values: Floats, mantissa_bits: int, bits: int | None) -> Floats:
-    """Return the rounded values of a biLM's parameter.
-
-    name: of the parameter.
-    values: of any shape.
-    mantissa_bits: bits of the mantissas of what is not a matrix, and of all if `bits` is None.
-    bits: bits of the matrices; None: `mantissa_bits`.
-    """
+    """Return the rounded values of a biLM's parameter. The bits are those of `pack`."""
     if bits is None or name.endswith("bias") or name == EMBEDDING:
         return round_mantissas(values, mantissa_bits)
     # outputs are the last axis of the LSTM's matrices, whose first axis is the direction; of all others the first axis
@@ -221,9 +215,6 @@ def _norm(values: Floats) -> float:
 
 def relative_change(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> tuple[float, float]:
     """Return the largest and the mean of |after - before| / |before| over all values that are not 0 before.
-
-    before: arrays by their names, of any shape.
-    after: arrays of the same names and shapes.
 
     Returns (0, 0) if all values are 0.
     """

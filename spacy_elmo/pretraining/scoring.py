@@ -31,7 +31,6 @@ from .vocabulary import END, START, UNKNOWN
 def blocks(sentences: Iterable[list[str]], n_sentences: int, n_tokens: int) -> Iterator[list[list[str]]]:
     """Yield the sentences of a text in blocks.
 
-    sentences: lists of words.
     n_sentences: largest number of sentences of a block.
     n_tokens: a block ends with the sentence in which it reaches this number of words.
     """
@@ -81,9 +80,7 @@ class SpooledText:
             self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # closed by __exit__
         try:
             for sentence in sentences:
-                line = (
-                    json.dumps(sentence).encode("ascii") + b"\n"
-                )  # JSON can hold any word, even one with half a surrogate pair
+                line = json.dumps(sentence).encode("ascii") + b"\n"  # it can hold even half a surrogate pair
                 with _writing():
                     self._file.write(line)
                 self.n_sentences += 1
@@ -103,22 +100,18 @@ class SpooledText:
         self._file.close()
 
     def __iter__(self) -> Iterator[list[str]]:
-        """Yield all sentences in their order."""
         return self._read(0, self.n_sentences)
 
     def parts(self, n_parts: int) -> list[Iterator[list[str]]]:
-        """Return iterators over consecutive parts of the text.
+        """Return iterators over consecutive parts of the text. If there are fewer sentences, some are empty.
 
         Part k begins with sentence floor(k * n_sentences / n_parts), both numbered from 0.
-
-        n_parts: number of parts. If there are fewer sentences, some parts are empty.
         """
         bounds = [k * self.n_sentences // n_parts for k in range(n_parts + 1)]
         offsets = self._byte_offsets(bounds)
         return [self._read(offsets[start], end - start) for start, end in pairwise(bounds)]
 
     def _byte_offsets(self, numbers: list[int]) -> dict[int, int]:
-        """Return the byte at which each of these sentences begins."""
         wanted, offsets, offset = set(numbers), {}, 0
         self._file.seek(0)
         for number, line in enumerate(self._file):

@@ -23,10 +23,6 @@ def inverted_dropout(rate: float, seed: int, device: torch.device | None = None)
     """Return a function that applies inverted dropout; None: the rate is 0.
 
     The masks depend on the seed and the kind of device, not on the thread.
-
-    rate: share of the values that is set to 0.
-    seed: of the masks.
-    device: on which the masks are drawn; None: the CPU.
     """
     if not rate:
         return None
@@ -111,7 +107,6 @@ class Workers:
         self.of_characters = [name for name in self.named if name.startswith(CHARACTERS)]
 
     def close(self) -> None:
-        """End the threads."""
         self.executor.shutdown()
 
     def gradients(
@@ -119,9 +114,7 @@ class Workers:
     ) -> Gradients:
         """Return the sum of the losses of all predictions, times `scale`, and its gradients.
 
-        scorer: computes the losses.
         state: the LSTM's state before the batch.
-        scale: factor of the loss.
         seed: of the dropout.
         frozen: whether the biLM is not trained, so that only the gradients of the scorer are computed.
         """
@@ -150,7 +143,6 @@ class Workers:
         return Gradients(sum(part.loss for part in parts), dense, scored, self._state(parts))
 
     def _spaces(self, task: int) -> list[Arrays]:
-        """Return the workspaces of a task, one for each layer. Each batch uses the same ones."""
         return self.workspaces.setdefault(task, [{} for _ in self.bilm.lstm.layers])
 
     def _groups(self, streams: int) -> list[slice]:
@@ -209,12 +201,7 @@ class Workers:
     def _collect(
         self, of_characters: Sequence[tuple[Tensor, ...]], directions: Sequence[int], parts: Sequence[_Part]
     ) -> list[Tensor]:
-        """Return the gradients of all parameters of the biLM, in their order.
-
-        of_characters: for each thread, the gradients of the character encoder's parameters.
-        directions: direction of each part, 0 or 1.
-        parts: what the threads computed.
-        """
+        """Return the gradients of all parameters of the biLM, in their order."""
         by_name = {name: _sum([part[k] for part in of_characters]) for k, name in enumerate(self.of_characters)}
         of_layers = [name for name in self.named if name not in by_name]
         halves = [[part.layers for part, d in zip(parts, directions) if d == direction] for direction in (0, 1)]
@@ -252,12 +239,7 @@ def _sum(tensors: Sequence[Tensor]) -> Tensor:
 
 
 class GpuStep:
-    """Computes what `Workers` computes, in one thread.
-
-    bilm: the network. Its weights are read at each call, and not changed.
-    matmul_dtype: type of the matrix multiplications; weights and sums stay float32.
-    dropout: share of each LSTM layer's inputs and of the top layer's outputs that is set to 0.
-    """
+    """Computes what `Workers` computes, in one thread."""
 
     def __init__(self, bilm: BiLM, matmul_dtype: torch.dtype, dropout: float = 0.0) -> None:
         self.bilm, self.matmul_dtype, self.dropout = bilm, matmul_dtype, dropout
@@ -270,10 +252,7 @@ class GpuStep:
     def gradients(
         self, batch: Batch, scorer: Scorer, state: LstmState, scale: float, seed: int, frozen: bool = False
     ) -> Gradients:
-        """Return the sum of the losses of all predictions, times `scale`, and its gradients.
-
-        batch, scorer, state, scale, seed, frozen: as in `Workers.gradients`.
-        """
+        """Return what `Workers.gradients` returns."""
         drop = inverted_dropout(self.dropout, seed, batch.inputs.device)
         characters, inputs = without_repetitions(batch.characters, batch.inputs)
         with torch.set_grad_enabled(not frozen):

@@ -137,10 +137,7 @@ def reuse_memory() -> None:
 
 @contextmanager
 def enough_memory(training: TrainingSettings) -> Iterator[None]:
-    """Turn errors of numpy and torch about missing memory into SettingsError, which names the settings to lower.
-
-    training: the settings of the run.
-    """
+    """Turn errors of numpy and torch about missing memory into SettingsError, which names the settings to lower."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -148,11 +145,10 @@ def enough_memory(training: TrainingSettings) -> Iterator[None]:
         if not isinstance(error, MemoryError | torch.cuda.OutOfMemoryError) and "DefaultCPUAllocator" not in str(error):
             raise
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        message = (
+        raise SettingsError(
             f"there is not enough memory ({reason}). Lower training.streams, which is {training.streams:,}, "
             f"training.steps, which is {training.steps:,}, vocabulary.size or the sizes in [bilm]."
-        )
-        raise SettingsError(message) from error
+        ) from error
 
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -164,9 +160,7 @@ class Trainer:
     Each call of `step` is an update. With several processes each reads its part of the streams, and all use the sum of
     their gradients. To resume a run, save what `state_arrays` returns and hand it to `restore` of a new trainer.
 
-    settings: the section training of a run's settings.
     model: changed in place.
-    corpus: the training text.
     shuffle_block: sentences of a block of the shuffling; see BlockShuffle.
     group: the processes of the run; None: this process alone.
 
@@ -225,13 +219,11 @@ class Trainer:
         self.average = average_of(model, horizon) if horizon else None
 
     def __enter__(self) -> "Trainer":
-        """Set the number of torch's threads to that of the workers."""
         self._threads = torch.get_num_threads()
         torch.set_num_threads(self.settings.workers)
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Set the number of torch's threads back, and end the workers."""
         torch.set_num_threads(self._threads)
         self.workers.close()
         self.streams.close()
@@ -248,7 +240,6 @@ class Trainer:
 
     @property
     def rate(self) -> float:
-        """The learning rate of the next update."""
         share = rate_at(self.settings.schedule, self.step_number, self.total_steps)
         return self.settings.optimizer.learning_rate * share
 
@@ -346,7 +337,6 @@ class Trainer:
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]], path: str = "the checkpoint") -> None:
         """Continue from a saved state. The number of processes may differ from that of the saved run.
 
-        arrays: as `state_arrays` returned them.
         path: name of the checkpoint in messages.
 
         Raises CheckpointError if names, types or shapes of the arrays are not those of this run.
