@@ -212,6 +212,20 @@ def test_a_run_of_an_earlier_version_goes_on(given: PretrainConfig, tmp_path: Pa
     assert json.loads((output / "run.json").read_text(encoding="utf8")) == record
 
 
+def test_settings_that_may_change_and_others(text: Path, tmp_path: Path) -> None:
+    config = config_of(text)
+    output = begun(config, tmp_path / "out")
+    longer = replace(config.training, epochs=9.0, total_tokens=None, workers=2, patience=3, average_share=0.1)
+    assert open_run(replace(config, training=longer), output).resumed
+    other = replace(config, training=replace(config.training, seed=1))
+    with pytest.raises(SettingsError, match=r"started with training\.seed = 0, but now it is 1\..* or add --restart"):
+        open_run(other, output)
+    for damaged in ("{", "[]", '{"settings": {}}', '{"settings": {}, "texts": 1}'):
+        (output / "run.json").write_text(damaged, encoding="utf8")
+        with pytest.raises(SettingsError, match=r"run\.json: can't be read .* put the complete file there\. To start"):
+            open_run(config, output)
+
+
 def test_a_text_that_has_changed(text: Path, tmp_path: Path) -> None:
     output = begun(config_of(text), tmp_path / "out")
     size = text.stat().st_size
