@@ -23,10 +23,8 @@ from .folder import METRICS, Run, check_new_run, empty_model, has_checkpoint, op
 from .trainer import Trainer, enough_memory, reuse_memory
 from .vocabulary import cut_share, unknown_share
 
-LOSS_SMOOTHING, SPEED_SMOOTHING = (
-    0.98,
-    0.9,
-)  # weights of earlier updates in the running means of loss and tokens per second
+# weights of earlier updates in the running means of the training loss and of tokens per second
+LOSS_SMOOTHING, SPEED_SMOOTHING = 0.98, 0.9
 _OWED = "owed"  # in a checkpoint whose evaluation was stopped
 
 
