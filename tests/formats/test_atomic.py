@@ -1,4 +1,4 @@
-"""Files that replace others when they are complete."""
+"""Files and folders that replace others when they are complete, what killed processes leave, and locks."""
 
 from __future__ import annotations
 

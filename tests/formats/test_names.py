@@ -1,4 +1,4 @@
-"""Names of published biLMs, their addresses and their folders."""
+"""Names of published biLMs and of those in packages, and the folders that they stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BiLMOptions: reading, writing, and the messages for bad values."""
+"""BiLMOptions and options.json: reading, writing, limits, and the messages for bad values and files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from spacy_elmo.errors import ElmoError, OptionsError, shown
 from spacy_elmo.formats import BiLMOptions, read_options, write_options
-from spacy_elmo.formats.options import MAX_OPTIONS_BYTES
 
 VALID = {
     "lstm": {
@@ -246,7 +245,6 @@ FILES = {
     "deep object": b'{"lstm":' * 100_000,
     "duplicate key": b'{"lstm": {}, "lstm": {}}',
     "long integer": b'{"lstm": ' + b"9" * 5_000 + b"}",
-    "huge": b" " * (MAX_OPTIONS_BYTES + 1),
 }
 
 

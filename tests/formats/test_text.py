@@ -1,4 +1,7 @@
-"""Sources of text: kinds of files, what an output folder hides, and folders that can't be read."""
+"""Text files: which are found, their lines, how they are packed, and the places of words.
+
+The tests of corpora and of pretraining read whole files.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ import spacy
 import zstandard
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.formats import text as splitting
-from spacy_elmo.formats.text import Tokenize as Tokenizer
+from spacy_elmo.formats import text as module
 from spacy_elmo.formats.text import (
+    Tokenize,
     Unusable,
     blank,
     decode_line,
@@ -96,7 +99,7 @@ def test_a_folder_that_can_not_be_listed(tmp_path: Path, monkeypatch: pytest.Mon
     ],
 )
 def test_lines(content: bytes, lines: list[bytes | None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splitting, "LONGEST_LINE", 4)
+    monkeypatch.setattr(module, "LONGEST_LINE", 4)
     assert list(lines_of(io.BytesIO(content))) == lines
 
 
@@ -117,8 +120,8 @@ def test_size_of_a_packed_file(end: str, pack: Callable[[bytes], bytes], tmp_pat
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return Tokenizer(partial(blank, "xx"))
+def tokenizer() -> Tokenize:
+    return Tokenize(partial(blank, "xx"))
 
 
 def test_places_of_words_that_come_again() -> None:
@@ -130,27 +133,27 @@ def test_places_of_words_inside_a_token() -> None:
     """A tokenizer that was changed may leave blanks in a token: here all but the first letter is one."""
     nlp = spacy.blank("xx")
     nlp.tokenizer = lambda text: spacy.tokens.Doc(nlp.vocab, words=["x", text[2:]], spaces=[True, False])
-    assert Tokenizer(lambda: nlp).words_and_offsets("x  b cc ") == (["x", "b", "cc"], [(0, 1), (3, 4), (5, 7)])
-    assert Tokenizer(lambda: nlp)("x  b cc ") == ["x", "b", "cc"]
+    assert Tokenize(lambda: nlp).words_and_offsets("x  b cc ") == (["x", "b", "cc"], [(0, 1), (3, 4), (5, 7)])
+    assert Tokenize(lambda: nlp)("x  b cc ") == ["x", "b", "cc"]
 
 
-def test_the_longest_text(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert spacy.blank("xx").max_length == splitting._LONGEST
-    monkeypatch.setattr(splitting, "_LONGEST", 10)
+def test_the_longest_text(tokenizer: Tokenize, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert spacy.blank("xx").max_length == module._LONGEST
+    monkeypatch.setattr(module, "_LONGEST", 10)
     assert tokenizer("aaaa bbbbb") == ["aaaa", "bbbbb"]
     with pytest.raises(Unusable, match="more than 10 characters"):
         tokenizer("aaaaa bbbbb")
 
 
 def test_the_tokenizer_is_replaced_after_enough_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splitting, "RENEWED_AFTER", 10)
+    monkeypatch.setattr(module, "RENEWED_AFTER", 10)
     loads: list[int] = []
 
     def load() -> spacy.language.Language:
         loads.append(1)
         return blank("xx")
 
-    tokenizer = Tokenizer(load)
+    tokenizer = Tokenize(load)
     counts = []
     for _ in range(5):
         tokenizer("a bcd")  # 5 characters

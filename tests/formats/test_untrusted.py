@@ -1,4 +1,4 @@
-"""The process that reads untrusted files: what it imports, how it ends, and answers that do not fit."""
+"""The process that reads untrusted files: what it imports, how it ends, answers that do not fit, and weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of embedded sentences: AllenNLP's layout, round trips and failed writes."""
+"""Files of embedded sentences: AllenNLP's layout, round trips, failed writes, damaged files and those of strangers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weight files: the table of datasets, golden files and round trips."""
+"""Weight files: the table of datasets, golden files, round trips, bad contents, and the programs that can read them."""
 
 from __future__ import annotations
 
