@@ -29,12 +29,10 @@ TEXT = "Stick to the river bank ."
 Change = Callable[[dict[str, Any]], object]
 
 
-def make(folder: str) -> tuple[Language, ElmoPipe]:
-    nlp = spacy.blank("en")
-    files = {"options_file": GOLDEN / folder / "options.json", "weight_file": GOLDEN / folder / "weights.hdf5"}
-    pipe = nlp.add_pipe("elmo", config={"model": {key: str(path) for key, path in files.items()}})
+def make(name: str) -> tuple[Language, ElmoPipe]:
+    nlp = pipeline(name)
     nlp.initialize()
-    return nlp, pipe
+    return nlp, nlp.get_pipe("elmo")
 
 
 make_once = cache(make)
@@ -275,12 +273,7 @@ def test_a_damaged_pipeline_folder_is_refused_while_spacy_loads_it(tmp_path: Pat
 def nlp(tmp_path: Path) -> Language:
     """A pipeline on files that are gone by the time the tests reload it."""
     shutil.copytree(GOLDEN / "random_b", tmp_path / "files")
-    nlp = spacy.blank("en")
-    files = {
-        name: str(tmp_path / "files" / path)
-        for name, path in (("options_file", "options.json"), ("weight_file", "weights.hdf5"))
-    }
-    nlp.add_pipe("elmo", config={"model": files})
+    nlp = pipeline(None, {"bilm": str(tmp_path / "files")})
     nlp.initialize()
     shutil.rmtree(tmp_path / "files")
     return nlp
@@ -341,9 +334,7 @@ def test_a_loaded_pipeline_obeys_its_config(nlp: Language, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_pickle_of_a_pipeline_never_used_works_in_a_fresh_process(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "random_b", tmp_path / "files")
-    nlp = spacy.blank("en")
-    names = {"options_file": "options.json", "weight_file": "weights.hdf5"}
-    nlp.add_pipe("elmo", config={"model": {key: str(tmp_path / "files" / name) for key, name in names.items()}})
+    nlp = pipeline(None, {"bilm": str(tmp_path / "files")})
     (tmp_path / "nlp.pickle").write_bytes(pickle.dumps(nlp))
     shutil.rmtree(tmp_path / "files")
     code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))('a b')._.elmo.shape)"
