@@ -58,29 +58,20 @@ AVX512_BF16_SIGNATURES: dict[str, list[type]] = {"avx512_bf16_layer": _LAYER}
 
 
 def fingerprint(folder: Path = FOLDER) -> str:
-    """The hash of all C sources. setup.py writes the same hash into the library.
-
-    folder: has the folders of the sources.
-    """
+    """The hash of all C sources in the folders of a folder. setup.py writes the same hash into the library."""
     names = sorted(path.as_posix() for pattern in ("*/*.c", "*/*.h", "*/*.inc") for path in folder.glob(pattern))
     parts = [Path(name).read_bytes().replace(b"\r\n", b"\n") for name in names]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
 def library_path(folder: Path = FOLDER) -> Path | None:
-    """The path of the library, or None if there is none.
-
-    folder: where the library is. setup.py gives it the last of Python's suffixes, which is for all versions of Python.
-    """
+    """The path of the library, or None. setup.py gives it the last of Python's suffixes, which all versions share."""
     paths = [folder / f"_loops{suffix}" for suffix in reversed(EXTENSION_SUFFIXES)]
     return next((path for path in paths if path.exists()), None)
 
 
 def open_library(path: Path) -> ctypes.CDLL | None:
-    """The library at this path, with the signatures of its functions set.
-
-    Returns None if it can't be loaded, or if it was built from other sources.
-    """
+    """The library with the signatures of its functions; None if it can't be loaded, or is of other sources."""
     try:
         library = ctypes.CDLL(str(path))
         library.fingerprint.restype = ctypes.c_char_p

@@ -1,7 +1,4 @@
-"""Structs for the arguments of compiled functions that have many.
-
-They are the structs of calls.h, which describes their fields. A test compares the two.
-"""
+"""What C and Python agree on: constants and the structs of calls.h, which describes their fields; checked addresses."""
 
 import ctypes
 import math
@@ -27,11 +24,7 @@ MAX_POSITIONS = 256  # characters of a word at most: the position of a maximum i
 
 
 def padded(rows: int) -> int:
-    """The number of rows of an array that has room for `rows` rows and their padding.
-
-    rows: the number of rows in use.
-    Returns the next multiple of ROW_MULTIPLE.
-    """
+    """The number of rows of an array that has room for `rows` rows and their padding: a multiple of ROW_MULTIPLE."""
     return -(-rows // ROW_MULTIPLE) * ROW_MULTIPLE
 
 
@@ -102,14 +95,9 @@ def address(name: str, array: Any, dtype: Any, shape: tuple[int | None, ...], al
 
 
 def address_of_rows(name: str, array: Any, dtype: Any, shape: tuple[int, int]) -> int:
-    """The address of the first value of a tensor of torch with two dimensions.
+    """The address of the first value of a tensor with two dimensions. There may be gaps between its contiguous rows.
 
-    Each row must be contiguous, but there may be gaps between the rows.
-
-    name, dtype: as for `address`.
-    array: a tensor on the CPU.
-    shape: the expected shape.
-    Raises KernelError if the tensor is not as expected.
+    Parameters and error: as for `address`.
     """
     first: int = array.data_ptr()
     size = array.shape
@@ -120,29 +108,17 @@ def address_of_rows(name: str, array: Any, dtype: Any, shape: tuple[int, int]) -
 
 
 def bound(clip: float | None) -> float:
-    """The bound that a loop clips values to.
-
-    clip: the bound, or None if values are not clipped; the bound is infinite then.
-    """
+    """The bound that a loop clips values to; infinite if `clip` is None."""
     return math.inf if clip is None else clip
 
 
 def _error(
     name: str, array: Any, dtype: Any, shape: tuple[int | None, ...], alignment: int, first: int, is_dense: bool
 ) -> KernelError:
+    dense = "contiguous" if is_dense else "not contiguous or not in the processor's memory"
+    expected = tuple("any" if size is None else size for size in shape)
     return KernelError(
-        (
-            "a compiled loop was given {name} as {dtype} {shape}, {dense}, at address {address}. Expected "
-            "{expected_dtype} {expected_shape}, contiguous, at a multiple of {alignment} bytes. This is an error of "
-            "spacy-elmo: SPACY_ELMO_KERNELS=0 runs torch's operations instead."
-        ).format(
-            name=name,
-            shape=tuple(array.shape),
-            dtype=array.dtype,
-            dense="contiguous" if is_dense else "not contiguous or not in the processor's memory",
-            address=first,
-            expected_shape=tuple("any" if size is None else size for size in shape),
-            expected_dtype=dtype,
-            alignment=alignment,
-        )
+        f"a compiled loop was given {name} as {array.dtype} {tuple(array.shape)}, {dense}, at address {first}. "
+        f"Expected {dtype} {expected}, contiguous, at a multiple of {alignment} bytes. This is an error of spacy-elmo: "
+        "SPACY_ELMO_KERNELS=0 runs torch's operations instead."
     )
