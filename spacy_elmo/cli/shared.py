@@ -15,7 +15,7 @@ from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
 from ..errors import EMBED_SAME, FILE_NOT_REGULAR, PATH_FOLDER, CommandError
 from ..formats.atomic import is_output, replacing, writing
 from ..formats.names import PUBLISHED, is_hidden
-from ..modules.loading import Precision, can_name_bilm, no_bilm
+from ..modules.loading import Precision, can_name_bilm, unknown_bilm_error
 from .console import msg
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def bilm_of(
     choice = BiLMChoice(model, options_file, weight_file, pipe, pipeline, device, cast(Precision, precision))
     if model is not None and choice.saved_pipeline is None and not can_name_bilm(model):
         if is_hidden(model):
-            raise no_bilm(model)
+            raise unknown_bilm_error(model)
         raise CommandError(
             f"{model} is no folder, no installed pipeline and no name of a biLM. Expected the "
             "folder of a biLM, of a pretraining run or of a saved pipeline; an installed pipeline with an elmo "

@@ -157,11 +157,17 @@ def unpacked_size(path: Path) -> int:
 def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Yield a file and what it unpacks to, which is the same one if it is not packed. Raises as `unpacked` does."""
     damage: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
+    if path.suffix == ".zst":
+        try:
+            import zstandard
+        except ImportError as error:
+            raise CorpusError(
+                f"{path}: packed with zstd, but zstandard is missing. Get it with pip install zstandard."
+            ) from error
+        damage += (zstandard.ZstdError,)
     try:
         with path.open("rb") as file:
             if path.suffix == ".zst":
-                zstandard = _zstandard(path)
-                damage += (zstandard.ZstdError,)
                 yield file, io.BufferedReader(_Zstd(file, zstandard), 1 << 16)
             elif path.suffix == ".gz":
                 with gzip.open(file) as zipped:
@@ -173,16 +179,6 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
                 yield file, file
     except damage as error:
         raise CorpusError(SOURCE_DAMAGED.format(path=path, reason=error)) from error
-
-
-def _zstandard(path: Path) -> ModuleType:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise CorpusError(
-            f"{path}: packed with zstd, but zstandard is missing. Get it with pip install zstandard."
-        ) from error
-    return zstandard
 
 
 class _Zstd(io.RawIOBase):

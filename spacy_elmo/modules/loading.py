@@ -66,7 +66,7 @@ def is_packed(name: str | os.PathLike[str]) -> bool:
     return Path(name).suffix.lower() in _PACKED
 
 
-def no_bilm(name: str | os.PathLike[str]) -> SettingsError:
+def unknown_bilm_error(name: str | os.PathLike[str]) -> SettingsError:
     """Return the error for a name that is neither that of a biLM nor a folder."""
     reason = "there is no such folder"
     if is_hidden(name):
@@ -162,7 +162,7 @@ def find_bilm(bilm: File) -> Path:
         return folder_named(bilm)
     folder = best_of_run(Path(bilm))
     if is_hidden(bilm) and not (folder / OPTIONS).exists():
-        raise no_bilm(bilm)
+        raise unknown_bilm_error(bilm)
     return folder
 
 
@@ -173,7 +173,7 @@ def _files_of(bilm: File, *, weights: bool = False) -> tuple[str, str]:
     """
     folder = find_bilm(bilm)
     if not can_name_bilm(bilm):
-        raise no_bilm(bilm)
+        raise unknown_bilm_error(bilm)
     options_file, weight_file = str(folder / OPTIONS), str(folder / WEIGHTS)
     if weights or not Path(options_file).exists():
         refuse_other_names(options_file, weight_file)
