@@ -186,9 +186,9 @@ def embed(
         stopped = f"stopped. {output} was not written. If there was a file of that name before, it is unchanged."
     with telling_if_stopped(stopped):
         lang = lang or language
-        chosen = _layers_of(layers, all_=all_, top=top, average=average)
-        if shard_size is None:
-            _refuse_untold_format(output, format_, all_=all_, top=top, average=average)
+        told_format = format_ is not None or shard_size is not None
+        flags = {"--all": all_, "--top": top, "--average": average}
+        chosen = _layers_of(output, layers, told_format, flags)
         gpu = gpu_id if cuda_device is None else cuda_device
         bilm = bilm_of(
             model,
@@ -263,29 +263,25 @@ def embed(
 _OF_ALLENNLP: dict[str | None, OutputFormat] = {None: "all", "all": "all", "top": "top", "mean": "average"}
 
 
-def _layers_of(layers: str | None, *, all_: bool, top: bool, average: bool) -> str | None:
-    """Return what --layers, --all, --top and --average say; None if none was given."""
-    names = [("--all", "all", all_), ("--top", "top", top), ("--average", "mean", average)]
-    given = [(option, name) for option, name, value in names if value]
-    if layers is not None:
-        given.append(("--layers", layers))
-    if len(given) > 1:
+def _layers_of(output: Path, layers: str | None, told_format: bool, flags: dict[str, bool]) -> str | None:
+    """Return what --layers, --all, --top and --average say; None if none was given.
+
+    told_format: whether --format or --shard-size was given.
+    flags: AllenNLP's options, and whether they were given. Its command writes HDF5 whatever the name of the output is.
+    """
+    given = [option for option, value in flags.items() if value]
+    if len(given) > 1 or (given and layers is not None):
         raise CommandError(
-            f"{' and '.join(option for option, _ in given)} were given together. Expected one of --layers, --all, "
-            "--top and --average: leave out the others."
+            f"{' and '.join(given + ['--layers'] * (layers is not None))} were given together. Expected one of "
+            "--layers, --all, --top and --average: leave out the others."
         )
-    return given[0][1] if given else None
-
-
-def _refuse_untold_format(output: Path, format_: str | None, *, all_: bool, top: bool, average: bool) -> None:
-    """Raise CommandError if AllenNLP's command may be meant, which writes HDF5 whatever the name of the output is."""
-    given = "--all" if all_ else "--top" if top else "--average" if average else None
-    if given and format_ is None and not output.suffix and not output.is_dir():
+    if given and not told_format and not output.suffix and not output.is_dir():
         raise CommandError(
-            f"{output}: the end of its name tells no format, and {given} was given, as in AllenNLP, whose command "
+            f"{output}: the end of its name tells no format, and {given[0]} was given, as in AllenNLP, whose command "
             "always writes one HDF5 file. Expected --format hdf5 for such a file. For a folder of shards in "
             "Parquet add --format parquet."
         )
+    return {"--all": "all", "--top": "top", "--average": "mean"}[given[0]] if given else layers
 
 
 def _embed_as_allennlp(

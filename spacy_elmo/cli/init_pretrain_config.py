@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
 
 _FROZEN = 2_000_000  # tokens that fit a new softmax (docs/pretraining.md), if the run is long enough
 _LATER = "train"  # instead of a path that is not known yet
+_FITTED = (  # settings that depend on the text
+    "training.softmax.kind",
+    "training.streams",
+    "training.epochs",
+    "training.schedule.warmup_steps",
+    "evaluation.every",
+    "evaluation.checkpoint_every",
+    "evaluation.sentences",
+)
 
 
 class SizeName(str, Enum):
@@ -195,27 +205,15 @@ def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str
         more = "" if size.complete else " or more"
         told = f"{source}: {size.tokens:,} tokens{more}: {before:,} updates{more}, the settings for a large text"
         return large, told, length
-    old, new = large.training, fitted.training
-    pairs: dict[str, tuple[str | float, str | float]] = {
-        "training.softmax.kind": (old.softmax.kind, new.softmax.kind),
-        "training.streams": (old.streams, new.streams),
-        "training.epochs": (old.epochs, new.epochs),
-        "training.schedule.warmup_steps": (old.schedule.warmup_steps, new.schedule.warmup_steps),
-    }
-    for name in ("every", "checkpoint_every", "sentences"):
-        pairs[f"evaluation.{name}"] = (getattr(large.evaluation, name), getattr(fitted.evaluation, name))
-    changes = [
-        f"{name} {_shown(after)} in place of {_shown(value)}"
-        for name, (value, after) in pairs.items()
-        if after != value
-    ]
+    changes = []
+    for name in _FITTED:
+        before_and_after = [attrgetter(name)(settings) for settings in (large, fitted)]
+        if before_and_after[0] != before_and_after[1]:
+            value, after = (each if isinstance(each, str) else f"{each:,}" for each in before_and_after)
+            changes.append(f"{name} {after} in place of {value}")
     about = "" if large.corpus.language is None else "about "  # the tokenizer has read a part of the text
     message = (
         f"{source}: {size.sentences:,} sentences, {about}{size.tokens:,} tokens. The settings for a large text would "
         f"make {before:,} updates; these make {updates:,}: {'; '.join(changes)}"
     )
     return fitted, message, length
-
-
-def _shown(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:,}"

@@ -83,16 +83,9 @@ def test_formats(text: Path, output: Path, embedder: ElmoEmbedder, option: str |
         assert json.loads(file["sentence_to_index"][0]) == {"the cat sat .": "2", "a dog ran": "1", "yes": "3"}
 
 
-def test_the_embedded_bilm(text: Path, output: Path) -> None:
-    run(text, output, "--forget-sentences", "--cuda-device", -1)
-    assert arrays_in(output)["0"].shape == (3, 4, 256)
-    with h5py.File(output) as file:
-        assert "sentence_to_index" not in file
-
-
 def test_standard_input_and_sentence_keys(output: Path, embedder: ElmoEmbedder) -> None:
     stdin = "\ufeffnaïve words\r\n東京 .\r\n".encode()
-    run("-", output, *FILES, "--use-sentence-keys", "--top", stdin=stdin)
+    assert run("-", output, *FILES, "--use-sentence-keys", "--top", "--quiet", stdin=stdin) == ""
     found = arrays_in(output)
     assert set(found) == {"naïve words", "東京 ."}
     np.testing.assert_allclose(found["東京 ."], embedder.embed_sentence(["東京", "."])[-1], atol=1e-5)
@@ -252,6 +245,7 @@ def test_other_refusals(text: Path, output: Path, tmp_path: Path) -> None:
         ((text, output.parent, "--batch-size", 3), "--batch-size is for one HDF5 file"),
         ((text, output.parent, "--layers", "bottom"), "layers is 'bottom'"),
         ((text, output, *FILES[:2]), "weight_file is not"),
+        ((text, GOLDEN / "weights.hdf5", *FILES), "the file to write are the same"),
         ((text, output, "--gpu-id", 99), "the GPU 99 was asked for"),
         ((text, output, "--cuda-device", 99), "the GPU 99 was asked for"),
         ((text, output, "--use-sentence-keys"), "the lines 1 and 3 are the same"),
@@ -281,12 +275,6 @@ def test_a_name_without_an_end_and_the_options_of_allennlp(text: Path, output: P
     assert "add --format hdf5" in run(text, output.parent / "other", *FILES, "--use-sentence-keys", code=1)
     run(text, output.parent / "shards", option, *FILES, "--format", "parquet")
     assert (output.parent / "shards").is_dir()
-
-
-def test_the_weights_are_not_overwritten(text: Path, tmp_path: Path) -> None:
-    weights = shutil.copy(GOLDEN / "weights.hdf5", tmp_path / "weights.hdf5")
-    message = run(text, weights, *FILES[:2], "--weight-file", weights, code=1)
-    assert "the file to write are the same" in message
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
@@ -390,11 +378,6 @@ def test_a_folder_of_shards(files: Path, tmp_path: Path) -> None:
     assert "made before" not in embed(*arguments, "--no-resume")
 
 
-def test_quiet(files: Path, tmp_path: Path) -> None:
-    assert embed(files, tmp_path / "out", "--format", "spacy", "--quiet") == ""
-    assert embed(files, tmp_path / "a.hdf5", "--quiet") == ""
-
-
 def test_one_hdf5_file_of_any_input(files: Path, tmp_path: Path) -> None:
     embed(files, tmp_path / "a.hdf5")
     assert sentences_in(tmp_path / "a.hdf5") == ["It isn't raining.", "A bank.", "The river. A boat.", "isn't", "Yes"]
@@ -452,7 +435,7 @@ def test_json_lines_from_standard_input(options: tuple[str, ...], tmp_path: Path
     assert "StandardInputWarning" not in told
 
 
-@pytest.mark.parametrize("ending", ["hdf5", "parquet", "spacy", "safetensors"])
+@pytest.mark.parametrize("ending", ["hdf5", "parquet", "spacy"])
 def test_names_that_are_not_utf8(tmp_path: Path, ending: str) -> None:
     """Python holds the other bytes as halves of surrogate pairs, which no format can store."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")

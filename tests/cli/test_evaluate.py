@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import lzma
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -147,22 +145,12 @@ def test_scores_of_each_sentence(model: Path, text: Path, tmp_path: Path) -> Non
 
 
 def test_the_first_sentences_alone(model: Path, text: Path) -> None:
+    for option in ("--streams", "--sentences"):
+        run(model, text, option, "0", code=2)
+    assert run_json(model, text, "--sentences", "9" * 30)["sentences"] == 4  # more than can be counted
     record = run_json(model, text, "--sentences", "2")
     assert (record["sentences"], record["tokens"]) == (2, 7)
     assert record["zero_state"]["mean"] == pytest.approx(score_text(model_of(), TEXT[:2]).perplexities.mean, rel=1e-6)
-
-
-def test_other_kinds_of_text(model: Path, text: Path, tmp_path: Path) -> None:
-    expected = run_json(model, text)["zero_state"]
-    with lzma.open(tmp_path / "text.txt.xz", "wb") as packed:
-        packed.write(text.read_bytes())
-    lines = [json.dumps({"tokens": sentence}) for sentence in TEXT]
-    (tmp_path / "text.jsonl").write_text("\n".join(lines), encoding="utf8")
-    for name in ("text.txt.xz", "text.jsonl"):
-        assert run_json(model, tmp_path / name)["zero_state"] == expected
-    (tmp_path / "raw.txt").write_text("The cat sat.\n", encoding="utf8")
-    record = run_json(model, tmp_path / "raw.txt", "--lang", "en")
-    assert (record["tokens"], record["unknown"]) == (4, 1)
 
 
 def test_a_dash_is_a_stream(model: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +164,12 @@ def test_a_dash_is_a_stream(model: Path, text: Path, tmp_path: Path, monkeypatch
     empty = invoke(*arguments, stdin="\n", code=1)
     assert "standard input" in empty.stderr
     assert empty.stdout == ""
+
+
+def test_another_language(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "raw.txt").write_text("The cat sat.\n", encoding="utf8")
+    record = run_json(model, tmp_path / "raw.txt", "--lang", "en")
+    assert (record["tokens"], record["unknown"]) == (4, 1)
 
 
 def test_bad_lines_are_left_out_and_told(model: Path, text: Path) -> None:
@@ -216,22 +210,6 @@ def test_refusals(
     output = "".join(run(*(argument.format(**places) for argument in arguments), code=1).split())
     assert message.replace(" ", "") in output
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
-def test_more_sentences_than_can_be_counted(model: Path, text: Path) -> None:
-    assert run_json(model, text, "--sentences", "9" * 30) == run_json(model, text)
-
-
-def test_a_pipe_in_the_folder_is_not_waited_for(model: Path, text: Path) -> None:
-    for name in ("vocabulary.counts.npy", "vocabulary.txt"):
-        (model / name).unlink()
-        os.mkfifo(model / name)
-        assert f"{name}:afolderoraspecialfile" in "".join(run(model, text, code=1).split())
-
-
-@pytest.mark.parametrize("option", ["--streams", "--sentences"])
-def test_numbers_below_one(model: Path, text: Path, option: str) -> None:
-    run(model, text, option, "0", code=2)
 
 
 def test_a_stopped_command_leaves_the_older_scores(

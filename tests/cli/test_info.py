@@ -23,7 +23,7 @@ from weight_files import make_heap_cycle
 import spacy_elmo
 from spacy_elmo.corpus import embed
 from spacy_elmo.formats import VectorsWriter, read_options, write_options
-from spacy_elmo.formats.names import OFFICIAL_MODELS, find_official
+from spacy_elmo.formats.names import OFFICIAL_MODELS
 from spacy_elmo.modules.softmax import AdaptiveSoftmax
 from spacy_elmo.pretraining.language_model import LanguageModel, write_output_layer
 
@@ -106,12 +106,6 @@ def test_options_and_weights_in_any_order(model: Path) -> None:
         assert told in output, told
 
 
-def test_several_folders(golden: Path) -> None:
-    output = run(golden / "random_a", golden / "random_b", EN_MINI)
-    assert output.count("weights all there") == 3
-    assert output.count("en_mini, the embedded one") == 2
-
-
 def test_an_options_file_alone(model: Path) -> None:
     assert "vectors 3 layers of 32" in run(model / "options.json")
     changed = replace(read_options(model / "options.json"), use_skip_connections=False, max_characters=25)
@@ -142,24 +136,20 @@ def test_embedded_sentences(tmp_path: Path) -> None:
     with h5py.File(path, "a") as file:
         file["3"] = np.zeros((2, 8), np.float32)
     assert "the dataset 2 is missing" in run(path, code=1)
+    with VectorsWriter(path, index=False) as writer:
+        for sentence in ("a b", "c"):
+            writer.write(sentence, np.ones((3, len(sentence.split()), 4)), key=sentence)
+    assert "2, each named by its text" in run(path)
 
 
-@pytest.mark.parametrize("place", range(3))
-def test_official_sizes(tmp_path: Path, place: int) -> None:
-    official = OFFICIAL_MODELS[place]
-    write_options(tmp_path / "options.json", official.options)
-    assert f"the sizes of the official {official.name} model" in run(tmp_path / "options.json")
-
-
-def test_the_table_of_official_models() -> None:
+def test_official_sizes(tmp_path: Path) -> None:
     sizes = [(model.name, round(model.options.n_parameters / 1e6, 1)) for model in OFFICIAL_MODELS]
     assert sizes == [("small", 13.6), ("medium", 28.0), ("original (and 5.5B)", 93.6)]
-    small = OFFICIAL_MODELS[0]
-    assert find_official(None, SMALL) == (small, True)
-    assert find_official(small.options, "0" * 64) == (small, False)
-    assert find_official(replace(small.options, cell_clip=None)) is None
-    assert small.n_bytes == 54_402_456
-    assert small.options.n_parameters * 4 < small.n_bytes
+    assert OFFICIAL_MODELS[0].n_bytes == 54_402_456
+    assert OFFICIAL_MODELS[0].options.n_parameters * 4 < 54_402_456
+    for official in OFFICIAL_MODELS:
+        write_options(tmp_path / "options.json", official.options)
+        assert f"the sizes of the official {official.name} model" in run(tmp_path / "options.json")
 
 
 @pytest.mark.parametrize(
@@ -213,24 +203,29 @@ def test_what_is_missing(model: Path, tmp_path: Path) -> None:
     for kind in ("options.json", "weights.hdf5", "softmax.hdf5", "embed wrote", "run", "saved pipeline", "en_mini"):
         assert kind in run(tmp_path / "gone", code=1)
     assert "elmo download https://example.org/a" in run("https://example.org/a", code=1)
+    assert "no such file or folder" in run("numpy", code=1)  # a package, and no pipeline
     (model / "weights.hdf5").unlink()
     output = run(model, code=1)
     assert "parameters 105,120" in output
     assert "weights.hdf5: no such file" in output
 
 
-def test_a_saved_pipeline_with_en_mini(tmp_path: Path) -> None:
+def test_saved_pipelines(tmp_path: Path) -> None:
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
+    nlp.add_pipe("elmo", name="mine")
     nlp.to_disk(tmp_path / "saved")
-    assert "model en_mini, the embedded one" in run(tmp_path / "saved")
-    shim = nlp.get_pipe("elmo").model.shims[0]
+    output = run(tmp_path / "saved")
+    for told in ("pipe mine", "3 layers of 256", "model en_mini, the embedded one"):
+        assert told in output
+    shim = nlp.get_pipe("mine").model.shims[0]
     with torch.no_grad():
         shim.unfreeze().char_cnn.projection.bias[0] += 1  # as training changes a weight
     nlp.to_disk(tmp_path / "tuned")
     output = run(tmp_path / "tuned")
     assert "en_mini" not in output
     assert "model a biLM of your own, not an official model" in output
+    spacy.blank("en").to_disk(tmp_path / "without")
+    assert "no elmo pipe" in run(tmp_path / "without", code=1)
 
 
 def test_an_installed_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,23 +248,13 @@ def test_an_installed_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "model en_mini, the embedded one" in output
 
 
-def test_a_package_that_is_no_pipeline() -> None:
-    for name in ("numpy", "typing_extensions"):
-        assert "no such file or folder" in run(name, code=1)
-
-
 def test_two_options_with_weights(model: Path, golden: Path) -> None:
     both = [model / "options.json", golden / "random_b" / "options.json"]
     assert "2 options files were given with weights" in run(model / "weights.hdf5", *both, code=1)
     assert run(*both).count("LSTM dim") == 2
-
-
-def test_sentences_that_name_their_vectors(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.hdf5"
-    with VectorsWriter(path, index=False) as writer:
-        for sentence in ("a b", "c"):
-            writer.write(sentence, np.ones((3, len(sentence.split()), 4)), key=sentence)
-    assert "2, each named by its text" in run(path)
+    output = run(golden / "random_a", golden / "random_b", EN_MINI, "en_mini")
+    assert output.count("weights all there") == 4
+    assert output.count("en_mini, the embedded one") == 4
 
 
 @pytest.mark.slow
@@ -282,18 +267,6 @@ def test_sentences_in_groups(tmp_path: Path) -> None:
     message = run(path, code=1)
     assert "no sentence_to_index at its root" in message
     assert "those in groups, such as a group for each document, are not read" in message
-
-
-def test_the_embedded_biLM_by_name_and_a_saved_pipeline(tmp_path: Path) -> None:
-    assert "en_mini, the embedded one" in run("en_mini")
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", name="mine")
-    nlp.to_disk(tmp_path / "saved")
-    output = run(tmp_path / "saved")
-    assert "pipe mine" in output
-    assert "3 layers of 256" in output
-    spacy.blank("en").to_disk(tmp_path / "without")
-    assert "no elmo pipe" in run(tmp_path / "without", code=1)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """`elmo neighbours`, through spaCy's own app."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,7 @@ def test_the_index_is_written_once(text: Path, tmp_path: Path, monkeypatch: pyte
         raise AssertionError
 
     with monkeypatch.context() as patch:
-        patch.setattr("spacy_elmo.analysis.neighbours.StreamedRows", refuse)
+        patch.setattr(sys.modules["spacy_elmo.cli.neighbours"], "build_index", refuse)
         assert run(text, *arguments, "-i", index) == expected
         assert run(index, *arguments) == expected
     assert "another biLM" in run(index, *QUERY, "-m", "en_mini", code=1)

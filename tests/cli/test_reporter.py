@@ -188,11 +188,6 @@ def test_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines(capsys)[-1] == f"python -m spacy elmo evaluate {Path('out', 'model-best')} TEXT --lang en"
 
 
-def test_messages(capsys: pytest.CaptureFixture[str]) -> None:
-    ConsoleReporter().message("the checkpoint of step 5 is damaged")
-    assert lines(capsys) == ["the checkpoint of step 5 is damaged"]
-
-
 def test_the_silent_one(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     reporter = Reporter()
     reporter.start(run, ())

@@ -57,11 +57,6 @@ def test_ranking() -> None:
     assert cosines.shape == (2, 1)
 
 
-def test_ranking_of_nothing() -> None:
-    order, cosines = most_alike(np.ones((3, 4), np.float32), np.ones((0, 3, 4), np.float32), 5)
-    assert order.shape == cosines.shape == (3, 0)
-
-
 @settings(max_examples=50, deadline=None)
 @given(
     arrays(np.float32, (6, 2, 3), elements=st.floats(-100, 100, width=32)),

@@ -1,7 +1,13 @@
 """spaCy's own commands on a pipeline with elmo."""
 
+import json
+import signal
+import subprocess
+import sys
+import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +15,7 @@ import spacy
 from commands import in_fresh_environment, run, run_process
 from spacy.cli._util import app
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 from spacy_elmo.errors import NotEmbeddedError, UnusedLayersWarning
@@ -113,8 +119,103 @@ def test_benchmark_speed(folder: Path) -> None:
     assert "Mean:" in run("benchmark", "speed", folder / "model", folder / "texts.spacy", *sizes)
 
 
-def test_package(folder: Path) -> None:
-    code = "import spacy; print(spacy.load('en_with_elmo')('We sat on the bank .')._.elmo.sum())"
-    printed = in_fresh_environment(folder / "model", folder, code)
-    expected = spacy.load(folder / "model")("We sat on the bank .")._.elmo.sum()
-    assert float(printed) == pytest.approx(float(expected), abs=1e-4)
+# A pipeline trained on [x; ELMo] by spaCy's own commands
+
+SENTENCES = ["Ann sat on the bank", "Bob left Rome", "Rome likes Ann", "The bank left Bob"]
+NAMES = {"Ann": "PERSON", "Bob": "PERSON", "Rome": "GPE"}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Holds gold.spacy, config.cfg by init-config, and out/model-best, trained for 40 steps."""
+    trained = tmp_path_factory.mktemp("trained")
+    nlp = spacy.blank("en")
+    gold = DocBin()
+    for _ in range(10):
+        for sentence in SENTENCES:
+            doc = nlp.make_doc(sentence)
+            doc.ents = [Span(doc, t.i, t.i + 1, NAMES[t.text]) for t in doc if t.text in NAMES]
+            for token in doc:
+                token.tag_ = "NAME" if token.text in NAMES else "WORD"
+            gold.add(doc)
+    gold.to_disk(trained / "gold.spacy")
+    run("elmo", "init-config", str(trained / "config.cfg"), "--pipeline", "tagger,ner")
+    run_process("train", trained / "config.cfg", "--output", trained / "out", *settings(trained))
+    return trained
+
+
+def settings(trained: Path, steps: int = 40) -> list[str]:
+    gold = str(trained / "gold.spacy")
+    paths = [f"--paths.train={gold}", f"--paths.dev={gold}"]
+    return [*paths, f"--training.max_steps={steps}", "--training.eval_frequency=20"]
+
+
+def test_it_has_learnt(trained: Path) -> None:
+    doc = spacy.load(trained / "out" / "model-best")("Bob sat on Ann")
+    assert [(ent.text, ent.label_) for ent in doc.ents] == [("Bob", "PERSON"), ("Ann", "PERSON")]
+    assert [token.tag_ for token in doc] == ["NAME", "WORD", "WORD", "NAME"]
+
+
+def test_evaluate_and_benchmark_accuracy(trained: Path) -> None:
+    model, gold, metrics = (str(trained / name) for name in ("out/model-best", "gold.spacy", "metrics.json"))
+    run("evaluate", model, gold, "--output", metrics)
+    scores = json.loads(Path(metrics).read_text(encoding="utf8"))
+    assert scores["tag_acc"] == scores["ents_f"] == 1.0
+    assert "NER F 100.00" in run("benchmark", "accuracy", model, gold)
+
+
+def test_debug_data(trained: Path) -> None:
+    output = run("debug", "data", trained / "config.cfg", *settings(trained), code=1)
+    assert "Pipeline can be initialized with data" in output
+    assert "Low number of examples" in output  # which is why it exits with 1
+
+
+def test_assemble_from_sources(trained: Path) -> None:
+    source = str(trained / "out" / "model-best")
+    text = '[nlp]\nlang = "en"\npipeline = ["elmo", "ner"]\n\n[components]\n'
+    text += "".join(f'\n[components.{name}]\nsource = "{source}"\n' for name in ("elmo", "ner"))
+    (trained / "sourced.cfg").write_text(text, encoding="utf8")
+    run("assemble", str(trained / "sourced.cfg"), str(trained / "sourced"))
+    doc = spacy.load(trained / "sourced")("Bob sat on Ann")
+    assert [ent.text for ent in doc.ents] == ["Bob", "Ann"]
+
+
+def test_weights(trained: Path) -> None:
+    picture = trained / "weights.png"
+    printed = run("elmo", "weights", str(trained / "out" / "model-best"), "--json", "--plot", str(picture))
+    assert {mix["component"] for mix in json.loads(printed)} == {"tagger", "ner"}
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_package(trained: Path) -> None:
+    code = "import spacy; print([ent.text for ent in spacy.load('en_with_elmo')('Bob sat on Ann').ents])"
+    assert in_fresh_environment(trained / "out" / "model-best", trained, code).strip() == "['Bob', 'Ann']"
+
+
+def weights_of(model: Path) -> list[Any]:
+    nlp = spacy.load(model)
+    nodes = [node for name in ("tagger", "ner") for node in nlp.get_pipe(name).model.walk()]
+    return [node.get_param(name).tobytes() for node in nodes for name in node.param_names if node.has_param(name)]
+
+
+def test_runs_that_share_a_cache(trained: Path) -> None:
+    """One is killed while it fills the file; two at once fill it and read it; a later one finds all: equal weights."""
+    cache = trained / "layers.cache"
+    more = [*settings(trained, 10), f"--components.elmo.cache_file={cache}"]
+
+    def start(name: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "spacy", "train", str(trained / "config.cfg"), "--output", str(trained / name)]
+        return subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    killed = start("killed")
+    for _ in range(600):
+        if cache.exists() or killed.poll() is not None:
+            break
+        time.sleep(0.05)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    both = [start("one"), start("two")]
+    assert [process.wait() for process in both] == [0, 0]
+    run("train", trained / "config.cfg", "--output", trained / "later", *more)
+    one, two, later = (weights_of(trained / name / "model-last") for name in ("one", "two", "later"))
+    assert one == two == later

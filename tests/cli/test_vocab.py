@@ -83,16 +83,6 @@ def test_streams_of_other_programs(tmp_path: Path) -> None:
     assert done.stdout.decode("utf8").split() == ["<S>", "</S>", "<UNK>", "bank", "\U0001f600", "\u4e2d"]
 
 
-def test_folders_and_patterns(text: Path, tmp_path: Path) -> None:
-    (tmp_path / "texts").mkdir()
-    (tmp_path / "texts" / "a.gz").write_bytes(gzip.compress(b"x\n"))
-    (tmp_path / "texts" / "b.jsonl").write_text('{"tokens": ["y", "y"]}\n', encoding="utf8")
-    run(tmp_path / "texts", tmp_path / "v.txt")
-    assert words(tmp_path / "v.txt")[3:] == ["y", "x", ""]
-    run(tmp_path / "texts" / "*.gz", tmp_path / "v.txt", "--force")
-    assert words(tmp_path / "v.txt")[3:] == ["x", ""]
-
-
 def test_nothing_is_replaced_unasked(text: Path) -> None:
     out = text.with_name("v.txt")
     out.write_text("mine", encoding="utf8")
@@ -118,6 +108,7 @@ def test_what_can_not_be_used(text: Path, tmp_path: Path) -> None:
     assert "Expected the code of a language" in run(text, out, "--lang", "zz", code=1)
     assert "Lower vocabulary.min_count (vocab: --min-count)" in run(text, out, "--min-count", 9, code=1)
     assert "does not exist" in run(text, tmp_path / "no" / "v.txt", code=1)
+    assert "a folder or a special file" in run(text, tmp_path.parent, code=1)
     run(text, out, "--size", 2, code=2)
     run(text, out, "--min-count", 0, code=2)
     text.write_bytes(b"\xff\n")
@@ -126,12 +117,6 @@ def test_what_can_not_be_used(text: Path, tmp_path: Path) -> None:
     broken.write_bytes(gzip.compress(TEXT.encode())[:-4])
     assert "a.gz: damaged" in run(broken, out, code=1)
     assert sorted(os.listdir(tmp_path)) == ["a.gz", "text.txt"]
-
-
-def test_a_folder_is_no_name_of_a_file(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(text.parent)
-    assert "a folder or a special file" in run(text, ".", code=1)
-    assert os.listdir() == ["text.txt"]
 
 
 def test_a_stopped_command(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:

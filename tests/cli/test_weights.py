@@ -3,9 +3,7 @@
 import json
 import math
 import shutil
-import struct
 import sys
-from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -147,33 +145,16 @@ def test_mixes_of_different_depths(tmp_path: Path) -> None:
     assert (tmp_path / "weights.png").is_file()
 
 
-def png_size(path: Path) -> tuple[int, int]:
-    """Width and height from the header."""
-    data = path.read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    width, height = struct.unpack(">II", data[16:24])
-    return width, height
-
-
-def test_the_picture(saved: Path, tmp_path: Path) -> None:
-    from matplotlib.image import imread
-
-    output = run(saved, "--plot", tmp_path / "weights.png")
-    assert "weights.png: the picture of it" in " ".join(output.split())
-    assert [path.name for path in tmp_path.iterdir()] == ["weights.png"]
-    width, height = png_size(tmp_path / "weights.png")
-    assert width > 400
-    assert height > 200
-    assert np.ptp(imread(tmp_path / "weights.png")) > 0.5
-
-
 def test_what_the_picture_shows(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure
 
     drawn: list[Figure] = []
     savefig = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (drawn.append(self), savefig(self, *a, **k)))
-    run(saved, "--plot", tmp_path / "weights.png")
+    output = run(saved, "--plot", tmp_path / "weights.png")
+    assert "weights.png: the picture of it" in " ".join(output.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["weights.png"]
+    assert (tmp_path / "weights.png").read_bytes().startswith(b"\x89PNG")
     axes = drawn[0].axes[0]
     texts = {(text.get_position()[1], text.get_position()[0]): text.get_text() for text in axes.texts}
     assert [texts[0, k] for k in range(3)] == ["0.25", "0.50", "0.25"]
@@ -203,18 +184,6 @@ def test_pictures_that_cannot_be_drawn(saved: Path, tmp_path: Path, monkeypatch:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.png", "weights.png"]
 
 
-def test_a_full_disk_leaves_nothing(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from matplotlib.figure import Figure
-
-    def fail(self: Figure, path: Path, **_: Any) -> None:
-        path.write_bytes(b"half")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Figure, "savefig", fail)
-    assert "No space left on device" in error(saved, "--plot", tmp_path / "weights.png")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_pipelines_without_a_mix(tmp_path: Path) -> None:
     spacy.blank("en").to_disk(tmp_path / "blank")
     assert "no mix of a biLM's layers in the components (none)" in error(tmp_path / "blank")
@@ -231,26 +200,11 @@ def cut(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda folder: cut(folder / "config.cfg"),
-        lambda folder: cut(folder / "meta.json"),
-        lambda folder: cut(folder / "tagger" / "model"),
-        lambda folder: cut(folder / "elmo" / "model"),
-        lambda folder: cut(folder / "ner" / "moves"),
-        lambda folder: (folder / "tagger" / "model").write_bytes(b"\x93\x01\x02\x03"),
-        lambda folder: (folder / "tagger" / "model").unlink(),
-        lambda folder: (folder / "config.cfg").unlink(),
-        lambda folder: (folder / "vocab" / "strings.json").write_bytes(b"\xff"),
-    ],
-    ids=["config", "meta", "tagger", "elmo", "moves", "other bytes", "no model", "no config", "strings"],
-)
-def test_damaged_pipelines(damage: Callable[[Path], object], saved: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(saved, folder)
-    damage(folder)
-    assert "can't be loaded (" in error(folder)
+@pytest.mark.parametrize("name", ["config.cfg", "meta.json", "tagger/model", "ner/moves"])
+def test_damaged_pipelines(name: str, saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved, tmp_path / "model")
+    cut(tmp_path / "model" / name)
+    assert "can't be loaded (" in error(tmp_path / "model")
 
 
 def test_wrong_paths(tmp_path: Path) -> None:
