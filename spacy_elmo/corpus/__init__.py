@@ -1,8 +1,8 @@
 """Embeds whole corpora: any text in, files of vectors out.
 
-`embed` reads items (reading.py), cuts them into shards, and has each shard made by local.py or, on a Ray cluster, by
-cluster.py: shards.py parses its items, embeds their sentences and writes a file with one of the writers. manifest.py
-lists the finished shards.
+`embed` (embedding.py) reads items (reading.py), cuts them into shards, and has each shard made here, in processes or on
+a Ray cluster (workers.py): shards.py makes documents of its items, embeds their sentences and writes a file with one of
+the formats (writing.py). manifest.py lists the finished shards.
 
 `EmbedColumns` embeds the columns of a table in memory.
 """

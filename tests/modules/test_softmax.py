@@ -205,6 +205,19 @@ def test_expected_counts(n_words: int, n_draws: int) -> None:
     np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_expected_counts_by_simulation() -> None:
+    sampler, generator = LogUniform(20, 6), torch.Generator().manual_seed(0)
+    seen, expected = torch.zeros(20, dtype=torch.float64), torch.zeros(20, dtype=torch.float64)
+    times = 2000
+    for _ in range(times):
+        words, n_draws = sampler.draw(generator)
+        seen[words] += 1 / times
+        expected += sampler.log_expected(torch.arange(20), n_draws).double().exp() / times
+    # The formula holds for a fixed number of draws. Here it depends on the words, which biases it a little.
+    assert float((seen - expected).abs().max()) < 0.04
+    assert abs(float(expected.sum()) - 6) < 0.1
+
+
 @pytest.mark.parametrize("n_samples", [0, -1, 11])
 def test_refused_numbers_of_samples(n_samples: int) -> None:
     with pytest.raises(ValueError, match=f"got {n_samples}, expected 1 to 10"):
