@@ -150,13 +150,6 @@ def test_alone_or_in_a_batch() -> None:
         assert largest_difference(end.c[:, :, row], state.c[:, :, 0]) <= CLOSE
 
 
-@pytest.mark.parametrize("rows", [1, 3, 7, 100])
-def test_the_size_of_the_input_product_changes_nothing(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    bilm = small()
-    monkeypatch.setattr("spacy_elmo.inference.engine.INPUT_BYTES", rows * 16 * bilm.options.dim)
-    close(Engine.of(bilm).run(SENTENCES), run(bilm, SENTENCES)[0])
-
-
 def test_the_order_of_sentences_does_not_matter() -> None:
     fast = Engine.of(small())
     close(fast.run(SENTENCES[::-1]), fast.run(SENTENCES)[::-1])

@@ -171,28 +171,27 @@ def test_nothing_is_lost_if_memory_runs_out(dtype: torch.dtype, fails_at: int, m
         assert np.array_equal(got, was)
 
 
-def test_loading_draws_no_random_numbers() -> None:
-    bilm = bilm_with()
-    state = torch.get_rng_state()
-    FrozenBiLM(bilm.options, bilm.to_arrays()).prepare_engine()
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 def test_in_inference_mode() -> None:
     bilm = bilm_with()
     with torch.inference_mode():
         frozen = FrozenBiLM(bilm.options, bilm.to_arrays())
         inside = frozen.prepare_engine().run([["a", "b"]])[0]
     assert np.array_equal(frozen.prepare_engine().run([["a", "b"]])[0], inside)
-    network = frozen.to_network()
-    assert all(parameter.requires_grad and not parameter.is_inference() for parameter in network.parameters())
+    before, network = bytes_of(frozen.to_arrays()), frozen.to_network()
+    for parameter in network.parameters():
+        assert parameter.requires_grad
+        assert not parameter.is_inference()
+        parameter.data.add_(1.0)
+    assert bytes_of(frozen.to_arrays()) == before  # the network is a copy
 
 
 def test_another_precision_is_laid_out_anew() -> None:
     bilm = bilm_with()
     expected = bytes_of(bilm.to_arrays())
+    state = torch.get_rng_state()
     frozen = FrozenBiLM(bilm.options, bilm.to_arrays())
     exact = frozen.prepare_engine()
+    assert torch.equal(torch.get_rng_state(), state)  # loading draws no random numbers
     assert frozen.prepare_engine() is exact
     rounded = frozen.prepare_engine(torch.bfloat16).run([["a", "b"]])[0]
     assert np.array_equal(rounded, Engine.of(bilm, torch.bfloat16).run([["a", "b"]])[0])
@@ -214,13 +213,3 @@ def test_arrays_that_do_not_fit_are_refused_and_stay(change: Callable[[Any], obj
     with pytest.raises(WeightsError, match=f"the biLM in memory.*{re.escape(message)}"):
         FrozenBiLM(bilm.options, arrays)
     assert set(arrays) == names
-
-
-def test_a_network_is_a_copy() -> None:
-    bilm = bilm_with()
-    expected = bytes_of(bilm.to_arrays())
-    frozen = FrozenBiLM(bilm.options, bilm.to_arrays())
-    with torch.no_grad():
-        for parameter in frozen.to_network().parameters():
-            parameter.add_(1.0)
-    assert bytes_of(frozen.to_arrays()) == expected

@@ -171,9 +171,6 @@ def test_taken() -> None:
     gather_rows(TABLE, PLACES, out)
     assert out.tolist() == [[6, 7, 8], [0, 1, 2], [6, 7, 8]]
     gather_rows(TABLE, PLACES[:0], out[:0])
-
-
-def test_taken_into_some_of_a_larger_tensor() -> None:
     room = torch.full((5, 3), -1.0)
     gather_rows(TABLE, PLACES, room[1:4])
     assert room[:, 0].tolist() == [-1, 6, 0, 6, -1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -35,17 +36,11 @@ def compare(case: Case, sentences: list[list[str]], state: LstmState | None, sta
 
 
 @few
-@given(cases(), sentence_lists)
-def test_zero_state(case: Case, sentences: list[list[str]]) -> None:
-    compare(case, sentences, None, [case.reference.zero_state()] * len(sentences))
-
-
-@pytest.mark.slow
-@few
-@given(cases(), sentence_lists, seeds)
-def test_given_state(case: Case, sentences: list[list[str]], seed: int) -> None:
-    state = random_state(case.bilm.options, len(sentences), seed)
-    compare(case, sentences, state, [row_of(state, row) for row in range(len(sentences))])
+@given(cases(), sentence_lists, st.one_of(st.none(), seeds))
+def test_from_the_zero_state_or_another(case: Case, sentences: list[list[str]], seed: int | None) -> None:
+    state = None if seed is None else random_state(case.bilm.options, len(sentences), seed)
+    zero = case.reference.zero_state()
+    compare(case, sentences, state, [zero if state is None else row_of(state, row) for row in range(len(sentences))])
 
 
 @pytest.mark.slow
@@ -133,7 +128,7 @@ def test_character_ids(reference: Golden) -> None:
 
 
 @pytest.mark.usefixtures("cell")
-def test_zero_state_bilm_reference(reference: Golden) -> None:
+def test_golden_zero_state(reference: Golden) -> None:
     for i, sentence in enumerate(reference.sentences):
         (layers,), _ = run(reference.bilm, [sentence])
         assert layers.dtype == np.float32
@@ -146,7 +141,7 @@ def test_zero_state_in_one_batch(reference: Golden) -> None:
 
 
 @pytest.mark.usefixtures("cell")
-def test_carried_state(reference: Golden) -> None:
+def test_golden_carried_state(reference: Golden) -> None:
     state: LstmState | None = reference.bilm.lstm.zero_state(0)
     for number, batch in enumerate(reference.carry_batches):
         rows, state = run(reference.bilm, batch, state)
@@ -208,24 +203,11 @@ def test_tiny_sums_of_the_mean(tiny_fixture: Path) -> None:
         np.testing.assert_allclose(sums.numpy(), expected, rtol=1e-5)
 
 
-def options(activation: str = "relu") -> BiLMOptions:
-    return BiLMOptions(
-        char_dim=16,
-        filters=((2, 60), (3, 40)),
-        n_highway=2,
-        activation=activation,
-        max_characters=10,
-        dim=96,
-        projection_dim=32,
-        n_layers=2,
-        cell_clip=3.0,
-        proj_clip=3.0,
-        use_skip_connections=True,
-    )
+INITIAL = BiLMOptions(16, ((2, 60), (3, 40)), 2, "relu", 10, 96, 32, 2, 3.0, 3.0, True)
 
 
 def initial(activation: str = "relu", seed: int = 0) -> dict[str, Tensor]:
-    bilm = BiLM(options(activation))
+    bilm = BiLM(dataclasses.replace(INITIAL, activation=activation))
     with torch.no_grad():
         for parameter in bilm.parameters():
             parameter.fill_(9.0)
@@ -248,7 +230,7 @@ def is_uniform(values: Tensor, bound: float) -> bool:
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_character_encoder(activation: str) -> None:
+def test_initial_character_encoder(activation: str) -> None:
     weights = initial(activation)
     embedding = weights["char_cnn.embedding.weight"]
     assert not embedding[0].any()  # the mask
@@ -268,7 +250,7 @@ def test_character_encoder(activation: str) -> None:
     assert not weights["char_cnn.projection.bias"].any()
 
 
-def test_lstm() -> None:
+def test_initial_lstm() -> None:
     weights = initial()
     for k in range(2):
         # TensorFlow's W_0 has 32 + 32 inputs and 4 * 96 outputs, its projection 96 and 32
