@@ -15,8 +15,7 @@ from hypothesis.extra.numpy import arrays
 from neighbour_cases import CORPUS, brute_force
 
 from spacy_elmo import ElmoEmbedder, WordIndex, build_index
-from spacy_elmo.analysis import neighbours as building
-from spacy_elmo.analysis import neighbours as search
+from spacy_elmo.analysis import neighbours
 from spacy_elmo.analysis.neighbours import unit_vectors
 from spacy_elmo.errors import CorpusError, ElmoError, SettingsError
 
@@ -40,7 +39,7 @@ def test_a_stopped_process_leaves_nothing(
 
     build_index(text, tmp_path / "old", embedder)
     before = {path.name: path.read_bytes() for path in (tmp_path / "old").iterdir()}
-    monkeypatch.setattr(building, "unit_vectors", stop)
+    monkeypatch.setattr(neighbours, "unit_vectors", stop)
     for folder in ("old", "new"):
         with pytest.raises(KeyboardInterrupt):
             build_index(text, tmp_path / folder, embedder, layer=0, replace=True)
@@ -81,10 +80,10 @@ def test_refused_settings(text: Path, tmp_path: Path, golden: Path, embedder: El
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 100])
 def test_blocks(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "_BLOCK", 4 * 5 * 8)  # eight rows
+    monkeypatch.setattr(neighbours, "_BLOCK", 4 * 5 * 8)  # eight rows
     rng = np.random.default_rng(n)
     vectors, query = rng.normal(size=(n, 5)).astype(np.float16), rng.normal(size=5).astype(np.float32)
-    cosines = search.cosines_with(vectors, query)
+    cosines = neighbours.cosines_with(vectors, query)
     assert cosines.dtype == np.float32
     np.testing.assert_allclose(cosines, vectors.astype(np.float64) @ query.astype(np.float64), atol=1e-5)
 
@@ -96,9 +95,9 @@ def test_blocks(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_order(numbers: np.ndarray, first: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "_FIRST", first)
+        patch.setattr(neighbours, "_FIRST", first)
         expected = sorted(range(len(numbers)), key=lambda i: (-numbers[i], i))
-        assert list(search.best_first(numbers)) == expected
+        assert list(neighbours.best_first(numbers)) == expected
 
 
 @pytest.mark.parametrize("size", [1e-6, 0.01, 1.0, 500.0])

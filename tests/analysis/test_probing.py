@@ -13,8 +13,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training.converters.conllu_to_docs import conllu_to_docs
 from spacy.vocab import Vocab
 
-from spacy_elmo.analysis import probing as classifier
-from spacy_elmo.analysis import probing as probing_corpus
+from spacy_elmo.analysis import probing
 from spacy_elmo.analysis.probing import (
     L2,
     LabelledCorpus,
@@ -98,8 +97,8 @@ def gradients(fitted: LinearClassifier, x: np.ndarray, labels: np.ndarray, l2: f
 
 @pytest.mark.parametrize(("scores", "l2"), [(1 << 25, L2), (22, L2), (22, 0.1)])
 def test_the_gradient_is_zero(scores: int, l2: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classifier, "_SCORES", scores)  # 22: seven rows of three labels
-    monkeypatch.setattr(classifier, "L2", l2)
+    monkeypatch.setattr(probing, "_SCORES", scores)  # 22: seven rows of three labels
+    monkeypatch.setattr(probing, "L2", l2)
     random = np.random.default_rng(0)
     x = random.normal(3, 2, (60, 4))
     labels = random.integers(0, 3, 60)
@@ -221,7 +220,7 @@ def test_words_of_conllu_without_a_value(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at_a_time", [1, 200, 100_000])
 def test_entities_of_conllu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_a_time: int) -> None:
     """As spaCy reads them: if a file has entities, the other words are outside of them, else nothing is known."""
-    monkeypatch.setattr(probing_corpus, "_CHARACTERS", at_a_time)
+    monkeypatch.setattr(probing, "_CHARACTERS", at_a_time)
     path = tmp_path / "a.conllu"
     named = CONLLU.replace("0\troot\t_\t_", "0\troot\t_\tname=U-LOC", 1)
     for text, labels in ((named, ["O", "O", "B-LOC", "O", "O"]), (CONLLU, [""] * 5)):

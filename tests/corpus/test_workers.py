@@ -18,9 +18,7 @@ import pytest
 from tasks import examples, with_tasks
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.corpus import EmbedColumns, embed
-from spacy_elmo.corpus import workers as cluster
-from spacy_elmo.corpus import workers as local
+from spacy_elmo.corpus import EmbedColumns, embed, workers
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.manifest import ShardFacts
 from spacy_elmo.corpus.reading import Item, Shard
@@ -41,9 +39,9 @@ def test_an_error_in_the_file_of_code_is_told(tmp_path: Path) -> None:
 
 def test_an_error_of_the_package_stays_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     error = WeightsError("the weights are gone")
-    monkeypatch.setattr(local, "_writer", error, raising=False)
+    monkeypatch.setattr(workers, "_writer", error, raising=False)
     with pytest.raises(WeightsError) as told:
-        local._make(Shard(0, []), tmp_path)
+        workers._make(Shard(0, []), tmp_path)
     assert told.value is error
 
 
@@ -73,11 +71,11 @@ def test_the_first_error_is_raised(n_read: int, first: str, tmp_path: Path, monk
         yield from (Shard(number, []) for number in range(n_read))
         raise ValueError("reading")
 
-    monkeypatch.setattr(local, "ProcessPoolExecutor", FailingPool)
+    monkeypatch.setattr(workers, "ProcessPoolExecutor", FailingPool)
     settings = ShardSettings(BiLMChoice(BILM), "npy", Selection("mean"), None, False, False)
     done: list[Any] = []
     with pytest.raises(ValueError, match=first):
-        local.run_workers(shards(), settings, 2, tmp_path, done.append, lambda *_: None)
+        workers.run_workers(shards(), settings, 2, tmp_path, done.append, lambda *_: None)
     assert [facts.shard for facts in done] == [0]
 
 
@@ -138,7 +136,7 @@ def check_same(folder: Path, other: Path) -> None:
 def test_a_machine_that_does_not_share_the_folder_is_named(tmp_path: Path) -> None:
     shard = Shard(0, [Item("a", 1, "text", b"x")])
     with pytest.raises(CorpusError, match="does not have the same folder at this path"):
-        cluster._make_on_cluster([], "command", shard, tmp_path / "mark")
+        workers._make_on_cluster([], "command", shard, tmp_path / "mark")
 
 
 def test_a_task_ends_when_its_mark_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,16 +150,16 @@ def test_a_task_ends_when_its_mark_is_deleted(tmp_path: Path, monkeypatch: pytes
         return embed_window(documents)
 
     monkeypatch.setattr(writer, "_embed", embed_and_delete)
-    monkeypatch.setattr(cluster, "_cluster_writer", ("command", writer))
+    monkeypatch.setattr(workers, "_cluster_writer", ("command", writer))
     with pytest.raises(CorpusError):
-        cluster._make_on_cluster([], "command", Shard(0, [Item("a", 1, "text", b"x")]), mark)
+        workers._make_on_cluster([], "command", Shard(0, [Item("a", 1, "text", b"x")]), mark)
     assert not [*tmp_path.iterdir()]
 
 
 def test_another_version_is_refused() -> None:
     settings = ShardSettings(BiLMChoice(BILM), "spacy", Selection.of("mean", "float32", False), None, False, False)
     with pytest.raises(SettingsError, match=r"has spacy-elmo .*\. Expected 0\.0\.1,"):
-        cluster._load("0.0.1", settings, *settings.bilm.load_arrays())
+        workers._load("0.0.1", settings, *settings.bilm.load_arrays())
 
 
 class FailingRay:
@@ -190,11 +188,11 @@ class FailingRay:
 
 
 def test_the_first_error_is_raised_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_ray", FailingRay)
+    monkeypatch.setattr(workers, "_ray", FailingRay)
     settings = ShardSettings(BiLMChoice(BILM), "npy", Selection("mean"), None, False, False)
     shards = (Shard(number, []) for number in range(8))
     with pytest.raises(ValueError, match="shard 0"):
-        cluster.run_cluster(shards, settings, 3, tmp_path, lambda facts: None, lambda *_: None)
+        workers.run_cluster(shards, settings, 3, tmp_path, lambda facts: None, lambda *_: None)
 
 
 class WaitingRay:
@@ -238,7 +236,7 @@ def test_long_waits_are_told(
     ray = WaitingRay(total, free)
     monkeypatch.setattr(time, "monotonic", lambda: ray.now)
     with pytest.warns(UserWarning, match=says) as told:
-        assert cluster._finished(ray, ["a", "b"], ("CPU", "GPU")) == ["a"]
+        assert workers._finished(ray, ["a", "b"], ("CPU", "GPU")) == ["a"]
     assert [int(str(one.message).split(" seconds")[0].split()[-1]) for one in told] == seconds
 
 
@@ -336,7 +334,7 @@ def test_columns_in_ray_data_and_a_pipeline_in_a_task(nodes: Any) -> None:
     nlp = with_tasks("tagger")
     nlp.initialize(lambda: examples(nlp))
     texts = [f"Sentence {i} isn't long." for i in range(30)] + ["", "Yes."]
-    with cluster.connected(nodes.address):
+    with workers.connected(nodes.address):
         data.DataContext.get_current().enable_progress_bars = False
         found = (
             data.from_items([{"text": text, "number": i} for i, text in enumerate(texts)])

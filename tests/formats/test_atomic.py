@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.errors import CheckpointError, VectorsError, WeightsError
-from spacy_elmo.formats import atomic as module
+from spacy_elmo.formats import atomic
 from spacy_elmo.formats.atomic import folder_lock, remove_leftovers, replacing, replacing_folder, writing
 
 
@@ -271,7 +271,7 @@ def test_folders_that_can_not_be_locked(tmp_path: Path, monkeypatch: pytest.Monk
         def lock(descriptor: int) -> None:
             raise OSError(number, os.strerror(number))
 
-        monkeypatch.setattr(module, "_lock", lock)
+        monkeypatch.setattr(atomic, "_lock", lock)
 
     left = tmp_path / f".{'0a' * 16}.tmp"
     left.touch()

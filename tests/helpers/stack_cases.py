@@ -10,7 +10,7 @@ from bilm_cases import bilm_of, random_datasets
 
 from spacy_elmo import kernels
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.inference import lstm as kinds_of_calls
+from spacy_elmo.inference import lstm
 from spacy_elmo.inference.lstm import KINDS
 from spacy_elmo.modules import BiLM
 
@@ -24,7 +24,7 @@ def allow(name: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = tuple(kind for kind in KINDS if kind.name == name)
     if not all(kind.has(kernels.load()) for kind in kinds):
         pytest.skip(f"this machine has no {name}, or the loops were not compiled")
-    monkeypatch.setattr(kinds_of_calls, "KINDS", kinds)
+    monkeypatch.setattr(lstm, "KINDS", kinds)
 
 
 def bilm_with(**changes: object) -> BiLM:

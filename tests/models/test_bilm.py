@@ -15,12 +15,11 @@ from thinc.api import SGD
 from spacy_elmo.errors import OptionsError, SettingsError, TruncatedWordsWarning, WeightsError
 from spacy_elmo.formats import batch_to_ids_array, read_options, read_weights
 from spacy_elmo.inference import Engine
-from spacy_elmo.models import bilm as layer
+from spacy_elmo.models import bilm
 from spacy_elmo.models.bilm import build_bilm, rows_of, to_docs, to_rows
 from spacy_elmo.models.shim import BiLMShim, Use
 from spacy_elmo.models.span_getters import build_whole_doc, build_windows
-from spacy_elmo.modules import BiLM
-from spacy_elmo.modules import loading as precision
+from spacy_elmo.modules import BiLM, loading
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 FILES = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}
@@ -115,7 +114,7 @@ def test_batches_have_no_more_words_than_the_pipe_permits(way: str, monkeypatch:
 
     monkeypatch.setattr(Engine, "run", seen(Engine.run, 1))
     monkeypatch.setattr(Engine, "run_from", seen(Engine.run_from, 1))
-    monkeypatch.setattr(layer, "batch_to_ids_array", seen(batch_to_ids_array, 0))
+    monkeypatch.setattr(bilm, "batch_to_ids_array", seen(batch_to_ids_array, 0))
     model = build_bilm(**FILES, trainable=way == "trained", stateful=way == "stateful")
     results = []
     for most in (8192, 3):
@@ -167,7 +166,7 @@ def test_missing_files_name_the_setting() -> None:
     ],
 )
 def test_settings_that_do_not_go_together(settings: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "has_bfloat16", lambda device: False)
+    monkeypatch.setattr(loading, "has_bfloat16", lambda device: False)
     with pytest.raises(SettingsError, match=message):
         build_bilm(**settings)
 

@@ -357,6 +357,10 @@ def test_store_mix_has_no_layers_to_listen_to() -> None:
         train(nlp, 1)
 
 
+def test_store_float16_trains() -> None:
+    assert train(with_tasks("tagger", store="layers_float16"), 5)["tagger"] > 0
+
+
 @pytest.mark.slow
 def test_processes_and_pickle() -> None:
     nlp = with_tasks("tagger", "ner")

@@ -482,7 +482,7 @@ def test_without_the_setting_vectors_stay_spacys() -> None:
     assert not nlp_vectors("bank").has_vector
 
 
-def test_whitespace_does_not_count_vectors(nlp_vectors: Language) -> None:
+def test_whitespace_does_not_count_in_vectors(nlp_vectors: Language) -> None:
     spaced, plain = nlp_vectors("We sat\n\n on  the bank ."), nlp_vectors("We sat on the bank .")
     np.testing.assert_allclose(spaced.vector, plain.vector, rtol=0, atol=1e-5)
     blank = spaced[2]

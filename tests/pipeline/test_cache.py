@@ -16,7 +16,7 @@ from tasks import examples, train, with_tasks
 
 from spacy_elmo.errors import CacheError, CacheWarning
 from spacy_elmo.inference import Engine
-from spacy_elmo.modules import loading as precision
+from spacy_elmo.modules import loading
 
 
 @pytest.fixture
@@ -132,10 +132,10 @@ def test_another_bilm_or_precision_or_state_reads_anew(
     assert update(other, embedded, TEXTS[:1])[0].shape[2] == 256
     assert len(read) == 2
     auto_nlp, auto = pipe_of(cache_file=file, model={"precision": "auto"})
-    monkeypatch.setattr(precision, "has_bfloat16", lambda device: False)  # float32 then, which is known
+    monkeypatch.setattr(loading, "has_bfloat16", lambda device: False)  # float32 then, which is known
     update(auto_nlp, auto, TEXTS[:1])
     assert len(read) == 2
-    monkeypatch.setattr(precision, "has_bfloat16", lambda device: True)
+    monkeypatch.setattr(loading, "has_bfloat16", lambda device: True)
     update(auto_nlp, auto, TEXTS[:1])
     assert len(read) == 3
     stateful_nlp, stateful = pipe_of(cache_file=file, model={"stateful": True})

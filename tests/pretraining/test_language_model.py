@@ -21,8 +21,7 @@ from starts import check_new_run, find_vocabulary, starting_model
 
 from spacy_elmo import bilms
 from spacy_elmo.errors import CorpusError, ElmoError, SettingsError, WeightsError
-from spacy_elmo.formats import BiLMOptions, read_options, read_weights
-from spacy_elmo.formats import atomic as atomic_folder
+from spacy_elmo.formats import BiLMOptions, atomic, read_options, read_weights
 from spacy_elmo.formats.softmax import read_softmax, write_adaptive, write_softmax
 from spacy_elmo.modules.loading import find_bilm, is_embedded
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
@@ -149,7 +148,7 @@ def test_a_kill_between_two_files_never_gives_a_mixture(
         done.append(os.rename(source, target))
 
     with monkeypatch.context() as patch:
-        patch.setattr(atomic_folder, "os", SimpleNamespace(**vars(os) | {"replace": killed}))
+        patch.setattr(atomic, "os", SimpleNamespace(**vars(os) | {"replace": killed}))
         with pytest.raises(SystemExit):
             model_of(seed=1).save(folder)
     with pytest.raises(

@@ -19,7 +19,7 @@ import pytest
 
 from spacy_elmo.errors import CorpusError, SettingsError
 from spacy_elmo.formats.text import find_files
-from spacy_elmo.pretraining import prepared as preparing
+from spacy_elmo.pretraining import prepared
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 
 TEXT = "a  b c\n\nd\u2028é\n\xa0\nf 中 g h\n"
@@ -123,7 +123,7 @@ def test_it_is_reused_while_the_sources_are_the_same(
 ) -> None:
     made = (corpus.folder / "meta.json").stat().st_ino
     with monkeypatch.context() as patch:
-        patch.setattr(preparing, "read_files", None)
+        patch.setattr(prepared, "read_files", None)
         assert list(prepare(source, corpus.folder)) == SENTENCES
     assert prepare(source, corpus.folder, "xx").meta.language == "xx"
     assert (corpus.folder / "meta.json").stat().st_ino != made
@@ -162,7 +162,7 @@ def test_a_full_disk(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(folder: Path, meta: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(preparing, "write_meta", full)
+    monkeypatch.setattr(prepared, "write_meta", full)
     with pytest.raises(CorpusError, match=r"prepared: can't be written .*No space left"):
         prepare(source, source.parent / "prepared")
     assert [path.name for path in source.parent.iterdir()] == ["text.txt"]
