@@ -1,5 +1,5 @@
 /* Layouts of the arrays of LSTM layers on AMX and AVX-512, and the constants that describe them. Python has the same
- * constants in constants.py, and a test compares the two.
+ * constants in calls.py, and a test compares the two.
  *
  * A matrix multiplication has a left operand (rows, k) and a right operand (k, n). A register holds 16 float32 sums or
  * 64 bytes of operands. So does a row of a tile.

@@ -10,7 +10,7 @@ typedef struct {
     int64_t value;
 } Constant;
 
-/* The constants that Python must have too, and the sizes of the structs: constants.py has the same names, calls.py has
+/* The constants that Python must have too, and the sizes of the structs: calls.py has the same names, calls.py has
  * the structs. A name that is NULL ends the list. */
 EXPORT const Constant *constants(void) {
     static const Constant all[] = {

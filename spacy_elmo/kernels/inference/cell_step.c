@@ -1,5 +1,5 @@
 /* The LSTM cell of one step, only forward: it stores nothing for a backward pass. The matrix multiplications of the
- * state and of the input are done before. The version in torch is in inference/lstm/torch.py. */
+ * state and of the input are done before. The version in torch is in inference/lstm.py. */
 #include "../common/common.h"
 
 /* The gates are in the order input gate (i), candidate (j), forget gate (f), output gate (o).

@@ -1,5 +1,5 @@
 /* Copies the results of inference into the arrays that the engine returns. The version in numpy is in
- * inference/layers.py. */
+ * inference/engine.py. */
 #include "../common/common.h"
 
 /* Copies rows of `source` into an array for each sentence.
