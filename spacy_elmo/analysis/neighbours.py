@@ -47,8 +47,7 @@ class Header:
 
     bilm: fingerprint of the biLM that made the vectors.
     model: what its user called it, for messages; "" if that is not known.
-    layer: the layer that the vectors are of; "mix": the mean of all layers.
-    width: of the vectors.
+    layer: "mix": the mean of all layers.
     text: SHA-256 of the sentences.txt that the vectors belong to.
     """
 
@@ -60,7 +59,7 @@ class Header:
 
 
 def is_index(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder has an index.json. folder: a path, which may be missing."""
+    """Whether a folder, which may be missing, has an index.json."""
     return (Path(folder) / HEADER).is_file()
 
 
@@ -106,10 +105,8 @@ def _header(record: dict[str, Any]) -> Header:
 
 
 def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: str | None) -> tuple[list[str], int]:
-    """Return the words of a sentence, and the index of a word in them.
+    """Return the words of a sentence, and the index of a word in them, exactly as it is written there.
 
-    sentence: a text, or a list of words.
-    word: exactly as it is in the sentence.
     occurrence: which one if it occurs several times, from 1.
     lang: of the spaCy tokenizer that splits the text; None: it is split at blanks.
 
@@ -154,8 +151,6 @@ def best_first(cosines: npt.NDArray[np.float32]) -> Iterator[int]:
     """Yield the places of numbers from the largest to the smallest, equal ones in their order.
 
     Only as many are sorted as are asked for, in steps.
-
-    cosines: *Shape:* (n,).
     """
     done, n = 0, len(cosines)
     while done < n:
@@ -186,11 +181,7 @@ def unit_vectors(layers: Floats, layer: Layer) -> Floats:
 
 
 def checked_layer(layer: Layer | None, layers: int) -> Layer:
-    """Return a layer; None: the last one. Raises SettingsError if a biLM with this number of layers does not have it.
-
-    layer: its number; "mix": the mean of all layers; None: the last one.
-    layers: number of the biLM's layers.
-    """
+    """Return a layer; None: the last one. Raises SettingsError if a biLM with that many layers does not have it."""
     if layer is None:
         return layers - 1
     if layer != MIX and (isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < layers):
@@ -266,7 +257,6 @@ def build_index(
 
 
 def _refuse_present(folder: Path, replace: bool) -> None:
-    """Raise CorpusError if a folder can't become an index."""
     with writing(folder, CorpusError):
         if folder.exists() and not folder.is_dir():
             raise CorpusError(PATH_FOLDER.format(path=folder))
@@ -288,8 +278,7 @@ class Neighbour(NamedTuple):
 
     cosine: of its vector with that of the query.
     sentence: number of its sentence, from 1.
-    words: of the sentence.
-    place: index of the word in them.
+    words, place: of the sentence, and the index of the word in them.
     """
 
     cosine: float
@@ -346,9 +335,6 @@ class WordIndex:
 
         Files of the same names, sizes and times of change are the same text. Others are read and compared.
 
-        source: a file, a folder or a pattern.
-        lang: of the spaCy tokenizer, or None.
-
         Raises CorpusError if the source has no files, or if it must be read and can't be.
         """
         meta = self.corpus.meta
@@ -380,8 +366,7 @@ class WordIndex:
         one_per_sentence: whether only the first result of each sentence is kept. Equal sentences count as one.
 
         Raises SettingsError if a number is not whole, ElmoError if the word does not occur in the sentence that often,
-        and CorpusError if the index turns out
-        to be damaged.
+        and CorpusError if the index turns out to be damaged.
         """
         for name, number in (("n", n), ("occurrence", occurrence)):
             if not isinstance(number, int | np.integer) or isinstance(number, bool):

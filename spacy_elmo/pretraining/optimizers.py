@@ -21,9 +21,7 @@ def rate_at(schedule: ScheduleSettings, step: int, total: int) -> float:
     The factor rises linearly over `warmup_steps` updates to 1. Over the last `decay_share` of the run it falls to
     `final_share`, linearly or along half a cosine; it stays at 1 if the schedule is constant.
 
-    schedule: the settings.
     step: number of the update, from 0 to total - 1.
-    total: number of updates of the run.
     """
     rise = min(1.0, (step + 1) / max(1, schedule.warmup_steps))
     if schedule.kind == "constant":
@@ -38,9 +36,7 @@ class AdamRows:
     """Adam (Kingma and Ba 2015) for rows of a table.
 
     table: *Shape:* (all rows, width), float32. It is changed in place.
-    beta1: decay of the average of the gradients.
-    beta2: decay of the average of their squares.
-    epsilon: is added to the denominator.
+    beta1, beta2: decay of the averages of the gradients and of their squares.
     """
 
     def __init__(self, table: Tensor, beta1: float, beta2: float, epsilon: float = 1e-8) -> None:
@@ -52,7 +48,6 @@ class AdamRows:
         return {"first": self.first, "second": self.second}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Set the optimizer's state. state: a copy of what `state` returned."""
         self.first.copy_(state["first"])
         self.second.copy_(state["second"])
 
@@ -62,7 +57,6 @@ class AdamRows:
 
         rows: *Shape:* (n,), int64, distinct indices of rows.
         d_rows: *Shape:* (n, width), their gradients.
-        rate: learning rate.
         step: number of the update, from 1.
         """
         size, correction = rate / (1 - self.beta1**step), math.sqrt(1 - self.beta2**step)
@@ -90,7 +84,6 @@ class AdagradRows:
 
     table: *Shape:* (all rows, width), float32. It is changed in place.
     initial_accumulator: first value of the sums of squares; 1 in bilm-tf.
-    epsilon: is added to the denominator.
     """
 
     def __init__(self, table: Tensor, initial_accumulator: float, epsilon: float = 1e-10) -> None:
@@ -102,18 +95,11 @@ class AdagradRows:
         return {"squares": self.squares}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Set the optimizer's state. state: a copy of what `state` returned."""
         self.squares.copy_(state["squares"])
 
     @torch.no_grad()
     def update(self, rows: Tensor, d_rows: Tensor, rate: float, step: int) -> None:
-        """Update rows.
-
-        rows: *Shape:* (n,), int64, distinct indices of rows.
-        d_rows: *Shape:* (n, width), their gradients.
-        rate: learning rate.
-        step: number of the update; it is not used.
-        """
+        """Update rows, as `AdamRows.update` does."""
         library = loops(self.table)
         if library is not None:
             rows, d_rows = rows.contiguous(), d_rows.contiguous()
@@ -134,7 +120,6 @@ def _sizes(table: Tensor, rows: Tensor) -> tuple[int, int]:
 
 
 def _addresses(rows: Tensor, d_rows: Tensor, table: Tensor, *state: Tensor) -> list[int]:
-    """Return the addresses of the arrays of an update. state: arrays of the table's shape."""
     real, shape = torch.float32, tuple(table.shape)
     return [
         address("rows", rows, torch.int64, (len(rows),)),
@@ -168,10 +153,7 @@ class MuonAdamW(torch.optim.AdamW):
 
     Each gate of each direction is a matrix of its own: the file's arrays hold several gates for speed alone.
 
-    groups: AdamW's parameter groups.
-    matrices: names and parameters that Muon updates; they are in `groups`, too.
-    settings: hyperparameters.
-    matmul_dtype: type of the matrix multiplications.
+    matrices: names and parameters that Muon updates; they are in AdamW's groups, too.
     """
 
     def __init__(
@@ -252,10 +234,7 @@ class MuonAdamW(torch.optim.AdamW):
 
 
 def blocks(name: str, values: Tensor) -> Tensor:
-    """Return a view of a parameter as matrices.
-
-    name: of the parameter, from which its kind is known.
-    values: of the parameter's shape.
+    """Return a view of a parameter, whose name tells its kind, as matrices.
 
     Returns *Shape:* (..., rows, columns), the rows not more than the columns. At least one axis stands before them.
     """
@@ -272,9 +251,6 @@ def orthogonal(matrices: Tensor, matmul_dtype: torch.dtype) -> Tensor:
     of the matrix's norm grows, but not so far.
 
     matrices: *Shape:* (matrices, rows, columns), the rows not more than the columns.
-    matmul_dtype: type of the matrix multiplications.
-
-    Returns *Shape:* as `matrices`, of their type.
     """
     norms = torch.linalg.vector_norm(matrices, dim=(1, 2), keepdim=True)
     x = (matrices / norms.clamp_min(_LEAST_NORM)).to(matmul_dtype)
@@ -297,7 +273,6 @@ def dense_optimizer(
 
     named: what it changes, with the names that torch's modules give. Weight decay is applied to all but the biases: the
         LSTM adds 1 to the stored bias of its forget gate, so decay would pull the sum to 1.
-    settings: name and hyperparameters.
     matmul_dtype: type of Muon's matrix multiplications.
     """
     if settings.name == "adagrad":
@@ -319,10 +294,9 @@ def dense_optimizer(
 
 
 def row_optimizer(table: Tensor, settings: OptimizerSettings) -> AdamRows | AdagradRows:
-    """Return an optimizer of a table of which each update changes some rows only.
+    """Return an optimizer of a table, *Shape:* (rows, width), of which each update changes some rows only.
 
-    table: *Shape:* (rows, width), changed in place.
-    settings: name and hyperparameters. Weight decay is not used.
+    Weight decay is not used.
     """
     if settings.name == "adagrad":
         return AdagradRows(table, settings.initial_accumulator, ADAGRAD_EPSILON)
@@ -336,10 +310,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
-    """Return the state of an optimizer as arrays.
-
-    Returns the arrays by their names, like "3/exp_avg": the parameter's number in the optimizer and torch's name.
-    """
+    """Return an optimizer's state by names like "3/exp_avg": the parameter's number in it and torch's name."""
     return {
         f"{number}/{name}": torch.as_tensor(value).cpu().numpy().copy()
         for number, values in optimizer.state_dict()["state"].items()
@@ -363,11 +334,7 @@ def optimizer_forms(optimizer: torch.optim.Optimizer) -> dict[str, tuple[np.dtyp
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.ndarray]) -> None:
-    """Set the state of an optimizer.
-
-    optimizer: of the same settings and parameters as the one that was saved.
-    arrays: as `optimizer_arrays` returned them.
-    """
+    """Set the state of an optimizer to what `optimizer_arrays` returned for one of the same parameters."""
     state: dict[int, dict[str, Any]] = {}
     for path, array in arrays.items():
         number, _, name = path.partition("/")
@@ -377,9 +344,6 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.
 
 def clip(gradients: Sequence[Tensor], bound: float) -> float:
     """Scale gradients in place so that their global norm, the L2 norm of all of them together, is at most `bound`.
-
-    gradients: of any shapes.
-    bound: largest norm.
 
     Returns the norm before scaling.
     """
