@@ -59,7 +59,8 @@ def test_ranking() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(
-    arrays(np.float32, (6, 2, 3), elements=st.floats(-100, 100, width=32)),
+    # eighths: the square of a number near 0 would be lost in float32, and with it the direction
+    arrays(np.float32, (6, 2, 3), elements=st.integers(-800, 800).map(lambda n: n / 8)),
     st.floats(0.5, 100),
 )
 def test_ranking_knows_no_length(vectors: np.ndarray, factor: float) -> None:
