@@ -64,7 +64,7 @@ dist: $(VENV)/installed-release
 	$(BIN)/python -m build --outdir dist packages/en_mini_softmax
 	$(BIN)/python -m build --outdir dist packages/en_midi
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python -m scripts.release.check_dist dist
+	$(BIN)/python -m scripts.check_dist dist
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

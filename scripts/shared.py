@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import typer
 from spacy.tokens import Doc, DocBin
@@ -20,13 +19,14 @@ TAGGED = ("corpus/tagger/en_ewt-ud-train.spacy", "corpus/tagger/en_ewt-ud-dev.sp
 _CODE = ("spacy_elmo", "scripts", "configs")  # results/ and the pages change while the runs are made
 
 
-def run_command(function: Callable[..., None], **settings: Any) -> None:
-    """Run a function on the command line's arguments. For the project's own errors only the message is printed.
+def run_command(*functions: Callable[..., None]) -> None:
+    """Run a function, or that of several which is named first, on the command line's arguments.
 
-    settings: of Click's context.
+    For the project's own errors only the message is printed.
     """
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command(context_settings=settings)(function)
+    for function in functions:
+        app.command()(function)
     try:
         app()
     except ElmoError as error:
@@ -71,24 +71,24 @@ def write_docs(source: Path, docs: Iterable[Doc], target: Path) -> None:
     print(f"{source}: {len(binary):,} docs -> {target}")
 
 
-def commit_of(project: Path) -> str:
-    """Return the commit that a folder is at, with "-dirty" if code or configs were changed; "" if git does not know."""
+def origin() -> dict[str, str]:
+    """Return where a record comes from.
+
+    commit: with "-dirty" if code or configs were changed; "" if git does not know it. machine: the processor's name and
+    its number of cores.
+    """
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(project), *arguments]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
         return result.stdout.strip() if result.returncode == 0 else ""
 
     commit = git("rev-parse", "--short", "HEAD")
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", *_CODE)
-    return f"{commit}-dirty" if changed else commit
-
-
-def machine() -> str:
-    """Return the processor's name and its number of cores."""
+    if git("status", "--porcelain", "--untracked-files=no", "--", *_CODE):
+        commit += "-dirty"
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:  # not Linux
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+    machine = names[0] if names else platform.processor() or platform.machine()
+    return {"commit": commit, "machine": f"{machine}, {os.cpu_count()} cores"}

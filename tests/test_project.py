@@ -10,7 +10,7 @@ import srsly
 from commands import run
 from spacy.util import load_config
 
-from scripts.assets.get_assets import PREPARED, TABLE, read_assets
+from scripts.assets import PREPARED, TABLE, read_assets
 from scripts.runs.experiments import TASKS
 
 ROOT = Path(__file__).parents[1]
@@ -36,17 +36,22 @@ def test_commands_name_what_there_is(name: str) -> None:
     assert {*re.findall(r"\$\{vars\.(\w+)\}", text)} <= PROJECT["vars"].keys()
 
 
-def test_each_task_has_a_corpus() -> None:
+def test_each_task_has_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert PROJECT["workflows"]["corpus_all"] == [f"corpus_{task.name}" for task in TASKS]
     for task in TASKS:
         script = "\n".join(COMMANDS[f"corpus_{task.name}"])
-        folders = [name for names in re.findall(r"get_assets ([\w ]+) --data", script) for name in names.split()]
-        assert not folders or read_assets(ROOT, folders)
+        folders = [
+            name for names in re.findall(r"scripts\.assets get ([\w ]+) --data", script) for name in names.split()
+        ]
+        assert not folders or read_assets(folders)
         for path in task.tests.values():
             assert path in script or str(Path(path).parent) in script.split()
 
 
-def test_assets() -> None:
-    files = read_assets(ROOT)
+def test_assets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    files = read_assets()
     for asset in files:
         assert re.fullmatch(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{7,40}/.+", asset["url"])
         assert re.fullmatch(r"[0-9a-f]{32}", asset["checksum"])

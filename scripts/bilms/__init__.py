@@ -1,1 +1,1 @@
-"""Measures the biLMs that the project ships: perplexities, tags, bytes, and what fewer bits cost."""
+"""What is made of biLMs, compared with them, and measured of those that the project ships."""

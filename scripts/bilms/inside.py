@@ -21,9 +21,9 @@ from typing import Any
 from spacy_elmo import ElmoEmbedder, WordIndex, build_index
 from spacy_elmo.errors import CommandError
 
-from ..runs.experiments import keep_result
+from ..runs.experiments import keep_result, minutes_since
 from ..runs.train_runs import bilm_mark
-from ..shared import TAGGED, commit_of, machine, run_command, run_elmo
+from ..shared import TAGGED, origin, run_command, run_elmo
 
 _SENSES = "semcor30 senseval2 senseval3 semeval2007_task17 semeval2013_task12_en"  # the first one is for training
 COMMANDS = {
@@ -82,8 +82,7 @@ def neighbours(words: Path, corpora: Sequence[Path], embedder: ElmoEmbedder) -> 
 def main(names: list[str]) -> None:
     """Put a record for each of NAMES into results/inside.json: probe_upos, probe_tag, probe_ent, senses, neighbours."""
     for name in names:
-        facts = {"commit": commit_of(Path()), "machine": machine(), "bilm": bilm_mark()}
-        begin = time.perf_counter()
+        facts, begin = {**origin(), "bilm": bilm_mark()}, time.perf_counter()
         if name == "neighbours":
             command, result = "python -m scripts.bilms.inside neighbours", neighbours(WORDS, CORPORA, ElmoEmbedder())
         elif name in COMMANDS:
@@ -91,8 +90,8 @@ def main(names: list[str]) -> None:
             result = json.loads(run_elmo(*shlex.split(COMMANDS[name]), "--json", output=True))
         else:
             raise CommandError(f"the question is {name!r}. Expected one of {', '.join([*COMMANDS, 'neighbours'])}.")
-        minutes = round((time.perf_counter() - begin) / 60, 1)
-        keep_result("inside", name, {"command": command, **facts, "minutes": minutes, "result": result})
+        measured = {"minutes": minutes_since(begin), "result": result}
+        keep_result("inside", name, {"command": command, **facts, **measured})
 
 
 if __name__ == "__main__":

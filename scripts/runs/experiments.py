@@ -7,12 +7,19 @@ results/NAME.json               what was measured, a record a line; those of a t
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import typer
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats.atomic import replacing, writing
+from spacy_elmo.formats.atomic import replacing
+
+Networks = Annotated[str, typer.Option(help="Separated by blanks")]
+Seeds = Annotated[str, typer.Option(help="Separated by blanks")]
+Gpu = Annotated[int, typer.Option(help="-1: CPU")]
 
 
 class Network(NamedTuple):
@@ -235,12 +242,14 @@ ABLATIONS = (
 )
 
 
-def task_of(name: str, expected: Sequence[Task] = (*TASKS, *ABLATIONS)) -> Task:
-    """Return the task of a name. Raises CommandError if there is none."""
-    tasks = {task.name: task for task in expected}
-    if name not in tasks:
-        raise CommandError(f"the task is {name!r}. Expected one of {', '.join(tasks)}.")
-    return tasks[name]
+def tasks_of(names: Sequence[str]) -> list[Task]:
+    """Return the tasks of these names; of "all": those that are no ablations. Raises CommandError."""
+    tasks = {task.name: task for task in (*TASKS, *ABLATIONS)}
+    if list(names) == ["all"]:
+        return list(TASKS)
+    if unknown := [name for name in names if name not in tasks]:
+        raise CommandError(f"the task is {unknown[0]!r}. Expected one of {', '.join(tasks)}, or all.")
+    return [tasks[name] for name in names]
 
 
 def networks_of(text: str, task: Task) -> list[str]:
@@ -260,9 +269,9 @@ def seeds_of(text: str) -> list[int]:
     return [int(seed) for seed in seeds]
 
 
-def folder_of(task: str, network: str, seed: int) -> Path:
-    """Return the folder, in that of the project, in which a run is trained."""
-    return Path("training", task, network, f"seed-{seed}")
+def folder_of(task: Task, network: str, seed: int) -> Path:
+    """Return the folder in which a run is trained."""
+    return Path("training", task.name, network, f"seed-{seed}")
 
 
 def read_results(name: str, project: Path = Path()) -> dict[str, Any]:
@@ -282,8 +291,12 @@ def keep_result(name: str, key: str, record: Mapping[str, Any]) -> None:
     path = Path("results", f"{name}.json")
     records = {**read_results(name), key: record}
     lines = [f"{json.dumps(one)}: {json.dumps(records[one], ensure_ascii=False)}" for one in sorted(records)]
-    with writing(path, CommandError):
-        path.parent.mkdir(exist_ok=True)
-        with replacing(path, CommandError) as temporary:
-            temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    path.parent.mkdir(exist_ok=True)
+    with replacing(path, CommandError) as temporary:
+        temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     print(f"{path}: {key}")
+
+
+def minutes_since(begin: float) -> float:
+    """Return the minutes since a reading of time.perf_counter."""
+    return round((time.perf_counter() - begin) / 60, 1)

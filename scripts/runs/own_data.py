@@ -12,39 +12,39 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from spacy.util import load_config
 
-APP = typer.Typer(add_completion=False, help=__doc__, pretty_exceptions_enable=False)
+from spacy_elmo.errors import CommandError
+
+from ..shared import run_command
+from .train_runs import sections_of
 
 
-@APP.command()
 def convert(file: Path, output: Path) -> None:
     """Write FILE as a .spacy file: .conllu, .iob, .conll and .json by `spacy convert`, a .spacy file as it is."""
     if not file.is_file():
-        raise SystemExit(f"✘ {file}: no such file. Expected your data: name it with --vars.train FILE --vars.dev FILE.")
+        raise CommandError(f"{file}: no such file. Expected your data: name it with --vars.train FILE --vars.dev FILE.")
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         made = file
         if file.suffix != ".spacy":
             command = [sys.executable, "-m", "spacy", "convert", str(file), folder]
             if subprocess.run(command, check=False).returncode:
-                raise SystemExit(f"✘ {file}: not converted. Expected .conllu, .iob, .conll, .json or .spacy.")
+                raise CommandError(f"{file}: not converted. Expected .conllu, .iob, .conll, .json or .spacy.")
             (made,) = Path(folder).iterdir()
         shutil.copyfile(made, output)
 
 
-@APP.command()
 def baseline(config: Path, output: Path) -> None:
     """Write CONFIG without ELMo: each network keeps its embedding and its encoder, and listens to no elmo pipe."""
     made = load_config(config)
     made["nlp"]["pipeline"].remove("elmo")
     del made["components"]["elmo"]
-    for section in sections(made):
+    for section in sections_of(made):
         if section.get("@architectures") == "spacy-elmo.ElmoTok2Vec.v1":
             parts = {name: section[name] for name in ("embed", "encode")}
             section.clear()
@@ -52,19 +52,10 @@ def baseline(config: Path, output: Path) -> None:
     made.to_disk(output)
 
 
-def sections(tree: Mapping[Any, Any]) -> Iterator[dict[str, Any]]:
-    """Yield all sections of a config, also those within others."""
-    for value in list(tree.values()):
-        if isinstance(value, dict):
-            yield value
-            yield from sections(value)
-
-
-@APP.command()
 def compare(
     without: Path,
     elmo: Path,
-    model: Annotated[Path | None, typer.Option(help="Trained with ELMo: the scores become its description")] = None,
+    model: Annotated[Path, typer.Option(help="Trained with ELMo: the scores become its description")],
 ) -> None:
     """Print what `spacy evaluate` measured of two pipelines, and how much ELMo brings."""
     both = [json.loads(path.read_text(encoding="utf-8")) for path in (without, elmo)]
@@ -79,12 +70,11 @@ def compare(
         shown.append(f"{name} {100 * score:.1f} ({100 * base:.1f} without ELMo)")
     print(f"{'words per second':24}{both[0]['speed']:10,.0f}{both[1]['speed']:12,.0f}")
     print("One run of each: another seed changes the scores too. Train with another one by --vars.seed 1.")
-    if model is not None:
-        meta_path = model / "meta.json"
-        meta = json.loads(meta_path.read_text(encoding="utf-8"))
-        meta["description"] = f"Trained on ELMo. On the development part: {', '.join(shown)}."
-        meta_path.write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf-8")
+    meta_path = model / "meta.json"
+    meta = json.loads(meta_path.read_text(encoding="utf-8"))
+    meta["description"] = f"Trained on ELMo. On the development part: {', '.join(shown)}."
+    meta_path.write_text(json.dumps(meta, indent=2, ensure_ascii=False), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    APP()
+    run_command(convert, baseline, compare)

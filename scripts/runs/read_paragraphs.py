@@ -22,9 +22,9 @@ from spacy.training import Corpus, Example
 
 from spacy_elmo.pretraining.text import read_sentences
 
-from ..shared import commit_of, machine, run_command
+from ..shared import origin, run_command
 from .evaluate_runs import numbers_in
-from .experiments import BASELINE, ELMO, folder_of, keep_result, seeds_of, task_of
+from .experiments import BASELINE, ELMO, Seeds, folder_of, keep_result, minutes_since, seeds_of, tasks_of
 
 TASK, PARTS = "answers", ("read", "others")
 _WIDTH = 8  # words of a fragment: two texts seldom share one by chance
@@ -54,10 +54,10 @@ def read_ones(paragraphs: Iterable[str], texts: Iterable[Path]) -> set[str]:
 
 def main(
     texts: Annotated[list[Path], typer.Argument(help="What the biLM read, a sentence a line")],
-    seeds: Annotated[str, typer.Option(help="Separated by blanks")] = "0 1 2",
+    seeds: Seeds = "0 1 2",
 ) -> None:
     """Put "read" into results/answers.json: how many paragraphs were read, and the scores on both kinds."""
-    task, begin = task_of(TASK), time.perf_counter()
+    (task,), begin = tasks_of([TASK]), time.perf_counter()
     corpus = task.tests["test"]
     asked = [str(example.reference.spans["context"][0].text) for example in Corpus(corpus)(spacy.blank("en"))]
     read = read_ones(set(asked), texts)
@@ -65,7 +65,7 @@ def main(
     scores: dict[str, dict[str, list[Any]]] = {name: {part: [] for part in PARTS} for name in runs}
     for name in runs:
         for seed in seeds_of(seeds):
-            folder = folder_of(TASK, name, seed)
+            folder = folder_of(task, name, seed)
             runs[name].append(json.loads((folder / "run.json").read_text(encoding="utf-8"))["fingerprint"])
             nlp = spacy.load(folder / "model-best")
             parts: dict[str, list[Example]] = {part: [] for part in PARTS}
@@ -83,9 +83,7 @@ def main(
         "scores": scores,
     }
     command = shlex.join(["python", "-m", "scripts.runs.read_paragraphs", *map(str, texts), "--seeds", seeds])
-    facts = {"command": command, "commit": commit_of(Path()), "machine": machine()}
-    minutes = round((time.perf_counter() - begin) / 60, 1)
-    keep_result(TASK, "read", {**facts, "minutes": minutes, "result": result})
+    keep_result(TASK, "read", {"command": command, **origin(), "minutes": minutes_since(begin), "result": result})
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 A run that was trained before from the same config, corpora and biLM is not trained again, so that a stopped command can
 be continued.
 
-    python -m scripts.runs.train_runs ner --networks "baseline elmo" --seeds "0 1 2" [--section.setting value ...]
+    python -m scripts.runs.train_runs ner --networks "baseline elmo" --seeds "0 1 2"
 """
 
 from __future__ import annotations
@@ -17,22 +17,21 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.tokens import DocBin
 from spacy.util import load_config
 from spacy.vocab import Vocab
 from thinc.api import Config
-from weasel.util import get_checksum, parse_config_overrides  # type: ignore[import-untyped]
+from weasel.util import get_checksum  # type: ignore[import-untyped]
 
 from spacy_elmo import bilms
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.paths import sha256_of
 
-from ..shared import commit_of, machine, run_command, write_docs
-from .experiments import Network, Task, folder_of, networks_of, seeds_of, task_of
+from ..shared import origin, run_command, write_docs
+from .experiments import Gpu, Network, Networks, Seeds, Task, folder_of, networks_of, seeds_of, tasks_of
 
 _PLACES = {"input": "elmo", "output": "output_elmo"}  # the settings of ElmoTok2Vec
 _OTHER_BILMS = ("bilm", "options_file", "weight_file")  # settings with which a pipe reads another one
@@ -50,10 +49,7 @@ def bilm_of(config: Config) -> str:
 
 
 def network_config(task: Task, network: Network) -> Config:
-    """Return the config with which a network of a task is trained, made of one of the task's two configs.
-
-    Raises CommandError if the config does not have a setting that the task or the network changes.
-    """
+    """Return the config with which a network of a task is trained, made of one of the task's two configs."""
     path = Path("configs", f"{task.config}{'_elmo' if network.elmo else ''}.cfg")
     config = load_config(path)
     settings: dict[str, Any] = {**task.settings, **network.settings}
@@ -61,8 +57,8 @@ def network_config(task: Task, network: Network) -> Config:
         *within, key = name.split(".")
         section: dict[str, Any] = config
         for part in within:
-            section = section.get(part, {})
-        if name in settings and key not in section:
+            section = section[part]
+        if name in settings and key not in section:  # a name that is misspelt
             raise CommandError(f"{path}: there is no setting {name}. Expected one that can be changed: add it.")
         section[key] = value.replace("{task}", task.name) if isinstance(value, str) else value
     if network.vectors:
@@ -70,7 +66,7 @@ def network_config(task: Task, network: Network) -> Config:
     if network.pretrained:
         config = pretraining_config(config)
         config["initialize"]["init_tok2vec"] = "assets/pretrained/model-last.bin"
-    for section in _sections(config):
+    for section in sections_of(config):
         if network.vectors and "include_static_vectors" in section:
             section["include_static_vectors"] = True
         if network.places and section.get("@architectures") == "spacy-elmo.ElmoTok2Vec.v1":
@@ -85,12 +81,12 @@ def network_config(task: Task, network: Network) -> Config:
     return config
 
 
-def _sections(tree: Mapping[Any, Any]) -> Iterator[dict[str, Any]]:
+def sections_of(tree: Mapping[Any, Any]) -> Iterator[dict[str, Any]]:
     """Yield all sections, also those within others."""
     for value in list(tree.values()):
         if isinstance(value, dict):
             yield value
-            yield from _sections(value)
+            yield from sections_of(value)
 
 
 def pretraining_config(config: Config) -> Config:
@@ -137,8 +133,10 @@ def _files(tree: Mapping[str, Any]) -> set[str]:
     return paths
 
 
-def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id: int) -> None:
+def train(config_path: Path, output: Path, seed: int, gpu_id: int) -> None:
     """Run `spacy train`, then write run.json. Raises CommandError if training fails."""
+    # [system] seed is set too, because spaCy saves it and other parts may read it
+    overrides = {"system.seed": seed, "training.seed": seed}
     config = load_config(config_path, dict(overrides), interpolate=True)
     mark, record = fingerprint(config), output / "run.json"
     trained = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
@@ -152,7 +150,7 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
     log_file = output / "log.jsonl"
     log = {"training.logger.@loggers": "spacy.ConsoleLogger.v2", "training.logger.output_file": str(log_file)}
     for name, value in {**overrides, **log}.items():
-        command += [f"--{name}", value if isinstance(value, str) else json.dumps(value)]
+        command += [f"--{name}", str(value)]
     begin = time.perf_counter()
     if subprocess.run(command, check=False).returncode:
         raise CommandError(f"{output}: training failed; what it said stands above. The command: {' '.join(command)}")
@@ -162,8 +160,7 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
         "fingerprint": mark,
         "seconds": round(seconds, 1),
         "gpu_id": gpu_id,
-        "commit": commit_of(Path()),
-        "machine": machine(),
+        **origin(),
         "bilm": bilm_of(config),
         "dev": json.loads((output / "model-best" / "meta.json").read_text(encoding="utf-8"))["performance"],
         "curve": [(row["step"], round(row["score"], 4)) for row in evaluations],  # updates, score on the dev part
@@ -172,29 +169,22 @@ def train(config_path: Path, output: Path, overrides: Mapping[str, Any], gpu_id:
     print(f"{output}: {seconds / 60:.1f} minutes")
 
 
-def main(
-    context: typer.Context,
-    task: str,
-    networks: Annotated[str, typer.Option(help="Separated by blanks")] = "baseline elmo",
-    seeds: Annotated[str, typer.Option(help="Separated by blanks")] = "0 1 2",
-    gpu_id: Annotated[int, typer.Option(help="-1: CPU")] = -1,
-) -> None:
-    """Train the networks of TASK to training/TASK/NETWORK/seed-N. Other options are settings, as in `spacy train`."""
-    chosen, numbers = task_of(task), seeds_of(seeds)
-    more = parse_config_overrides(list(context.args), None)
-    for name in networks_of(networks, chosen):
-        network = chosen.networks[name]
-        config = network_config(chosen, network)
-        if network.share < 100:
-            whole = network_config(chosen, network._replace(share=100))["paths"]["train"]
-            write_share(Path(whole), Path(config["paths"]["train"]), network.share)
-        path = folder_of(task, name, 0).with_name("config.cfg")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        config.to_disk(path)
-        for seed in numbers:
-            # [system] seed is set too, because spaCy saves it and other parts may read it
-            train(path, folder_of(task, name, seed), {**more, "system.seed": seed, "training.seed": seed}, gpu_id)
+def main(tasks: list[str], networks: Networks = "baseline elmo", seeds: Seeds = "0 1 2", gpu_id: Gpu = -1) -> None:
+    """Train the networks of TASKS to training/TASK/NETWORK/seed-N; all: of all tasks."""
+    numbers = seeds_of(seeds)
+    for task in tasks_of(tasks):
+        for name in networks_of(networks, task):
+            network = task.networks[name]
+            config = network_config(task, network)
+            if network.share < 100:
+                whole = network_config(task, network._replace(share=100))["paths"]["train"]
+                write_share(Path(whole), Path(config["paths"]["train"]), network.share)
+            path = folder_of(task, name, 0).with_name("config.cfg")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            config.to_disk(path)
+            for seed in numbers:
+                train(path, folder_of(task, name, seed), seed, gpu_id)
 
 
 if __name__ == "__main__":
-    run_command(main, allow_extra_args=True, ignore_unknown_options=True)
+    run_command(main)

@@ -5,7 +5,6 @@ python -m scripts.runs.trivial_systems roles
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -26,7 +25,7 @@ from spacy_elmo.tasks.roles.scorer import score_roles
 
 from ..shared import run_command
 from .evaluate_runs import numbers_in
-from .experiments import keep_result, task_of
+from .experiments import keep_result, tasks_of
 
 _PRONOUN = re.compile(
     "i|me|my|mine|myself|you|your|yours|yourself|he|him|his|himself|she|her|hers|herself|it|its|itself|"
@@ -80,12 +79,6 @@ def solve_answers(doc: Doc, given: Doc) -> None:
     doc.spans[ANSWER] = [] if best is None else [best]
 
 
-def class_counts() -> Counter[str]:
-    """Return how often each class of entailment is in the training part."""
-    docs = (example.reference for example in Corpus("corpus/entailment/train.spacy")(spacy.blank("en")))
-    return Counter(label for doc in docs for label, value in doc.cats.items() if value == 1.0)
-
-
 SYSTEMS = {
     "roles": (
         "the word before the predicate is ARG0, all words after it but the last are ARG1",
@@ -109,7 +102,8 @@ def scored(task: str, corpus: str) -> tuple[str, dict[str, Any]]:
             yield Example(doc, known)
 
     if task == "entailment":
-        counts = class_counts()
+        docs = (example.reference for example in Corpus("corpus/entailment/train.spacy")(spacy.blank("en")))
+        counts = Counter(label for doc in docs for label, value in doc.cats.items() if value == 1.0)
         best = max(counts, key=lambda label: (counts[label], label))
 
         def solve(doc: Doc, given: Doc) -> None:
@@ -121,17 +115,16 @@ def scored(task: str, corpus: str) -> tuple[str, dict[str, Any]]:
     return what, score(list(examples(system)))
 
 
-def main(task: str) -> None:
-    """Put "trivial" into results/TASK.json; nothing for a task without such a system."""
-    if task not in (*SYSTEMS, "entailment"):
-        print(f"{task}: no trivial system")
-        return
-    chosen, what, tests = task_of(task), "", {}
-    for name, path in chosen.tests.items():
-        what, scores = scored(task, path)
-        tests[name] = numbers_in(scores, chosen, path)
-    keep_result(task, "trivial", {"what": what, "tests": tests})
-    print(json.dumps(tests))
+def main(tasks: list[str]) -> None:
+    """Put "trivial" into results/TASK.json for those of TASKS that have such a system."""
+    for task in tasks_of(tasks):
+        if task.name not in (*SYSTEMS, "entailment"):
+            continue
+        what, tests = "", {}
+        for name, path in task.tests.items():
+            what, scores = scored(task.name, path)
+            tests[name] = numbers_in(scores, task, path)
+        keep_result(task.name, "trivial", {"what": what, "tests": tests})
 
 
 if __name__ == "__main__":

@@ -9,9 +9,8 @@ from role_cases import roles_in
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
-from scripts.assets import get_assets, get_newswire, get_propbank, get_senses
-from scripts.corpora import convert_roles
-from spacy_elmo.errors import CommandError, CorpusError, DownloadError
+from scripts import assets, convert
+from spacy_elmo.errors import CommandError, DownloadError
 
 TEXTS = {"a.txt": b"one\n", "b.txt": b"two\n"}
 WORDS = """\
@@ -57,27 +56,29 @@ up\tgive_up\tVB\tW:lexical_key:2:40:00::
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with two assets, whose addresses are files."""
-    (tmp_path / "scripts" / "assets").mkdir(parents=True)
+    (tmp_path / "scripts").mkdir()
     rows = [
         f"assets/x/{name}\t{hashlib.md5(text).hexdigest()}\t{tmp_path}/there/{name}" for name, text in TEXTS.items()
     ]
-    (tmp_path / get_assets.TABLE).write_text("\n".join(["dest\tchecksum\turl", *rows, ""]))
+    (tmp_path / assets.TABLE).write_text("\n".join(["dest\tchecksum\turl", *rows, ""]))
     for folder in ("there", "data"):
         (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def repository(folder: Path, files: dict[str, str]) -> str:
-    """Make a repository of these files, and return its address."""
+def repository(monkeypatch: pytest.MonkeyPatch, corpus: str, files: dict[str, str]) -> None:
+    """Make a repository of these files, in the place of a corpus's."""
     for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
+        path = Path("git", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
     for arguments in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "-m", "x"]):
-        subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True)
-    return str(folder)
+        subprocess.run(["git", "-C", "git", *arguments], check=True, capture_output=True)
+    monkeypatch.setitem(assets.REPOSITORIES, corpus, (str(Path("git").absolute()), "HEAD"))
 
 
 def test_from_a_folder_and_the_rest_from_the_address(project: Path) -> None:
@@ -85,81 +86,80 @@ def test_from_a_folder_and_the_rest_from_the_address(project: Path) -> None:
     (project / "data" / "a.txt").write_bytes(b"another file of this name\n")
     (project / "data" / "deep" / "a.txt").write_bytes(TEXTS["a.txt"])
     (project / "there" / "b.txt").write_bytes(TEXTS["b.txt"])  # a.txt is not there
-    get_assets.main(["x"], project, str(project / "data"))
+    assets.get(["x"], "data")
     assert {path.name: path.read_bytes() for path in (project / "assets/x").iterdir()} == TEXTS
 
 
-def test_what_does_not_come_is_named(project: Path) -> None:
+def test_what_does_not_come_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "there" / "b.txt").write_bytes(b"not what it was\n")
     with pytest.raises(DownloadError, match=r"(?s)assets/x/a\.txt \(MD5 .*from .*assets/x/b\.txt"):
-        get_assets.main(["x"], project)
+        assets.get(["x"])
     with pytest.raises(CommandError, match=r"assets/y: no files there\. Expected some of the folders x"):
-        get_assets.main(["y"], project)
+        assets.get(["y"])
     with pytest.raises(CommandError, match="no such folder"):
-        get_assets.main(["x"], project, str(project / "none"))
+        assets.get(["x"], "none")
+    monkeypatch.setitem(assets.REPOSITORIES, "newswire", (str(project / "nowhere"), "HEAD"))
+    with pytest.raises(DownloadError, match=r"can't be fetched with git .*--vars\.data"):
+        assets.newswire()
 
 
 def test_prepared_files_stand_for_their_originals(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = {"assets/x/p.tsv": hashlib.md5(b"p").hexdigest()}
-    monkeypatch.setattr(get_assets, "PREPARED", [(prepared, ("assets/x/a.txt", "assets/x/b.txt"))])
+    monkeypatch.setattr(assets, "PREPARED", [(prepared, ("assets/x/a.txt", "assets/x/b.txt"))])
     sources = [Path("assets/y/c"), Path("assets/x/a.txt"), Path("assets/x/b.txt")]
-    assert get_assets.prepared_or_given(sources, project) == sources
+    assert assets.prepared_or_given(sources) == sources
     (project / "data" / "p.tsv").write_bytes(b"p")
-    get_assets.main(["x"], project, str(project / "data"))
-    assert get_assets.prepared_or_given(sources, project) == [Path("assets/y/c"), Path("assets/x/p.tsv")]
+    assets.get(["x"], "data")
+    assert assets.prepared_or_given(sources) == [Path("assets/y/c"), Path("assets/x/p.tsv")]
 
 
-def test_words_and_roles_are_joined(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    address = repository(project / "git", {"data/google/ewt/weblog/00/a.xml.gold_skel": ROLES})
-    for part in ("train", "dev", "test"):
+def test_words_and_roles_are_joined(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository(monkeypatch, "propbank", {"data/google/ewt/weblog/00/a.xml.gold_skel": ROLES})
+    for part in assets.PARTS:
         path = project / f"assets/ud_english_ewt/en_ewt-ud-{part}.conllu"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(WORDS, encoding="utf-8")
-    get_propbank.main(project, "", address, "HEAD")
-    convert_roles.main(project / "assets/propbank_ewt/propbank_ewt_dev.conll", project / "dev.spacy")
-    [doc] = DocBin().from_disk(project / "dev.spacy").get_docs(Vocab())  # the other sentence does not agree
+    assets.propbank()
+    convert.roles(Path("assets/propbank_ewt/propbank_ewt_dev.conll"), Path("dev.spacy"))
+    [doc] = DocBin().from_disk("dev.spacy").get_docs(Vocab())  # the other sentence does not agree
     assert roles_in(doc) == {1: [(0, 1, "ARG0"), (1, 2, "V"), (2, 3, "ARGM-NEG")]}
     assert capsys.readouterr().out.count("warning: ") == 3  # these are not the files that the results were made with
 
 
-def test_every_article_is_in_one_part(project: Path) -> None:
-    articles = {f"processed_annotated/{n}.tsv": f"word {n}\tO\tB-LOC\n" for n in range(40)}
-    get_newswire.main(project, "", repository(project / "git", articles), "HEAD")
+def test_every_article_is_in_one_part(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository(monkeypatch, "newswire", {f"processed_annotated/{n}.tsv": f"word {n}\tO\tB-LOC\n" for n in range(40)})
+    assets.newswire()
     found = []
-    for part in ("train", "dev", "test"):
-        text = (project / f"assets/worldwide_newswire/newswire.{part}.conll").read_text(encoding="utf-8")
-        words = [line.split("\t")[0] for line in text.splitlines() if line.endswith("\tB-LOC")]
-        assert all(get_newswire.part_of(f"{word.removeprefix('word_')}.tsv") == part for word in words)
+    for part, path in zip(assets.PARTS, assets.NEWSWIRE):
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        words = [line.split("\t")[0] for line in lines if line.endswith("\tB-LOC")]
+        assert all(assets.part_of(f"{word.removeprefix('word_')}.tsv") == part for word in words)
         found += words
     assert sorted(found) == sorted(f"word_{n}" for n in range(40))
 
 
-def test_senses(project: Path) -> None:
-    files = {f"{folder}/d0.naf": NAF for folder in get_senses.FOLDERS.values()}
+def test_senses(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = project / "index.sense"
+    monkeypatch.setattr(assets, "INSTALLED", index)
     with pytest.raises(DownloadError, match="install Debian's package wordnet-sense-index"):
-        get_senses.main(project, "", "nowhere", "HEAD", index)
+        assets.senses()
     index.write_text("x")
-    get_senses.main(project, "", repository(project / "git", files), "HEAD", index)
-    assert (project / get_senses.INDEX).read_text() == "x"
-    table = (project / "assets/senses/senseval2.tsv").read_text(encoding="utf-8")
+    repository(monkeypatch, "senses", {f"{folder}/d0.naf": NAF for folder in assets.FOLDERS.values()})
+    assets.senses()
+    assert Path(assets.INDEX).read_text() == "x"
+    table = Path("assets/senses/senseval2.tsv").read_text(encoding="utf-8")
     assert table.partition("\n")[2] == TABLE
 
 
-def test_what_is_there_is_not_fetched(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (get_newswire, get_propbank, get_senses):
-        files = dict.fromkeys(module.FILES, hashlib.md5(b"x").hexdigest())
-        monkeypatch.setattr(module, "FILES", files)
-        for path in files:
-            (project / "data" / Path(path).name).write_bytes(b"x")
-        for data in (str(project / "data"), ""):
-            module.main(project, data, "nowhere")
-        assert all((project / path).read_bytes() == b"x" for path in files)
-
-
-def test_no_connection_and_no_texts(project: Path) -> None:
-    with pytest.raises(DownloadError, match=r"can't be fetched with git .*--vars\.data"):
-        get_newswire.main(project, "", str(project / "nowhere"))
-    address = repository(project / "git", {"processed_annotated/x": ""})
-    with pytest.raises(CorpusError, match="no articles in it"):
-        get_newswire.main(project, "", address, "HEAD")
+@pytest.mark.parametrize("corpus", ["newswire", "propbank", "senses"])
+def test_what_is_there_is_not_fetched(project: Path, monkeypatch: pytest.MonkeyPatch, corpus: str) -> None:
+    files = dict.fromkeys(getattr(assets, corpus.upper()), hashlib.md5(b"x").hexdigest())
+    monkeypatch.setattr(assets, corpus.upper(), files)
+    monkeypatch.setitem(assets.REPOSITORIES, corpus, ("nowhere", "HEAD"))
+    for path in files:
+        (project / "data" / Path(path).name).write_bytes(b"x")
+    for data in ("data", ""):
+        getattr(assets, corpus)(data)
+    assert all(Path(path).read_bytes() == b"x" for path in files)

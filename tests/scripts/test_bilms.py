@@ -13,8 +13,7 @@ from spacy.training.initialize import init_tok2vec
 from spacy.util import load_config, load_model_from_config
 from spacy.vocab import Vocab
 
-from scripts.bilms import inside, measure_bilms, record_run
-from scripts.embeddings import train_embedding, tune_bilm
+from scripts.bilms import embeddings, inside, measure, record_run
 from scripts.runs.experiments import read_results
 from scripts.runs.train_runs import pretraining_config
 from spacy_elmo import ElmoEmbedder
@@ -48,8 +47,8 @@ def test_what_fewer_bits_cost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     model_of().save(folder / "files")
     Path("held.txt").write_text(TEXT, encoding="utf8")
     for name, value in {"SENTENCES": 3, "EMBEDDED": 2, "tag_accuracies": lambda model: [0.5]}.items():
-        monkeypatch.setattr(measure_bilms, name, value)
-    measure_bilms.main(["files"], Path("held.txt"), bits=True)
+        monkeypatch.setattr(measure, name, value)
+    measure.main(["files"], Path("held.txt"), bits=True)
     copies = read_results("bilms")["bits"]["result"]["copies"]
     assert [one["setting"] for one in copies] == ["--mantissa-bits 10", *(f"--bits {bits}" for bits in (8, 6, 5, 4))]
     run("elmo", "pack", "files", "packed", "--bits", "6")
@@ -66,17 +65,17 @@ def test_what_fewer_bits_cost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
         changes = [one["layer_changes"][layer] for one in copies]
         assert 0 < changes[0] < changes[1] < changes[2] < min(changes[3:])
     with pytest.raises(CommandError, match=r"held\.txt: 3 sentences, 0 lines .* Expected 4 sentences or more"):
-        measure_bilms.read_text(Path("held.txt"), 4)
+        measure.read_text(Path("held.txt"), 4)
 
 
 def test_perplexities(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model_of().save(folder / "files")
     Path("held.txt").write_text(TEXT, encoding="utf8")
-    for path in (measure_bilms.NEWSWIRE, measure_bilms.TWEETS):
+    for path in (measure.NEWSWIRE, measure.TWEETS):
         write_docs(str(path), *TEXT.splitlines())
-    monkeypatch.setattr(measure_bilms, "NOVELS", 2)
-    monkeypatch.setattr(measure_bilms, "tag_accuracies", lambda model: [0.5])
-    measure_bilms.main(["files"], Path("held.txt"), Path("held.txt"))
+    monkeypatch.setattr(measure, "NOVELS", 2)
+    monkeypatch.setattr(measure, "tag_accuracies", lambda model: [0.5])
+    measure.main(["files"], Path("held.txt"), Path("held.txt"))
     found = read_results("bilms")["files"]["result"]["perplexities"]
     printed = json.loads(run("elmo", "evaluate", "files", "held.txt", "--json"))["zero_state"]
     assert found["wikipedia"]["perplexity"] == pytest.approx(printed["mean"], rel=1e-6)
@@ -128,13 +127,13 @@ def test_a_record_of_pretraining(folder: Path) -> None:
 
 
 def test_random_weights(folder: Path) -> None:
-    train_embedding.main("random")
+    embeddings.random()
     options = read_options("assets/random_bilm/options.json")
     files = (Path("assets/random_bilm/weights.hdf5"), ROOT / "spacy_elmo/bilms/en_mini/weights.hdf5")
     random, embedded = ({name: one.shape for name, one in read_weights(path, options).items()} for path in files)
     assert random == embedded
     with pytest.raises(CommandError, match=r"got .floret. and .none.\. Expected one of"):
-        train_embedding.main("floret", Path("none"))
+        embeddings.train("floret", Path("none"))
 
 
 @pytest.mark.slow
@@ -143,7 +142,7 @@ def test_spacy_pretrain(folder: Path) -> None:
     Path("made").mkdir()
     rows = "[50, 10, 25, 25]"
     small = ("--components.tok2vec.model.embed.rows", rows, "--pretraining.max_epochs", "2")
-    assert train_embedding.spacy_pretrain(Path("text.txt"), Path("made"), 5, small) == 2 * 50 * 11
+    assert embeddings.spacy_pretrain(Path("text.txt"), Path("made"), 5, small) == 2 * 50 * 11
     config = pretraining_config(load_config("configs/ner.cfg"))
     config["components"]["tok2vec"]["model"]["embed"]["rows"] = json.loads(rows)
     nlp = load_model_from_config(config)
@@ -161,13 +160,13 @@ def test_spacy_pretrain(folder: Path) -> None:
 def test_a_short_bilm_that_is_tuned(folder: Path) -> None:
     """It learns the text, and its files are official."""
     Path("made").mkdir()
-    assert train_embedding.train_short_bilm(Path("text.txt"), Path("made"), 200, (*SMALL.split(), *RUN.split())) >= 200
+    assert embeddings.train_short_bilm(Path("text.txt"), Path("made"), 200, (*SMALL.split(), *RUN.split())) >= 200
     assert sorted(path.name for path in Path("made").iterdir()) == ["options.json", "weights.hdf5"]
     run("elmo", "pretrain", "configs/pretrain.cfg", "run", "--paths.train", "text.txt", *SMALL.split(),
         "--training.total_tokens", "200", "--paths.heldout", "null", *RUN.split())  # fmt: skip
     train = write_docs("train.spacy", *["the town sleeps in the old valley"] * 40)
     dev = write_docs("dev.spacy", *["the valley sleeps in the old town"] * 4)
-    measured = tune_bilm.tune(train, dev, Path("tuned"), "run/model-last", TUNING.split())
+    measured = embeddings.tuned(train, dev, Path("tuned"), "run/model-last", TUNING.split())
     assert read_weights("tuned/weights.hdf5", read_options("tuned/options.json"))
     assert measured["after"]["mean"] < measured["before"]["mean"] / 1.2
     assert measured["before"] == json.loads(run("elmo", "evaluate", "run/model-last", dev, "--json"))["zero_state"]

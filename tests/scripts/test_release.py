@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from embedded_case import OPTIONS, model_of
 
-from scripts.release import check_dist
-from scripts.release.check_dist import Environment, check, one_file
-from scripts.release.ship_bilm import BILM, PACKAGE, ship
+from scripts import check_dist
+from scripts.bilms.ship_bilm import BILM, PACKAGE, ship
+from scripts.check_dist import Environment, check, one_file
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats import read_weights
 from spacy_elmo.formats.softmax import read_softmax

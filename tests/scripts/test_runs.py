@@ -19,7 +19,7 @@ from scripts.runs.experiments import (
     networks_of,
     read_results,
     seeds_of,
-    task_of,
+    tasks_of,
 )
 from scripts.runs.read_paragraphs import read_ones
 from scripts.runs.train_runs import bilm_mark, bilm_of, fingerprint, network_config, write_share
@@ -98,7 +98,8 @@ def test_what_is_asked_for() -> None:
     with pytest.raises(CommandError, match="--networks is 'x'"):
         networks_of("x", TASKS[0])
     with pytest.raises(CommandError, match=r"the task is 'x'\. Expected one of ner, "):
-        task_of("x")
+        tasks_of(["ner", "x"])
+    assert tasks_of(["all"]) == list(TASKS)
 
 
 def test_records_are_kept(project: Path) -> None:
@@ -108,7 +109,7 @@ def test_records_are_kept(project: Path) -> None:
     assert read_results("ner") == {"a": {"text": "é"}, "b": {"score": 1 / 3}}
     assert len(Path("results/ner.json").read_text(encoding="utf-8").splitlines()) == 4
     with pytest.raises(CommandError, match="no trained run in it"):
-        evaluate_runs.main("ner")
+        evaluate_runs.main(["ner"])
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def scores(project: Path) -> Scores:
         Path("corpus", task).mkdir(parents=True)
         for part in ("train", "test", "sick_test"):
             DocBin(store_user_data=True, docs=docs).to_disk(Path("corpus", task, f"{part}.spacy"))
-        trivial(task)
+        trivial([task])
         found: dict[str, float] = read_results(task)["trivial"]["tests"]["test"]
         return found
 
@@ -205,5 +206,5 @@ def test_own_files(tmp_path: Path) -> None:
     own_data.convert(tmp_path / "b.conll", tmp_path / "b.spacy")
     (doc,) = DocBin().from_disk(tmp_path / "b.spacy").get_docs(VOCAB)
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("Bonn", "LOC")]
-    with pytest.raises(SystemExit, match=r"no such file. Expected your data: name it with --vars\.train"):
+    with pytest.raises(CommandError, match=r"no such file. Expected your data: name it with --vars\.train"):
         own_data.convert(Path(""), tmp_path / "none.spacy")

@@ -1,6 +1,6 @@
 """Put a trained biLM into the package as en_mini, and its softmax into the package beside it.
 
-python -m scripts.release.ship_bilm runs/en_mini/model-best
+python -m scripts.bilms.ship_bilm runs/en_mini/model-best
 
 The model cards are not written: they tell what was measured, and are to be brought up to date by hand.
 """

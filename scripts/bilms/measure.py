@@ -1,7 +1,7 @@
 """Measure biLMs: perplexities, a probe of tags and the bytes of their files; or what fewer bits cost one of them.
 
-    python -m scripts.bilms.measure_bilms en_mini en_midi --wikipedia heldout.txt --novels novels.heldout.txt
-    python -m scripts.bilms.measure_bilms runs/gpu/model-last --bits --wikipedia heldout.txt
+    python -m scripts.bilms.measure en_mini en_midi --wikipedia heldout.txt --novels novels.heldout.txt
+    python -m scripts.bilms.measure runs/gpu/model-last --bits --wikipedia heldout.txt
 
 Newswire and tweets are the development parts of two of the tasks, in corpus/. First install what the biLMs predict
 words with: pip install ./packages/en_mini_softmax ./packages/en_midi. Fewer bits: of a biLM that was not packed before.
@@ -30,8 +30,8 @@ from spacy_elmo.pretraining.pack import pack
 from spacy_elmo.pretraining.scoring import score_text
 from spacy_elmo.pretraining.text import Report, read_sentences
 
-from ..runs.experiments import keep_result
-from ..shared import TAGGED, commit_of, machine, run_command, run_elmo
+from ..runs.experiments import keep_result, minutes_since
+from ..shared import TAGGED, origin, run_command, run_elmo
 
 NOVELS = 3000  # sentences that are read of the novels, the first ones
 NEWSWIRE, TWEETS = Path("corpus/ner_newswire/dev.spacy"), Path("corpus/ner/dev.spacy")
@@ -128,13 +128,13 @@ def main(
         if novels is None:
             raise CommandError("--novels is missing. Expected the held-out text of novels, a sentence a line.")
         texts |= {"novels": read_text(novels, NOVELS), "newswire": read_text(NEWSWIRE), "tweets": read_text(TWEETS)}
-    command = shlex.join(["python", "-m", "scripts.bilms.measure_bilms", *sys.argv[1:]])
-    facts = {"command": command, "commit": commit_of(Path()), "machine": machine()}
+    command = shlex.join(["python", "-m", "scripts.bilms.measure", *sys.argv[1:]])
+    facts = {"command": command, **origin()}
     for bilm in bilms:
         begin = time.perf_counter()
         result = measure_bits(Path(bilm), texts["wikipedia"][0]) if bits else measure(bilm, texts)
-        minutes = round((time.perf_counter() - begin) / 60, 1)
-        keep_result("bilms", "bits" if bits else bilm, {**facts, "minutes": minutes, "result": result})
+        record = {**facts, "minutes": minutes_since(begin), "result": result}
+        keep_result("bilms", "bits" if bits else bilm, record)
 
 
 if __name__ == "__main__":

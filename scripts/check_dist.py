@@ -2,7 +2,7 @@
 
 The wheel is installed and run without a compiler in PATH, and must use its compiled loops. `make dist` calls this.
 
-    python -m scripts.release.check_dist dist
+    python -m scripts.check_dist dist
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import typer
 
 from spacy_elmo.errors import CommandError
 
-from ..shared import run_command
+from .shared import run_command
 
-CONSTRAINTS = Path(__file__).resolve().parents[2] / "constraints.txt"
+CONSTRAINTS = Path(__file__).resolve().parents[1] / "constraints.txt"
 BESIDE = {"en_mini": "spacy_elmo_en_mini_softmax", "en_midi": "spacy_elmo_en_midi"}  # what `evaluate` needs, by biLM
 WORDS = "There is a bank .\n"
 

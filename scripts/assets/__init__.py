@@ -1,1 +1,0 @@
-"""Get the files of the tasks, and check them against their checksums."""

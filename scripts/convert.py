@@ -1,0 +1,512 @@
+"""Make .spacy files, and the files that `elmo wsd` reads, from the files of the tasks.
+
+    python -m scripts.convert conll btc.train corpus/ner/train.spacy
+    python -m scripts.convert coreference assets/litbank corpus/coreference
+
+`--help` of each command says what its sources look like. Docs have the words of the corpus. Their spaces are marked as
+unknown, so that spaCy does not tokenise them again.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import spacy
+import typer
+from spacy.tokens import Doc, Span
+from spacy.training import biluo_tags_to_spans, iob_to_biluo
+from spacy.vocab import Vocab
+
+from spacy_elmo.errors import CorpusError
+from spacy_elmo.tasks.answers import make_question
+from spacy_elmo.tasks.coreference import annotate
+from spacy_elmo.tasks.entailment import make_pair
+from spacy_elmo.tasks.roles import PREDICATES, roles_key
+
+from .assets import prepared_or_given
+from .shared import read_lines, run_command, write_docs
+
+# Entities
+
+SENTENCES = "sentences"  # a span group, because spaCy gives predicted docs no sentences of the corpus
+_TAG = re.compile(r"O|[BI]-[^\s,]+")
+_ARTICLE = "-DOCSTART-"
+Sentence = tuple[list[str], list[str]]
+
+
+def _read_articles(path: Path) -> Iterator[list[Sentence]]:
+    """Yield the sentences of each article: words and BIO tags."""
+    article: list[Sentence] = []
+    words: list[str] = []
+    tags: list[str] = []
+    for number, line in enumerate([*read_lines(path), _ARTICLE], 1):
+        begins = line.startswith(_ARTICLE)
+        if line.strip() and not begins:
+            word, _, tag = (part.strip() for part in line.partition("\t"))
+            if not _TAG.fullmatch(tag) or (tag != "O" and not word):
+                raise CorpusError(
+                    f"{path}, line {number}: expected a word, a tab and a tag, which is O, or B- or I- and a type; got "
+                    f"{line!r}."
+                )
+            if word:
+                words.append(word)
+                tags.append(tag)
+            continue
+        if words:
+            article.append((words, tags))
+            words, tags = [], []
+        if article and begins:
+            yield article
+            article = []
+
+
+def conll(
+    source: Path,
+    target: Path,
+    articles: Annotated[bool, typer.Option("--articles", help="A doc for each article, not for each sentence")] = False,
+) -> None:
+    """Convert entities in two columns (word, tab, BIO tag), a doc for each sentence, tweet or article.
+
+    `spacy convert` joins sentences whose separator is not quite empty (WNUT-17's training part has a tab in it), and
+    stops at lines without a word (Broad Twitter has some). Words keep the blanks inside them; a line without a word
+    and with the tag O is left out. A line with -DOCSTART- begins an article. An entity may begin with I-.
+    """
+    vocab = Vocab()
+
+    def docs() -> Iterator[Doc]:
+        read = _read_articles(source)
+        for sentences in read if articles else ([one] for article in read for one in article):
+            words = [word for own, _ in sentences for word in own]
+            starts: list[bool | int | None] = [i == 0 for own, _ in sentences for i in range(len(own))]
+            tags = [tag for _, own in sentences for tag in iob_to_biluo(own)]  # no entity goes on in the next sentence
+            doc = Doc(vocab, words=words, sent_starts=starts)
+            doc.set_ents(biluo_tags_to_spans(doc, tags), default="outside")
+            if articles:
+                doc.spans[SENTENCES] = list(doc.sents)
+            yield doc
+
+    write_docs(source, docs(), target)
+
+
+# Sentiment
+
+_SENTIMENT = re.compile(r"__label__(\S+)\t(.*\S.*)")
+
+
+def sst(source: Path, target: Path) -> None:
+    """Convert classes of sentences in fastText's format (`__label__N`, tab, words with blanks), a doc for each line."""
+    vocab, examples = Vocab(), []
+    for number, line in enumerate(read_lines(source), 1):
+        if line.strip():
+            match = _SENTIMENT.fullmatch(line)
+            if match is None:
+                raise CorpusError(
+                    f"{source}, line {number}: expected __label__, a name, a tab and a text; got {line!r}."
+                )
+            examples.append((match[1], Doc(vocab, words=match[2].split())))
+    labels = sorted({label for label, _ in examples})
+    for label, doc in examples:
+        doc.cats = {other: float(other == label) for other in labels}
+    write_docs(source, [doc for _, doc in examples], target)
+
+
+# Semantic roles
+
+_ROLE = re.compile(r"(?:\(([^\s()*]+))?\*(\))?")
+_FRAME, _FIRST_ROLE = 4, 5
+
+
+def _read_columns(path: Path) -> Iterator[tuple[int, list[list[str]]]]:
+    """Yield the number of the first line of each sentence, and the columns of its words."""
+    rows: list[list[str]] = []
+    for number, line in enumerate([*read_lines(path), ""], 1):
+        if line.startswith("# "):
+            continue
+        if line.strip():
+            rows.append(line.split("\t"))
+            if len(rows[-1]) < _FIRST_ROLE or len(rows[-1]) != len(rows[0]) or not rows[-1][0].strip():
+                raise CorpusError(
+                    f"{path}, line {number}: expected a word, two tags, lemma and frame, and as many columns of roles "
+                    f"as the other lines of the sentence have, divided by tabs; got {line!r}."
+                )
+        elif rows:
+            yield number - len(rows), rows
+            rows = []
+
+
+def _roles_in(column: list[str], path: Path, first: int) -> list[tuple[int, int, str]]:
+    """Return start, end and label of the roles in a column. first: number of its first line."""
+    spans: list[tuple[int, int, str]] = []
+    start: int | None = None
+    label = ""
+    for place, text in enumerate([*column, "*"]):
+        match = _ROLE.fullmatch(text)
+        late = place == len(column) and start is not None
+        if match is None or late or (match[1] and start is not None) or (match[2] and not match[1] and start is None):
+            line = first + min(place, len(column) - 1)
+            raise CorpusError(
+                f"{path}, line {line}: the role is {text!r}. Expected *, or brackets like (ARG0* ... *), not nested."
+            )
+        if match[1]:
+            start, label = place, match[1]
+        if match[2] and start is not None:
+            spans.append((start, place + 1, label))
+            start = None
+    return spans
+
+
+def roles(source: Path, target: Path) -> None:
+    """Convert semantic roles in the columns of CoNLL-2005, a doc for each sentence.
+
+    The columns, divided by tabs: word, two tags, lemma and frame of a predicate (both - for other words), and then a
+    column for each predicate in the order of the text, with brackets around its roles: (ARG0* ... *). # is a comment.
+    """
+    vocab = Vocab()
+
+    def docs() -> Iterator[Doc]:
+        for first, rows in _read_columns(source):
+            starts: list[bool | int | None] = [True, *[False] * (len(rows) - 1)]
+            doc = Doc(vocab, words=[row[0] for row in rows], sent_starts=starts)
+            predicates = [place for place, row in enumerate(rows) if row[_FRAME] != "-"]
+            n_columns = len(rows[0]) - _FIRST_ROLE
+            if len(predicates) != n_columns:
+                raise CorpusError(f"{source}, line {first}: {n_columns} columns of roles. Expected {len(predicates)}.")
+            doc.spans[PREDICATES] = [doc[place : place + 1] for place in predicates]
+            for number, place in enumerate(predicates):
+                spans = _roles_in([row[_FIRST_ROLE + number] for row in rows], source, first)
+                doc.spans[roles_key(place)] = [Span(doc, start, end, label=label) for start, end, label in spans]
+            yield doc
+
+    write_docs(source, docs(), target)
+
+
+# Coreference
+
+DEV = (940, 60, 208, 351, 2814, 158, 44, 6053, 15265, 768)  # numbers of Project Gutenberg
+TEST = (6593, 271, 730, 16357, 2807, 1023, 1155, 238, 1661, 711)
+_MARK = re.compile(r"(\()?(\d+)(\))?")
+
+
+def _novel(path: Path, vocab: Vocab) -> Doc:
+    """Return a document with its sentences and clusters."""
+    words: list[str] = []
+    starts: list[bool | int | None] = []
+    clusters: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    opened: dict[str, list[int]] = defaultdict(list)
+    begins = True
+    for number, line in enumerate(read_lines(path), 1):
+        if line.startswith(("#begin document", "#end document")):
+            continue
+        if not line.strip():
+            begins = True
+            continue
+        columns = line.split("\t")
+        if len(columns) < 5 or not columns[3]:
+            raise CorpusError(f"{path}, line {number}: expected columns with tabs, the fourth a word; got {line!r}.")
+        for mark in columns[-1].split("|"):
+            if mark in ("", "_", "-"):
+                continue
+            match = _MARK.fullmatch(mark)
+            if match is None or (not match[1] and not opened[match[2]]):
+                raise CorpusError(
+                    f"{path}, line {number}: got {mark!r}. Expected (3 where a mention of cluster 3 begins, 3) where "
+                    "it ends, and (3) for a mention of one word."
+                )
+            if match[1]:
+                opened[match[2]].append(len(words))
+            if match[3]:
+                clusters[match[2]].append((opened[match[2]].pop(), len(words) + 1))
+        words.append(columns[3])
+        starts.append(begins)
+        begins = False
+    if left := [name for name, places in opened.items() if places]:
+        raise CorpusError(f"{path}: got an open cluster {left[0]}. Expected each mention that begins to end.")
+    doc = Doc(vocab, words=words, sent_starts=starts)
+    annotate(doc, sorted(sorted(cluster) for cluster in clusters.values()))
+    return doc
+
+
+def coreference(source: Path, target: Path) -> None:
+    """Convert the folder of LitBank's .conll files to train.spacy, dev.spacy and test.spacy, a doc for each document.
+
+    LitBank itself names no parts. These are split 0 of the ten of its coreference paper (Bamman et al. 2020;
+    dbamman/lrec2020-coref, data/litbank_tenfold_splits/0).
+    """
+    vocab = Vocab()
+    parts: dict[str, list[Doc]] = {"train": [], "dev": [], "test": []}
+    paths = {int(path.name.partition("_")[0]): path for path in source.glob("*.conll")}  # like 158_emma_brat.conll
+    for number, path in sorted(paths.items()):
+        part = "dev" if number in DEV else "test" if number in TEST else "train"
+        parts[part].append(_novel(path, vocab))
+    for name, docs in parts.items():
+        write_docs(source, docs, target / f"{name}.spacy")
+
+
+# Entailment
+
+LABELS = ("contradiction", "entailment", "neutral")
+DEV_PAIRS = 1000
+Pair = tuple[str, str, str]  # class, premise, hypothesis
+
+
+def _read_pairs(source: Path) -> list[Pair]:
+    pairs: list[Pair] = []
+    try:
+        for fields in _read_fields(source):
+            label, premise, hypothesis = (" ".join(field.split()) for field in fields)
+            if label.lower() not in LABELS or not premise or not hypothesis:
+                raise ValueError(f"got {label!r}, {premise!r}, {hypothesis!r}")
+            pairs.append((label.lower(), premise, hypothesis))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorpusError(
+            f"{source}: after {len(pairs)} pairs: {error}. Expected a class ({', '.join(LABELS)}), a premise and a "
+            "hypothesis, none of them empty."
+        ) from error
+    return pairs
+
+
+def _read_fields(source: Path) -> Iterator[Sequence[str]]:
+    """Yield class, premise and hypothesis of each line."""
+
+    def lines_of(path: Path) -> list[str]:
+        lines = read_lines(path)
+        return lines if lines[-1] else lines[:-1]
+
+    lines = lines_of(source)
+    if source.stem == "labels":
+        yield from zip(lines, *(lines_of(source.with_stem(stem)) for stem in ("s1", "s2")), strict=True)
+    elif source.suffix == ".jsonl":
+        for line in lines:
+            values = json.loads(line)
+            yield [values[key] for key in ("label", "premise", "hypothesis")]
+    elif source.name.startswith("SICK"):
+        for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
+            yield [row[name] for name in ("entailment_judgment", "sentence_A", "sentence_B")]
+    else:
+        yield from (line.split("\t") for line in lines)
+
+
+def divide(pairs: list[Pair], number: int) -> tuple[list[Pair], list[Pair]]:
+    """Divide pairs into the first ones and the last `number`, or more: pairs with the same premise stay together."""
+    start = max(0, len(pairs) - number)
+    while 0 < start < len(pairs) and pairs[start - 1][1] == pairs[start][1]:
+        start -= 1
+    return pairs[:start], pairs[start:]
+
+
+def entailment(
+    target: Path,
+    sources: list[Path],
+    dev: Annotated[Path | None, typer.Option(help="File for the last 1,000 pairs of the first source")] = None,
+) -> None:
+    """Convert pairs of premise and hypothesis, a doc for each pair with its class in `doc.cats`.
+
+    labels.X: e-SNLI's classes; the premises are beside it in s1.X, the hypotheses in s2.X. X.jsonl: an object a line
+    with label, premise, hypothesis. SICK_X.txt: SICK's columns. X.tsv: class, premise, hypothesis with tabs.
+    """
+    nlp = spacy.blank("en")
+
+    def docs(pairs: list[Pair]) -> Iterator[Doc]:
+        for label, premise, hypothesis in pairs:
+            doc = make_pair(nlp, premise, hypothesis)
+            doc.cats = {other: float(other == label) for other in LABELS}
+            yield doc
+
+    sources = prepared_or_given(sources)
+    kept, *others = [_read_pairs(source) for source in sources]
+    if dev is not None:
+        kept, last = divide(kept, DEV_PAIRS)
+        write_docs(sources[0], docs(last), dev)
+    write_docs(sources[0], docs([*kept, *(pair for pairs in others for pair in pairs)]), target)
+
+
+# Answers
+
+_SENTENCE_END = re.compile(r"(?<=[.?!])\s")
+
+
+class Question(NamedTuple):
+    """A question and its right answers: the index of the first character (None: not told) and the text of each."""
+
+    context: str
+    question: str
+    answers: tuple[tuple[int | None, str], ...]
+
+    @property
+    def key(self) -> str:
+        """The MD5 of the paragraph in lower case, with single blanks."""
+        return hashlib.md5(" ".join(self.context.lower().split()).encode()).hexdigest()
+
+
+def _read_questions(path: Path) -> Iterator[Question]:
+    lines = read_lines(path)
+    try:
+        if path.suffix == ".jsonl":
+            content: Any = [json.loads(line) for line in lines if line.strip()]
+        else:
+            content = json.loads("\n".join(lines))
+        if isinstance(content, dict):
+            content = [paragraph for article in content["data"] for paragraph in article["paragraphs"]]
+        for paragraph in content:
+            for item in paragraph.get("questions") or paragraph.get("qas") or [paragraph]:
+                told = item.get("answers") or [{"text": item["answer"]}]
+                answers = tuple((answer.get("answer_start"), answer["text"]) for answer in told)
+                yield Question(paragraph["context"], item["question"].strip(), answers)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CorpusError(
+            f"{path}: not a file of questions with answers ({type(error).__name__}: {error}). Expected SQuAD's layout, "
+            "or paragraphs with context and questions: get the file again."
+        ) from error
+
+
+def train_and_dev(questions: Iterable[Question]) -> tuple[list[Question], list[Question]]:
+    """Divide questions, each once (with its first answers), in the order of their paragraphs' MD5.
+
+    The first tenth of the paragraphs in this order is for development.
+    """
+    first: dict[tuple[str, str], Question] = {}
+    for one in questions:
+        first.setdefault((one.context, one.question), one)
+    ordered = sorted(first.values(), key=lambda one: one.key)
+    keys = sorted({one.key for one in ordered})
+    dev = set(keys[: len(keys) // 10])
+    return [one for one in ordered if one.key not in dev], [one for one in ordered if one.key in dev]
+
+
+def place_of(answer: str, one: Question) -> int:
+    """Return where in the context an answer most probably stands; -1 if it does not.
+
+    Whole words are preferred, then the sentence that shares most words with the question, then the first place.
+    """
+    asked = set(re.findall(r"\w+", one.question.lower()))
+
+    def rank(start: int) -> tuple[bool, int]:
+        end = start + len(answer)
+        before = one.context[:start][-1:].isalnum() and answer[:1].isalnum()
+        after = one.context[end:][:1].isalnum() and answer[-1:].isalnum()
+        sentence = _SENTENCE_END.split(one.context[:start])[-1] + " " + _SENTENCE_END.split(one.context[end:])[0]
+        return not (before or after), len(asked & set(re.findall(r"\w+", sentence.lower())))
+
+    places = [match.start() for match in re.finditer(f"(?={re.escape(answer)})", one.context)] if answer else []
+    return max(places, key=rank, default=-1)
+
+
+def answers(
+    target: Path,
+    sources: list[Path],
+    dev: Annotated[Path | None, typer.Option(help="File for the questions of a tenth of the paragraphs")] = None,
+    without: Annotated[Path | None, typer.Option(help="File whose paragraphs are left out")] = None,
+) -> None:
+    """Convert questions with answers in paragraphs, a doc for each question, in spaCy's tokens of English.
+
+    Sources: SQuAD's own layout (.json), lists of paragraphs or of questions (.json), or a paragraph a line (.jsonl).
+    """
+    nlp = spacy.blank("en")
+
+    def docs(questions: Iterable[Question]) -> Iterator[Doc]:
+        for one in questions:
+            placed = [(place_of(text, one) if start is None else start, text) for start, text in one.answers]
+            if found := [(start, text) for start, text in placed if start >= 0 and one.context.startswith(text, start)]:
+                yield make_question(nlp, one.question, one.context, found)
+
+    sources = prepared_or_given(sources)
+    unwanted = set() if without is None else {one.key for one in _read_questions(without)}
+    questions = [one for source in sources for one in _read_questions(source) if one.key not in unwanted]
+    if dev is not None:
+        questions, for_dev = train_and_dev(questions)
+        write_docs(sources[0], docs(for_dev), dev)
+    write_docs(sources[0], docs(questions), target)
+
+
+# Senses
+
+_POS = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # the number after the % of a key; 5: satellite adjectives
+
+
+def _lemma_of(key: str) -> tuple[str, str]:
+    """Return the lemma and the part of speech of a sense key such as bank%1:14:00::."""
+    lemma, _, rest = key.partition("%")
+    return lemma, _POS[rest[0]]
+
+
+def _read_wordnet(path: Path) -> dict[str, bool]:
+    """Return the sense keys in index.sense, and whether each is the first sense of its lemma and part of speech."""
+    keys = {}
+    for number, line in enumerate(read_lines(path), 1):
+        columns = line.split()  # key, place of the synset, number of the sense, count
+        if columns and (len(columns) != 4 or columns[0].partition("%")[2][:1] not in _POS):
+            raise CorpusError(f"{path}, line {number}: expected a line of WordNet's file index.sense; got {line!r}.")
+        if columns:
+            keys[columns[0]] = columns[2] == "1"
+    return keys
+
+
+def _keys_of(lemma: str, senses: str) -> list[str]:
+    """Return the sense keys of a word, of any version of WordNet. Raises ValueError if `senses` has another form."""
+    keys: list[str] = []
+    for sense in senses.split():
+        _, kind, reference = sense.split(":", 2)
+        if kind == "sense":
+            keys.append(reference)
+        elif kind == "lexical_key":
+            keys += [f"{lemma.lower()}%{part}" for part in reference.split(";")]
+    return list(dict.fromkeys(keys))
+
+
+def _lines_with_keys(path: Path, wordnet: Container[str], counts: dict[bool, int]) -> Iterator[str]:
+    """Yield the lines of a corpus. counts: of words with senses, whether WordNet 3.0 has one of them."""
+    begun = False
+    for number, line in enumerate(read_lines(path), 1):
+        columns = line.split("\t")
+        if line.startswith("# ") or not line.strip():  # a comment begins a sentence
+            if begun:
+                yield ""
+            begun = False
+            continue
+        try:
+            word, lemma, _, senses = columns
+            keys = [] if senses == "-" else _keys_of(lemma, senses)
+        except ValueError:
+            raise CorpusError(
+                f"{path}, line {number}: expected a word, its lemma, its part of speech and its senses, divided by "
+                f"tabs; a sense is resource:kind:reference, and - stands for none; got {line!r}."
+            ) from None
+        known = [key for key in keys if key in wordnet]
+        known = [key for key in known if _lemma_of(key) == _lemma_of(known[0])]
+        if keys:
+            counts[bool(known)] += 1
+        begun = True
+        tag = [*_lemma_of(known[0]), " ".join(known)] if known else ["", "", "-"]
+        yield "\t".join([word.replace("_", " ").strip() or word, *tag])
+
+
+def senses(index: Path, folder: Path, sources: list[Path]) -> None:
+    """Convert SOURCES to files of the same names in FOLDER, and write WordNet's first senses to first_senses.tsv.
+
+    INDEX is WordNet 3.0's file index.sense. The sources are tables of word, lemma, part of speech and senses, as
+    `scripts.assets senses` writes them. The test sets have keys of several versions of WordNet; those that WordNet 3.0
+    does not have are left out, and a word without any other has no sense.
+    """
+    wordnet = _read_wordnet(index)
+    folder.mkdir(parents=True, exist_ok=True)
+    firsts = {_lemma_of(key): key for key, is_first in wordnet.items() if is_first}
+    lines = ["\t".join([*lemma, key]) for lemma, key in firsts.items()]
+    (folder / "first_senses.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf8")
+    for source in sources:
+        counts = {True: 0, False: 0}
+        lines = list(_lines_with_keys(source, wordnet, counts))
+        if not counts[True]:
+            raise CorpusError(f"{source}: no word has a sense of WordNet's list. Expected a corpus with senses.")
+        (folder / source.name).write_text("".join(f"{line}\n" for line in lines), encoding="utf8")
+        print(f"{source}: {counts[True]:,} words with senses, {counts[False]:,} left out -> {folder / source.name}")
+
+
+if __name__ == "__main__":
+    run_command(conll, sst, roles, coreference, entailment, answers, senses)

@@ -1,1 +1,0 @@
-"""Make .spacy files from the files of the tasks."""

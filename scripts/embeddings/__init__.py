@@ -1,1 +1,0 @@
-"""Train or make what is compared with the embedded biLM."""

@@ -1,1 +1,0 @@
-"""Ship a biLM, and check what a release consists of."""
