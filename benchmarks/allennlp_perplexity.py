@@ -29,10 +29,9 @@ from spacy_elmo.pretraining.text import Report, read_sentences
 from spacy_elmo.pretraining.vocabulary import END, START
 
 from .common import parser_of
-from .peers.environments import PeerError, environment
+from .peers import WORKER, PeerError, environment
 
 Array = npt.NDArray[np.float64]
-_WORKER = Path(__file__).parent / "peers" / "worker_activations.py"
 
 
 def activations(folder: Path, sentences: Sequence[Sequence[str]]) -> Iterator[Array]:
@@ -47,7 +46,7 @@ def activations(folder: Path, sentences: Sequence[Sequence[str]]) -> Iterator[Ar
         given, output = Path(name, "sentences.json"), Path(name, "layers.npz")
         given.write_text(json.dumps(sentences), encoding="utf-8")
         arguments = [str(path) for path in (folder / OPTIONS, folder / WEIGHTS, given, output)]
-        command = [str(environment("allennlp")), str(_WORKER), *arguments]
+        command = [str(environment("allennlp")), str(WORKER), "activations", *arguments]
         ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
         if ended.returncode:
             raise PeerError(f"it ended with {ended.returncode}: {ended.stderr[-400:]}")

@@ -86,7 +86,7 @@ def generated(n: int, seed: int) -> Sentences:
     ]
 
 
-def write_text(path: Path, tokens: int, source: Path | None) -> Sentences:
+def write_text(path: Path, tokens: int, source: Path | None = None) -> Sentences:
     """Write a text of so many tokens or more, a sentence a line, and return its words.
 
     source: file of sentences a line, repeated if it is shorter; None: sentences are generated.

@@ -101,7 +101,7 @@ def peaks(args: argparse.Namespace) -> None:
 
 def stream(args: argparse.Namespace) -> None:
     """Read the stream, print a row at each point, and draw them."""
-    every = args.every or max(1, args.tokens // 10)
+    every = max(1, args.tokens // 10)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     sentences, source = generated(POOL, 0), random.Random(0)
@@ -148,9 +148,9 @@ def with_children(process: int) -> float:
 
 def corpus(args: argparse.Namespace) -> None:
     """Run the command, and print its memory."""
-    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         text, out = Path(folder, "text.txt"), Path(folder, "out")
-        tokens = sum(map(len, write_text(text, args.tokens, args.text)))
+        tokens = sum(map(len, write_text(text, args.tokens)))
         size = text.stat().st_size
         shard = min(SHARD, size // 10 + 1)
         options = ["--dtype", "float16", "--workers", str(args.workers), "--shard-size", str(shard), "--quiet"]
@@ -179,14 +179,11 @@ def main() -> None:
     part.set_defaults(run=peaks)
     part = parts.add_parser("stream", parents=[parser_of(None, "threads")], add_help=False)
     part.add_argument("--tokens", type=int, default=10_000_000, help="of the stream")
-    part.add_argument("--every", type=int, help="tokens from one row to the next; else a tenth of all")
     part.add_argument("--plot", type=Path, help="write the curve to this .png")
     part.set_defaults(run=stream)
     part = parts.add_parser("corpus", parents=[parser_of(None, "threads")], add_help=False)
-    part.add_argument("--text", type=Path, help="file of sentences a line; else they are generated")
     part.add_argument("--tokens", type=int, default=10_000_000, help="of the corpus, at least")
     part.add_argument("--workers", type=int, default=1, help="processes")
-    part.add_argument("--folder", type=Path, help="for the files; else that of the system")
     part.set_defaults(run=corpus)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

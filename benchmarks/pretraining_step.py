@@ -6,7 +6,6 @@ on the same batches, new ones each round: words drawn by a Zipf distribution, wi
 after a warm-up; the reading of a corpus is not measured.
 
     python -m benchmarks.pretraining_step
-    python -m benchmarks.pretraining_step --quick
 
 Other processes' load is printed with every figure: if they took more than a tenth of a core the round is marked.
 """
@@ -45,6 +44,7 @@ from .common import Measured, Rounds, compared, load_of, measured, median_rate, 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256))  # en_mini's
 PAUSE = 1.0  # seconds between measurements: the other side's threads come to rest
 RATE = 1e-3
+PROJECTION, WORDS, STEPS, BATCHES = 128, 50_000, 20, 12  # the last: steps in a measurement
 DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 State = list[tuple[Tensor, Tensor]]
@@ -76,9 +76,9 @@ class OurStep:
         return got.loss
 
 
-def batches(n_words: int, streams: int, steps: int, seed: int) -> Iterator[Batch]:
+def batches(n_words: int, streams: int, steps: int) -> Iterator[Batch]:
     """Windows of endless streams; the word of rank r comes with a probability in proportion to 1 / r."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     letters = np.array(list("etaoinshrdlcumwfgypbvkjxqz"))
     spellings: dict[str, None] = {}
     while len(spellings) < n_words:
@@ -116,8 +116,7 @@ class PlainModel(nn.Module):
             self.carries[k].load_state_dict(highway.carry.state_dict())
             self.transforms[k].load_state_dict(highway.transform.state_dict())
         self.projection = nn.Linear(width, options.projection_dim)
-        if encoder.projection is None:
-            raise SystemExit("the plain step has a projection behind the highways: choose another --projection")
+        assert encoder.projection is not None
         self.projection.load_state_dict(encoder.projection.state_dict())
         self.lstms = nn.ModuleList(_lstm(layer, d) for d in (0, 1) for layer in bilm.lstm.layers)
         self.weight = nn.Embedding.from_pretrained(softmax.weight.detach().clone(), freeze=False, sparse=True)
@@ -157,7 +156,7 @@ class PlainModel(nn.Module):
 def _lstm(layer: nn.Module, direction: int) -> nn.LSTM:
     """torch's gates stand in the order i, f, j, o."""
     assert isinstance(layer, LstmLayer)
-    assert layer.projection is not None, "the plain step has projections: --projection below --dim"
+    assert layer.projection is not None
     _, width, four_dim = layer.input_weight.shape
     dim = four_dim // 4
     i, j, f, o = torch.arange(four_dim).chunk(4)
@@ -215,8 +214,8 @@ def make_sides(options: BiLMOptions, args: argparse.Namespace) -> dict[str, OurS
     """Make all sides, which start from the same weights."""
     sides: dict[str, OurStep | PlainStep] = {}
     for name in ("ours bfloat16", "ours float32", "plain float32", "plain autocast"):
-        generator = torch.Generator().manual_seed(args.seed)
-        bilm, softmax = BiLM(options), Softmax(args.words, args.projection)
+        generator = torch.Generator().manual_seed(0)
+        bilm, softmax = BiLM(options), Softmax(WORDS, PROJECTION)
         bilm.reset_parameters(generator)
         softmax.reset_parameters(generator=generator)
         kind, _, how = name.partition(" ")
@@ -237,12 +236,12 @@ def rate_of(step: Callable[[Batch, int], float], given: list[Batch], tokens: int
 
 def measure(sides: dict[str, OurStep | PlainStep], source: Iterator[Batch], args: argparse.Namespace) -> None:
     """Print a row a round, and the medians."""
-    tokens = args.batches * args.streams * args.steps
+    tokens = BATCHES * args.streams * STEPS
     print(row(["round", *(f"{name}, tokens/s | load before, others" for name in sides)]))
     print("|---" * (1 + 2 * len(sides)) + "|")
     found: dict[str, Rounds] = {name: [] for name in sides}
     for number in range(1, args.rounds + 1):
-        given = [next(source) for _ in range(args.batches)]
+        given = [next(source) for _ in range(BATCHES)]
         for name, step in sides.items():
             torch.set_num_threads(args.threads)
             found[name].append(measured(partial(rate_of, step, given, tokens), PAUSE))
@@ -259,29 +258,20 @@ def measure(sides: dict[str, OurStep | PlainStep], source: Iterator[Batch], args
 def main() -> None:
     parser = parser_of(__doc__, "threads")
     parser.add_argument("--dim", type=int, default=512, help="of the LSTMs")
-    parser.add_argument("--projection", type=int, default=128, help="of the LSTMs")
-    parser.add_argument("--words", type=int, default=50_000, help="of the softmax")
     parser.add_argument("--negatives", type=int, default=8192, help="of the sampled softmax")
     parser.add_argument("--streams", type=int, default=128, help="rows of a batch")
-    parser.add_argument("--steps", type=int, default=20, help="positions of a batch")
-    parser.add_argument("--seed", type=int, default=0, help="of the weights and the batches")
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each side")
-    parser.add_argument("--batches", type=int, default=12, help="steps in a measurement")
-    parser.add_argument("--quick", action="store_true", help="2 rounds of 2 steps")
     args = parser.parse_args()
-    if args.quick:
-        args.rounds, args.batches = 2, 2
     reuse_memory()  # as pretrain does; all sides profit
-
     warnings.filterwarnings("ignore", "LSTM with projections")  # torch says that oneDNN has none
-    options = BiLMOptions(16, FILTERS, 1, "relu", 50, args.dim, args.projection, 2, 3.0, 3.0, True)
-    source = batches(args.words, args.streams, args.steps, args.seed)
-    given = [next(source) for _ in range(args.batches)]
+    options = BiLMOptions(16, FILTERS, 1, "relu", 50, args.dim, PROJECTION, 2, 3.0, 3.0, True)
+    source = batches(WORDS, args.streams, STEPS)
+    given = [next(source) for _ in range(BATCHES)]
     distinct = round(statistics.mean(len(batch.characters) for batch in given))
     print(
         f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}, {args.threads} "
-        f"threads\nLSTM {args.dim}, projection {args.projection}, {args.words:,} "
-        f"words, {args.negatives:,} negatives, {args.streams} x {args.steps} tokens a step, {distinct:,} distinct words"
+        f"threads\nLSTM {args.dim}, projection {PROJECTION}, {WORDS:,} words, {args.negatives:,} negatives, "
+        f"{args.streams} x {STEPS} tokens a step, {distinct:,} distinct words"
     )
     sides = make_sides(options, args)
     first = {name: step(given[0], 0) for name, step in sides.items()}

@@ -25,7 +25,6 @@ import hashlib
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,11 +36,11 @@ from typing import Any
 import h5py
 import numpy as np
 
-PARTS = ("layers", "embed", "pretrain", "update", "plain")
 PLAIN = ("projection float32", "projection bfloat16", "full")  # networks that also run without the compiled loops
 PRECISIONS = ("float32", "bfloat16")
 OFFICIAL_FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 SIZES = {"small": (1024, 128, 1), "original": (4096, 512, 2)}  # LSTM, projection, highway layers
+Found = Iterator[tuple[str, str]]  # names and hashes
 UNICODE = ["naïve", "Zürich", "coöperate", "Ελλάδα", "москва", "東京都", "北京", "😀", "👩\u200d🚀", "e\u0301tude"]
 UNICODE += ["…", "—", "“", "”"]
 UNICODE += ["ẞ", "Ἀ" * 30, "x" * 60, "3.14159", "$", "U.S.", "don't", "\u00a0", "  "]
@@ -112,18 +111,16 @@ every = 5
 checkpoint_every = 5
 sentences = 50
 """
+ADAGRAD = {"name": '"adagrad"', "learning_rate": "0.2", "clip_norm": "10.0", "loss_scale": "20.0"}
+ADAGRAD = {f"training.optimizer.{name}": value for name, value in ADAGRAD.items()}
 NETWORKS = {
     "projection float32": {},
     "no projection float32": {"bilm.lstm.projection_dim": "128"},
     "projection bfloat16": {"training.precision": '"bfloat16"'},
-}
-ADAGRAD = {"name": '"adagrad"', "learning_rate": "0.2", "clip_norm": "10.0", "loss_scale": "20.0"}
-VARIANTS = {
     "full": {"training.softmax.kind": '"full"'},
     "adaptive": {"training.softmax.kind": '"adaptive"'},
-    "adagrad": {f"training.optimizer.{name}": value for name, value in ADAGRAD.items()},
-    "full, adagrad": {"training.softmax.kind": '"full"'}
-    | {f"training.optimizer.{name}": value for name, value in ADAGRAD.items()},
+    "adagrad": ADAGRAD,
+    "full, adagrad": {"training.softmax.kind": '"full"'} | ADAGRAD,
     "muon": {"training.optimizer.name": '"muon"'},
     "muon, bfloat16": {"training.optimizer.name": '"muon"', "training.precision": '"bfloat16"'},
     "dropout, accumulate": {"training.dropout": "0.1", "training.accumulate": "2"},
@@ -146,10 +143,7 @@ def digest(*values: Any) -> str:
 
 
 def hdf5_digest(path: Path) -> str:
-    """SHA-256 of the names and values of all datasets and attributes.
-
-    path: HDF5 file.
-    """
+    """SHA-256 of the names and values of all datasets and attributes of an HDF5 file."""
     values: list[Any] = []
 
     def add(name: str, node: Any) -> None:
@@ -165,30 +159,22 @@ def hdf5_digest(path: Path) -> str:
 
 
 def command(*arguments: str) -> str:
-    """Run a command of `python -m spacy elmo` in this process and return what it prints on stdout.
-
-    arguments: after `elmo`. Raises SystemExit, with what was printed, if the command fails.
-    """
+    """Run a command of `python -m spacy elmo` in this process and return what it prints on stdout."""
     import torch
     from typer.testing import CliRunner
 
     from spacy_elmo.cli import app
 
     threads = torch.get_num_threads()
-    try:
-        result = CliRunner().invoke(app, list(arguments))
-    finally:
-        torch.set_num_threads(threads)
+    result = CliRunner().invoke(app, list(arguments))
+    torch.set_num_threads(threads)
     if result.exit_code:
         raise SystemExit(f"elmo {' '.join(arguments)}: {result.exit_code}\n{result.output}\n{result.exception!r}")
     return result.stdout
 
 
 def sentences(n: int, seed: int) -> list[list[str]]:
-    """Generated sentences of 1 to 60 words, in which words return about as often as in English.
-
-    n: how many. seed: of the random numbers. Returns the words of each; one in 25 is from UNICODE.
-    """
+    """Words of generated sentences, 1 to 60 each, which return about as often as in English; one in 25 is odd."""
     source = random.Random(seed)
     onsets = ("b", "ch", "d", "gr", "l", "m", "st", "th", "w", "")
     syllables = [onset + vowel + coda for onset in onsets for vowel in "aeiou" for coda in ("", "n", "r")]
@@ -205,10 +191,7 @@ def sentences(n: int, seed: int) -> list[list[str]]:
 
 
 def write_inputs(data: Path) -> None:
-    """Write the biLMs of random weights and the texts, if they are not there.
-
-    data: folder of the inputs.
-    """
+    """Write the biLMs of random weights and the texts, if they are not there."""
     data.mkdir(parents=True, exist_ok=True)
     for name, (dim, projection, n_highway) in SIZES.items():
         if not (data / name / "weights.hdf5").exists():
@@ -219,10 +202,7 @@ def write_inputs(data: Path) -> None:
 
 
 def write_bilm(folder: Path, dim: int, projection: int, n_highway: int) -> None:
-    """Write options.json and weights.hdf5 in the official format, random weights from seed 0.
-
-    folder: where to. dim, projection: of the LSTMs. n_highway: highway layers.
-    """
+    """Write options.json and weights.hdf5 in the official format, random weights from seed 0."""
     folder.mkdir(parents=True, exist_ok=True)
     lstm = {"dim": dim, "projection_dim": projection, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
     lstm["use_skip_connections"] = True
@@ -256,30 +236,18 @@ def write_bilm(folder: Path, dim: int, projection: int, n_highway: int) -> None:
     temporary.rename(folder / "weights.hdf5")
 
 
-def model_settings(data: Path, size: str, **more: Any) -> dict[str, Any]:
-    """Settings of the factory elmo.
-
-    data: folder of the inputs. size: mini or one of SIZES. more: settings of its model.
-    """
-    files = (
-        {}
-        if size == "mini"
-        else {"options_file": f"{data}/{size}/options.json", "weight_file": f"{data}/{size}/weights.hdf5"}
-    )
-    return {"model": files | more}
-
-
 def layers_of(data: Path, size: str, words: list[list[str]], batch: int, starts: Any = None, **more: Any) -> str:
     """SHA-256 of the layers and mixes of some docs.
 
-    data, size, more: see model_settings. words: a doc each. batch: docs of a batch. starts: for each doc, which words
-    begin a sentence; None: a doc is one sentence.
+    words: a doc each. batch: docs of a batch. starts: for each doc, which words begin a sentence; None: a doc is one
+    sentence. more: settings of the model.
     """
     import spacy
     from spacy.tokens import Doc
 
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config=model_settings(data, size, **more))
+    files = {"options_file": f"{data}/{size}/options.json", "weight_file": f"{data}/{size}/weights.hdf5"}
+    nlp.add_pipe("elmo", config={"model": more if size == "mini" else files | more})
     total = hashlib.sha256()
     of_docs = [None] * len(words) if starts is None else starts
     docs = (Doc(nlp.vocab, words=part, sent_starts=begins) for part, begins in zip(words, of_docs))
@@ -289,11 +257,11 @@ def layers_of(data: Path, size: str, words: list[list[str]], batch: int, starts:
     return total.hexdigest()
 
 
-def layers(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
-    """The part of this name: vectors.
+# The parts. data: the inputs. folder: for files
 
-    data: the inputs. folder: for files.
-    """
+
+def layers(data: Path, folder: Path) -> Found:
+    """Vectors."""
     words = sentences(500, 0)
     for size in ("mini", "small", "original"):
         for precision in PRECISIONS:
@@ -309,76 +277,62 @@ def layers(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
     yield "layers mini windows", layers_of(data, "mini", [list(chain.from_iterable(words[:30]))], 1)
 
 
-def embed(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
-    """The part of this name: what AllenNLP's users run.
-
-    data: the inputs. folder: for files.
-    """
-    words = sentences(500, 0)
-    yield from allennlp(words)
-    text = folder / "text.txt"
-    text.write_text("\n".join(" ".join(w for w in part if w.strip()) for part in words[:50]) + "\n", encoding="utf-8")
-    command("embed", str(text), str(folder / "out.hdf5"))
-    yield "embed", hdf5_digest(folder / "out.hdf5")
-
-
-def allennlp(words: list[list[str]]) -> Iterator[tuple[str, str]]:
-    """`Elmo` with two representations: forward, and the gradients of the biLM's weights.
-
-    words: of the sentences.
-    """
+def embed(data: Path, folder: Path) -> Found:
+    """What AllenNLP's users run: `Elmo` with two representations, the gradients of its weights, and `embed`."""
     import torch
 
     import spacy_elmo
     from spacy_elmo import Elmo, batch_to_ids
 
+    words = [[w for w in part if w.strip()] for part in sentences(500, 0)[:50]]
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    folder = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini"
+    en_mini = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini"
+    files = (str(en_mini / "options.json"), str(en_mini / "weights.hdf5"))
     for frozen in (True, False):
-        elmo = Elmo(
-            str(folder / "options.json"), str(folder / "weights.hdf5"), 2, requires_grad=not frozen, dropout=0.0
-        )
-        out = elmo(batch_to_ids([[w for w in part if w.strip()] or ["a"] for part in words[:40]]))
-        values = [part.detach().numpy() for part in out["elmo_representations"]]
+        elmo = Elmo(*files, 2, requires_grad=not frozen, dropout=0.0)
+        out = elmo(batch_to_ids([part or ["a"] for part in words[:40]]))
         name = f"Elmo {'frozen' if frozen else 'tuned'}"
-        yield name, digest(*values, out["mask"].numpy())
+        yield name, digest(*(part.detach().numpy() for part in out["elmo_representations"]), out["mask"].numpy())
         sum(part.square().sum() for part in out["elmo_representations"]).backward()
-        gradients = sorted(
-            (str(tuple(p.grad.shape)), digest(p.grad.numpy())) for p in elmo.parameters() if p.grad is not None
-        )
-        yield f"{name}: gradients", digest(gradients)
+        gradients = [p.grad.numpy() for p in elmo.parameters() if p.grad is not None]
+        yield f"{name}: gradients", digest(sorted((str(gradient.shape), digest(gradient)) for gradient in gradients))
+    text = folder / "text.txt"
+    text.write_text("\n".join(map(" ".join, words)) + "\n", encoding="utf-8")
+    command("embed", str(text), str(folder / "out.hdf5"))
+    yield "embed", hdf5_digest(folder / "out.hdf5")
 
 
-def pretrained(name: str, changes: dict[str, str], data: Path, folder: Path) -> Iterator[tuple[str, str]]:
-    """Run `pretrain` for ten steps and hash what it writes.
+def run_digests(folder: Path) -> dict[str, str]:
+    """Hash the files of a pretraining run by their names, but for those that tell the time."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.name == "metrics.jsonl":
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            found[name] = digest([{key: row[key] for key in row if key not in TIMES} for row in rows])
+        elif path.suffix == ".hdf5":
+            found[name] = hdf5_digest(path)
+        elif path.name in ("vocabulary.txt", "options.json"):
+            found[name] = digest(path.read_bytes())
+    return found
 
-    name: of the run. changes: settings and their values. data: the inputs. folder: the run's.
-    """
+
+def pretrained(name: str, changes: dict[str, str], data: Path, folder: Path) -> Found:
+    """Run `pretrain` for ten steps and hash what it writes. changes: settings and their values."""
     config = folder.parent / f"{folder.name}.cfg"
     config.write_text(PRETRAIN.format(data=data, projection=64), encoding="utf-8")
     overrides = [text for key, value in changes.items() for text in (f"--{key}", value.strip('"'))]
     command("pretrain", str(config), str(folder), *overrides)
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    yield f"{name}: metrics", digest([{k: v for k, v in row.items() if k not in TIMES} for row in rows])
-    for path in sorted(folder.rglob("*")):
-        relative = path.relative_to(folder)
-        if path.suffix == ".hdf5":
-            yield f"{name}: {relative}", hdf5_digest(path)
-        elif path.name in ("vocabulary.txt", "options.json"):
-            yield f"{name}: {relative}", digest(path.read_bytes())
+    for file, value in run_digests(folder).items():
+        yield f"{name}: {'metrics' if file == 'metrics.jsonl' else file}", value
 
 
-def pretrain(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
-    """The part of this name: ten steps of each network.
-
-    data: the inputs. folder: for the runs.
-    """
-    for k, (name, changes) in enumerate((NETWORKS | VARIANTS).items()):
+def pretrain(data: Path, folder: Path) -> Found:
+    """Ten steps of each network."""
+    for k, (name, changes) in enumerate(NETWORKS.items()):
         yield from pretrained(f"pretrain {name}", changes, data, folder / f"run{k}")
     model, heldout = str(folder / "run0" / "model-last"), str(data / "heldout.txt")
-    if not Path(model).exists():
-        model = str(folder / "run0" / "model-best")
     table = folder / "sentences.tsv"
     printed = json.loads(command("evaluate", model, heldout, "--json", "--per-sentence", str(table)))
     yield "evaluate --json", digest({k: v for k, v in printed.items() if k not in ("model", "text", "seconds")})
@@ -388,59 +342,69 @@ def pretrain(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
         yield f"pack: {path.name}", hdf5_digest(path)
 
 
-def update(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
-    """The part of this name: ten steps of a tagger on [x; ELMo].
-
-    data: the inputs. folder: for the saved pipelines.
-    """
+def update(data: Path, folder: Path) -> Found:
+    """Ten steps of a tagger on [x; ELMo]."""
     for precision, frozen in (("float32", True), ("bfloat16", True), ("float32", False), ("bfloat16", False)):
         name = f"update {'frozen' if frozen else 'tuned'} {precision}"
         yield from updated(name, {"frozen": frozen, "model": {"precision": precision}}, folder / name.replace(" ", "_"))
 
 
-def updated(name: str, elmo: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
+TAGGER = """
+[model]
+@architectures = "spacy.Tagger.v2"
+
+[model.tok2vec]
+@architectures = "spacy-elmo.ElmoTok2Vec.v1"
+
+[model.tok2vec.embed]
+@architectures = "spacy.MultiHashEmbed.v2"
+width = 32
+attrs = ["NORM", "SHAPE"]
+rows = [500, 500]
+include_static_vectors = false
+
+[model.tok2vec.encode]
+@architectures = "spacy.MaxoutWindowEncoder.v2"
+width = 32
+window_size = 1
+maxout_pieces = 2
+depth = 1
+
+[model.tok2vec.elmo]
+@architectures = "spacy-elmo.Tok2Vec.v1"
+
+[model.tok2vec.elmo.source]
+@architectures = "spacy-elmo.Listener.v1"
+width = 256
+upstream = "elmo"
+
+[model.tok2vec.elmo.mix]
+@layers = "spacy-elmo.ScalarMix.v1"
+"""
+
+
+def updated(name: str, elmo: dict[str, Any], folder: Path) -> Found:
     """Train a tagger with ELMo for ten steps; hash losses, the pipeline's files and what it predicts.
 
-    name: of the run. elmo: settings of the pipe. folder: for the pipeline.
+    elmo: settings of the pipe.
     """
     import spacy
     import torch
     from spacy.tokens import Doc
     from spacy.training import Example
-    from thinc.api import fix_random_seed
+    from thinc.api import Config, fix_random_seed
 
     torch.set_num_threads(1)
     fix_random_seed(0)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config=elmo)
-    listener = {"@architectures": "spacy-elmo.Listener.v1", "width": 256, "upstream": "elmo"}
-    embed = {"@architectures": "spacy.MultiHashEmbed.v2", "width": 32, "attrs": ["NORM", "SHAPE"], "rows": [500, 500]}
-    encode = {
-        "@architectures": "spacy.MaxoutWindowEncoder.v2",
-        "width": 32,
-        "window_size": 1,
-        "maxout_pieces": 2,
-        "depth": 1,
-    }
-    tok2vec = {
-        "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
-        "embed": embed | {"include_static_vectors": False},
-        "encode": encode,
-        "elmo": {
-            "@architectures": "spacy-elmo.Tok2Vec.v1",
-            "source": listener,
-            "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
-        },
-    }
-    nlp.add_pipe("tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}})
+    nlp.add_pipe("tagger", config=dict(Config().from_str(TAGGER)))
     source = random.Random(3)
     examples = []
     for words in sentences(160, 4):
         tags = [source.choice("ABCDE") if len(word) < 3 else "ABCDE"[len(word) % 5] for word in words]
-        spaces = [True] * len(words)
-        examples.append(
-            Example(Doc(nlp.vocab, words=words, spaces=spaces), Doc(nlp.vocab, words=words, spaces=spaces, tags=tags))
-        )
+        gold = Doc(nlp.vocab, words=words, spaces=[True] * len(words), tags=tags)
+        examples.append(Example(Doc(nlp.vocab, words=words, spaces=[True] * len(words)), gold))
     optimizer = nlp.initialize(lambda: examples)
     losses = []
     for step in range(10):
@@ -461,51 +425,41 @@ def updated(name: str, elmo: dict[str, Any], folder: Path) -> Iterator[tuple[str
     yield f"{name}: layers after loading", digest(*(np.asarray(doc._.elmo_layers) for doc in docs))
 
 
-def plain(data: Path, folder: Path) -> Iterator[tuple[str, str]]:
-    """The part of this name, which runs with SPACY_ELMO_KERNELS=0.
-
-    data: the inputs. folder: for files.
-    """
+def plain(data: Path, folder: Path) -> Found:
+    """Some of the same with SPACY_ELMO_KERNELS=0."""
     words = sentences(100, 0)
     for precision in PRECISIONS:
         yield f"plain: layers mini {precision}", layers_of(data, "mini", words, 32, precision=precision)
     for k, name in enumerate(PLAIN):
-        yield from pretrained(f"plain: pretrain {name}", (NETWORKS | VARIANTS)[name], data, folder / f"run{k}")
+        yield from pretrained(f"plain: pretrain {name}", NETWORKS[name], data, folder / f"run{k}")
     yield from updated("plain: update tuned float32", {"frozen": False}, folder / "update")
 
 
-def run_part(name: str, data: Path, threads: int) -> dict[str, str]:
-    """Run a part in this process.
+PARTS = {"layers": layers, "embed": embed, "pretrain": pretrain, "update": update, "plain": plain}
 
-    name: one of PARTS. data: the inputs. threads: of torch.
-    """
+
+def run_part(name: str, data: Path, threads: int) -> dict[str, str]:
+    """Run a part in this process. threads: of torch."""
     import torch
 
     torch.set_num_threads(threads)
-    functions = {"layers": layers, "embed": embed, "pretrain": pretrain, "update": update, "plain": plain}
     found = {}
-    folder = Path(tempfile.mkdtemp(prefix="same_bits."))
-    try:
-        for key, value in functions[name](data, folder):
+    with tempfile.TemporaryDirectory(prefix="same_bits.") as folder:
+        for key, value in PARTS[name](data, Path(folder)):
             found[key] = value
             print(f"{key:60} {value}", file=sys.stderr, flush=True)
-    finally:
-        shutil.rmtree(folder)
     return found
 
 
 def compare(found: dict[str, str], path: Path) -> int:
-    """Print what differs; returns how many.
-
-    found: names and hashes. path: JSON file of another run.
-    """
+    """Print what differs from the JSON file of another run, and return how many hashes do."""
     other = json.loads(path.read_text(encoding="utf-8"))
-    bad = [name for name in {**other, **found} if name in found and other.get(name) != found[name]]
+    bad = [name for name in found if other.get(name) != found[name]]
     missing = [name for name in other if name not in found]
     print("\n| | hashes |\n| --- | --: |")
     print(f"| equal | {len(found) - len(bad)} |\n| different | {len(bad)} |\n| in the other alone | {len(missing)} |")
     for name in bad:
-        print(f"{'new' if name not in other else 'DIFFERENT'}: {name}")
+        print(f"{'DIFFERENT' if name in other else 'new'}: {name}")
     for name in missing:
         print(f"only there: {name}")
     return len(bad)

@@ -59,16 +59,9 @@ def saved(nlp: Language) -> Language:
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--texts", type=Path, help="a text a line (default: the bundled sentences)")
-    parser.add_argument("--docs", type=int, default=400, help="no more than this many")
-    arguments = parser.parse_args()
-    if arguments.texts is None:
-        examples = next(Path(spacy_elmo.__file__).parent.rglob("senses.tsv"))
-        lines = examples.read_text(encoding="utf8").splitlines()
-        texts = [line.split("\t")[2] for line in lines] * 10
-    else:
-        texts = arguments.texts.read_text(encoding="utf8").splitlines()
-    texts = texts[: arguments.docs]
+    parser.parse_args()
+    examples = next(Path(spacy_elmo.__file__).parent.rglob("senses.tsv"))
+    texts = [line.split("\t")[2] for line in examples.read_text(encoding="utf8").splitlines()] * 10
     plain = pipeline(cached_words=0)
     expected = [doc._.elmo_layers for doc in map(plain, texts)]
     nlp = pipeline()

@@ -4,7 +4,7 @@ Ours: the engine itself, and `nlp.pipe` in a pipeline of `elmo` alone on docs th
 precision. Peers: simple_elmo (bilm-tf's network under TensorFlow) and AllenNLP with the same random weights, and
 RoBERTa-base in spacy-curated-transformers. They run in float32, each in an environment of its own under runs/, which
 the first run makes. All run in turns on the same sentences, with a pause between them. Then the limit is measured:
-large matrix multiplications alone (matrix_rates.py). Loading is not measured. Tokens are words, without padding and
+large matrix multiplications alone. Loading is not measured. Tokens are words, without padding and
 boundaries.
 
     python -m benchmarks.tokens_per_second
@@ -21,8 +21,11 @@ from __future__ import annotations
 import json
 import os
 import platform
+import statistics
 import sys
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -32,17 +35,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from spacy_elmo import kernels
 from spacy_elmo.errors import SettingsError
+from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules import load_bilm
 from spacy_elmo.modules.loading import Precision
 
 from .common import (
-    LONGEST,
     RUNS,
-    SHORTEST,
     SIZES,
     Measured,
     Rounds,
@@ -65,8 +69,7 @@ from .common import (
     write_model,
 )
 from .common import row as table_row
-from .matrix_rates import MatrixVectorRates, large_matrix_rate, tokens_at_rate
-from .peers.environments import KINDS, Peer, PeerError, environment
+from .peers import KINDS, Peer, PeerError, environment
 
 LARGEST_PEER_BATCH = 128
 FIRST = 32  # sentences whose vectors are compared
@@ -77,6 +80,101 @@ COLUMNS = (
 TEXT = ("precision", "what", "others' cores")  # the other columns are numbers
 COLOURS = {"engine": "C0", "nlp.pipe": "C2", "simple_elmo": "C1", "allennlp": "C3", "roberta": "C4"}
 LINES = {"float32": "-", "bfloat16": "--"}
+
+
+# Limits of a biLM's speed: operations of its matrix multiplications, and this machine's rates of such alone
+
+LARGE = 4096  # rows and columns of a large matrix
+TOKENS = 16  # of a measurement: enough that handing over to a thread takes no time beside them
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def lstm_flop(options: BiLMOptions) -> int:
+    """Count multiplications and additions of a token: sums of the gates and projections, both directions."""
+    cell = 2 * options.projection_dim * 4 * options.dim
+    if options.has_lstm_projection:
+        cell += options.dim * options.projection_dim
+    return 2 * 2 * options.n_layers * cell
+
+
+def encoder_flop(options: BiLMOptions) -> int:
+    """Count those of a distinct word: convolutions at all of max_characters positions, highways, projection."""
+    convolutions = sum(
+        (options.max_characters - width + 1) * width * options.char_dim * n for width, n in options.filters
+    )
+    dense = 2 * options.n_highway * options.n_filters**2
+    if options.has_char_projection:
+        dense += options.n_filters * options.projection_dim
+    return 2 * (convolutions + dense)
+
+
+def tokens_at_rate(options: BiLMOptions, tokens: int, distinct: int, rate: float) -> float:
+    """Return tokens a second if a batch's matrix multiplications, and nothing else, ran at a rate.
+
+    distinct: distinct words among the tokens. rate: FLOP a second.
+    """
+    return tokens * rate / (tokens * lstm_flop(options) + distinct * encoder_flop(options))
+
+
+def large_matrix_rate(precision: str, seconds: float) -> float:
+    """Measure FLOP a second of large matrix multiplications on all of torch's threads, for so many seconds."""
+    a, b = (torch.randn(LARGE, LARGE).to(DTYPES[precision]) for _ in range(2))
+    out = torch.empty_like(a)
+    return 2 * LARGE**3 / _median_seconds(lambda: torch.mm(a, b, out=out), seconds)
+
+
+class MatrixVectorRates:
+    """Rate of one row times the recurrent and projection weights of all layers and directions, layer after layer.
+
+    That is the least that a token costs at batch 1. The fastest of four ways counts: both directions on all threads, or
+    each on a thread of its own, by torch.mv or by F.linear.
+    """
+
+    def __init__(self, options: BiLMOptions, precision: str) -> None:
+        shapes = [(4 * options.dim, options.projection_dim)]
+        if options.has_lstm_projection:
+            shapes.append((options.projection_dim, options.dim))
+        dtype = DTYPES[precision]
+        self.directions = [
+            [torch.randn(shape).to(dtype) for _ in range(options.n_layers) for shape in shapes] for _ in (0, 1)
+        ]
+        self.rows = {weight.shape[1]: torch.randn(weight.shape[1]).to(dtype) for weight in self.directions[0]}
+
+    def tokens_a_second(self, seconds: float) -> float:
+        """Measure all ways for so many seconds together; return the median of the fastest."""
+        n_threads = torch.get_num_threads()
+        multiplications: tuple[Callable[[Tensor], Tensor], ...] = (
+            lambda weight: torch.mv(weight, self.rows[weight.shape[1]]),
+            lambda weight: F.linear(self.rows[weight.shape[1]][None], weight),
+        )
+
+        def one(multiply: Callable[[Tensor], Tensor], weights: list[Tensor]) -> None:
+            for weight in weights * TOKENS:
+                multiply(weight)
+
+        def both(multiply: Callable[[Tensor], Tensor]) -> None:
+            for weights in self.directions:
+                one(multiply, weights)
+
+        def side_by_side(multiply: Callable[[Tensor], Tensor]) -> None:
+            list(pool.map(partial(one, multiply), self.directions))
+
+        with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            ways = (both, side_by_side) if n_threads > 1 else (both,)
+            n = len(ways) * len(multiplications)
+            found = [_median_seconds(partial(way, by), seconds / n) for way in ways for by in multiplications]
+        torch.set_num_threads(n_threads)
+        return TOKENS / min(found)
+
+
+def _median_seconds(run: Callable[[], object], seconds: float) -> float:
+    run()
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < 3:
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
 
 
 @dataclass(frozen=True)
@@ -329,7 +427,6 @@ def main() -> None:
     parser.add_argument("--batches", type=numbers_of, help="sentences of a batch, with commas; else 1,32,128,512")
     parser.add_argument("--rounds", type=int, help="measurements of each side; else 3")
     parser.add_argument("--sentences", type=int, help="of a measurement, an eighth of them at batch 1; else 512")
-    parser.add_argument("--text", type=Path, help="file of sentences, one a line; else they are generated")
     parser.add_argument("--peers", type=parts_of, default=",".join(KINDS), help="with commas, or none")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--plot", type=Path, help="write tokens/s by batch to this .png")
@@ -339,13 +436,7 @@ def main() -> None:
     given = {name: value for name in ("rounds", "sentences") if (value := getattr(args, name))}
     plan = replace(QUICK if args.quick else FULL, **given)
     n = max(plan.count(batch) for batch in batches)
-    if args.text is None:
-        sentences = generated(n, 0)
-    else:
-        lines = map(str.split, args.text.read_text(encoding="utf-8").splitlines())
-        sentences = [words for words in lines if SHORTEST <= len(words) <= LONGEST][:n]
-    if len(sentences) < n:
-        parser.error(f"{args.text} has {len(sentences)} lines of 5 to 60 tokens, not {n}")
+    sentences = generated(n, 0)
     torch.set_num_threads(args.threads)
     print(f"{machine(args.threads)}\n{described(sentences)}\n", flush=True)
     peers = [name for name in args.peers if name != "none" and installed(name)]

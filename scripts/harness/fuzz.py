@@ -50,13 +50,12 @@ from spacy_elmo.formats import (
 )
 from spacy_elmo.modules import BiLM
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
-from spacy_elmo.pipeline.elmo import ElmoPipe
 from spacy_elmo.pretraining.language_model import read_output_layer, write_output_layer
 
 SECONDS, BYTES = 20, 2 * 2**30  # of processor time and of memory, for one input
 WAITING_SECONDS = 300  # by the clock, for an input that waits and so uses no processor
 BATCH = 100  # inputs that one fork reads
-KEPT = 3  # inputs of a kind of finding
+KEPT, FOUND = 3, Path("runs/fuzz")  # inputs of a kind of finding
 OPTIONS = BiLMOptions(4, ((1, 4), (2, 8)), 1, "relu", 20, 16, 8, 2, 3.0, 3.0, True)
 FORK = multiprocessing.get_context("fork")  # the imports are paid for once
 
@@ -64,7 +63,7 @@ FORK = multiprocessing.get_context("fork")  # the imports are paid for once
 class Target(NamedTuple):
     """A kind of file.
 
-    make: writes an input into an empty folder. load: reads it; only an ElmoError may come of it. apart: reads it in a
+    make: writes an input into an empty folder. load: reads it; only an ElmoError may come of it. apart: the same in a
     process of its own.
     """
 
@@ -115,10 +114,7 @@ def mutated(data: bytes, random: Random) -> bytes:
 
 
 def changed_tree(tree: Any, random: Random, odd: Sequence[Any]) -> Any:
-    """Return a copy of a tree of dicts and lists, in which 1 to 3 places have odd values, others' values, or are gone.
-
-    odd: the odd values.
-    """
+    """Return a copy of a tree of dicts and lists, in which up to 3 places have odd or others' values, or are gone."""
     tree = copy.deepcopy(tree)
     for _ in range(random.choice((1, 1, 2, 3))):
         places = list(_places(tree))
@@ -178,51 +174,49 @@ def restructured(path: Path, random: Random) -> None:
                 name += random.choice(ODD_TEXTS[:4]).replace("\0", "") + "x"
             else:
                 del file[name]
-            _replace(file, name, values, random)
+            random.choice(_others(file, name, values, random))()
 
 
-def _replace(file: h5py.File, name: str, values: np.ndarray, random: Random) -> None:
-    """Write something odd under a name. values: what one expects there."""
-    shape, kind = values.shape, random.randrange(14)
-    if kind == 0:
-        file.create_dataset(name, shape, np.dtype(random.choice(TYPES)))
-    elif kind == 1:
-        file.create_dataset(
-            name, random.choice(((), (0,), (1,), shape[::-1], (*shape, 1), (1,) * 32, shape[1:])), "<f4"
-        )
-    elif kind == 2:  # of any size, of which the file holds nothing
-        size = random.choice((shape, (2**40,), (2**40, 8), (2**62,)))
-        chunks = None if random.random() < 0.5 else tuple(min(n, 1024) for n in size)
-        file.create_dataset(name, size, "<f4", chunks=chunks, fillvalue=random.choice((0.0, float("nan"), 1e38)))
-    elif kind == 3:
-        chunks = tuple(max(1, n // random.choice((1, 2, 3))) for n in shape)
-        file.create_dataset(name, data=values, chunks=chunks, **random.choice(FILTERS))
-    elif kind == 4:  # zeros that take little room in the file and much in memory
-        size = random.choice(((2**12, 2**12), (2**28,), (2**24, 8)))
-        data = file.create_dataset(name, size, "<f4", chunks=True, compression="gzip")
-        data[(slice(0, 1),) * len(size)] = 1.0
-    elif kind == 5:
-        target = random.choice(("/", name, "/none", f"/{name}/.", "char_embed"))
-        links = (h5py.SoftLink(target), *(h5py.ExternalLink(path, target) for path in ("file.hdf5", "/etc/passwd")))
-        file[name] = random.choice(links)
-    elif kind == 6:
-        file[name] = file["/"]
-    elif kind == 7:
+def _others(file: h5py.File, name: str, values: np.ndarray, random: Random) -> list[Callable[[], object]]:
+    """Return what writes something odd under a name. values: what one expects there."""
+    shape, choice = values.shape, random.choice
+    odd_shape = choice(((), (0,), (1,), shape[::-1], (*shape, 1), (1,) * 32, shape[1:]))
+    huge = choice((shape, (2**40,), (2**40, 8), (2**62,)))
+    target = choice(("/", "/none", f"/{name}/.", "char_embed"))
+    fill = choice((0.0, float("nan"), 1e38))
+    new, odd_values = file.create_dataset, np.full(shape, choice((np.nan, np.inf, 3e38, 1e-45)), np.float32)
+
+    def virtual() -> None:
         layout = h5py.VirtualLayout(shape, "<f4")
-        layout[...] = h5py.VirtualSource(random.choice(("file.hdf5", ".", "/etc/passwd")), name, shape)
+        layout[...] = h5py.VirtualSource(choice(("file.hdf5", ".", "/etc/passwd")), name, shape)
         file.create_virtual_dataset(name, layout)
-    elif kind == 8:
-        file.create_dataset(name, shape, "<f4", external=[("/etc/passwd", 0, h5py.h5f.UNLIMITED)])
-    elif kind == 9:
-        file.create_dataset(name, (3,), random.choice((h5py.ref_dtype, h5py.regionref_dtype, h5py.string_dtype())))
-    elif kind == 10:
-        file.create_group(name)
-    elif kind == 11:
-        file[name] = np.dtype("<f4")
-    elif kind == 12:
-        file.create_dataset(name, data=np.full(shape, random.choice((np.nan, np.inf, 3e38, 1e-45)), np.float32))
-    else:
-        file.create_dataset(name, data=values).attrs["x"] = random.choice(("a" * 60_000, np.zeros(5000)))
+
+    def zeros() -> None:  # they take little room in the file and much in memory
+        size = choice(((2**12, 2**12), (2**28,), (2**24, 8)))
+        new(name, size, "<f4", chunks=True, compression="gzip")[(slice(0, 1),) * len(size)] = 1.0
+
+    def put(value: object) -> None:
+        file[name] = value
+
+    return [
+        lambda: new(name, shape, np.dtype(choice(TYPES))),
+        lambda: new(name, odd_shape, "<f4"),
+        # of any size, of which the file holds nothing
+        lambda: new(name, huge, "<f4", fillvalue=fill),
+        lambda: new(name, huge, "<f4", chunks=tuple(min(n, 1024) for n in huge), fillvalue=fill),
+        lambda: new(name, data=values, chunks=tuple(max(1, n // choice((1, 2, 3))) for n in shape), **choice(FILTERS)),
+        zeros,
+        lambda: put(h5py.SoftLink(target)),
+        lambda: put(h5py.ExternalLink(choice(("file.hdf5", "/etc/passwd")), target)),
+        lambda: put(file["/"]),
+        virtual,
+        lambda: new(name, shape, "<f4", external=[("/etc/passwd", 0, h5py.h5f.UNLIMITED)]),
+        lambda: new(name, (3,), choice((h5py.ref_dtype, h5py.regionref_dtype, h5py.string_dtype()))),
+        lambda: file.create_group(name),
+        lambda: put(np.dtype("<f4")),
+        lambda: new(name, data=odd_values),
+        lambda: new(name, data=values).attrs.create("x", choice(("a" * 60_000, np.zeros(5000)))),
+    ]
 
 
 def hdf5_target(valid: bytes, load: Callable[..., object]) -> Target:
@@ -265,12 +259,8 @@ def options(folder: Path) -> Target:
     valid = Path(bilm_in(folder)["options_file"]).read_bytes()
 
     def make(folder: Path, random: Random) -> None:
-        if random.random() < 0.4:
-            data = mutated(valid, random)
-        else:
-            changed = json.dumps(changed_tree(json.loads(valid), random, JSON_VALUES))
-            data = changed.encode("utf8", "surrogatepass")
-        (folder / "options.json").write_bytes(data)
+        changed = json.dumps(changed_tree(json.loads(valid), random, JSON_VALUES)).encode("utf8", "surrogatepass")
+        _write(folder / "options.json", mutated(valid, random) if random.random() < 0.4 else changed)
 
     return Target(make, lambda folder: read_options(folder / "options.json"))
 
@@ -310,11 +300,10 @@ def pipeline_bytes(folder: Path) -> Target:
     """What ElmoPipe.to_bytes returned."""
     new = _pipes(folder)
     valid = new().to_bytes()
-
-    def make(folder: Path, random: Random) -> None:
-        (folder / "pipe.bin").write_bytes(changed_message(valid, random))
-
-    return Target(make, lambda folder: _use(new().from_bytes((folder / "pipe.bin").read_bytes())))
+    return Target(
+        lambda folder, random: _write(folder / "pipe.bin", changed_message(valid, random)),
+        lambda folder: _use(new().from_bytes((folder / "pipe.bin").read_bytes())),
+    )
 
 
 def pipeline_folders(folder: Path) -> Target:
@@ -339,61 +328,51 @@ def pipeline_folders(folder: Path) -> Target:
     return Target(make, lambda folder: _use(new().from_disk(folder / "elmo")))
 
 
-def _pipes(folder: Path) -> Callable[[], ElmoPipe]:
+def _pipes(folder: Path) -> Callable[[], Any]:
     nlp, model = spacy.blank("en"), bilm_in(folder)
-
-    def new() -> ElmoPipe:
-        pipe = nlp.create_pipe("elmo", config={"model": model})
-        assert isinstance(pipe, ElmoPipe)
-        return pipe
-
-    return new
+    return lambda: nlp.create_pipe("elmo", config={"model": model})
 
 
-def _use(pipe: ElmoPipe) -> None:
+def _use(pipe: Any) -> None:
     """Read a doc: what loaded must also run."""
     docs = [Doc(pipe.vocab, words=["One", "two", "."])]
     pipe.set_annotations(docs, pipe.predict(docs))
 
 
+def _write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
 def changed_message(data: bytes, random: Random) -> bytes:
     """Return msgpack with another tree, also inside of bytes that are msgpack themselves, or with other bytes."""
+
+    def unpacked(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {key: unpacked(value) for key, value in tree.items()}
+        if isinstance(tree, (list, tuple)):
+            return [unpacked(value) for value in tree]
+        if isinstance(tree, bytes) and tree[:1] in b"\x81\x82\x83\x84\x85\x86\x92\x93":
+            with suppress(Exception):
+                return {"msgpack inside": unpacked(srsly.msgpack_loads(tree))}
+        return tree
+
+    def packed(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            if set(tree) == {"msgpack inside"}:
+                return srsly.msgpack_dumps(packed(tree["msgpack inside"]))
+            return {key: packed(value) for key, value in tree.items()}
+        return [packed(value) for value in tree] if isinstance(tree, list) else tree
+
     if random.random() >= 0.4:
         with suppress(Exception):  # it is no msgpack, or msgpack has no such values
-            return bytes(srsly.msgpack_dumps(_packed(changed_tree(_unpacked(data), random, ODD_VALUES))))
+            tree = unpacked(srsly.msgpack_loads(data))
+            return bytes(srsly.msgpack_dumps(packed(changed_tree(tree, random, ODD_VALUES))))
     return mutated(data, random)
 
 
-def _unpacked(data: bytes) -> Any:
-    def inside(tree: Any) -> Any:
-        if isinstance(tree, dict):
-            return {key: inside(value) for key, value in tree.items()}
-        if isinstance(tree, (list, tuple)):
-            return [inside(value) for value in tree]
-        if isinstance(tree, bytes) and tree[:1] in b"\x81\x82\x83\x84\x85\x86\x92\x93":
-            with suppress(Exception):
-                return {"msgpack inside": inside(srsly.msgpack_loads(tree))}
-        return tree
-
-    return inside(srsly.msgpack_loads(data))
-
-
-def _packed(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        if set(tree) == {"msgpack inside"}:
-            return srsly.msgpack_dumps(_packed(tree["msgpack inside"]))
-        return {key: _packed(value) for key, value in tree.items()}
-    return [_packed(value) for value in tree] if isinstance(tree, list) else tree
-
-
 TARGETS: dict[str, Callable[[Path], Target]] = {
-    "options": options,
-    "weights": weights,
-    "softmax": softmax,
-    "adaptive": adaptive,
-    "vectors": vectors,
-    "pipeline_bytes": pipeline_bytes,
-    "pipeline_folders": pipeline_folders,
+    function.__name__: function
+    for function in (options, weights, softmax, adaptive, vectors, pipeline_bytes, pipeline_folders)
 }
 
 
@@ -460,17 +439,17 @@ def read_inputs(target: Target, seeds: range, folder: Path) -> Iterator[tuple[in
         yield current.value, kind
 
 
-def fuzz(name: str, minutes: float, first: int, folder: Path) -> int:
+def fuzz(name: str, minutes: float) -> int:
     """Run a target for some minutes, and keep the files of the first findings of each kind. Return their number."""
     counts: Counter[str] = Counter()
-    end = time.monotonic() + 60 * minutes
+    first, end = int(time.time()) * 1000, time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory() as samples, tempfile.TemporaryDirectory() as inputs:
         place = Path(inputs, "input")
         for seed, kind in read_inputs(TARGETS[name](Path(samples)), range(first, 2**62), place):
             if kind:
                 counts[kind] += 1
                 if counts[kind] <= KEPT:
-                    kept = folder / name / f"seed-{seed}"
+                    kept = FOUND / name / f"seed-{seed}"
                     shutil.copytree(place, kept, symlinks=True, dirs_exist_ok=True)
                     print(f"{name}: seed {seed}: {kind} ({kept})", flush=True)
             if time.monotonic() > end:
@@ -484,19 +463,17 @@ def main() -> None:
     """Run the targets. The exit code is 1 if something was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=3.0, help="for each target (default: 3)")
-    parser.add_argument("--target", choices=TARGETS, action="append", help="may be given several times; else all")
+    parser.add_argument("--target", choices=TARGETS, help="else all")
     parser.add_argument("--seed", type=int, help="read the input of this seed in this process, and do nothing else")
-    parser.add_argument("--first", type=int, default=int(time.time()) * 1000, help="first seed; else the clock's")
-    parser.add_argument("--folder", type=Path, default=Path("runs/fuzz"), help="for inputs with findings")
     args = parser.parse_args()
-    names = args.target or list(TARGETS)
     torch.set_num_threads(1)  # a process with threads can't be forked safely
     if args.seed is None:
-        sys.exit(int(sum([fuzz(name, args.minutes, args.first, args.folder) for name in names]) > 0))
-    folder = args.folder / names[0] / f"again-{args.seed}"
+        found = [fuzz(name, args.minutes) for name in ([args.target] if args.target else TARGETS)]
+        sys.exit(int(sum(found) > 0))
+    folder = FOUND / args.target / f"again-{args.seed}"
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as samples:
-        target = TARGETS[names[0]](Path(samples))
+        target = TARGETS[args.target](Path(samples))
         target.make(folder, Random(args.seed))
         print(f"{folder}: made", flush=True)
         target.load(folder)

@@ -14,13 +14,13 @@ import pytest
 import torch
 from embedded_case import TEXT, model_of
 
-from benchmarks import allennlp_perplexity, matrix_rates, same_bits, without_parts
+from benchmarks import allennlp_perplexity, same_bits, tokens_per_second, without_parts
 from benchmarks.common import Load, Measured, Rounds, options_of, rate_of
 from benchmarks.tokens_per_second import FULL, Cell, Side, markdown, row, rows_of
 from spacy_elmo.formats import BiLMOptions, batch_to_ids_array
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-HELPERS = ("__init__", "common", "matrix_rates")
+HELPERS = ("__init__", "common", "peers", "peer_worker")
 MODEL = model_of()
 QUIET, BUSY = Load(0.5, 0.02), Load(2.0, 1.4)
 ENGINE, PIPE = Side("engine", "float32", "the engine"), Side("nlp.pipe", "float32", "nlp.pipe")
@@ -47,20 +47,20 @@ def test_what_is_switched_off_is_there(patch: Callable[[], AbstractContextManage
 def test_operations_of_the_original_size() -> None:
     options = options_of("original")
     # two directions and layers of (512 + 512) x 16384 and 4096 x 512
-    assert matrix_rates.lstm_flop(options) == 2 * 75_497_472
+    assert tokens_per_second.lstm_flop(options) == 2 * 75_497_472
     # 8,808,448 in the convolutions, four highway matrices of 2048 x 2048, 2048 x 512
-    assert matrix_rates.encoder_flop(options) == 2 * (8_808_448 + 16_777_216 + 1_048_576)
+    assert tokens_per_second.encoder_flop(options) == 2 * (8_808_448 + 16_777_216 + 1_048_576)
     # each word distinct: 204 MFLOP a token; none: 151
-    assert matrix_rates.tokens_at_rate(options, 10, 10, 204.263424e6) == pytest.approx(1)
-    assert matrix_rates.tokens_at_rate(options, 1000, 0, 150.994944e9) == pytest.approx(1000)
+    assert tokens_per_second.tokens_at_rate(options, 10, 10, 204.263424e6) == pytest.approx(1)
+    assert tokens_per_second.tokens_at_rate(options, 1000, 0, 150.994944e9) == pytest.approx(1000)
 
 
 def test_operations_of_a_small_size() -> None:
     options = BiLMOptions(4, ((1, 2), (3, 4)), 1, "relu", 10, 5, 3, 2, None, None, True)
-    assert matrix_rates.lstm_flop(options) == 2 * 4 * (6 * 20 + 5 * 3)
+    assert tokens_per_second.lstm_flop(options) == 2 * 4 * (6 * 20 + 5 * 3)
     # width 1: 10 places, 4 inputs, 2 filters; width 3: 8 places, 12 inputs, 4 filters; highway: two of 6 x 6
-    assert matrix_rates.encoder_flop(options) == 2 * (10 * 4 * 2 + 8 * 12 * 4 + 2 * 36 + 6 * 3)
-    rates = matrix_rates.MatrixVectorRates(options, "float32")
+    assert tokens_per_second.encoder_flop(options) == 2 * (10 * 4 * 2 + 8 * 12 * 4 + 2 * 36 + 6 * 3)
+    rates = tokens_per_second.MatrixVectorRates(options, "float32")
     assert [[tuple(w.shape) for w in weights] for weights in rates.directions] == [[(20, 3), (3, 5)] * 2] * 2
     assert rates.tokens_a_second(0.001) > 0
 
@@ -118,14 +118,16 @@ WORKER = """
 import sys
 sys.path.insert(0, {folder!r})
 import numpy as np
-from peer_worker import Embedder, serve
+from pathlib import Path
+from peer_worker import serve
 
 def embed(part):
     print("a library's noise")
     assert len(part) <= 2
     return np.array([[len(word) for word in sentence] for sentence in part], float)
 
-serve(lambda folder, sentences, largest, threads: Embedder(embed, dict(n=len(sentences), given=[largest, threads])))
+load = lambda folder, sentences, largest, threads: (embed, dict(n=len(sentences), given=[largest, threads]))
+serve(load, Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
 """
 
 
@@ -133,7 +135,7 @@ def test_protocol_of_the_peers(tmp_path: Path) -> None:
     sentences = [["a", "bank"], ["the", "bank"], ["it", "rains"]]
     (tmp_path / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
     file = tmp_path / "first vectors.npy"
-    command = [sys.executable, "-c", WORKER.format(folder=str(BENCHMARKS / "peers")), str(tmp_path), "2", "1"]
+    command = [sys.executable, "-c", WORKER.format(folder=str(BENCHMARKS)), str(tmp_path), "2", "1"]
     orders = f"first 2 {file}\nrun 3 2\n"
     result = subprocess.run(command, input=orders, capture_output=True, text=True, encoding="utf8", check=True)
     about, saved, ran = map(json.loads, result.stdout.splitlines())

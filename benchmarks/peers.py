@@ -1,4 +1,4 @@
-"""The programs that the engine is compared with: their environments and their processes."""
+"""The programs that the engine is measured beside: their environments under runs/, and their processes."""
 
 import json
 import subprocess
@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..common import RUNS
+from .common import RUNS
 
+WORKER = Path(__file__).with_name("peer_worker.py")
 TORCH = f"torch=={torch.__version__.split('+')[0]}"  # installed first, so that no other package chooses another version
 # what allennlp.modules.elmo imports of allennlp's requirements; it names releases of 2022, which no longer install
 OF_ALLENNLP = (
@@ -20,34 +21,22 @@ OF_ALLENNLP = (
 
 
 class Kind(NamedTuple):
-    """A program.
-
-    title: its name in tables.
-    installs: arguments of pip install, for each of its calls.
-    elmo: whether it runs our biLM.
-    """
+    """A program: its title, the arguments of each call of pip install, and whether it runs our biLM."""
 
     title: str
     installs: tuple[tuple[str, ...], ...]
-    elmo: bool
+    elmo: bool = True
 
 
 KINDS = {
-    "simple_elmo": Kind(
-        "simple_elmo",
-        (("simple_elmo==0.9.2", "tensorflow-cpu==2.21.0", "tf_keras==2.21.0"),),
-        True,
-    ),
+    "simple_elmo": Kind("simple_elmo", (("simple_elmo==0.9.2", "tensorflow-cpu==2.21.0", "tf_keras==2.21.0"),)),
     "allennlp": Kind(
         "AllenNLP",
         # torchvision 0.15.2 is the last that can be imported without its compiled operators, which need another torch
         ((TORCH,), ("--no-deps", "allennlp==2.10.1", "fairscale==0.4.6", "torchvision==0.15.2"), OF_ALLENNLP),
-        True,
     ),
     "roberta": Kind(
-        "RoBERTa-base",
-        ((TORCH,), ("spacy-curated-transformers==0.3.1", "spacy", "tokenizers")),
-        False,
+        "RoBERTa-base", ((TORCH,), ("spacy-curated-transformers==0.3.1", "spacy", "tokenizers")), elmo=False
     ),
 }
 
@@ -78,22 +67,17 @@ def environment(name: str) -> Path:
 
 
 class Peer:
-    """A process that runs a peer with one model (see peer_worker.py).
+    """A process that runs one of KINDS with one model (see peer_worker.py).
 
-    name: one of KINDS.
-    folder: what common.write_model wrote.
-    largest: the largest batch size.
-    threads: of the process.
-
-    Raises PeerError if it does not start, or ends early.
+    folder: what common.write_model wrote. largest: the largest batch size. threads: of the process. Raises PeerError if
+    it does not start, or ends early.
     """
 
     def __init__(self, name: str, folder: Path, largest: int, threads: int) -> None:
         self.kind = KINDS[name]
         python = environment(name)
         self.log = folder / f"{name}.log"
-        worker = Path(__file__).with_name(f"worker_{name}.py")
-        command = [str(part) for part in (python, "-W", "ignore", worker, folder.resolve(), largest, threads)]
+        command = [str(part) for part in (python, "-W", "ignore", WORKER, name, folder.resolve(), largest, threads)]
         with self.log.open("w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8"
