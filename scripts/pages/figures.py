@@ -1,19 +1,25 @@
-"""Figures of docs/results.md: means, error cuts, whether seeds alone can tell two networks apart, and tables."""
+"""Figures of docs/results.md: means, error cuts, whether two networks differ by more than seeds make likely, plots."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")  # draws without a display; must be chosen before pyplot is imported
+from matplotlib import pyplot as plt
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 # Student's t by degrees of freedom, two-sided, 5 %; for more than ten, that of ten
 _STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23}
 
 
 def percent(share: float) -> str:
-    """Return a share as a number of percent. Raises ValueError if it is not between 0 and 1."""
-    if not 0 <= share <= 1:
-        raise ValueError(f"a share is {share!r}, not a number between 0 and 1")
+    """Return a share as a number of percent."""
     return f"{100 * share:.1f}"
 
 
@@ -74,11 +80,7 @@ def apart(one: Sequence[float], other: Sequence[float]) -> bool | None:
 
 
 def apart_line(what: str, pairs: Iterable[tuple[str, Sequence[float], Sequence[float]]]) -> str:
-    """Return which pairs differ by more than seeds make likely.
-
-    what: the pairs have in common, as in "Do two networks differ in F1".
-    pairs: a name, and the scores of the runs of two networks.
-    """
+    """Return which pairs differ by more than seeds make likely. pairs: a name, and the scores of the runs of two."""
     found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for name, one, other in pairs:
         if one and other:
@@ -89,10 +91,66 @@ def apart_line(what: str, pairs: Iterable[tuple[str, Sequence[float], Sequence[f
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown. Raises ValueError if a row does not fit the head, or if a cell would end itself."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for row in rows:
-        if len(row) != len(head) or any("\n" in cell or "|" in cell for cell in row):
-            raise ValueError(f"a row of {len(row)} cells, in a table of {len(head)}, or a line end in one: {row}")
-        lines.append("| " + " | ".join(row) + " |")
-    return "\n".join(lines)
+    """Return a table in Markdown."""
+    lines = [head, *rows]
+    assert {len(row) for row in lines} == {len(head)}, lines
+    head_line, *others = ("| " + " | ".join(row) + " |" for row in lines)
+    return "\n".join([head_line, "|" + "---|" * len(head), *others])
+
+
+def plot_summary(path: Path, rows: Sequence[tuple[str, float | None, float | None, float | None]]) -> None:
+    """Plot error cuts of tasks.
+
+    rows: a title; the cut of ELMo beside x alone, that beside x with static vectors, and that of the paper in %.
+    """
+    figure, axes = plt.subplots(figsize=(7.6, 1.3 + 0.5 * len(rows)), layout="constrained")
+    bars = (("x alone", -0.2, "tab:blue", 1), ("x with static vectors", 0.2, "tab:orange", 2))
+    for name, shift, color, column in bars:
+        cuts = [(number + shift, row[column]) for number, row in enumerate(rows)]
+        found = [(place, 100 * cut) for place, cut in cuts if isinstance(cut, float)]
+        if found:
+            places, widths = zip(*found)
+            axes.barh(places, widths, color=color, height=0.38, label=f"en_mini beside {name}")
+        for y, cut in found:
+            axes.text(0.3, y, f"{cut:.1f}", va="center", fontsize=8, color="white" if cut > 3 else "black")
+    papers = [(number, row[3]) for number, row in enumerate(rows) if row[3] is not None]
+    for number, (row, paper) in enumerate(papers):
+        label = None if number else "the paper's biLM, beside static vectors"
+        axes.plot([paper] * 2, [row - 0.45, row + 0.45], color="black", label=label)
+    axes.set_yticks(range(len(rows)), [row[0] for row in rows])
+    axes.invert_yaxis()
+    axes.set(xlabel="share of the errors that ELMo removes, %")
+    figure.legend(loc="outside upper right", ncols=3, fontsize=8)
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def plot_learning(path: Path, runs: Sequence[Mapping[str, Any]]) -> None:
+    """Plot perplexity over the tokens that a biLM has read in all its runs.
+
+    A line for each run, a colour for each biLM. A dotted line leads from the end of a run to the next one.
+    """
+    figure, axes = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
+    colors = {bilm: f"C{number}" for number, bilm in enumerate(dict.fromkeys(run["bilm"] for run in runs))}
+    ends: dict[str, tuple[float, float]] = {}
+    for run in runs:
+        millions = [(run["tokens_before"] + tokens) / 1e6 for tokens, _ in run["evaluations"]]
+        perplexities = [perplexity for _, perplexity in run["evaluations"]]
+        bilm, place = run["bilm"], (millions[-1], perplexities[-1])
+        axes.plot(millions, perplexities, ".-", color=colors[bilm])
+        if bilm in ends:
+            axes.plot(*zip(ends[bilm], (millions[0], perplexities[0])), ":", color=colors[bilm])
+        ends[bilm] = place
+        axes.annotate(run["title"], place, xytext=(0, -11), textcoords="offset points", ha="center", fontsize=8)
+    for bilm, color in colors.items():
+        axes.plot([], [], ".-", color=color, label=bilm)
+    axes.set(xlabel="million tokens that the biLM has read", ylabel="perplexity, held-out Wikipedia", yscale="log")
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=10))  # a logarithmic scale has too few marks between 50 and 150
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter("{x:.0f}")
+    axes.margins(y=0.1)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

@@ -32,6 +32,7 @@ from ..runs.experiments import (
     TUNED,
     UPDATES,
     VECTORS,
+    Seeds,
     Task,
     read_results,
     seeds_of,
@@ -40,8 +41,20 @@ from ..runs.experiments import (
 from ..runs.train_runs import bilm_mark
 from ..shared import run_command
 from . import page_texts as texts
-from .figures import apart, apart_line, error_cut, mean_percent, percent, shown_cut, span, spread, student, table
-from .plots import plot_learning, plot_summary
+from .figures import (
+    apart,
+    apart_line,
+    error_cut,
+    mean_percent,
+    percent,
+    plot_learning,
+    plot_summary,
+    shown_cut,
+    span,
+    spread,
+    student,
+    table,
+)
 
 _SHOWN = (BASELINE, ELMO, RANDOM, VECTORS, BOTH, MIDI)  # in the sections of the tasks
 _PAIRS = ((ELMO, BASELINE), (ELMO, RANDOM), (ELMO, VECTORS), (BOTH, VECTORS), (BOTH, ELMO), (MIDI, ELMO))
@@ -61,6 +74,11 @@ class Runs(NamedTuple):
     @property
     def title(self) -> str:
         return self.task.title
+
+    @property
+    def measure(self) -> str:
+        """The name of the first measure."""
+        return next(iter(self.task.measures.values()))
 
     def of(self, network: str) -> list[dict[str, Any]]:
         """Return the runs of a network, in the order of seeds."""
@@ -119,32 +137,33 @@ def _cuts(all_runs: Sequence[Runs], network: str, than: str = BASELINE) -> dict[
 
 def summary_lines(all_runs: Sequence[Runs], ablations: Sequence[Runs]) -> list[str]:
     """Return what the runs say in the main, a line each; what was not run is left out."""
+
+    def mean(cuts: Mapping[str, float]) -> str:
+        return _share(statistics.mean(cuts.values()))
+
     lines, elmo = [], _cuts(all_runs, ELMO)
     if elmo:
-        mean = _share(statistics.mean(elmo.values()))
-        lines.append(f"ELMo removes {mean} of the errors on average, from {_ends(elmo, _share)}.")
+        lines.append(f"ELMo removes {mean(elmo)} of the errors on average, from {_ends(elmo, _share)}.")
     if vectors := _cuts(all_runs, VECTORS):
-        mean = _share(statistics.mean(vectors.values()))
-        line = f"Static vectors (floret) of Wikipedia, in x, remove {mean} of the errors."
+        line = f"Static vectors (floret) of Wikipedia, in x, remove {mean(vectors)} of the errors."
         if ahead := [title for title, cut in vectors.items() if cut > elmo.get(title, math.inf)]:
             line += f" They have the higher mean on {'; '.join(ahead)}."
         if added := _cuts(all_runs, BOTH, VECTORS):
-            mean = _share(statistics.mean(added.values()))
-            line += f" ELMo removes {mean} of the errors that they leave, from {_ends(added, _share)}."
+            line += f" ELMo removes {mean(added)} of the errors that they leave, from {_ends(added, _share)}."
         lines.append(line + " The paper's x had static vectors too.")
     if random := _cuts(all_runs, RANDOM):
-        mean = _difference(statistics.mean(random.values()))
-        ends = _ends(random, _difference)
-        lines.append(f"Control: compared with x alone, a biLM of random weights leaves {mean} on average, from {ends}.")
+        average, ends = _difference(statistics.mean(random.values())), _ends(random, _difference)
+        line = f"Control: compared with x alone, a biLM of random weights leaves {average} on average, from {ends}."
+        lines.append(line)
     if paces := [pace[1] / pace[0] for runs in all_runs if (pace := pace_of(runs)) and pace[1]]:
         ends = f"{_share(min(paces))} to {_share(max(paces))}"
         line = f"[x; ELMo] reaches the best score of x alone in {ends} of its updates ([how soon](#how-soon))."
         lines.append(line + _least_shares(all_runs, ablations))
     speeds = {}
     for runs in all_runs:
-        measured = [runs.records.get(f"{network}/speed") for network in (ELMO, BASELINE)]
-        if measured[0] and measured[1]:
-            speeds[runs.title] = measured[0]["words_per_second"] / measured[1]["words_per_second"]
+        of_elmo, alone = (runs.records.get(f"{network}/speed") for network in (ELMO, BASELINE))
+        if of_elmo and alone:
+            speeds[runs.title] = of_elmo["words_per_second"] / alone["words_per_second"]
     if speeds:
         ends = _ends(speeds, _share)
         lines.append(f"Speed of [x; ELMo], as a share of that of x alone: {ends}; two threads, without caches.")
@@ -180,9 +199,8 @@ def all_tasks(all_runs: Sequence[Runs]) -> list[str]:
             cuts = [shown_cut(runs.cut(*pair)) for pair in ((ELMO,), (VECTORS,), (BOTH,), (BOTH, VECTORS))]
             paper = f"{runs.task.paper[0]:.1f} %, {runs.task.paper[1]}" if runs.task.paper else ""
             means = [mean_percent(runs.values(name)) for name in columns]
-            measure = next(iter(runs.task.measures.values()))
             n_runs = ", ".join(str(len(runs.of(name))) for name in columns)
-            rows.append([runs.title, measure, *means, cuts[0], verdict, *cuts[1:], paper, n_runs])
+            rows.append([runs.title, runs.measure, *means, cuts[0], verdict, *cuts[1:], paper, n_runs])
         if runs.of(MIDI):
             names = (BASELINE, ELMO, MIDI)
             cuts = [shown_cut(runs.cut(name)) for name in names[1:]]
@@ -227,10 +245,10 @@ def task_part(runs: Runs) -> list[str]:
     parts = [f"## {task.title}", f"Data: {texts.DATA[task.name]}"]
     tried = f"Tried on the development part: {texts.TRIED[task.name]}"
     parts += [f"`{command}`; {_facts(every, 'machine', 'bilm')}. {tried}", table(head, rows)]
-    lines, measure = [], next(iter(task.measures.values()))
+    lines = []
     for test in task.tests:
         shown_test = "" if test == "test" else f", {test}"
-        lines.append(apart_line(f"Differ in {measure}{shown_test}", _pairs(runs, _PAIRS, test)))
+        lines.append(apart_line(f"Differ in {runs.measure}{shown_test}", _pairs(runs, _PAIRS, test)))
     if still := [line for name in (BASELINE, ELMO) if (line := _still_rising(runs, name))]:
         lines.append(f"At the last evaluation, {' and '.join(still)} had their best score.")
     parts.append(" ".join([*lines, mixes_line(runs)]))
@@ -310,7 +328,7 @@ def tuned_part(all_runs: Sequence[Runs], tuned: Mapping[str, Any]) -> list[str]:
             rows.append([*row, *(f"{figure:.1f}" for figure in figures), texts.PAPER_TUNED.get(runs.task.name, "")])
         if runs.of(TUNED):
             names = (BASELINE, ELMO, TUNED)
-            row = [runs.title, next(iter(runs.task.measures.values())), *(mean_percent(runs.values(n)) for n in names)]
+            row = [runs.title, runs.measure, *(mean_percent(runs.values(n)) for n in names)]
             row += [shown_cut(runs.cut(name)) for name in names[1:]] + [mean_percent(runs.dev(n)) for n in names[1:]]
             scores.append([*row, ", ".join(str(len(runs.of(name))) for name in names)])
             pairs.append((runs.title, runs.values(ELMO), runs.values(TUNED)))
@@ -378,7 +396,7 @@ def ablations_part(ablations: Sequence[Runs], all_runs: Sequence[Runs]) -> list[
                 cells += [""] * 3
         rows.append([titles[name], *cells])
     for runs in measured:
-        head += [f"{runs.title}: {next(iter(runs.task.measures.values()))}", "difference", "minutes"]
+        head += [f"{runs.title}: {runs.measure}", "difference", "minutes"]
         facts = _facts([run for name in (BASELINE, ELMO, *CHANGES, CARRIED) for run in runs.of(name)], *_SOURCE)
         lines.append(f"- {runs.title}: {facts}. {_doubt(runs)}")
     introduction = texts.ABLATIONS.format(updates=f"{UPDATES:,}")
@@ -503,18 +521,22 @@ def inside_part(records: Mapping[str, Any]) -> list[str]:
     return parts
 
 
-def write_results(project: Path, output: Path, seeds: Sequence[int]) -> None:
-    """Write the page and its plots."""
-    all_runs = [Runs(task, read_results(task.name, project), seeds) for task in TASKS]
-    ablations = [Runs(task, read_results(task.name, project), seeds) for task in ABLATIONS]
-    learning = read_results("pretraining", project)
+def main(
+    output: Annotated[Path, typer.Option(help="The page; plots are put beside it")] = Path("docs/results.md"),
+    seeds: Seeds = "0 1 2",
+) -> None:
+    """Write the page of results and its plots."""
+    all_runs, ablations = (
+        [Runs(task, read_results(task.name), seeds_of(seeds)) for task in tasks] for tasks in (TASKS, ABLATIONS)
+    )
+    learning = read_results("pretraining")
     parts = [*all_tasks(all_runs), texts.READING.format(mark=bilm_mark())]
     for runs in all_runs:
         parts += task_part(runs)
-    parts += alternatives_part(all_runs[0], read_results("embeddings", project), learning)
-    parts += tuned_part(all_runs, read_results("tuned", project)) + pace_part(all_runs)
-    parts += ablations_part(ablations, all_runs) + bilms_part(read_results("bilms", project))
-    parts += learning_part(learning, output) + inside_part(read_results("inside", project))
+    parts += alternatives_part(all_runs[0], read_results("embeddings"), learning)
+    parts += tuned_part(all_runs, read_results("tuned")) + pace_part(all_runs)
+    parts += ablations_part(ablations, all_runs) + bilms_part(read_results("bilms"))
+    parts += learning_part(learning, output) + inside_part(read_results("inside"))
     parts += [texts.ELSEWHERE]
     cuts = [(one.title, one.cut(), one.cut(BOTH, VECTORS), one.task.paper and one.task.paper[0]) for one in all_runs]
     plot_summary(plot := output.with_name(f"{output.stem}_summary.png"), [row for row in cuts if row[1] is not None])
@@ -522,15 +544,6 @@ def write_results(project: Path, output: Path, seeds: Sequence[int]) -> None:
     picture = f"![share of the errors that ELMo removes]({plot.name})"
     page = "\n\n".join([texts.INTRODUCTION, picture, summary, *parts])
     output.write_text(page + "\n", encoding="utf-8")
-
-
-def main(
-    project: Annotated[Path, typer.Argument(help="Folder with results")] = Path("."),
-    output: Annotated[Path, typer.Option(help="The page; plots are put beside it")] = Path("docs/results.md"),
-    seeds: Annotated[str, typer.Option(help="Separated by blanks")] = "0 1 2",
-) -> None:
-    """Write the page of results."""
-    write_results(project, output, seeds_of(seeds))
     print(f"wrote {output}")
 
 

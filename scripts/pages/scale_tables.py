@@ -68,46 +68,47 @@ def duration(n: float) -> str:
 
 def tables() -> list[str]:
     """Return the tables."""
-    rows = [
-        "| biLM | precision | tokens/s of a core, engine | with reading and writing | tokens/s of a machine | "
-        "Parquet a second, mean in float32 | in float16 |\n|---|---|--:|--:|--:|--:|--:|"
-    ]
+
+    def table(head: str, rows: list[list[str]]) -> str:
+        return "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows)])
+
+    kinds = {"all layers, float32": (LAYERS, 4), "mix, float32": (1, 4), "mix, float16": (1, 2)}
+    speeds, sizes, times, storage = list[list[str]](), list[list[str]](), list[list[str]](), list[list[str]]()
     for (size, precision), rate in RATES.items():
         each = core_rate(size, precision)
         written = [amount(MACHINE_CORES * each * bytes_a_token(size, 1, n)) for n in (4, 2)]
-        cells = (f"{rate / CORES_MEASURED:,.0f}", f"{each:,.0f}", f"{MACHINE_CORES * each:,.0f}", *written)
-        rows.append(f"| {size} | {precision} | {' | '.join(cells)} |")
-    result = ["\n".join(rows)]
-
-    kinds = {"all layers, float32": (LAYERS, 4), "mix, float32": (1, 4), "mix, float16": (1, 2)}
-    rows = ["| biLM | stored | 1 billion tokens |\n|---|---|--:|"]
-    for size in WIDTHS:
-        for kind, (layers, each_value) in kinds.items():
-            rows.append(f"| {size} | {kind} | {amount(TOKENS * bytes_a_token(size, layers, each_value))} |")
-    result.append("\n".join(rows))
-
-    rows = [f"| 1 billion tokens | stored | {' | '.join(f'{n:,} machines' for n in MACHINES)} |\n|---|---|--:|--:|--:|"]
-    for size, precision in RATES:
-        for kind, (layers, each_value) in kinds.items():
+        numbers = (rate / CORES_MEASURED, each, MACHINE_CORES * each)
+        speeds.append([size, precision, *(f"{number:,.0f}" for number in numbers), *written])
+        for kind, stored in kinds.items():
             hours_each = []
             for machines in MACHINES:
-                n, slowest = hours(TOKENS, machines, size, precision, bytes_a_token(size, layers, each_value))
+                n, slowest = hours(TOKENS, machines, size, precision, bytes_a_token(size, *stored))
                 hours_each.append(duration(n) + (f" ({slowest})" if slowest != "cores" else ""))
-            rows.append(f"| {size}, {precision} | {kind} | {' | '.join(hours_each)} |")
-    result.append("\n".join(rows))
-
-    rows = [
-        "| biLM | stored | cores that a disk keeps up with | machines that the shared storage keeps up with: "
-        "float32 | bfloat16 |\n|---|---|--:|--:|--:|"
-    ]
+            times.append([f"{size}, {precision}", kind, *hours_each])
     for size in WIDTHS:
-        for kind, (layers, each_value) in kinds.items():
-            n = bytes_a_token(size, layers, each_value)
-            fast, slow = core_rate(size, "bfloat16") * n, core_rate(size, "float32") * n
+        for kind, stored in kinds.items():
+            bytes_each = bytes_a_token(size, *stored)
+            sizes.append([size, kind, amount(TOKENS * bytes_each)])
+            slow, fast = (core_rate(size, precision) * bytes_each for precision in ("float32", "bfloat16"))
             most = [f"{SHARED / (MACHINE_CORES * each):,.0f}" for each in (slow, fast)]
-            rows.append(f"| {size} | {kind} | {DISK / fast:,.0f} | {' | '.join(most)} |")
-    result.append("\n".join(rows))
-    return result
+            storage.append([size, kind, f"{DISK / fast:,.0f}", *most])
+    return [
+        table(
+            "| biLM | precision | tokens/s of a core, engine | with reading and writing | tokens/s of a machine | "
+            "Parquet a second, mean in float32 | in float16 |\n|---|---|--:|--:|--:|--:|--:|",
+            speeds,
+        ),
+        table("| biLM | stored | 1 billion tokens |\n|---|---|--:|", sizes),
+        table(
+            f"| 1 billion tokens | stored | {' | '.join(f'{n:,} machines' for n in MACHINES)} |\n|---|---|--:|--:|--:|",
+            times,
+        ),
+        table(
+            "| biLM | stored | cores that a disk keeps up with | machines that the shared storage keeps up with: "
+            "float32 | bfloat16 |\n|---|---|--:|--:|--:|",
+            storage,
+        ),
+    ]
 
 
 if __name__ == "__main__":

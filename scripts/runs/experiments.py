@@ -274,16 +274,11 @@ def folder_of(task: Task, network: str, seed: int) -> Path:
     return Path("training", task.name, network, f"seed-{seed}")
 
 
-def read_results(name: str, project: Path = Path()) -> dict[str, Any]:
-    """Return the records of results/NAME.json; {} without it. Raises CommandError if it can't be read."""
-    path = project / "results" / f"{name}.json"
-    try:
-        records: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return records
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{path}: can't be read ({error}). `git checkout results` brings it back.") from error
+def read_results(name: str) -> dict[str, Any]:
+    """Return the records of results/NAME.json; {} without it."""
+    path = Path("results", f"{name}.json")
+    records: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return records
 
 
 def keep_result(name: str, key: str, record: Mapping[str, Any]) -> None:

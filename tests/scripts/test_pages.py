@@ -6,7 +6,7 @@ from statistics import mean, variance
 
 import pytest
 
-from scripts.pages.figures import apart, error_cut, spread, table
+from scripts.pages.figures import apart, error_cut, spread
 from scripts.pages.results_page import Runs, main, mixes_line, pace_of, summary_lines
 from scripts.pages.scale_tables import hours, tables
 from scripts.runs.experiments import TASKS, read_results
@@ -14,8 +14,9 @@ from scripts.runs.experiments import TASKS, read_results
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_committed_page_is_that_of_the_results(tmp_path: Path) -> None:
-    main(ROOT, tmp_path / "results.md", "0 1 2")
+def test_the_committed_page_is_that_of_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    main(tmp_path / "results.md", "0 1 2")
     made = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert made == (ROOT / "docs/results.md").read_text(encoding="utf-8"), "python -m scripts.pages.results_page"
     for plot in tmp_path.glob("*.png"):
@@ -23,8 +24,9 @@ def test_the_committed_page_is_that_of_the_results(tmp_path: Path) -> None:
         assert (ROOT / "docs" / plot.name).is_file()
 
 
-def test_one_seed(tmp_path: Path) -> None:
-    main(ROOT, tmp_path / "results.md", "0")
+def test_one_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    main(tmp_path / "results.md", "0")
     made = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert "| x alone | 65.33 | 69.93 | 61.29 |  | 1 |" in made
     assert "Too few runs to tell: " in made
@@ -71,13 +73,12 @@ def test_means_and_cuts() -> None:
     assert (spread([0.5]), spread([])) == ("50.00", "")
     assert error_cut([0.62], [0.71]) == pytest.approx(1 - 29 / 38)
     assert error_cut([1.0], [1.0]) is error_cut([], [0.5]) is None
-    with pytest.raises(ValueError, match="a row of 1 cells"):
-        table(["a", "b"], [["c"]])
 
 
-def test_every_run_is_of_a_network_of_its_task() -> None:
+def test_every_run_is_of_a_network_of_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
     for task in TASKS:
-        networks = {name.partition("/")[0] for name in read_results(task.name, ROOT)}
+        networks = {name.partition("/")[0] for name in read_results(task.name)}
         assert networks <= {*task.networks, "trivial", "read"}
 
 
